@@ -1,0 +1,404 @@
+"""Every exception the engine raises on purpose.
+
+    Exception
+      QuadrantsCompilationError            the kernel cannot be compiled
+        QuadrantsSyntaxError               (+ SyntaxError)  Python that the kernel language lacks
+        QuadrantsNameError                 (+ NameError)    a name that is not defined where it is used
+        QuadrantsIndexError                (+ IndexError)   a wrong number of indices, a constant one out of range
+        QuadrantsTypeError                 (+ TypeError)    operands, arguments or results of the wrong type
+        QuadrantsUnsupportedError          the language has it, this backend or this version does not
+        QuadrantsInternalError             a fault of the compiler, never of the kernel
+          IRVerificationError              a pass left IR that breaks a rule; names the op
+          IRParseError                     IR text that cannot be read back
+      RuntimeError
+        QuadrantsRuntimeError              a compiled kernel, or the program around it, failed
+          QuadrantsAssertionError          (+ AssertionError) a kernel assert or bounds check
+          QuadrantsRuntimeTypeError        (+ TypeError)      an argument of the wrong type at a launch
+          BackendUnavailableError          no such backend on this machine, with the reason
+
+All of them carry structured data (`message`, `span`, `chain`, `hint`, ...) next to the text, so that the studio can put
+the error in its place in the source, and `str(e)` renders that data for a terminal:
+
+    File "f.py", line 12, in k:
+        y = scale(x)
+            ^^^^^^^^
+    File "f.py", line 5, in scale:
+        return x * factr
+                   ^^^^^
+    Name "factr" is not defined
+    hint: did you mean "factor"?
+
+The outermost call comes first, as in a Python traceback, one banner for each inlined function.
+
+Positions are those of Python's `ast`: lines count from 1, columns are UTF-8 byte offsets from 0, ends are exclusive.
+`display_column` turns such an offset into terminal cells.
+
+Every error survives pickling, since it may have to leave the process it was raised in. This is the lowest layer: it
+imports nothing of the engine, and works with any location object that has `file`, `line`, `col`, `end_line`,
+`end_col`, `func` and `parent`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+__all__ = [
+    "BackendUnavailableError",
+    "IRParseError",
+    "IRVerificationError",
+    "LocLike",
+    "QuadrantsAssertionError",
+    "QuadrantsCompilationError",
+    "QuadrantsIndexError",
+    "QuadrantsInternalError",
+    "QuadrantsNameError",
+    "QuadrantsRuntimeError",
+    "QuadrantsRuntimeTypeError",
+    "QuadrantsSyntaxError",
+    "QuadrantsTypeError",
+    "QuadrantsUnsupportedError",
+    "SourceSpan",
+    "display_column",
+]
+
+
+class LocLike(Protocol):
+    """What `from_loc` needs of a location; the IR's own `Loc` has this shape.
+
+    `parent` is the location of the call this code was inlined at, or None in the kernel itself. It is typed Any here
+    because a protocol that names itself in a read-only property costs every checker time for no gain.
+    """
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def col(self) -> int: ...
+    @property
+    def end_line(self) -> int: ...
+    @property
+    def end_col(self) -> int: ...
+    @property
+    def func(self) -> str: ...
+    @property
+    def parent(self) -> Any: ...
+
+
+def _cells(char: str) -> int:
+    """Terminal cells one character takes: 2 for wide ones, 0 for combining marks, else 1."""
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def display_column(text: str, byte_offset: int) -> int:
+    """The terminal cell at which the character at UTF-8 `byte_offset` of `text` starts (a tab counts as one cell).
+
+    >>> display_column("héllo", 3)
+    2
+    """
+    before = text.encode("utf-8", "surrogatepass")[: max(byte_offset, 0)].decode("utf-8", "ignore")
+    return sum(map(_cells, before))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpan:
+    """A stretch of user source, with the text of its first line as it was when the error was made.
+
+    `line` is 0 when nothing better than a file is known; the columns are equal when there is nothing to underline.
+    """
+
+    file: str
+    line: int
+    col: int = 0
+    end_line: int = 0
+    end_col: int = 0
+    function: str = ""
+    source_line: str = ""
+
+    @classmethod
+    def from_loc(cls, loc: LocLike, source_line: str | None = None) -> SourceSpan:
+        """Read one level of `loc`. The source line comes from the argument, else from `linecache`."""
+        if source_line is None:
+            linecache.checkcache(loc.file)
+            source_line = linecache.getline(loc.file, loc.line)
+        return cls(
+            file=loc.file,
+            line=loc.line,
+            col=loc.col,
+            end_line=loc.end_line or loc.line,
+            end_col=loc.end_col,
+            function=loc.func,
+            source_line=source_line.rstrip("\r\n"),
+        )
+
+    def render(self) -> str:
+        """The banner: file, line and function, then the source line with carets under the span."""
+        where = f'File "{self.file}"'
+        if self.line:
+            where += f", line {self.line}"
+        if self.function:
+            where += f", in {self.function}"
+        lines = [where + ":"]
+        text = self.source_line.rstrip()
+        stripped = text.lstrip()
+        if stripped:
+            lines.append("    " + stripped)
+            if carets := self._carets(text, len(text) - len(stripped)):
+                lines.append("    " + carets)
+        return "\n".join(lines)
+
+    def _carets(self, text: str, indent: int) -> str:
+        """Carets under the span, for a line shown without its `indent` leading characters."""
+        size = len(text.encode("utf-8", "surrogatepass"))
+        one_line = self.end_line in (0, self.line)
+        start, end = min(self.col, size), min(self.end_col, size) if one_line else size
+        if end <= start:
+            return ""
+        left = max(display_column(text, start), indent)
+        width = display_column(text, end) - left
+        # Tabs inside the line keep their own width only if the padding repeats them.
+        head = text.encode("utf-8", "surrogatepass")[:start].decode("utf-8", "ignore")[indent:]
+        pad = "".join("\t" if c == "\t" else " " * _cells(c) for c in head)
+        return pad + "^" * max(width, 1)
+
+
+def _spans(loc: LocLike | None, source_line: str | None) -> list[SourceSpan]:
+    """The inlining chain of `loc` as spans, innermost first. `source_line` belongs to the innermost."""
+    spans: list[SourceSpan] = []
+    while loc is not None:
+        spans.append(SourceSpan.from_loc(loc, source_line))
+        source_line = None
+        loc = loc.parent
+    return spans
+
+
+def _restore(cls: type[Any], args: tuple[object, ...], state: dict[str, object]) -> Any:
+    """Rebuild a pickled error without going through the signature of its `__init__`."""
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class _Located(Exception):
+    """The structured data that compile-time and run-time errors share, and its rendering."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        span: SourceSpan | None = None,
+        chain: tuple[SourceSpan, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        """Where it happened, in the innermost function."""
+        self.chain = chain
+        """The call sites that inlining went through, innermost call first; empty in the kernel's own body."""
+        self.hint = hint
+        """What the user can do about it."""
+
+    @classmethod
+    def from_loc(
+        cls,
+        message: str,
+        loc: LocLike | None,
+        *,
+        hint: str | None = None,
+        source_line: str | None = None,
+        **details: Any,
+    ) -> Self:
+        """Make the error for `loc` and all the calls it was inlined through; `details` go to the constructor."""
+        return cls(message, hint=hint, **details).locate(loc, source_line=source_line)
+
+    def locate(self, loc: LocLike | None, *, source_line: str | None = None) -> Self:
+        """Add a position to an error raised where none was known. An error that has one keeps it."""
+        if self.span is None and loc is not None:
+            self.span, *chain = _spans(loc, source_line)
+            self.chain = tuple(chain)
+        return self
+
+    @property
+    def file(self) -> str:
+        return self.span.file if self.span else ""
+
+    @property
+    def line(self) -> int:
+        return self.span.line if self.span else 0
+
+    @property
+    def col(self) -> int:
+        return self.span.col if self.span else 0
+
+    @property
+    def end_line(self) -> int:
+        return self.span.end_line if self.span else 0
+
+    @property
+    def end_col(self) -> int:
+        return self.span.end_col if self.span else 0
+
+    @property
+    def function(self) -> str:
+        return self.span.function if self.span else ""
+
+    @property
+    def source_line(self) -> str:
+        return self.span.source_line if self.span else ""
+
+    def banner(self) -> str:
+        """The position alone, outermost call first; empty when there is none."""
+        spans = (*reversed(self.chain), self.span) if self.span else ()
+        return "\n".join(span.render() for span in spans)
+
+    def _body(self) -> str:
+        return self.message
+
+    def render(self) -> str:
+        """Banner, message and hint, the parts that exist."""
+        hint = f"hint: {self.hint}" if self.hint else ""
+        return "\n".join(part for part in (self.banner(), self._body(), hint) if part)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+class QuadrantsCompilationError(_Located):
+    """A kernel cannot be compiled. `stage` and `pass_name` say how far it came, where that is known."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        span: SourceSpan | None = None,
+        chain: tuple[SourceSpan, ...] = (),
+        hint: str | None = None,
+        stage: str | None = None,
+        pass_name: str | None = None,
+    ) -> None:
+        super().__init__(message, span=span, chain=chain, hint=hint)
+        self.stage = stage
+        self.pass_name = pass_name
+        self.foreign_traceback: str | None = None
+        """For an error of other code that came up during compilation: its traceback as text."""
+
+    @classmethod
+    def from_foreign(
+        cls, error: BaseException, loc: LocLike | None = None, *, hint: str | None = None
+    ) -> Self:
+        """Wrap an exception of another kind; raise the result `from error`. The message keeps its type and text."""
+        text = "".join(traceback.format_exception_only(error)).strip()
+        wrapped = cls.from_loc(text, loc, hint=hint)
+        wrapped.foreign_traceback = "".join(traceback.format_exception(error))
+        return wrapped
+
+
+class QuadrantsSyntaxError(QuadrantsCompilationError, SyntaxError):
+    """Python syntax, or a use of it, that the kernel language lacks."""
+
+    @property
+    def msg(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What Python's own traceback printer shows for a SyntaxError, which does not call `str`."""
+        return self.render()
+
+
+class QuadrantsNameError(QuadrantsCompilationError, NameError):
+    """A name that is not defined where it is used."""
+
+
+class QuadrantsIndexError(QuadrantsCompilationError, IndexError):
+    """A wrong number of indices, or a constant index out of range."""
+
+
+class QuadrantsTypeError(QuadrantsCompilationError, TypeError):
+    """Operands, arguments or results of the wrong type."""
+
+
+class QuadrantsUnsupportedError(QuadrantsCompilationError):
+    """Something the language has and `backend` (or this version, when None) lacks. `feature` names it briefly."""
+
+    def __init__(
+        self, message: str = "", *, feature: str = "", backend: str | None = None, **details: Any
+    ) -> None:
+        if not message and feature:
+            where = f"on the {backend} backend" if backend else "in this version"
+            message = f"{feature} is not supported {where}"
+        super().__init__(message, **details)
+        self.feature = feature
+        self.backend = backend
+
+
+class QuadrantsInternalError(QuadrantsCompilationError):
+    """A fault of the compiler, never of the kernel: please report it with the IR that shows it."""
+
+
+class IRVerificationError(QuadrantsInternalError):
+    """IR that breaks a rule of its stage. `op_id` is the op at fault (None: a whole block), `op_text` how it prints."""
+
+    def __init__(
+        self, message: str = "", *, op_id: int | None = None, op_text: str = "", **details: Any
+    ) -> None:
+        super().__init__(message, **details)
+        self.op_id = op_id
+        self.op_text = op_text
+
+    def _body(self) -> str:
+        what = "IR broken"
+        if self.stage:
+            what += f" in stage {self.stage}"
+        if self.pass_name:
+            what += f" after {self.pass_name}"
+        if self.op_id is not None:
+            what += f" at %{self.op_id}"
+        body = f"{what}: {self.message}"
+        return f"{body}\n    {self.op_text}" if self.op_text else body
+
+
+class IRParseError(QuadrantsInternalError):
+    """IR text that does not parse. The span points into that text; its file is the name the parser was given."""
+
+
+class QuadrantsRuntimeError(_Located, RuntimeError):
+    """A launched kernel, or the program around it, failed. `kernel` is the kernel's name, where one is at fault."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        span: SourceSpan | None = None,
+        chain: tuple[SourceSpan, ...] = (),
+        hint: str | None = None,
+        kernel: str | None = None,
+    ) -> None:
+        super().__init__(message, span=span, chain=chain, hint=hint)
+        self.kernel = kernel
+
+    def _body(self) -> str:
+        return f"(kernel={self.kernel}) {self.message}" if self.kernel else self.message
+
+
+class QuadrantsAssertionError(QuadrantsRuntimeError, AssertionError):
+    """A kernel assert, or a check that `debug` or `check_out_of_bound` puts in, did not hold."""
+
+
+class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):
+    """An argument of a launch has a type the kernel does not take."""
+
+
+class BackendUnavailableError(QuadrantsRuntimeError):
+    """This machine cannot run `backend`; `reason` is one short sentence, as in `cuda: no driver found`."""
+
+    def __init__(self, backend: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{backend}: {reason}", hint=hint)
+        self.backend = backend
+        self.reason = reason
