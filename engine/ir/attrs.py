@@ -1,0 +1,73 @@
+"""Attribute records of ops that need more than one value. Immutable, hashable, compared by value."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..types import DataType
+
+__all__ = ["RECORDS", "AssertAttr", "ForAttr", "Param", "TaskAttr"]
+
+
+class ForAttr(NamedTuple):
+    """Settings of a loop, from ``qd.loop_config`` and the frontend.
+
+    axes: order in which axes are nested, outermost first; None is 0, 1, 2, ...
+    num_cpu_threads: 0 means the configured number. block_dim: 0 means the default.
+    strictly_serialized: never run in parallel, keep the order of iterations.
+    """
+
+    axes: tuple[int, ...] | None = None
+    block_dim: int = 0
+    num_cpu_threads: int = 0
+    strictly_serialized: bool = False
+    reversed: bool = False
+    loop_name: str = ""
+
+
+class TaskAttr(NamedTuple):
+    """What an offloaded task is.
+
+    kind: ``serial`` (the body runs once) or ``range_for`` (the body runs for every index tuple
+        between the bounds of the header, in any order and in parallel).
+    unit: ``cell`` when an iteration is one of the user's loop, ``chunk`` when it is a piece of it
+        that one CPU thread runs (after make_cpu_multithreaded_range_for).
+    read_only: numbers of the array parameters that this task only reads (detect_read_only).
+    """
+
+    kind: str = "serial"
+    axes: tuple[int, ...] | None = None
+    block_dim: int = 0
+    num_cpu_threads: int = 0
+    loop_name: str = ""
+    unit: str = "cell"
+    read_only: tuple[int, ...] = ()
+
+
+class AssertAttr(NamedTuple):
+    """An assertion.
+
+    kind: ``user`` (from the kernel's own assert; reported only in debug), ``bound`` (an array
+        index), ``check`` (another check that the compiler put in).
+    text: the message; ``%d`` and ``%f`` stand for the op's further operands, in order.
+    """
+
+    kind: str = "user"
+    text: str = ""
+
+
+class Param(NamedTuple):
+    """A parameter of a kernel.
+
+    kind: ``scalar`` or ``ndarray``. ndim, needs_grad, boundary: of an ndarray.
+    """
+
+    name: str
+    kind: str
+    dtype: DataType
+    ndim: int = 0
+    needs_grad: bool = False
+    boundary: str = "unsafe"
+
+
+RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, AssertAttr)}

@@ -1,0 +1,94 @@
+"""Ways to walk and edit blocks that cost little per op.
+
+The pattern of a rewriting pass: one sweep over each block that builds the new list, with a
+``repl`` map from removed ops to their replacements applied to operands on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .loc import Loc
+from .op import Block, Func, Op
+
+__all__ = ["all_blocks", "clone", "clone_into", "drop", "replace_uses", "set_block", "walk"]
+
+
+def walk(block: Block) -> list[Op]:
+    """Every op under ``block``, in program order, an op before those in its regions."""
+    out: list[Op] = []
+    _walk(block, out)
+    return out
+
+
+def _walk(block: Block, out: list[Op]) -> None:
+    append = out.append
+    for op in block.ops:
+        append(op)
+        for region in op.regions:
+            _walk(region, out)
+
+
+def all_blocks(block: Block) -> list[Block]:
+    """``block`` and every block nested in it, outer before inner."""
+    out = [block]
+    for current in out:
+        for op in current.ops:
+            if op.regions:
+                out.extend(op.regions)
+    return out
+
+
+def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
+    """Make every operand that is a key of ``repl`` its replacement, chains followed."""
+    if not repl:
+        return
+    for key in repl:
+        value = repl[key]
+        while value in repl:
+            value = repl[value]
+        repl[key] = value
+    get = repl.get
+    for b in all_blocks(block):
+        for op in b.ops:
+            args = op.args
+            for a in args:
+                if a in repl:
+                    op.args = tuple([get(x, x) for x in args])
+                    break
+
+
+def drop(block: Block, dead: set[Op] | dict[Op, Op]) -> None:
+    """Take the ops in ``dead`` out of ``block`` and of every block nested in it."""
+    if dead:
+        for b in all_blocks(block):
+            for op in b.ops:
+                if op in dead:
+                    b.ops = [o for o in b.ops if o not in dead]
+                    break
+
+
+def set_block(ops: Iterable[Op], block: Block) -> None:
+    """Record that ``ops`` now stand in ``block``."""
+    for op in ops:
+        op.block = block
+
+
+def clone(func: Func, op: Op, mapping: dict[Op, Op], block: Block, loc: Loc | None = None) -> Op:
+    """A copy of ``op`` and its regions with operands mapped; added to ``mapping``, not to a list."""
+    get = mapping.get
+    new = func.new_op(
+        op.code, op.type, tuple([get(a, a) for a in op.args]), op.attr, loc or op.loc, block,
+        len(op.regions),
+    )  # fmt: skip
+    mapping[op] = new
+    for source, target in zip(op.regions, new.regions, strict=True):
+        clone_into(func, source.ops, mapping, target)
+    return new
+
+
+def clone_into(func: Func, ops: Iterable[Op], mapping: dict[Op, Op], target: Block) -> None:
+    """Append copies of ``ops`` to ``target``."""
+    append = target.ops.append
+    for op in ops:
+        append(clone(func, op, mapping, target))

@@ -1,0 +1,69 @@
+"""Source locations of operations: interned, with the inlining chain.
+
+``Loc.parent`` is the location of the call that inlined this code, or None. The outermost parent
+lies in the kernel itself, so "the user's line" of an op is ``loc.root.line``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["UNKNOWN", "Loc", "get_loc"]
+
+
+class Loc:
+    """A span in a user's file. Lines are 1-based, columns 0-based, ends exclusive."""
+
+    __slots__ = ("col", "end_col", "end_line", "file", "func", "line", "parent", "root")
+
+    def __init__(
+        self,
+        file: str,
+        line: int,
+        col: int,
+        end_line: int,
+        end_col: int,
+        func: str,
+        parent: Loc | None,
+    ) -> None:
+        self.file: Final = file
+        self.line: Final = line
+        self.col: Final = col
+        self.end_line: Final = end_line
+        self.end_col: Final = end_col
+        self.func: Final = func
+        self.parent: Final = parent
+        self.root: Final[Loc] = self if parent is None else parent.root
+
+    def chain(self) -> list[Loc]:
+        """This location, then its callers, innermost first."""
+        out: list[Loc] = [self]
+        while out[-1].parent is not None:
+            out.append(out[-1].parent)
+        return out
+
+    def __repr__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}"
+
+
+_table: dict[tuple[object, ...], Loc] = {}
+
+
+def get_loc(
+    file: str,
+    line: int,
+    col: int = 0,
+    end_line: int = 0,
+    end_col: int = 0,
+    func: str = "",
+    parent: Loc | None = None,
+) -> Loc:
+    """The one Loc with these values (compare with ``is``)."""
+    key = (file, line, col, end_line, end_col, func, parent)
+    found = _table.get(key)
+    if found is None:
+        found = _table[key] = Loc(file, line, col, end_line or line, end_col, func, parent)
+    return found
+
+
+UNKNOWN: Final = get_loc("<unknown>", 0)

@@ -1,0 +1,127 @@
+"""Operations, blocks and functions: the IR itself.
+
+::
+
+    Func ── body: Block ── ops: [Op, Op, ...]
+                                   └─ regions: (Block, ...)
+
+An `Op` is its own value: operands are the ops that made them. Blocks hold plain lists. There are
+no use lists; a pass that needs uses asks `analysis.uses`. Passes edit a block by building a new
+list (see `edit`), never by ``list.remove`` or ``list.index``.
+
+``Op.id`` is stable for the life of an op. A rewrite in place keeps it; a replacement op records
+the id it stands for in ``Func.origins``. ``Op.loc`` points to the user's source.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..types import DataType, Type
+from . import codes as C
+from .attrs import Param
+from .loc import UNKNOWN, Loc
+
+__all__ = ["Block", "Func", "Op"]
+
+
+class Op:
+    """One operation. See `optable` for what each opcode means."""
+
+    __slots__ = ("args", "attr", "block", "code", "id", "loc", "regions", "type")
+
+    def __init__(
+        self,
+        code: int,
+        type: Type,
+        args: tuple[Op, ...],
+        attr: Any,
+        regions: tuple[Block, ...],
+        id: int,
+        block: Block | None,
+        loc: Loc,
+    ) -> None:
+        self.code = code
+        self.type = type
+        self.args = args
+        self.attr = attr
+        self.regions = regions
+        self.id = id
+        self.block = block
+        self.loc = loc
+
+    @property
+    def name(self) -> str:
+        """The opcode's name. For messages, not for hot loops."""
+        return C.NAME[self.code]
+
+    def __repr__(self) -> str:
+        args = ", ".join(f"${a.id}" for a in self.args)
+        return f"<{self.type}> ${self.id} = {self.name} {args}"
+
+
+class Block:
+    """A list of ops; ``owner`` is the op whose region it is, None for the body of a function."""
+
+    __slots__ = ("ops", "owner")
+
+    def __init__(self, owner: Op | None = None) -> None:
+        self.ops: list[Op] = []
+        self.owner = owner
+
+
+class Func:
+    """A kernel in IR form.
+
+    params / results: the signature. body: the root block; after `offload` it holds tasks only.
+    noalias: distinct array parameters do not overlap (checked by the launch).
+    origins: id of a replacement op -> id of the op it replaced.
+    version: bumped by passes that change anything; analyses are cached by it.
+    stage: the stage spec the IR meets (`spec.STAGES`): ast, lowered, typed, offloaded, accesses.
+    global_tmp_size: bytes of the buffer between tasks.
+    """
+
+    __slots__ = (
+        "body", "global_tmp_size", "loc", "name", "next_id", "noalias", "origins", "params",
+        "results", "stage", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        params: tuple[Param, ...] = (),
+        results: tuple[DataType, ...] = (),
+        loc: Loc = UNKNOWN,
+    ) -> None:
+        self.name: Final = name
+        self.params = params
+        self.results = results
+        self.loc = loc
+        self.body = Block()
+        self.noalias = True
+        self.origins: dict[int, int] = {}
+        self.next_id = 0
+        self.version = 0
+        self.stage = "ast"
+        self.global_tmp_size = 0
+
+    def new_op(
+        self,
+        code: int,
+        type: Type,
+        args: tuple[Op, ...] = (),
+        attr: Any = None,
+        loc: Loc = UNKNOWN,
+        block: Block | None = None,
+        regions: int = 0,
+    ) -> Op:
+        """A fresh op with ``regions`` empty blocks. The caller puts it into a block's list."""
+        op = Op(code, type, args, attr, (), self.next_id, block, loc)
+        self.next_id += 1
+        if regions:
+            op.regions = tuple(Block(op) for _ in range(regions))
+        return op
+
+    def tasks(self) -> list[Op]:
+        """The offloaded tasks, in order."""
+        return [op for op in self.body.ops if op.code == C.OFFLOADED]

@@ -1,0 +1,190 @@
+"""IR to text. Complete: `parser.parse` reads it back to an equal function.
+
+::
+
+    kernel saxpy(x: ndarray<f32, 1>, y: ndarray<f32, 1>, a: f32) stage=typed {
+      <i32> $0 = external_tensor_shape_along_axis [(0, 0)]
+      $1 : range_for $9, $0 {block_dim=128} body {
+        <i32> $2 = loop_index $1 [0]
+        <*f32> $3 = external_ptr $8, $2 ["unsafe"]
+        <f32> $4 = global_load $3
+        $5 : global_store $7, $4
+      }
+    }
+
+A value op prints ``<type> $id = name operands [attribute]``, an op without a value ``$id : ...``.
+Constants print ``const value``; records print ``{field=value ...}`` with defaults left out; other
+attributes print as Python literals in brackets. With ``locs=True`` each line ends in ``@n`` and
+a table of locations follows the body.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any, Final, NamedTuple
+
+from ..types import DataType, f16, f32, u1, void
+from . import codes as C
+from .attrs import Param
+from .loc import UNKNOWN, Loc
+from .op import Block, Func, Op
+from .optable import CODES
+
+__all__ = ["REGION_NAMES", "Listing", "format_const", "listing", "to_text"]
+
+REGION_NAMES: Final[dict[int, tuple[str, ...]]] = {
+    C.IF: ("then", "else"),
+    C.RANGE_FOR: ("body",),
+    C.WHILE: ("body",),
+    C.OFFLOADED: ("header", "body"),
+}
+_RECORD: Final = [info.attr[0].isupper() for info in CODES]
+_NAME: Final = C.NAME
+
+
+class Listing(NamedTuple):
+    """A printed function, line by line.
+
+    lines: texts without line ends. ids: the id of the op that starts on the line, -1 for others
+    (header, ``}``, ``} else {``). locs: the op's location, UNKNOWN for others.
+    """
+
+    lines: list[str]
+    ids: list[int]
+    locs: list[Loc]
+
+
+_consts: dict[tuple[DataType, str], str] = {}
+
+
+def format_const(value: float | int, t: DataType) -> str:
+    """The shortest text that reads back as this value of type ``t``."""
+    if not t.is_real:
+        return ("true" if value else "false") if t is u1 else str(value)
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if t is not f32 and t is not f16:
+        return repr(float(value))
+    key = (t, repr(value))
+    text = _consts.get(key)
+    if text is None:
+        code = "<f" if t is f32 else "<e"
+        bits = struct.pack(code, value)
+        text = repr(float(value))
+        for digits in range(1, 10):
+            short = repr(float(f"{value:.{digits}g}"))
+            if struct.pack(code, float(short)) == bits:
+                text = short
+                break
+        _consts[key] = text
+    return text
+
+
+def _attr(op: Op) -> str:
+    attr: Any = op.attr
+    code = op.code
+    if code == C.CONST:
+        return " " + format_const(attr, op.type)  # type: ignore[arg-type]
+    if attr is None:
+        return ""
+    if _RECORD[code]:
+        defaults: dict[str, Any] = type(attr)._field_defaults
+        parts = [f"{k}={v!r}" for k, v in attr._asdict().items() if v != defaults[k]]
+        return " {" + " ".join(parts) + "}" if parts else ""
+    return f" [{attr!r}]"
+
+
+class _Printer:
+    def __init__(self, locs: bool) -> None:
+        self.lines: list[str] = []
+        self.ids: list[int] = []
+        self.locs: list[Loc] = []
+        self.table: dict[Loc, int] | None = {} if locs else None
+
+    def line(self, text: str, id: int = -1, loc: Loc = UNKNOWN) -> None:
+        self.lines.append(text)
+        self.ids.append(id)
+        self.locs.append(loc)
+
+    def mark(self, loc: Loc) -> str:
+        table = self.table
+        if table is None or loc is UNKNOWN:
+            return ""
+        for link in reversed(loc.chain()):
+            table.setdefault(link, len(table))
+        return f" @{table[loc]}"
+
+    def block(self, block: Block, pad: str) -> None:
+        lines, ids, locs = self.lines, self.ids, self.locs
+        marked = self.table is not None
+        for op in block.ops:
+            args = op.args
+            text = _NAME[op.code]
+            if args:
+                text += " " + ", ".join([f"${a.id}" for a in args])
+            if op.attr is not None:
+                text += _attr(op)
+            if op.type is void:
+                text = f"{pad}${op.id} : {text}"
+            else:
+                text = f"{pad}<{op.type.name}> ${op.id} = {text}"
+            mark = self.mark(op.loc) if marked else ""
+            if not op.regions:
+                lines.append(text + mark if marked else text)
+                ids.append(op.id)
+                locs.append(op.loc)
+                continue
+            names = REGION_NAMES[op.code]
+            self.line(f"{text}{mark} {names[0]} {{", op.id, op.loc)
+            inner = pad + "  "
+            for i, region in enumerate(op.regions):
+                if i:
+                    self.line(f"{pad}}} {names[i]} {{")
+                self.block(region, inner)
+            self.line(pad + "}")
+
+    def func(self, func: Func) -> None:
+        params = ", ".join(_param(p) for p in func.params)
+        text = f"kernel {func.name}({params})"
+        if func.results:
+            text += " -> (" + ", ".join(t.name for t in func.results) + ")"
+        text += f" stage={func.stage}"
+        if not func.noalias:
+            text += " may_alias"
+        if func.global_tmp_size:
+            text += f" global_tmp={func.global_tmp_size}"
+        self.line(text + self.mark(func.loc) + " {", -1, func.loc)
+        self.block(func.body, "  ")
+        self.line("}")
+        for loc, number in (self.table or {}).items():
+            parent = "-" if loc.parent is None else f"@{(self.table or {})[loc.parent]}"
+            self.line(
+                f"loc @{number} = {loc.file!r} {loc.line}:{loc.col} {loc.end_line}:{loc.end_col} "
+                f"{loc.func!r} {parent}"
+            )
+
+
+def _param(p: Param) -> str:
+    if p.kind == "scalar":
+        return f"{p.name}: {p.dtype.name}"
+    extra = ", needs_grad" if p.needs_grad else ""
+    if p.boundary != "unsafe":
+        extra += f", {p.boundary}"
+    return f"{p.name}: ndarray<{p.dtype.name}, {p.ndim}{extra}>"
+
+
+def listing(func: Func) -> Listing:
+    """``func`` printed, with the op and location of each line."""
+    printer = _Printer(False)
+    printer.func(func)
+    return Listing(printer.lines, printer.ids, printer.locs)
+
+
+def to_text(func: Func, locs: bool = False) -> str:
+    """``func`` printed; with ``locs`` the locations too, so that nothing is lost."""
+    printer = _Printer(locs)
+    printer.func(func)
+    return "\n".join(printer.lines) + "\n"
