@@ -1,0 +1,379 @@
+"""The record: everything the studio, the reports and the queries show, as plain data.
+
+One `Record` describes one look at one or more kernel files. It is immutable, versioned, written
+as JSON (msgspec), and complete: a saved record opens without an engine or a device. The JSON
+Schema is generated from these classes and shipped as ``record.schema.json``.
+
+::
+
+    Record ── files (texts) ── errors ── log
+       └── kernels ── params, workloads
+              └── backends ── compile ── runs (passes) ── snapshots (IR texts, shared)
+                      │           └── cfgs, artefacts, tasks, remarks, locs, metrics
+                      └── launches, agreement, caches
+
+Fields whose values change from run to run without any change of input are listed in `VOLATILE`.
+Times say their unit in their name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+__all__ = [
+    "VERSION",
+    "VOLATILE",
+    "AgreementRecord",
+    "Artefact",
+    "BackendRecord",
+    "CacheLayer",
+    "CfgNode",
+    "CfgRecord",
+    "CompileRecord",
+    "ConfigEntry",
+    "ErrorRecord",
+    "FileRecord",
+    "KernelRecord",
+    "LaunchRecord",
+    "LocRecord",
+    "LogLine",
+    "ParamRecord",
+    "PassRun",
+    "Record",
+    "Remark",
+    "Snapshot",
+    "TaskRecord",
+    "ToolInfo",
+    "WorkloadRecord",
+]
+
+VERSION: Final = 1
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """Settings shared by all parts of a record."""
+
+
+class ToolInfo(_Base, frozen=True, kw_only=True):
+    """What made the record."""
+
+    name: str = "qd-studio"
+    version: str = ""
+    python: str = ""
+    platform: str = ""
+    numpy: str = ""
+    llvm: str = ""
+    cpu: str = ""
+    threads: int = 0
+
+
+class ConfigEntry(_Base, frozen=True, kw_only=True):
+    """One compile option. origin: default, env, init, studio."""
+
+    name: str
+    value: str | int | float | bool | None
+    default: str | int | float | bool | None
+    origin: str = "default"
+
+
+class FileRecord(_Base, frozen=True, kw_only=True):
+    """A user's file that kernels or inlined functions come from."""
+
+    path: str
+    sha256: str
+    text: str
+
+
+class ErrorRecord(_Base, frozen=True, kw_only=True):
+    """A failure, with the user's line where there is one.
+
+    kind: class name. stage: import, discover, frontend, passes, codegen, load, launch, check,
+    worker. chain: "file:line in function" of each inlined call, outermost first.
+    """
+
+    kind: str
+    message: str
+    stage: str = ""
+    pass_name: str = ""
+    kernel: str = ""
+    backend: str = ""
+    file: str = ""
+    line: int = 0
+    col: int = 0
+    end_line: int = 0
+    end_col: int = 0
+    function: str = ""
+    source: str = ""
+    hint: str = ""
+    op: int = -1
+    chain: tuple[str, ...] = ()
+    rendered: str = ""
+    traceback: str = ""
+
+
+class LogLine(_Base, frozen=True, kw_only=True):
+    """A line that user code or the engine wrote. stream: stdout, stderr, engine."""
+
+    stream: str
+    text: str
+
+
+class ParamRecord(_Base, frozen=True, kw_only=True):
+    """A kernel parameter. kind: scalar, ndarray, template."""
+
+    name: str
+    kind: str
+    dtype: str = ""
+    ndim: int = 0
+    annotation: str = ""
+
+
+class WorkloadRecord(_Base, frozen=True, kw_only=True):
+    """A set of arguments. origin: workload (declared), recorded (--run), synthetic, none.
+
+    reason: for origin none, which parameter could not be made and why.
+    """
+
+    label: str
+    origin: str
+    sizes: dict[str, int | float | str] = {}
+    args: tuple[str, ...] = ()
+    bytes: int | None = None
+    flops: int | None = None
+    reason: str = ""
+
+
+class LocRecord(_Base, frozen=True, kw_only=True, array_like=True):
+    """A source span; ``parent`` indexes the call site's LocRecord, -1 for none."""
+
+    file: str
+    line: int
+    col: int = 0
+    end_line: int = 0
+    end_col: int = 0
+    func: str = ""
+    parent: int = -1
+
+
+class Snapshot(_Base, frozen=True, kw_only=True):
+    """IR text at one moment. ids: op id per line, -1 for none. locs: index per line, -1 for none."""
+
+    lines: tuple[str, ...]
+    ids: tuple[int, ...]
+    locs: tuple[int, ...]
+    ops: int = 0
+
+
+class Remark(_Base, frozen=True, kw_only=True):
+    """Why a pass did, or did not, do something to an op."""
+
+    pass_name: str
+    op: int
+    text: str
+    loc: int = -1
+
+
+class PassRun(_Base, frozen=True, kw_only=True):
+    """One run of one pass. state: changed, noop, failed, skipped.
+
+    before / after index `CompileRecord.snapshots`; equal when nothing changed. round: 0 outside
+    of repeated groups, else from 1. task: number of the task the run was limited to, or None.
+    added / removed / rewritten: counts of ops by identity.
+    """
+
+    index: int
+    stage: str
+    name: str
+    round: int = 0
+    task: int | None = None
+    state: str = "noop"
+    us: float = 0.0
+    before: int = 0
+    after: int = 0
+    added: int = 0
+    removed: int = 0
+    rewritten: int = 0
+    remarks: tuple[Remark, ...] = ()
+
+
+class CfgNode(_Base, frozen=True, kw_only=True):
+    """A straight-line run of ops in a control-flow graph.
+
+    ops: ids. live_out: ids of the address ops whose memory is live at the end. label: start,
+    final, or what the node belongs to (task body, loop body, then, else, ...). depth: loop nesting.
+    """
+
+    id: int
+    ops: tuple[int, ...]
+    lines: tuple[str, ...]
+    prev: tuple[int, ...]
+    next: tuple[int, ...]
+    live_out: tuple[int, ...] = ()
+    label: str = ""
+    parallel: bool = False
+    depth: int = 0
+
+
+class CfgRecord(_Base, frozen=True, kw_only=True):
+    """A control-flow graph around one run of cfg_optimization. when: before, after."""
+
+    stage: str
+    task: int
+    when: str
+    nodes: tuple[CfgNode, ...]
+    run: int = -1
+
+
+class Artefact(_Base, frozen=True, kw_only=True):
+    """Generated text. name: llvm_ir, llvm_ir_optimized, asm, ... language: for highlighting.
+
+    lines: for each text line the index of its LocRecord, -1 for none; may be empty.
+    """
+
+    name: str
+    language: str
+    text: str
+    lines: tuple[int, ...] = ()
+
+
+class TaskRecord(_Base, frozen=True, kw_only=True):
+    """An offloaded task of the finished kernel."""
+
+    index: int
+    kind: str
+    name: str
+    ops: int
+    loc: int = -1
+    loop_name: str = ""
+    axes: int = 0
+
+
+class CompileRecord(_Base, frozen=True, kw_only=True):
+    """One compile for one backend."""
+
+    frontend_ms: float = 0.0
+    passes_ms: float = 0.0
+    codegen_ms: float = 0.0
+    load_ms: float = 0.0
+    cold_ms: float = 0.0
+    warm_ms: float | None = None
+    runs: tuple[PassRun, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    locs: tuple[LocRecord, ...] = ()
+    origins: dict[str, int] = {}
+    cfgs: tuple[CfgRecord, ...] = ()
+    artefacts: tuple[Artefact, ...] = ()
+    tasks: tuple[TaskRecord, ...] = ()
+    metrics: dict[str, int] = {}
+    code_bytes: int = 0
+
+
+class LaunchRecord(_Base, frozen=True, kw_only=True):
+    """Timing of launches with one workload.
+
+    method: what the time holds, e.g. "host wall clock around the call, device synced".
+    warmup: untimed launches; first_us: the first of them. samples_us: all timed launches.
+    mad_us: median absolute deviation.
+    """
+
+    workload: str
+    method: str
+    n: int
+    warmup: int
+    first_us: float
+    median_us: float
+    mad_us: float
+    min_us: float
+    max_us: float
+    samples_us: tuple[float, ...] = ()
+    gbps: float | None = None
+    gflops: float | None = None
+
+
+class AgreementRecord(_Base, frozen=True, kw_only=True):
+    """Result compared with the interpreter's on the same arguments.
+
+    state: ok, differs, unchecked. check: the author's own check: passed, failed, none.
+    first_difference: "parameter[index]: got x, interpreter y".
+    """
+
+    state: str
+    reason: str = ""
+    workload: str = ""
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    max_ulp: float = 0.0
+    tolerance: str = ""
+    first_difference: str = ""
+    check: str = "none"
+    check_message: str = ""
+
+
+class CacheLayer(_Base, frozen=True, kw_only=True):
+    """One cache layer. state: hit, miss, bypass, off, not_applicable."""
+
+    name: str
+    state: str
+    reason: str = ""
+
+
+class BackendRecord(_Base, frozen=True, kw_only=True):
+    """A kernel on one backend. status: ok, absent, error, not_run; reason says why not ok."""
+
+    backend: str
+    status: str
+    reason: str = ""
+    compile: CompileRecord | None = None
+    launches: tuple[LaunchRecord, ...] = ()
+    agreement: AgreementRecord | None = None
+    caches: tuple[CacheLayer, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+
+
+class KernelRecord(_Base, frozen=True, kw_only=True):
+    """A kernel of a file. id: "file name:kernel name", unique within a record."""
+
+    id: str
+    name: str
+    file: str
+    line: int
+    end_line: int = 0
+    doc: str = ""
+    params: tuple[ParamRecord, ...] = ()
+    returns: str = ""
+    workloads: tuple[WorkloadRecord, ...] = ()
+    backends: tuple[BackendRecord, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+    stale: bool = False
+
+    def backend(self, name: str) -> BackendRecord | None:
+        """The record of backend ``name``, if there is one."""
+        return next((b for b in self.backends if b.backend == name), None)
+
+
+class Record(_Base, frozen=True, kw_only=True):
+    """The whole; see the module docstring."""
+
+    version: int = VERSION
+    tool: ToolInfo = ToolInfo()
+    created: str = ""
+    elapsed_ms: float = 0.0
+    command: tuple[str, ...] = ()
+    config: tuple[ConfigEntry, ...] = ()
+    files: tuple[FileRecord, ...] = ()
+    kernels: tuple[KernelRecord, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+    log: tuple[LogLine, ...] = ()
+    extra: dict[str, Any] = {}
+
+
+# Names of fields that may differ between two runs over the same input.
+VOLATILE: Final = frozenset(
+    {
+        "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
+        "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
+        "samples_us", "gbps", "gflops",
+    }
+)  # fmt: skip
