@@ -180,8 +180,8 @@ def _spans(loc: LocLike | None, source_line: str | None) -> list[SourceSpan]:
 
 def _restore(cls: type[Any], args: tuple[object, ...], state: dict[str, object]) -> Any:
     """Rebuild a pickled error without going through the signature of its `__init__`."""
-    error = cls.__new__(cls, *args)
-    error.__dict__.update(state)
+    error: Any = cls.__new__(cls, *args)
+    vars(error).update(state)
     return error
 
 

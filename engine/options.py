@@ -1,0 +1,219 @@
+"""What one option is: its type, where its value may come from, what it steers, how a value is checked.
+
+The options themselves stand in `config.py`, one after another, as the fields of `CompileConfig`.
+`option(...)` below is what each field is made with, and `Option` is how the rest of the engine, the
+documentation and the studio read it back.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, field
+from typing import Any, Literal, TypeVar, cast
+
+T = TypeVar("T")
+
+Scope = Literal["any", "cpu", "gpu"]
+Effect = Literal["now", "later", "never"]
+
+AREAS = {
+    "adstack": "it comes with automatic differentiation",
+    "caches": "it comes with the caches on disk",
+    "compile threads": "it comes with compiling the tasks of a kernel in parallel",
+    "fields": "it comes with fields",
+    "gpu": "it comes with the GPU backends",
+    "matrices": "it comes with vectors and matrices",
+    "profiler": "it comes with the kernel profiler",
+}
+"""Machinery that an option waits for, and what is said about it when the option is set."""
+
+UNSUITED = (
+    "it is accepted so that programs written for Quadrants start, nothing here corresponds to it"
+)
+
+
+def _as_bool(value: Any) -> bool:
+    """True and False, also as 1 and 0 and as NumPy scalars."""
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    number = operator.index(value)
+    if number not in (0, 1):
+        raise TypeError
+    return bool(number)
+
+
+def _as_int(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, str | bool):
+        raise TypeError
+    return float(value)
+
+
+def _as_str(value: Any) -> str:
+    """Text, a path, or an object known by its name, such as a data type."""
+    if not isinstance(value, str | os.PathLike):
+        value = getattr(value, "name", value)
+    result = os.fspath(cast(Any, value))
+    if not isinstance(result, str):
+        raise TypeError
+    return result
+
+
+_WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+
+
+def _parse_bool(text: str) -> bool:
+    word = _WORDS.get(text.lower())
+    return _as_bool(int(text)) if word is None else word
+
+
+def parse_switch(variable: str, text: str) -> bool:
+    """An on-off environment variable that belongs to no option; empty text is off."""
+    try:
+        return bool(text) and _parse_bool(text.strip())
+    except (ValueError, TypeError):
+        raise ValueError(f"Invalid {variable}={text}, should be 0 or 1") from None
+
+
+_COERCE: dict[type, Callable[[Any], Any]] = {
+    bool: _as_bool,
+    int: _as_int,
+    float: _as_float,
+    str: _as_str,
+}
+_PARSE: dict[type, Callable[[str], Any]] = {
+    bool: _parse_bool,
+    int: lambda text: int(text, 0),
+    float: float,
+    str: str,
+}
+_EXPECTED = {bool: "0 or 1", int: "an integer", float: "a number", str: "a string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option, as the table in `config.py` states it."""
+
+    name: str
+    type: type
+    """bool, int, float or str."""
+    default: Any
+    """Already computed for this machine; `default_text` says it for any machine."""
+    default_text: str
+    doc: str
+    env: str | None
+    """The environment variable that sets it, or None."""
+    in_cache_key: bool
+    """Whether it changes generated code, so that what was made with another value is no use."""
+    scope: Scope
+    """Whose cache keys it enters: an option for GPUs does not split the keys of a CPU."""
+    effect: Effect
+    area: str | None
+    """For `later`: the key in `AREAS`."""
+    choices: tuple[Any, ...]
+    minimum: float | None
+    quiet: tuple[Any, ...]
+    """For `later` and `never`: values that ask for no more than what happens anyway."""
+
+    @property
+    def expected(self) -> str:
+        """What a valid value looks like, for messages."""
+        if self.choices:
+            return "one of " + ", ".join(map(str, self.choices))
+        kind = _EXPECTED[self.type]
+        return kind if self.minimum is None else f"{kind}, at least {self.minimum:g}"
+
+    def parse(self, text: str) -> Any:
+        """The value of environment text. ValueError, naming the variable, if it has none."""
+        try:
+            value = _PARSE[self.type](text.strip())
+        except (ValueError, TypeError):
+            value = None
+        if value is None or not self._fits(value):
+            raise ValueError(f"Invalid {self.env}={text}, should be {self.expected}")
+        return value
+
+    def coerce(self, value: Any) -> Any:
+        """The value of an argument in the option's own type. TypeError or ValueError if it does not fit."""
+        try:
+            converted = _COERCE[self.type](value)
+        except (TypeError, ValueError):
+            raise TypeError(f"{self.name} must be {self.expected}, not {value!r}") from None
+        if not self._fits(converted):
+            near = did_you_mean(converted, self.choices) if isinstance(converted, str) else ""
+            raise ValueError(f"{self.name} must be {self.expected}, not {converted!r}{near}")
+        return converted
+
+    def _fits(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
+        return self.minimum is None or value >= self.minimum
+
+    def without_effect(self, value: Any) -> str | None:
+        """What to tell a user who asks for `value`, if this version cannot act on it."""
+        if self.effect == "now" or value == self.default or value in self.quiet:
+            return None
+        why = UNSUITED if self.effect == "never" else AREAS[cast(str, self.area)]
+        return f"{self.name}={value!r} has no effect yet: {why}"
+
+
+def option(
+    default: T | Callable[[], T],
+    doc: str,
+    *,
+    key: bool = False,
+    scope: Scope = "any",
+    later: str | None = None,
+    never: bool = False,
+    choices: tuple[T, ...] = (),
+    minimum: float | None = None,
+    quiet: tuple[T, ...] = (),
+    env: bool = True,
+    default_text: str | None = None,
+) -> T:
+    """Declare one field of `CompileConfig`.
+
+    `default` is a value, or a function called once a config (then `default_text` says what it gives).
+    `key`: it enters cache keys. `later`: the area it waits for. `never`: accepted, without meaning here.
+    """
+    assert later is None or later in AREAS
+    metadata = {
+        "doc": doc,
+        "in_cache_key": key,
+        "scope": scope,
+        "effect": "never" if never else "later" if later else "now",
+        "area": later,
+        "choices": choices,
+        "minimum": minimum,
+        "quiet": quiet,
+        "env": env,
+        "default_text": default_text,
+    }
+    if callable(default):
+        return field(default_factory=cast("Callable[[], T]", default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def read_option(declared: Field[Any]) -> Option:
+    """The `Option` that a field made with `option(...)` declares."""
+    meta = dict(declared.metadata)
+    made = callable(declared.default_factory)
+    default = cast(Any, declared).default_factory() if made else declared.default
+    meta["env"] = f"QD_{declared.name.upper().lstrip('_')}" if meta["env"] else None
+    if meta["default_text"] is None:
+        meta["default_text"] = repr(default)
+    return Option(name=declared.name, type=type(default), default=default, **meta)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The tail of a message about an unknown `word`: the closest known one, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{close[0]}"?' if close else ""
