@@ -1,14 +1,14 @@
-"""Every option of the engine, once: its default, environment name, meaning, and whether it enters cache keys.
+"""Every option of the engine, once: default, environment name, meaning, place in cache keys.
 
 `CompileConfig` is the table and the object at the same time: each field is declared with
-`option(default, doc, ...)`, and `OPTIONS` is that table read back (see `options.py` for what the columns
-mean). A program holds one config, made by `resolve` at `init` and frozen from then on:
+`option(default, doc, ...)`, and `OPTIONS` is that table read back (see `options.py` for what the
+columns mean). A program holds one config, made by `resolve` at `init` and frozen from then on:
 
     config, origins, warnings = resolve({"debug": True}, os.environ)
 
-A value comes from the keyword argument, else from `QD_<NAME>`, else from the default. Options whose
-machinery is not there yet are declared all the same, with `later=<area>`: they are accepted, and say once a
-process that they have no effect.
+A value comes from the keyword argument, else from `QD_<NAME>`, else from the default. Options
+whose machinery is not there yet are declared all the same, with `later=<area>`: they are accepted,
+and say once a process that they have no effect.
 
 Data types are stored by name (`"f32"`): this layer lies below `types`.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
 from . import log
 from .errors import QuadrantsRuntimeError
@@ -27,7 +27,10 @@ from .options import Option, did_you_mean, option, parse_switch, read_option
 Origin = Literal["argument", "environment", "default", "implied"]
 
 LANGUAGE_VERSION = (1, 3, 3)
-"""The version of Quadrants whose language and options this engine follows; `require_version` asks for it."""
+"""The version of Quadrants whose language and options this engine follows.
+
+`require_version` asks for it.
+"""
 
 ARCHES = (
     "cpu",
@@ -48,7 +51,7 @@ CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python"})
 
 
 def available_cpus() -> int:
-    """CPUs this process may run on, which a container or `taskset` can make fewer than the machine has."""
+    """CPUs this process may run on; a container or `taskset` can allow fewer than there are."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
@@ -56,7 +59,10 @@ def available_cpus() -> int:
 
 @dataclass(slots=True)
 class CompileConfig:
-    """The options of a program. Attributes can be set until `freeze`; a name that is no option is an error."""
+    """The options of a program.
+
+    Attributes can be set until `freeze`; a name that is no option is an error.
+    """
 
     # What runs, and where
     arch: str = option(
@@ -226,7 +232,7 @@ class CompileConfig:
     )
     device_memory_GB: float = option(
         1.0, "Device memory reserved at the start.", minimum=0, later="gpu"
-    )  # noqa: N815
+    )
     device_memory_fraction: float = option(
         0.0,
         "Share of device memory reserved at the start; 0 uses `device_memory_GB`.",
@@ -333,7 +339,7 @@ class CompileConfig:
     _frozen: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # `_frozen` itself is set through object.__setattr__, and is not there yet while __init__ runs.
+        # While __init__ runs `_frozen` is not there yet.
         if getattr(self, "_frozen", False):
             raise AttributeError(
                 f"the config is frozen, {name} cannot be set; use replace() for a copy"
@@ -372,7 +378,7 @@ class CompileConfig:
         return result
 
     def key_parts(self) -> tuple[tuple[str, str], ...]:
-        """The options that change generated code for this `arch`, as (name, value) text, in a fixed order.
+        """The options that change generated code for this `arch`: (name, value) in table order.
 
         Cache keys hash these pairs and keep them, so that a miss can name the option that differs.
         """
@@ -411,7 +417,7 @@ class Notice(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """What `resolve` found: the config (not yet frozen), where each value came from, what to tell the user."""
+    """What `resolve` found: the config (not frozen yet), each value's origin, what to tell."""
 
     config: CompileConfig
     origins: dict[str, Origin]
@@ -424,28 +430,33 @@ class Resolved(NamedTuple):
             log.warn(notice.text, once=notice.once)
 
 
+_BITS_FROM_ENV = {"default_fp": "f", "default_ip": "i"}
+"""Options whose variable holds a number of bits, with the letter that makes it a type."""
+
+
 def _from_env(opt: Option, environ: Mapping[str, str]) -> Any:
     """The value that the environment gives `opt`, or None. An empty variable counts as unset."""
     text = environ.get(opt.env, "") if opt.env else ""
     if not text:
         return None
-    if opt.name in ("default_fp", "default_ip"):
+    if opt.name in _BITS_FROM_ENV:
         if text not in ("32", "64"):
             raise ValueError(f"Invalid {opt.env}={text}, should be 32 or 64")
-        return f"{opt.name[8]}{text}"
+        return _BITS_FROM_ENV[opt.name] + text
     return opt.parse(text)
 
 
 def wanted_arches(arch: Any, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The arch names to try, in order. `arch` is None, a name, an object with a `name`, or a list of these.
+    """The arch names to try, in order.
 
-    `QD_ARCH` overrides the argument. ValueError for a name that is no arch.
+    `arch` is None, a name, an object with a `name`, or a list of these; `QD_ARCH` overrides it.
+    ValueError for a name that is no arch.
     """
     if environ.get("QD_ARCH"):
         arch = environ["QD_ARCH"]
     if arch is None:
         arch = OPTIONS["arch"].default
-    wanted: list[Any] = list(arch) if isinstance(arch, list | tuple) else [arch]
+    wanted = list(cast("list[Any]", arch)) if isinstance(arch, list | tuple) else [arch]
     if not wanted:
         raise ValueError("arch is an empty list: name at least one")
     names = tuple(str(OPTIONS["arch"].coerce(item)).lower() for item in wanted)
@@ -458,8 +469,8 @@ def wanted_arches(arch: Any, environ: Mapping[str, str]) -> tuple[str, ...]:
 def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
     """Make the config of a program from the arguments of `init` and the environment.
 
-    An argument that is None counts as not given. `arch` becomes the first of `wanted_arches`; the runtime,
-    which knows the machine, may put another in its place before it freezes the config.
+    An argument that is None counts as not given. `arch` becomes the first of `wanted_arches`; the
+    runtime, which knows the machine, may put another in its place before it freezes the config.
 
     KeyError for an unknown argument; TypeError or ValueError for a value that does not fit;
     QuadrantsRuntimeError for a `require_version` that this engine does not meet.
@@ -483,11 +494,8 @@ def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
             argument = opt.coerce(argument)
             if value is not None and value != argument:
                 text = environ[opt.env or ""]
-                warnings.append(
-                    Notice(
-                        f'Environment variable {opt.env}={text} overridden by qd.init argument "{name}"'
-                    )
-                )
+                over = f'overridden by qd.init argument "{name}"'
+                warnings.append(Notice(f"Environment variable {opt.env}={text} {over}"))
             value, origins[name] = argument, "argument"
         if value is not None:
             setattr(config, name, value)
@@ -502,7 +510,10 @@ def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
 
 
 def check_version(required: str) -> None:
-    """Fail if a program requires a Quadrants version this engine does not follow; anything after x.y.z is ignored."""
+    """Fail if a program requires a Quadrants version that this engine does not follow.
+
+    Whatever stands after x.y.z is ignored.
+    """
     if not required:
         return
     digits = required.strip().split("+")[0].split("-")[0].split(".")
@@ -516,7 +527,10 @@ def check_version(required: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DebugSwitches:
-    """Switches that only the environment has, read once at `init`. Passes never look at the environment."""
+    """Switches that only the environment has, read once at `init`.
+
+    Passes never look at the environment.
+    """
 
     dump_ir: bool = False
     """QD_DUMP_IR: every stage's IR to files under `debug_dump_path`."""
@@ -534,7 +548,7 @@ class DebugSwitches:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """Read the switches; an unset or empty variable is off. ValueError for one that is neither 0 nor 1."""
+        """Read the switches; an unset variable is off. ValueError for one that is not 0 or 1."""
         texts = {
             switch.name: environ.get(f"QD_{switch.name.upper()}", "") for switch in fields(cls)
         }

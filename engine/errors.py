@@ -1,23 +1,24 @@
 """Every exception the engine raises on purpose.
 
     Exception
-      QuadrantsCompilationError            the kernel cannot be compiled
-        QuadrantsSyntaxError               (+ SyntaxError)  Python that the kernel language lacks
-        QuadrantsNameError                 (+ NameError)    a name that is not defined where it is used
-        QuadrantsIndexError                (+ IndexError)   a wrong number of indices, a constant one out of range
-        QuadrantsTypeError                 (+ TypeError)    operands, arguments or results of the wrong type
-        QuadrantsUnsupportedError          the language has it, this backend or this version does not
-        QuadrantsInternalError             a fault of the compiler, never of the kernel
-          IRVerificationError              a pass left IR that breaks a rule; names the op
-          IRParseError                     IR text that cannot be read back
+      QuadrantsCompilationError          the kernel cannot be compiled
+        QuadrantsSyntaxError             (+ SyntaxError) Python that the kernel language lacks
+        QuadrantsNameError               (+ NameError) a name that is not defined where it is used
+        QuadrantsIndexError              (+ IndexError) indices of a wrong number or out of range
+        QuadrantsTypeError               (+ TypeError) operands, arguments, results of a wrong type
+        QuadrantsUnsupportedError        the language has it, this backend or version has not
+        QuadrantsInternalError           a fault of the compiler, never of the kernel
+          IRVerificationError            a pass left IR that breaks a rule; names the op
+          IRParseError                   IR text that cannot be read back
       RuntimeError
-        QuadrantsRuntimeError              a compiled kernel, or the program around it, failed
-          QuadrantsAssertionError          (+ AssertionError) a kernel assert or bounds check
-          QuadrantsRuntimeTypeError        (+ TypeError)      an argument of the wrong type at a launch
-          BackendUnavailableError          no such backend on this machine, with the reason
+        QuadrantsRuntimeError            a compiled kernel, or the program around it, failed
+          QuadrantsAssertionError        (+ AssertionError) a kernel assert or bounds check
+          QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
+          BackendUnavailableError        no such backend on this machine, with the reason
 
-All of them carry structured data (`message`, `span`, `chain`, `hint`, ...) next to the text, so that the studio can put
-the error in its place in the source, and `str(e)` renders that data for a terminal:
+All of them carry structured data (`message`, `span`, `chain`, `hint`, ...) next to the text, so
+that the studio can put the error in its place in the source, and `str(e)` renders that data for a
+terminal:
 
     File "f.py", line 12, in k:
         y = scale(x)
@@ -30,12 +31,12 @@ the error in its place in the source, and `str(e)` renders that data for a termi
 
 The outermost call comes first, as in a Python traceback, one banner for each inlined function.
 
-Positions are those of Python's `ast`: lines count from 1, columns are UTF-8 byte offsets from 0, ends are exclusive.
-`display_column` turns such an offset into terminal cells.
+Positions are those of Python's `ast`: lines count from 1, columns are UTF-8 byte offsets from 0,
+ends are exclusive. `display_column` turns such an offset into terminal cells.
 
-Every error survives pickling, since it may have to leave the process it was raised in. This is the lowest layer: it
-imports nothing of the engine, and works with any location object that has `file`, `line`, `col`, `end_line`,
-`end_col`, `func` and `parent`.
+Every error survives pickling, since it may have to leave the process it was raised in. This is the
+lowest layer: it imports nothing of the engine, and works with any location object that has `file`,
+`line`, `col`, `end_line`, `end_col`, `func` and `parent`.
 """
 
 from __future__ import annotations
@@ -69,8 +70,9 @@ __all__ = [
 class LocLike(Protocol):
     """What `from_loc` needs of a location; the IR's own `Loc` has this shape.
 
-    `parent` is the location of the call this code was inlined at, or None in the kernel itself. It is typed Any here
-    because a protocol that names itself in a read-only property costs every checker time for no gain.
+    `parent` is the location of the call this code was inlined at, or None in the kernel itself. It
+    is typed Any here because a protocol that names itself in a read-only property costs every
+    checker time for no gain.
     """
 
     @property
@@ -97,7 +99,9 @@ def _cells(char: str) -> int:
 
 
 def display_column(text: str, byte_offset: int) -> int:
-    """The terminal cell at which the character at UTF-8 `byte_offset` of `text` starts (a tab counts as one cell).
+    """The terminal cell where the character at UTF-8 `byte_offset` of `text` starts.
+
+    A tab counts as one cell.
 
     >>> display_column("héllo", 3)
     2
@@ -110,7 +114,8 @@ def display_column(text: str, byte_offset: int) -> int:
 class SourceSpan:
     """A stretch of user source, with the text of its first line as it was when the error was made.
 
-    `line` is 0 when nothing better than a file is known; the columns are equal when there is nothing to underline.
+    `line` is 0 when nothing better than a file is known; the columns are equal when there is
+    nothing to underline.
     """
 
     file: str
@@ -123,7 +128,10 @@ class SourceSpan:
 
     @classmethod
     def from_loc(cls, loc: LocLike, source_line: str | None = None) -> SourceSpan:
-        """Read one level of `loc`. The source line comes from the argument, else from `linecache`."""
+        """Read one level of `loc`.
+
+        The source line comes from the argument, else from `linecache`.
+        """
         if source_line is None:
             linecache.checkcache(loc.file)
             source_line = linecache.getline(loc.file, loc.line)
@@ -169,7 +177,10 @@ class SourceSpan:
 
 
 def _spans(loc: LocLike | None, source_line: str | None) -> list[SourceSpan]:
-    """The inlining chain of `loc` as spans, innermost first. `source_line` belongs to the innermost."""
+    """The inlining chain of `loc` as spans, innermost first.
+
+    `source_line` belongs to the innermost.
+    """
     spans: list[SourceSpan] = []
     while loc is not None:
         spans.append(SourceSpan.from_loc(loc, source_line))
@@ -178,10 +189,10 @@ def _spans(loc: LocLike | None, source_line: str | None) -> list[SourceSpan]:
     return spans
 
 
-def _restore(cls: type[Any], args: tuple[object, ...], state: dict[str, object]) -> Any:
+def _restore(cls: type[_Located], args: tuple[object, ...], state: dict[str, object]) -> _Located:
     """Rebuild a pickled error without going through the signature of its `__init__`."""
-    error: Any = cls.__new__(cls, *args)
-    vars(error).update(state)
+    error = cls.__new__(cls, *args)
+    error.__setstate__(state)
     return error
 
 
@@ -201,7 +212,7 @@ class _Located(Exception):
         self.span = span
         """Where it happened, in the innermost function."""
         self.chain = chain
-        """The call sites that inlining went through, innermost call first; empty in the kernel's own body."""
+        """The calls that inlining went through, innermost first; empty in the kernel itself."""
         self.hint = hint
         """What the user can do about it."""
 
@@ -215,11 +226,17 @@ class _Located(Exception):
         source_line: str | None = None,
         **details: Any,
     ) -> Self:
-        """Make the error for `loc` and all the calls it was inlined through; `details` go to the constructor."""
+        """Make the error for `loc` and all the calls it was inlined through.
+
+        `details` go to the constructor.
+        """
         return cls(message, hint=hint, **details).locate(loc, source_line=source_line)
 
     def locate(self, loc: LocLike | None, *, source_line: str | None = None) -> Self:
-        """Add a position to an error raised where none was known. An error that has one keeps it."""
+        """Add a position to an error raised where none was known.
+
+        An error that has one keeps it.
+        """
         if self.span is None and loc is not None:
             self.span, *chain = _spans(loc, source_line)
             self.chain = tuple(chain)
@@ -274,7 +291,10 @@ class _Located(Exception):
 
 
 class QuadrantsCompilationError(_Located):
-    """A kernel cannot be compiled. `stage` and `pass_name` say how far it came, where that is known."""
+    """A kernel cannot be compiled.
+
+    `stage` and `pass_name` say how far it came, where that is known.
+    """
 
     def __init__(
         self,
@@ -296,7 +316,10 @@ class QuadrantsCompilationError(_Located):
     def from_foreign(
         cls, error: BaseException, loc: LocLike | None = None, *, hint: str | None = None
     ) -> Self:
-        """Wrap an exception of another kind; raise the result `from error`. The message keeps its type and text."""
+        """Wrap an exception of another kind; raise the result `from error`.
+
+        The message keeps the type and text of the exception.
+        """
         text = "".join(traceback.format_exception_only(error)).strip()
         wrapped = cls.from_loc(text, loc, hint=hint)
         wrapped.foreign_traceback = "".join(traceback.format_exception(error))
@@ -308,7 +331,7 @@ class QuadrantsSyntaxError(QuadrantsCompilationError, SyntaxError):
 
     @property
     def msg(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What Python's own traceback printer shows for a SyntaxError, which does not call `str`."""
+        """What Python's traceback printer shows for a SyntaxError: it does not call `str`."""
         return self.render()
 
 
@@ -325,7 +348,10 @@ class QuadrantsTypeError(QuadrantsCompilationError, TypeError):
 
 
 class QuadrantsUnsupportedError(QuadrantsCompilationError):
-    """Something the language has and `backend` (or this version, when None) lacks. `feature` names it briefly."""
+    """Something the language has and `backend` (or this version, when None) lacks.
+
+    `feature` names it briefly.
+    """
 
     def __init__(
         self, message: str = "", *, feature: str = "", backend: str | None = None, **details: Any
@@ -343,7 +369,10 @@ class QuadrantsInternalError(QuadrantsCompilationError):
 
 
 class IRVerificationError(QuadrantsInternalError):
-    """IR that breaks a rule of its stage. `op_id` is the op at fault (None: a whole block), `op_text` how it prints."""
+    """IR that breaks a rule of its stage.
+
+    `op_id` is the op at fault (None: a whole block), `op_text` how it prints.
+    """
 
     def __init__(
         self, message: str = "", *, op_id: int | None = None, op_text: str = "", **details: Any
@@ -365,11 +394,17 @@ class IRVerificationError(QuadrantsInternalError):
 
 
 class IRParseError(QuadrantsInternalError):
-    """IR text that does not parse. The span points into that text; its file is the name the parser was given."""
+    """IR text that does not parse.
+
+    The span points into that text; its file is the name the parser was given.
+    """
 
 
 class QuadrantsRuntimeError(_Located, RuntimeError):
-    """A launched kernel, or the program around it, failed. `kernel` is the kernel's name, where one is at fault."""
+    """A launched kernel, or the program around it, failed.
+
+    `kernel` is the kernel's name, where one is at fault.
+    """
 
     def __init__(
         self,
@@ -396,7 +431,10 @@ class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):
 
 
 class BackendUnavailableError(QuadrantsRuntimeError):
-    """This machine cannot run `backend`; `reason` is one short sentence, as in `cuda: no driver found`."""
+    """This machine cannot run `backend`.
+
+    `reason` is one short sentence, as in `cuda: no driver found`.
+    """
 
     def __init__(self, backend: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(f"{backend}: {reason}", hint=hint)

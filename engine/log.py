@@ -1,6 +1,7 @@
 """What the engine says to a person: short lines on stderr, by level, with one prefix.
 
-stdout belongs to the user's program and to data. Nothing here is kept or formatted when its level is off.
+stdout belongs to the user's program and to data. Nothing here is kept or formatted when its level
+is off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one option is: its type, where its value may come from, what it steers, how a value is checked.
+"""What one option is: its type, where a value comes from, what it steers, how it is checked.
 
 The options themselves stand in `config.py`, one after another, as the fields of `CompileConfig`.
 `option(...)` below is what each field is made with, and `Option` is how the rest of the engine, the
@@ -61,10 +61,10 @@ def _as_str(value: Any) -> str:
     """Text, a path, or an object known by its name, such as a data type."""
     if not isinstance(value, str | os.PathLike):
         value = getattr(value, "name", value)
-    result = os.fspath(cast(Any, value))
-    if not isinstance(result, str):
+    text = os.fspath(cast("str | bytes | os.PathLike[str]", value))
+    if isinstance(text, bytes):
         raise TypeError
-    return result
+    return text
 
 
 _WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
@@ -142,7 +142,10 @@ class Option:
         return value
 
     def coerce(self, value: Any) -> Any:
-        """The value of an argument in the option's own type. TypeError or ValueError if it does not fit."""
+        """The value of an argument in the option's own type.
+
+        TypeError or ValueError if it does not fit.
+        """
         try:
             converted = _COERCE[self.type](value)
         except (TypeError, ValueError):
@@ -181,8 +184,9 @@ def option(
 ) -> T:
     """Declare one field of `CompileConfig`.
 
-    `default` is a value, or a function called once a config (then `default_text` says what it gives).
-    `key`: it enters cache keys. `later`: the area it waits for. `never`: accepted, without meaning here.
+    `default` is a value, or a function called once a config (then `default_text` says what it
+    gives). `key`: it enters cache keys. `later`: the area it waits for. `never`: accepted, but
+    nothing here corresponds to it.
     """
     assert later is None or later in AREAS
     metadata = {
@@ -210,7 +214,8 @@ def read_option(declared: Field[Any]) -> Option:
     meta["env"] = f"QD_{declared.name.upper().lstrip('_')}" if meta["env"] else None
     if meta["default_text"] is None:
         meta["default_text"] = repr(default)
-    return Option(name=declared.name, type=type(default), default=default, **meta)
+    kind = cast(type, type(default))
+    return Option(name=declared.name, type=kind, default=default, **meta)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
