@@ -1,0 +1,70 @@
+"""Every pass by name.
+
+A pass is a function ``(func, cx) -> bool`` that says whether it changed anything, made known by
+`register`. Its file, its name here and the name that dumps and records show are the same. The
+first line of the function's docstring is its summary; the file's docstring shows what it does.
+
+Importing `passes` registers all of them; other code asks by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..ir import Func
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register"]
+
+PassFn = Callable[[Func, "PassCx"], bool]
+
+
+class PassInfo(NamedTuple):
+    """A registered pass.
+
+    optional: the result is correct without it, so an instrument may skip it.
+    per_task: the manager runs it once for each task of an offloaded function, with ``cx.task`` set.
+    """
+
+    name: str
+    fn: PassFn
+    summary: str
+    optional: bool
+    per_task: bool
+
+
+_passes: dict[str, PassInfo] = {}
+
+
+def register(
+    name: str, *, optional: bool = False, per_task: bool = False
+) -> Callable[[PassFn], PassFn]:
+    """Decorator that makes a pass known as ``name``; ValueError if the name is taken."""
+
+    def add(fn: PassFn) -> PassFn:
+        if name in _passes:
+            raise ValueError(f"two passes are called {name!r}")
+        summary = (fn.__doc__ or "").strip().split("\n", 1)[0]
+        if not summary:
+            raise ValueError(f"the pass {name!r} has no docstring to take its summary from")
+        _passes[name] = PassInfo(name, fn, summary, optional, per_task)
+        return fn
+
+    return add
+
+
+def get(name: str) -> PassInfo:
+    """The pass called ``name``; KeyError, with the known names, if there is none."""
+    try:
+        return _passes[name]
+    except KeyError:
+        known = ", ".join(sorted(_passes))
+        raise KeyError(f"no pass is called {name!r}; there are: {known}") from None
+
+
+def all_passes() -> list[PassInfo]:
+    """Every registered pass, by name."""
+    return [_passes[name] for name in sorted(_passes)]
