@@ -114,8 +114,7 @@ def display_column(text: str, byte_offset: int) -> int:
 class SourceSpan:
     """A stretch of user source, with the text of its first line as it was when the error was made.
 
-    `line` is 0 when nothing better than a file is known; the columns are equal when there is
-    nothing to underline.
+    `line` is 0 when nothing better than a file is known. Equal columns underline nothing.
     """
 
     file: str
@@ -235,9 +234,9 @@ class _Located(Exception):
     def locate(self, loc: LocLike | None, *, source_line: str | None = None) -> Self:
         """Add a position to an error raised where none was known.
 
-        An error that has one keeps it.
+        An error that has one keeps it; a location without a line says nothing and is ignored.
         """
-        if self.span is None and loc is not None:
+        if self.span is None and loc is not None and loc.line > 0:
             self.span, *chain = _spans(loc, source_line)
             self.chain = tuple(chain)
         return self
@@ -388,7 +387,7 @@ class IRVerificationError(QuadrantsInternalError):
         if self.pass_name:
             what += f" after {self.pass_name}"
         if self.op_id is not None:
-            what += f" at %{self.op_id}"
+            what += f" at ${self.op_id}"
         body = f"{what}: {self.message}"
         return f"{body}\n    {self.op_text}" if self.op_text else body
 
