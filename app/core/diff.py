@@ -1,0 +1,299 @@
+"""Diff of two IR listings by the identity of their ops.
+
+Text diff misleads on SSA: one value more renumbers the rest. Here a line is known by the id of
+the op it shows (closing lines by the op they close), so that
+
+* ``same``: the op stands in both, in the same order, with the same text;
+* ``changed``: it stands in both and its text differs (operands, attribute, type);
+* ``moved``: it stands in both, elsewhere; shown once, where it is now, with where it was;
+* ``added`` / ``removed``: it stands in one only; an added op that replaces a removed one (its
+  origin is known) is paired with it as ``replaced``.
+
+``diff`` compares two moments of one compile. ``diff_renumbered`` compares listings of different
+compiles, whose ids mean nothing to each other: ops are first matched by shape (text without
+numbers) and the old ids translated.
+
+The common lines that keep their order are the longest increasing run of positions (patience
+sorting, O(n log n)), so cost grows with the number of lines, not with their product.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
+
+__all__ = ["Diff", "DiffRow", "Hunk", "Lines", "diff", "diff_renumbered", "fold", "intraline"]
+
+Span = tuple[int, int]
+
+
+class Lines(NamedTuple):
+    """The part of a snapshot that a diff needs: parallel lists, one entry a line."""
+
+    lines: Sequence[str]
+    ids: Sequence[int]
+    locs: Sequence[int]
+
+
+class DiffRow(NamedTuple):
+    """One row of a diff.
+
+    kind: same, changed, moved, added, removed, replaced.
+    old / new: line index in the old and new listing, -1 for none. A moved row has both.
+    op: id of the op on the new side (old side for removed), -1 for closing lines.
+    """
+
+    kind: str
+    old: int
+    new: int
+    op: int
+
+
+class Hunk(NamedTuple):
+    """Rows [start, end) that belong together; ``folded`` rows are unchanged and hidden."""
+
+    start: int
+    end: int
+    folded: bool
+
+
+class Diff(NamedTuple):
+    """Rows in the new listing's order, removed rows where they stood, and counts by kind."""
+
+    rows: tuple[DiffRow, ...]
+    added: int
+    removed: int
+    changed: int
+    moved: int
+
+    @property
+    def empty(self) -> bool:
+        return not (self.added or self.removed or self.changed or self.moved)
+
+    def summary(self) -> str:
+        """``+2 -1 ~3 moved 1``, or ``0 changes``."""
+        if self.empty:
+            return "0 changes"
+        parts = [f"{sign}{n}" for sign, n in
+                 (("+", self.added), ("-", self.removed), ("~", self.changed)) if n]  # fmt: skip
+        if self.moved:
+            parts.append(f"moved {self.moved}")
+        return " ".join(parts)
+
+
+Key = tuple[int, int]
+_HEAD: Final = -2
+
+
+def _keys(side: Lines) -> list[Key]:
+    """A key per line, unique in its listing: (op id, 0), or (owner id, n) for its n-th closer."""
+    keys: list[Key] = []
+    stack: list[list[int]] = []
+    for text, op in zip(side.lines, side.ids, strict=True):
+        if op >= 0:
+            keys.append((op, 0))
+            if text.endswith("{"):
+                stack.append([op, 0])
+        elif text.lstrip().startswith("}") and stack:
+            top = stack[-1]
+            top[1] += 1
+            keys.append((top[0], top[1]))
+            if not text.endswith("{"):
+                stack.pop()
+        else:
+            keys.append((_HEAD, len(keys)))
+            if text.endswith("{"):
+                stack.append([_HEAD - 1 - len(keys), 0])
+    return keys
+
+
+def _increasing(positions: list[int]) -> set[int]:
+    """Indices of one longest increasing subsequence of ``positions``."""
+    tails: list[int] = []
+    tail_index: list[int] = []
+    back = [-1] * len(positions)
+    for i, value in enumerate(positions):
+        at = bisect_left(tails, value)
+        if at == len(tails):
+            tails.append(value)
+            tail_index.append(i)
+        else:
+            tails[at] = value
+            tail_index[at] = i
+        back[i] = tail_index[at - 1] if at else -1
+    keep: set[int] = set()
+    i = tail_index[-1] if tail_index else -1
+    while i >= 0:
+        keep.add(i)
+        i = back[i]
+    return keep
+
+
+def diff(old: Lines, new: Lines, origins: Mapping[int, int] | None = None) -> Diff:
+    """Compare two listings of one compile. ``origins``: replacement id -> id it replaced."""
+    old_keys, new_keys = _keys(old), _keys(new)
+    # The header line and the closing brace of the kernel match by place.
+    where = {key: i for i, key in enumerate(old_keys)}
+    pairs = [(where[k], j) for j, k in enumerate(new_keys) if k in where]
+    stay = _increasing([i for i, _ in pairs])
+    kept = {pairs[n][1]: pairs[n][0] for n in stay}
+    moved = {j: i for n, (i, j) in enumerate(pairs) if n not in stay}
+    new_set = set(new_keys)
+    gone = [i for i, k in enumerate(old_keys) if k not in new_set]
+    replaced = _pair_replaced(old_keys, new_keys, where, gone, origins or {})
+    rows = _merge(old, new, new_keys, old_keys, kept, moved, gone, replaced)
+    count = {"added": 0, "removed": 0, "changed": 0, "moved": 0, "same": 0, "replaced": 0}
+    for row in rows:
+        if row.op >= 0 or row.kind == "changed":
+            count[row.kind] += 1
+    count["changed"] += count["replaced"]
+    return Diff(tuple(rows), count["added"], count["removed"], count["changed"], count["moved"])
+
+
+def _pair_replaced(
+    old_keys: list[Key],
+    new_keys: list[Key],
+    where: dict[Key, int],
+    gone: list[int],
+    origins: Mapping[int, int],
+) -> dict[int, int]:
+    """New line -> removed old line whose op it stands for."""
+    free = set(gone)
+    out: dict[int, int] = {}
+    for j, key in enumerate(new_keys):
+        if key in where or key[1]:
+            continue
+        source = origins.get(key[0])
+        while source is not None:
+            i = where.get((source, 0))
+            if i is not None and i in free:
+                free.discard(i)
+                out[j] = i
+                break
+            source = origins.get(source)
+    return out
+
+
+def _merge(
+    old: Lines,
+    new: Lines,
+    new_keys: list[Key],
+    old_keys: list[Key],
+    kept: dict[int, int],
+    moved: dict[int, int],
+    gone: list[int],
+    replaced: dict[int, int],
+) -> list[DiffRow]:
+    taken = set(replaced.values())
+    rows: list[DiffRow] = []
+    pending = [i for i in gone if i not in taken]
+    at = 0
+    for j, key in enumerate(new_keys):
+        op = key[0] if not key[1] and key[0] >= 0 else -1
+        if j in kept:
+            i = kept[j]
+            while at < len(pending) and pending[at] < i:
+                rows.append(_removed(pending[at], old_keys))
+                at += 1
+            same = old.lines[i] == new.lines[j]
+            rows.append(DiffRow("same" if same else "changed", i, j, op))
+        elif j in moved:
+            rows.append(DiffRow("moved", moved[j], j, op))
+        elif j in replaced:
+            rows.append(DiffRow("replaced", replaced[j], j, op))
+        else:
+            rows.append(DiffRow("added", -1, j, op))
+    rows.extend(_removed(i, old_keys) for i in pending[at:])
+    return rows
+
+
+def _removed(i: int, old_keys: list[Key]) -> DiffRow:
+    key = old_keys[i]
+    return DiffRow("removed", i, -1, key[0] if not key[1] and key[0] >= 0 else -1)
+
+
+_NUMBER: Final = re.compile(r"\$\d+")
+
+
+def _shape(text: str) -> str:
+    return _NUMBER.sub("$", text)
+
+
+def diff_renumbered(old: Lines, new: Lines) -> tuple[Diff, Lines]:
+    """Compare listings of two compiles; also gives the old listing in the new one's numbers.
+
+    Old ops are matched to new ones by the text difflib of their shapes; unmatched ones get
+    numbers that the new listing does not use.
+    """
+    matcher = SequenceMatcher(
+        None, [_shape(t) for t in old.lines], [_shape(t) for t in new.lines], autojunk=False
+    )
+    rename: dict[int, int] = {}
+    for block in matcher.get_matching_blocks():
+        for k in range(block.size):
+            a, b = old.ids[block.a + k], new.ids[block.b + k]
+            if a >= 0 and b >= 0:
+                rename[a] = b
+    fresh = max([*new.ids, 0]) + 1
+    for op in old.ids:
+        if op >= 0 and op not in rename:
+            rename[op] = fresh
+            fresh += 1
+
+    def renumber(match: re.Match[str]) -> str:
+        number = int(match[0][1:])
+        return f"${rename.get(number, number)}"
+
+    renamed = Lines(
+        [_NUMBER.sub(renumber, t) for t in old.lines],
+        [rename[i] if i >= 0 else i for i in old.ids],
+        old.locs,
+    )
+    return diff(renamed, new), renamed
+
+
+_TOKEN: Final = re.compile(r"\$?\w+|\s+|.")
+
+
+def intraline(old: str, new: str) -> tuple[list[Span], list[Span]]:
+    """The character spans that differ between two lines, by token: (in old, in new)."""
+    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    starts_a, starts_b = _starts(a), _starts(b)
+    out_a: list[Span] = []
+    out_b: list[Span] = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag != "equal":
+            if i1 < i2:
+                out_a.append((starts_a[i1], starts_a[i2]))
+            if j1 < j2:
+                out_b.append((starts_b[j1], starts_b[j2]))
+    return out_a, out_b
+
+
+def _starts(tokens: list[str]) -> list[int]:
+    out = [0]
+    for token in tokens:
+        out.append(out[-1] + len(token))
+    return out
+
+
+def fold(rows: Sequence[DiffRow], context: int = 3) -> list[Hunk]:
+    """Rows grouped into shown runs and folded runs of unchanged rows.
+
+    Each change keeps ``context`` rows around it; a fold hides at least two rows.
+    """
+    shown = bytearray(len(rows))
+    for i, row in enumerate(rows):
+        if row.kind != "same":
+            for k in range(max(0, i - context), min(len(rows), i + context + 1)):
+                shown[k] = 1
+    out: list[Hunk] = []
+    start = 0
+    for i in range(1, len(rows) + 1):
+        if i == len(rows) or shown[i] != shown[start]:
+            out.append(Hunk(start, i, not shown[start] and i - start >= 2))
+            start = i
+    return out
