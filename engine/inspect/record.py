@@ -158,7 +158,7 @@ class LocRecord(_Base, frozen=True, kw_only=True, array_like=True):
 
 
 class Snapshot(_Base, frozen=True, kw_only=True):
-    """IR text at one moment. ids: op id per line, -1 for none. locs: index per line, -1 for none."""
+    """IR text at one moment. ids: op id per line; locs: index per line; -1 for none."""
 
     lines: tuple[str, ...]
     ids: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Attribute records of ops that need more than one value. Immutable, hashable, compared by value."""
+"""Attribute records of ops that need more than one value. Immutable, compared by value."""
 
 from __future__ import annotations
 

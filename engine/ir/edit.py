@@ -75,7 +75,7 @@ def set_block(ops: Iterable[Op], block: Block) -> None:
 
 
 def clone(func: Func, op: Op, mapping: dict[Op, Op], block: Block, loc: Loc | None = None) -> Op:
-    """A copy of ``op`` and its regions with operands mapped; added to ``mapping``, not to a list."""
+    """A copy of ``op`` and its regions, operands mapped; added to ``mapping``, not to a list."""
     get = mapping.get
     new = func.new_op(
         op.code, op.type, tuple([get(a, a) for a in op.args]), op.attr, loc or op.loc, block,

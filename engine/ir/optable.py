@@ -7,8 +7,8 @@ are lists indexed by it (``PURE[op.code]``).
 A row: name, operand names, attribute kind, result, traits, meaning.
 
 operands: names separated by blanks; ``*rest`` takes any number.
-attribute: ``none`` | ``value`` (a number of the op's type) | ``str`` | ``int`` | ``tuple`` (of ints,
-    strings, bools, None, nested) | a record class of `attrs`.
+attribute: ``none`` | ``value`` (a number of the op's type) | ``str`` | ``int`` | ``tuple`` (of
+    ints, strings, bools, None, nested) | a record class of `attrs`.
 result: ``void``, ``any`` (the op's type is free) or a rule name that `typerules` knows.
 
 Semantics that differ between machines are fixed here, so that all backends agree:
@@ -134,7 +134,7 @@ bounds           | *bounds       | none     | void    | effect end          | be
 assert           | cond *args    | AssertAttr | void  | effect              | an error with a text if cond is 0
 print            | *args         | tuple    | void    | effect              | write to standard output; attribute: pieces, each a text or a format spec in a 1-tuple
 return           | *values       | none     | void    | effect end          | the kernel's results
-"""
+"""  # noqa: E501
 
 
 def _parse() -> list[OpInfo]:
