@@ -1,0 +1,48 @@
+"""Every op and every pass says what it is, and every pass shows it in a file test."""
+
+import re
+import sys
+from collections import Counter
+
+import pytest
+import qd_studio.engine.passes  # noqa: F401 - registers every pass
+from qd_studio.engine.ir.optable import CODES
+from qd_studio.engine.passes.registry import all_passes
+from tree import ROOT
+
+PASSES = all_passes()
+
+
+def test_there_are_passes():
+    assert {"die", "simplify", "offload"} <= {info.name for info in PASSES}
+
+
+@pytest.mark.parametrize("info", CODES, ids=lambda info: info.name)
+def test_every_op_says_what_it_means(info):
+    assert info.doc
+    assert info.traits or info.result != "void"
+
+
+@pytest.mark.parametrize("info", PASSES, ids=lambda info: info.name)
+def test_every_pass_file_shows_before_after_and_what_it_leaves(info):
+    doc = (sys.modules[info.fn.__module__].__doc__ or "").lower()
+    for word in ("before", "after", r"leaves?\b|left alone|untouched"):
+        assert re.search(word, doc), f"{info.fn.__module__} does not tell: {word}"
+
+
+@pytest.mark.parametrize("info", PASSES, ids=lambda info: info.name)
+def test_every_pass_has_a_summary_of_one_line(info):
+    assert info.summary.endswith(".")
+    assert len(info.summary) <= 100
+
+
+def test_every_pass_has_file_tests_of_what_it_does_and_what_it_leaves():
+    run = re.compile(r"^; run: *(.+)$", re.M)
+    shown = Counter(
+        name.strip().split("(")[0]
+        for path in (ROOT / "tests" / "passes").rglob("*.qdir")
+        for line in run.findall(path.read_text(encoding="utf-8"))
+        for name in line.split(",")
+    )
+    short = {info.name: shown[info.name] for info in PASSES if shown[info.name] < 2}
+    assert not short, f"passes with fewer than two file tests: {short}"

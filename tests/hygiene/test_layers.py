@@ -1,0 +1,197 @@
+"""Imports point down, never up.
+
+The order of the engine's rooms, from the top:
+
+    inspect -> lang -> runtime -> {cache, frontend} -> backends -> {adstack, passes} -> analysis
+    -> ir -> types -> {config, errors}
+
+Rooms in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` are the
+face of the engine and may import every room. The app sees `engine` and `engine.inspect`, nothing
+else. Imports inside the two packages are relative. An import under TYPE_CHECKING counts: knowing
+a type is knowing the room.
+"""
+
+import pytest
+from tree import ROOT, Import, imports_of, module_name, python_files
+
+ORDER = [
+    {"inspect"},
+    {"lang"},
+    {"runtime"},
+    {"cache", "frontend"},
+    {"backends"},
+    {"adstack", "passes"},
+    {"analysis"},
+    {"ir"},
+    {"types"},
+    {"config", "errors", "log", "options"},
+]
+RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+BASEMENT = ORDER[-1]
+FACE = {"", "alias"}
+
+APP_CORE = {"core"}
+# Rooms of the app that the key may import, beside itself and `core`.
+APP_MAY = {
+    "worker": set(),
+    "watch": set(),
+    "report": set(),
+    "tui": {"worker", "watch", "report"},
+    "cli": {"worker", "watch", "report", "tui"},
+    "": set(),
+}
+ENGINE_NEVER = {"textual", "rich", "watchdog", "quadrants", "taichi"}
+APP_NEVER = {"llvmlite", "cuda", "pyopencl", "quadrants", "taichi"}
+CORE_NEVER = APP_NEVER | {"textual", "rich", "watchdog"}
+
+
+def room_of(module: str) -> str:
+    """The room of `engine.ir.op` is `ir`; of `engine` itself, the empty string."""
+    return [*module.split("."), ""][1]
+
+
+def engine_targets(imp: Import) -> list[str]:
+    """The rooms an import reaches: `from .. import ir, errors` reaches two."""
+    if imp.target == "engine":
+        return [name for name in imp.names if name in RANK] or [""]
+    return [room_of(imp.target)]
+
+
+def engine_faults(module: str, imports: list[Import]) -> list[str]:
+    """What is wrong with the imports of one module of the engine."""
+    here, faults = room_of(module), []
+    if here not in RANK and here not in FACE:
+        return [f"{module}: the room {here!r} has no place in the order"]
+    for imp in imports:
+        top = imp.target.split(".")[0]
+        at = f"{module}:{imp.line}"
+        if top in ENGINE_NEVER:
+            faults.append(f"{at} imports {top}: the engine knows nothing of it")
+        elif top == "app":
+            faults.append(f"{at} imports the app")
+        elif top == "engine":
+            if not imp.relative:
+                faults.append(f"{at} imports {imp.target} absolutely")
+            if here in FACE:
+                continue
+            for room in engine_targets(imp):
+                if room in FACE:
+                    faults.append(f"{at} imports the engine's face")
+                elif room not in RANK:
+                    faults.append(f"{at} imports {imp.target}, which has no place in the order")
+                elif room != here and not _is_below(room, here):
+                    faults.append(f"{at} in {here} imports {room}, which does not lie below")
+    return faults
+
+
+def _is_below(room: str, here: str) -> bool:
+    return RANK[room] > RANK[here] or (room in BASEMENT and here in BASEMENT)
+
+
+def app_faults(module: str, imports: list[Import], exported: frozenset[str]) -> list[str]:
+    """What is wrong with the imports of one module of the app."""
+    here, faults = room_of(module), []
+    never = CORE_NEVER if here in APP_CORE else APP_NEVER
+    for imp in imports:
+        top = imp.target.split(".")[0]
+        at = f"{module}:{imp.line}"
+        if top in never:
+            faults.append(f"{at} imports {top}, which {here or 'the app'} must not")
+        if top in ("engine", "app") and not imp.relative:
+            faults.append(f"{at} imports {imp.target} absolutely")
+        if top == "engine":
+            if imp.target == "engine":
+                rooms = [name for name in imp.names if name in RANK and name not in exported]
+            else:
+                rooms = [room_of(imp.target)]
+            faults += [
+                f"{at} reaches into engine.{room}; only engine and engine.inspect are open"
+                for room in rooms
+                if room != "inspect"
+            ]
+        elif top == "app":
+            allowed = {here, *APP_CORE} | (set() if here in APP_CORE else APP_MAY.get(here, set()))
+            rooms = list(imp.names) if imp.target == "app" else [room_of(imp.target)]
+            known = {*APP_MAY, *APP_CORE} - {""}
+            faults += [
+                f"{at} in {here} imports app.{room}"
+                for room in rooms
+                if room in known and room not in allowed
+            ]
+    return faults
+
+
+def read(path) -> tuple[str, list[Import]]:
+    module, is_package = module_name(path)
+    return module, imports_of(path.read_text(encoding="utf-8"), module, is_package)
+
+
+def test_engine_imports_point_down():
+    faults = [fault for path in python_files("engine") for fault in engine_faults(*read(path))]
+    assert not faults, "\n".join(faults)
+
+
+def test_app_sees_only_the_face_of_the_engine():
+    from qd_studio import engine
+
+    exported = frozenset(getattr(engine, "__all__", ()))
+    faults = [f for path in python_files("app") for f in app_faults(*read(path), exported)]
+    assert not faults, "\n".join(faults)
+
+
+def test_tests_and_samples_use_the_installed_name():
+    faults = [
+        f"{module}:{imp.line} imports {imp.target} by its folder"
+        for path in python_files("tests", "sample_kernels", "benchmarks")
+        for module, imports in [read(path)]
+        for imp in imports
+        if imp.spelled.split(".")[0] in ("engine", "app")
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_every_room_has_a_place():
+    rooms = {path.name for path in (ROOT / "engine").iterdir() if (path / "__init__.py").is_file()}
+    files = {path.stem for path in (ROOT / "engine").glob("*.py")} - {"__init__", "alias"}
+    assert rooms | files <= set(RANK)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "fault"),
+    [
+        ("engine.ir.op", "from ..types import f32\nfrom .loc import Loc", None),
+        ("engine.ir.op", "from ..passes import die", "passes, which does not lie below"),
+        ("engine.passes.die", "from ..backends.cpu import jit", "backends, which does not"),
+        ("engine.passes.die", "from .. import frontend", "frontend, which does not"),
+        ("engine.passes.die", "from ..adstack import sizer", "adstack, which does not"),
+        ("engine.backends.cpu.jit", "from ...ir import Op", None),
+        ("engine.backends.cpu.jit", "def f():\n    from ...lang import kernel", "lang, which"),
+        ("engine.ir.op", "from qd_studio.engine.types import f32", "absolutely"),
+        ("engine.ir.op", "from .. import kernel", "the engine's face"),
+        ("engine.ir.op", "import textual.app", "knows nothing of it"),
+        ("engine.ir.op", "import importlib\nimportlib.import_module('rich')", "nothing of it"),
+        ("engine.types.dtypes", "from ..config import CompileConfig", None),
+        ("engine.config", "from . import log\nfrom .options import Option", None),
+        ("engine.misc", "import os", "no place in the order"),
+        ("app.core.diff", "from ...engine.inspect import record", None),
+        ("app.core.diff", "import rich", "core must not"),
+        ("app.core.diff", "from ..tui import app", "imports app.tui"),
+        ("app.tui.app", "from ..worker import client\nimport textual", None),
+        ("app.report.html", "from ..tui import themes", "imports app.tui"),
+        ("app.worker.child", "from ...engine import alias, inspect, kernel", None),
+        ("app.worker.child", "from ...engine import passes", "reaches into engine.passes"),
+        ("app.worker.child", "from ...engine.runtime import program", "into engine.runtime"),
+        ("app.cli", "from ..engine.lang.kernel import Kernel", "into engine.lang"),
+    ],
+)
+def test_the_rules_bite(module, source, fault):
+    imports = imports_of(source, module, is_package=False)
+    if module.startswith("engine"):
+        faults = engine_faults(module, imports)
+    else:
+        faults = app_faults(module, imports, frozenset({"kernel", "alias"}))
+    if fault is None:
+        assert faults == []
+    else:
+        assert len(faults) == 1
+        assert fault in faults[0]

@@ -1,0 +1,94 @@
+"""The repository as the hygiene tests see it: its files, and what each module imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def committed_files() -> list[Path]:
+    """Files that are, or are about to be, in version control; without one, the whole tree."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+        names = [name for name in listed.decode().split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if _is_source(p)]
+    return sorted(path for name in names if (path := ROOT / name).is_file())
+
+
+def _is_source(path: Path) -> bool:
+    parts = path.relative_to(ROOT).parts
+    skipped = {"build", "dist", "__pycache__"}
+    hidden = any(part.startswith(".") and part != ".ci" for part in parts)
+    return not hidden and not skipped & set(parts) and "egg-info" not in str(path)
+
+
+def python_files(*folders: str) -> list[Path]:
+    """The Python files below `folders` of the repository."""
+    return [
+        path
+        for path in committed_files()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders
+    ]
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: what it says, and the same as a dotted path from the repository root."""
+
+    spelled: str
+    target: str
+    names: tuple[str, ...]
+    relative: bool
+    line: int
+
+
+def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
+    """Every import in `source`, also those inside functions and under TYPE_CHECKING.
+
+    `module` is the dotted path of the file from the root, such as `engine.ir.op`. A call of
+    `import_module` with a literal counts as an import.
+    """
+    found: list[Import] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [_absolute(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = tuple(alias.name for alias in node.names)
+            if node.level:
+                parents = module.split(".") if is_package else module.split(".")[:-1]
+                base = parents[: len(parents) - node.level + 1]
+                target = ".".join(base + ([node.module] if node.module else []))
+                spelled = "." * node.level + (node.module or "")
+                found.append(Import(spelled, target, names, True, node.lineno))
+            elif node.module == "qd_studio":
+                found += [_absolute(f"qd_studio.{name}", node.lineno) for name in names]
+            else:
+                found.append(_absolute(node.module or "", node.lineno, names))
+        elif isinstance(node, ast.Call) and _is_import_call(node.func) and node.args:
+            name = node.args[0]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                found.append(_absolute(name.value, node.lineno))
+    return found
+
+
+def _is_import_call(func: ast.expr) -> bool:
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name in ("import_module", "__import__")
+
+
+def _absolute(name: str, line: int, names: tuple[str, ...] = ()) -> Import:
+    """`qd_studio.engine.ir` lies in the repository as `engine.ir`."""
+    return Import(name, name.removeprefix("qd_studio."), names, False, line)
+
+
+def module_name(path: Path) -> tuple[str, bool]:
+    """The dotted path of a file from the root, and whether it is a package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    return ".".join(parts[:-1] if is_package else parts), is_package
