@@ -1,0 +1,1 @@
+"""The harness behind `benchmarks/run.py`."""

@@ -1,0 +1,95 @@
+"""Child processes that are kept alive and measured in turns."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Self
+
+CHILDREN = Path(__file__).parents[1] / "children"
+
+# Between two children: idle threads of the last one may spin for a while before they sleep.
+PAUSE_S = 0.02
+
+
+class ChildError(RuntimeError):
+    """A child answered with an error, or died."""
+
+
+def environment() -> dict[str, str]:
+    """The parent's, without options that would steer an engine behind the benchmark's back."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("QD_")}
+    kept.pop("PYTHONPATH", None)
+    return kept | {"QD_OFFLINE_CACHE": "0", "PYTHONDONTWRITEBYTECODE": ""}
+
+
+class Child:
+    """One interpreter running a script of `children/`, answering requests over its pipes."""
+
+    def __init__(self, name: str, python: str, script: str, *arguments: str):
+        self.name = name
+        self._ended = ""
+        self._process = subprocess.Popen(
+            [python, str(CHILDREN / script), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """Send a request and wait for its answer. Raises ChildError."""
+        if self._ended:
+            raise ChildError(self._ended)
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        try:
+            stdin.write(json.dumps({"do": do, **arguments}) + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self._ended = f"{self.name} ended: {self._last_words()}"
+            raise ChildError(self._ended)
+        answer = json.loads(line)
+        time.sleep(PAUSE_S)
+        if "error" in answer:
+            raise ChildError(f"{self.name}: {answer['error']}")
+        return answer["value"]
+
+    def _last_words(self) -> str:
+        _, errors = self._process.communicate(timeout=10)
+        return errors.strip().rpartition("\n")[2] or f"exit code {self._process.returncode}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def run_once(name: str, python: str, script: str, *arguments: str) -> list[dict[str, Any]]:
+    """Run a script that sends answers unasked and ends; all it sent. Raises ChildError."""
+    done = subprocess.run(
+        [python, str(CHILDREN / script), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=300,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise ChildError(f"{name} {script} {' '.join(arguments)}: {last}")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,0 +1,37 @@
+"""What the passes cost: microseconds an op a pass, on one large generated kernel, ours only."""
+
+import tempfile
+from pathlib import Path
+
+from .child import ChildError, run_once
+from .generated import kernel_source
+from .model import Options, Section, Target
+
+STATEMENTS = 800  # about 5,000 ops
+
+
+def measure(options: Options) -> list[Section]:
+    section = Section(
+        "Passes on a generated kernel", ["pass", "runs", "ops seen", "ms", "us per op per run"]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "generated.py"
+        path.write_text(kernel_source(STATEMENTS))
+        answer = None
+        try:
+            rounds = str(options.processes)
+            answer = run_once("ours", options.ours, "pass_cost.py", str(path), rounds)[-1]
+        except ChildError as error:
+            section.notes.append(str(error))
+    mean = None
+    if answer:
+        for name, (runs, ops, ms) in sorted(answer["passes"].items(), key=lambda p: -p[1][2]):
+            section.rows.append([name, str(runs), f"{ops:,}", ms, 1e3 * ms / ops if ops else None])
+        ops = sum(row[1] for row in answer["passes"].values())
+        ms = sum(row[2] for row in answer["passes"].values())
+        mean = 1e3 * ms / ops
+        section.rows.append(["all", None, f"{ops:,}", ms, mean])
+        section.notes.append(f"{answer['first_ops']:,} ops from the front end.")
+        section.raw = answer
+    section.targets.append(Target("Passes, microseconds an op a pass", 1.0, mean, " us"))
+    return [section]

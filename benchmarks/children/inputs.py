@@ -1,0 +1,55 @@
+"""Arguments of the steady-state kernels, the same arrays for every engine: NumPy only."""
+
+import numpy as np
+
+
+def saxpy():
+    n = 1 << 24
+    x = np.linspace(0.0, 1.0, n, dtype=np.float32)
+    y = np.random.default_rng(1).standard_normal(n, dtype=np.float32)
+    return [x, y], [1e-3]
+
+
+def total():
+    return [np.random.default_rng(2).random(1 << 24, dtype=np.float32)], []
+
+
+def jacobi():
+    u = np.random.default_rng(3).random((2048, 2048), dtype=np.float32)
+    return [u, u.copy()], []
+
+
+def nbody():
+    n = 2048
+    rng = np.random.default_rng(4)
+    places = [rng.standard_normal(n, dtype=np.float32) for _ in range(3)]
+    mass = rng.random(n, dtype=np.float32) / n
+    return [*places, mass, *(np.zeros(n, np.float32) for _ in range(3))], [0.05]
+
+
+def mandelbrot():
+    n = 512
+    return [np.zeros((n, n), np.int32)], [-2.0, 1.25, 2.5 / n, 100]
+
+
+CASES = {
+    "saxpy 2^24": saxpy,
+    "sum 2^24": total,
+    "jacobi 2048^2": jacobi,
+    "nbody 2048": nbody,
+    "mandelbrot 512^2": mandelbrot,
+}
+
+# Which array holds the result; the sum returns it.
+RESULT = {
+    "saxpy 2^24": 1,
+    "jacobi 2048^2": 1,
+    "nbody 2048": 4,
+    "mandelbrot 512^2": 0,
+}
+
+
+def fingerprint(array):
+    """Three numbers that two correct results share but for rounding."""
+    wide = array.astype(np.float64).ravel()
+    return [float(wide.sum()), float(np.abs(wide).sum()), float(np.square(wide).sum())]
