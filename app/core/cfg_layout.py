@@ -18,10 +18,10 @@ from ...engine.inspect.record import CfgNode, CfgRecord
 
 __all__ = ["CfgLayout", "CfgRow", "Edge", "edges", "layout", "to_dot", "to_mermaid", "to_svg"]
 
-_UNICODE: Final = dict(h="─", v="│", tl="┌", tr="┐", bl="└", br="┘", x="┼", up="▲", left="◄",
-                       right="►", down="▼", stub="┬", more="…")  # fmt: skip
-_ASCII: Final = dict(h="-", v="|", tl="+", tr="+", bl="+", br="+", x="+", up="^", left="<",
-                     right=">", down="v", stub="+", more="...")  # fmt: skip
+_UNICODE: Final = {"h": "─", "v": "│", "tl": "┌", "tr": "┐", "bl": "└", "br": "┘", "x": "┼", "up": "▲", "left": "◄",
+                       "right": "►", "down": "▼", "stub": "┬", "more": "…"}  # fmt: skip
+_ASCII: Final = {"h": "-", "v": "|", "tl": "+", "tr": "+", "bl": "+", "br": "+", "x": "+", "up": "^", "left": "<",
+                     "right": ">", "down": "v", "stub": "+", "more": "..."}  # fmt: skip
 
 
 class Edge(NamedTuple):
@@ -73,11 +73,10 @@ def edges(record: CfgRecord) -> list[Edge]:
         # Short jumps take the inner lanes, so that long ones run around them.
         for source, target in sorted(pairs, key=lambda p: (abs(p[0] - p[1]), p)):
             low, high = min(source, target), max(source, target)
-            for lane, used in enumerate(lanes):
-                if all(high < a or low > b for a, b in used):
-                    break
-            else:
-                lane = len(lanes)
+            lane = 0
+            while lane < len(lanes) and any(low <= b and a <= high for a, b in lanes[lane]):
+                lane += 1
+            if lane == len(lanes):
                 lanes.append([])
             lanes[lane].append((low, high))
             out.append(Edge(source, target, kind, lane))

@@ -1,0 +1,154 @@
+"""Numbers and states as short text, the same in the studio, the reports and the queries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...engine.inspect.record import (
+    AgreementRecord,
+    BackendRecord,
+    CompileRecord,
+    ErrorRecord,
+    LaunchRecord,
+    PassRun,
+)
+
+__all__ = [
+    "GLYPHS",
+    "agreement",
+    "backend_reason",
+    "count",
+    "duration_ms",
+    "duration_us",
+    "error_text",
+    "first_line",
+    "launch_time",
+    "pass_label",
+    "spark",
+    "statements",
+    "throughput",
+]
+
+# Glyph and ASCII twin of a state.
+GLYPHS: Final[dict[str, tuple[str, str]]] = {
+    "changed": ("●", "*"), "noop": ("○", "."), "failed": ("✗", "x"), "skipped": ("–", "-"),
+    "ok": ("✓", "ok"), "differs": ("≠", "!="), "unchecked": ("?", "?"),
+    "hit": ("◆", "H"), "miss": ("◇", "M"), "bypass": ("▹", "B"), "off": ("·", "o"),
+    "not_applicable": (" ", " "), "absent": ("–", "-"), "error": ("✗", "x"), "stale": ("◌", "~"),
+}  # fmt: skip
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+def duration_us(us: float | None) -> str:
+    """Microseconds with three digits and a fitting unit: ``812 ns``, ``3.62 ms``."""
+    if us is None:
+        return ""
+    for limit, scale, unit in ((1, 1e3, "ns"), (1e3, 1, "us"), (1e6, 1e-3, "ms")):
+        if us < limit:
+            return f"{_digits(us * scale)} {unit}"
+    return f"{_digits(us * 1e-6)} s"
+
+
+def duration_ms(ms: float | None) -> str:
+    return "" if ms is None else duration_us(ms * 1e3)
+
+
+def _digits(value: float) -> str:
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def count(n: float) -> str:
+    """``1,234``; from 10,000 on ``12.3k``, ``4.5M``."""
+    if n < 10_000:
+        return f"{n:,.0f}"
+    for limit, unit in ((1e6, "k"), (1e9, "M"), (1e12, "G")):
+        if n < limit:
+            return f"{_digits(n / (limit / 1e3))}{unit}"
+    return f"{_digits(n / 1e12)}T"
+
+
+def launch_time(launch: LaunchRecord) -> str:
+    """``3.62 ms ± 0.04``; the spread is the median absolute deviation in the same unit."""
+    text = duration_us(launch.median_us)
+    number, _, unit = text.partition(" ")
+    scale = float(number) / launch.median_us if launch.median_us else 0.0
+    return f"{number} {unit} ± {_digits(launch.mad_us * scale)}"
+
+
+def throughput(launch: LaunchRecord) -> str:
+    """``47.1 GB/s 8.0 GFLOP/s``, whichever the workload told."""
+    parts: list[str] = []
+    if launch.gbps is not None:
+        parts.append(f"{_digits(launch.gbps)} GB/s")
+    if launch.gflops is not None:
+        parts.append(f"{_digits(launch.gflops)} GFLOP/s")
+    return " ".join(parts)
+
+
+def agreement(found: AgreementRecord | None, ascii_only: bool = False) -> str:
+    """``✓ exact``, ``✓ max 2e-07``, ``≠ max 0.5``, ``? reason``."""
+    if found is None:
+        return ""
+    mark = GLYPHS[found.state][ascii_only]
+    if found.state == "unchecked":
+        return f"{mark} {found.reason}".rstrip()
+    error = "exact" if not found.max_abs and found.state == "ok" else f"max {found.max_abs:.1e}"
+    check = "" if found.check != "failed" else ", check failed"
+    return f"{mark} {error}{check}"
+
+
+def statements(compiled: CompileRecord | None) -> str:
+    """``42 -> 17``: statements before the first pass and after the last."""
+    if compiled is None or not compiled.snapshots:
+        return ""
+    return f"{compiled.snapshots[0].ops} -> {compiled.snapshots[-1].ops}"
+
+
+def pass_label(run: PassRun) -> str:
+    """``simplify_I/2 die`` with the round after the slash and the task in brackets."""
+    where = run.stage + (f"/{run.round}" if run.round else "")
+    task = f" [{run.task}]" if run.task is not None else ""
+    return f"{where} {run.name}{task}"
+
+
+def spark(values: list[float], width: int = 12) -> str:
+    """A sparkline of the last ``width`` values, lowest to highest."""
+    values = values[-width:]
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    if high == low:
+        return _BARS[3] * len(values)
+    return "".join(_BARS[int((v - low) / (high - low) * 7.999)] for v in values)
+
+
+def first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else ""
+
+
+def error_text(error: ErrorRecord) -> str:
+    """The whole error for a terminal: place, line with carets, message, hint."""
+    if error.rendered:
+        return f"{error.kind}: {error.rendered}"
+    out = [f"{error.kind}: {error.message}"]
+    if error.file:
+        where = f" in {error.function}" if error.function else ""
+        out.insert(0, f'File "{error.file}", line {error.line}{where}:')
+        if error.source:
+            stripped = error.source.lstrip()
+            indent = len(error.source) - len(stripped)
+            width = error.end_col - error.col if error.end_line in (0, error.line) else 1
+            out.insert(1, "    " + stripped.rstrip())
+            out.insert(2, "    " + " " * max(0, error.col - indent) + "^" * max(1, width))
+    if error.hint:
+        out.append(f"hint: {error.hint}")
+    return "\n".join(out)
+
+
+def backend_reason(backend: BackendRecord) -> str:
+    """Why a backend has no result: its reason, or the first error's first line."""
+    if backend.reason:
+        return backend.reason
+    return first_line(backend.errors[0].message) if backend.errors else backend.status

@@ -1,0 +1,80 @@
+"""Named metrics of a record: what gates test, reports tabulate and comparisons compare.
+
+A metric's name is a dotted path. Deterministic ones gate by default; times gate only against a
+baseline::
+
+    ir.statements, ir.loads, ir.stores, ...     statements of the finished kernel, by kind
+    ir.initial                                  statements before the first pass
+    code.bytes                                  object code
+    compile.error                               1 if the kernel failed to compile, else 0
+    compile.<backend>.cold_ms                   compile time
+    launch.<backend>.median_us                  launch time of the first workload
+    launch.<backend>.<workload>.median_us       ... of the named one
+    agreement.<backend>                         ok, differs, unchecked
+    cache.<layer>                               hit, miss, bypass, off, not_applicable
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ...engine.inspect.record import BackendRecord, KernelRecord, Record
+
+__all__ = ["Metric", "is_time", "kernel_metrics", "record_metrics"]
+
+Value = int | float | str
+_TIMES: Final = ("_ms", "_us")
+
+
+class Metric(NamedTuple):
+    """A value, and for a time its spread (median absolute deviation) in the same unit."""
+
+    value: Value
+    spread: float = 0.0
+
+
+def is_time(name: str) -> bool:
+    """Whether the metric is a duration, which depends on the machine and the moment."""
+    return name.endswith(_TIMES)
+
+
+def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
+    """All metrics of one kernel."""
+    out: dict[str, Metric] = {}
+    failed = bool(kernel.errors)
+    primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
+    for backend in kernel.backends:
+        failed = failed or (backend.status == "error" and backend.compile is None)
+        out.update(_backend_metrics(backend))
+    if primary is not None:
+        for name, count in primary.metrics.items():
+            out[f"ir.{name}"] = Metric(count)
+        out["ir.statements"] = Metric(primary.snapshots[-1].ops if primary.snapshots else 0)
+        out["ir.initial"] = Metric(primary.snapshots[0].ops if primary.snapshots else 0)
+        if primary.code_bytes:
+            out["code.bytes"] = Metric(primary.code_bytes)
+    out["compile.error"] = Metric(int(failed))
+    return out
+
+
+def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
+    name = backend.backend
+    if backend.compile is not None:
+        yield f"compile.{name}.cold_ms", Metric(backend.compile.cold_ms)
+        if backend.compile.warm_ms is not None:
+            yield f"compile.{name}.warm_ms", Metric(backend.compile.warm_ms)
+    for i, launch in enumerate(backend.launches):
+        metric = Metric(launch.median_us, launch.mad_us)
+        yield f"launch.{name}.{launch.workload}.median_us", metric
+        if i == 0:
+            yield f"launch.{name}.median_us", metric
+    if backend.agreement is not None:
+        yield f"agreement.{name}", Metric(backend.agreement.state)
+    for layer in backend.caches:
+        yield f"cache.{layer.name}", Metric(layer.state)
+
+
+def record_metrics(record: Record) -> dict[str, dict[str, Metric]]:
+    """Metrics of every kernel, by kernel id."""
+    return {kernel.id: kernel_metrics(kernel) for kernel in record.kernels}

@@ -1,0 +1,157 @@
+"""The Markdown report: verdict first, then a table of kernels, then a section each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
+from ..core import format as fmt
+from ..core.gates import Finding
+
+__all__ = ["render"]
+
+
+def render(record: Record, findings: Sequence[Finding] = ()) -> str:
+    """The whole report; see the module docstring."""
+    out: list[str] = ["# Kernel report", ""]
+    out += _facts(record)
+    out += _gates(findings)
+    for error in record.errors:
+        out += _error(error)
+    if record.kernels:
+        out += ["## Kernels", ""]
+        out += _table(_header(record), [_row(k, record) for k in record.kernels])
+        for kernel in record.kernels:
+            out += _kernel(kernel)
+    elif not record.errors:
+        out += ["No kernels were found.", ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _facts(record: Record) -> list[str]:
+    tool = record.tool
+    parts = [
+        f"{tool.name} {tool.version}", f"Python {tool.python}", f"LLVM {tool.llvm}",
+        tool.cpu, f"{tool.threads} threads" if tool.threads else "", tool.platform,
+    ]  # fmt: skip
+    out = [", ".join(_text(p) for p in parts if p and not p.endswith(" ")), ""]
+    changed = [e for e in record.config if e.origin != "default" and e.value != e.default]
+    if changed:
+        options = ", ".join(f"`{e.name}={e.value}` ({e.origin})" for e in changed)
+        out += [f"Options: {options}", ""]
+    return out
+
+
+def _gates(findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    failed = sum(f.state == "failed" for f in findings)
+    out = ["## Gates", "", f"{failed} failed of {len(findings)} checked.", ""]
+    rows = [[f.state, f"`{f.rule}`", _text(f.kernel), _text(f.message)] for f in findings]
+    return out + _table(["state", "rule", "kernel", "what"], rows)
+
+
+def _backends(record: Record) -> list[str]:
+    names: dict[str, None] = {}
+    for kernel in record.kernels:
+        for backend in kernel.backends:
+            names.setdefault(backend.backend)
+    return list(names)
+
+
+def _header(record: Record) -> list[str]:
+    out = ["kernel", "statements"]
+    for name in _backends(record):
+        out += [f"{name} cold", f"{name} launch", f"{name} rate", f"{name} agreement"]
+    return out
+
+
+def _row(kernel: KernelRecord, record: Record) -> list[str]:
+    primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
+    out = [_text(kernel.id), fmt.statements(primary)]
+    for name in _backends(record):
+        backend = kernel.backend(name)
+        if backend is None or backend.status != "ok":
+            reason = fmt.backend_reason(backend) if backend is not None else "not run"
+            out += [_text(reason), "", "", ""]
+            continue
+        cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
+        launch = backend.launches[-1] if backend.launches else None
+        out += [
+            cold,
+            fmt.launch_time(launch) if launch else "",
+            fmt.throughput(launch) if launch else "",
+            _text(fmt.agreement(backend.agreement)),
+        ]
+    return out
+
+
+def _kernel(kernel: KernelRecord) -> list[str]:
+    out = [f"## {_text(kernel.id)}", ""]
+    if kernel.doc:
+        out += [_text(fmt.first_line(kernel.doc)), ""]
+    out += [f"`{kernel.file}` line {kernel.line}", ""]
+    for error in kernel.errors:
+        out += _error(error)
+    for workload in kernel.workloads:
+        if workload.origin == "none":
+            out += [f"No arguments: {_text(workload.reason)}", ""]
+    launches = [
+        [b.backend, _text(launch.workload), fmt.launch_time(launch), fmt.duration_us(launch.min_us),
+         str(launch.n), fmt.duration_us(launch.first_us), fmt.throughput(launch)]
+        for b in kernel.backends for launch in b.launches
+    ]  # fmt: skip
+    if launches:
+        out += _table(["backend", "workload", "median", "min", "n", "first", "rate"], launches)
+    for backend in kernel.backends:
+        for error in backend.errors:
+            out += _error(error)
+        found = backend.agreement
+        if found is not None and found.first_difference:
+            out += [f"First difference on {backend.backend}: {_text(found.first_difference)}", ""]
+        if found is not None and found.check == "failed":
+            out += [f"The author's check failed: {_text(found.check_message)}", ""]
+    compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)
+    if compiled is not None:
+        out += _passes(compiled)
+    return out
+
+
+def _passes(compiled: CompileRecord) -> list[str]:
+    changed = [r for r in compiled.runs if r.state != "noop"]
+    out = [
+        f"{len(compiled.runs)} pass runs, {len(changed)} changed the IR, "
+        f"{fmt.duration_us(sum(r.us for r in compiled.runs))} in all.",
+        "",
+        "<details><summary>Passes that changed the IR</summary>",
+        "",
+    ]
+    rows = [
+        [str(r.index), r.stage, str(r.round or ""), "" if r.task is None else str(r.task), r.name,
+         f"+{r.added} -{r.removed} ~{r.rewritten}", fmt.duration_us(r.us)]
+        for r in changed
+    ]  # fmt: skip
+    out += _table(["#", "stage", "round", "task", "pass", "ops", "time"], rows)
+    return [*out, "</details>", ""]
+
+
+def _error(error: ErrorRecord) -> list[str]:
+    text = fmt.error_text(error)
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    stage = f" ({error.stage})" if error.stage else ""
+    return [f"**Error{stage}**", "", f"{fence}text", text, fence, ""]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    out = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    out += ["| " + " | ".join(row) + " |" for row in rows]
+    return [*out, ""]
+
+
+def _text(text: str) -> str:
+    """User text made harmless in a table cell or a paragraph."""
+    for char in "\\`*_{}[]<>#|":
+        text = text.replace(char, "\\" + char)
+    return " ".join(text.split())
