@@ -9,22 +9,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any
 
-from ..types import DataType, Type, f32, i32, pointer_to, u1, void, wrap_int
+from ..types import DataType, Type, f32, i32, normalize, pointer_to, void
 from . import codes as C
 from .loc import UNKNOWN, Loc
 from .op import Block, Func, Op
 from .typerules import result_type
 
 __all__ = ["Builder", "normalize"]
-
-
-def normalize(value: float | int | bool, t: DataType) -> float | int:
-    """``value`` as a constant of type ``t`` holds it: wrapped, or rounded to the real type."""
-    if t.is_real:
-        return float(t.np(value))
-    if t is u1:
-        return int(bool(value))
-    return wrap_int(int(value), t)
 
 
 class Builder:

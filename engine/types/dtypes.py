@@ -15,6 +15,10 @@ Promotion of a pair of operands, ``promote(a, b)``:
 
 from __future__ import annotations
 
+import math
+import struct
+from collections.abc import Callable
+from ctypes import c_float
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +29,7 @@ __all__ = [
     "INTEGER_TYPES",
     "PRIMITIVE_TYPES",
     "REAL_TYPES",
+    "ROUND_REAL",
     "DataType",
     "PointerType",
     "Type",
@@ -36,6 +41,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "normalize",
     "parse_type",
     "pointer_to",
     "promote",
@@ -106,11 +112,7 @@ class DataType(Type):
             self.min = self.max = 0
 
     def __call__(self, value: float | int | bool) -> float | int:
-        if self.is_real:
-            return float(self.np(value))
-        if self is u1:
-            return int(bool(value))
-        return wrap_int(int(value), self)
+        return normalize(value, self)
 
 
 class PointerType(Type):
@@ -226,3 +228,36 @@ def wrap_int(value: int, t: DataType) -> int:
         return value & 1
     value &= (1 << t.bits) - 1
     return value - (1 << t.bits) if t.is_signed and value > t.max else value
+
+
+def _round_f64(x: float) -> float:
+    return x
+
+
+def _round_f32(x: float) -> float:
+    return c_float(x).value
+
+
+def _round_f16(x: float) -> float:
+    try:
+        return struct.unpack("<e", struct.pack("<e", x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+ROUND_REAL: Final[dict[Type, Callable[[float], float]]] = {
+    f64: _round_f64, f32: _round_f32, f16: _round_f16,
+}  # fmt: skip
+"""Rounding of a float to the nearest value of each real type, ties to even, overflow to infinity.
+
+Without NumPy scalars: they are slower and warn of an overflow that is defined here.
+"""
+
+
+def normalize(value: float | int | bool, t: DataType) -> float | int:
+    """``value`` as a constant of type ``t`` holds it: wrapped, or rounded to the real type."""
+    if t.is_real:
+        return ROUND_REAL[t](float(value))
+    if t is u1:
+        return int(bool(value))
+    return wrap_int(int(value), t)
