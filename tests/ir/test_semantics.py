@@ -8,7 +8,21 @@ import pytest
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.semantics import binary_fn, cast_fn, const_key, same_const, unary_fn
 from qd_studio.engine.types import (
-    INTEGER_TYPES, REAL_TYPES, f16, f32, f64, i8, i16, i32, i64, normalize, u1, u8, u16, u32, u64,
+    INTEGER_TYPES,
+    REAL_TYPES,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    normalize,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
 )  # fmt: skip
 
 INTS = [t for t in INTEGER_TYPES if t is not u1]
