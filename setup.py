@@ -1,4 +1,4 @@
-"""Give the top-level folders their import names: engine -> qd_studio.engine, app -> qd_studio.app."""
+"""Give the top-level folders their import names: engine/ installs as qd_studio.engine."""
 
 from setuptools import find_packages, setup
 

@@ -123,11 +123,14 @@ class CompileConfig:
 
     # Optimisation
     opt_level: int = option(
-        1, "0 skips the optional passes; 1 and above run them.", key=True, minimum=0
+        1,
+        "0 leaves out common-subexpression elimination and the control-flow graph; 1 has both.",
+        key=True,
+        minimum=0,
     )
     advanced_optimization: bool = option(
         True,
-        "Run the simplification rounds to a fixed point; off, each stage is simplified once.",
+        "Simplify in rounds to a fixed point; off, one short round each time.",
         key=True,
     )
     cfg_optimization: bool = option(

@@ -1,0 +1,115 @@
+"""Write the pages that are made from the source: `python docs/generate.py`.
+
+A test compares what this makes with what is committed.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from qd_studio.engine.config import OPTIONS
+from qd_studio.engine.ir.optable import CODES
+from qd_studio.engine.options import AREAS, UNSUITED, Option
+
+INTRO = """\
+Options are set by `qd.init(name=value)` or by the environment variable in the table. An argument
+beats the variable, the variable beats the default, and an argument that contradicts a variable
+says so. An empty variable counts as unset. Switches read `0` and `1`, also `true` and `false`.
+`QD_DEFAULT_FP` and `QD_DEFAULT_IP` hold a number of bits, `32` or `64`. `QD_ARCH` overrides the
+argument `arch`. The unsigned type `default_up` follows `default_ip` and cannot be set. A name that
+is no option is a `KeyError`.
+
+Options in cache keys change the code that is generated: nothing made with another value is used.
+"""
+
+NOTE = "<!-- Made by docs/generate.py; edit the source it is made from. -->"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """A Markdown table."""
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    head = list(head)
+    return [line(head), "|" + "---|" * len(head), *map(line, rows)]
+
+
+def option_row(opt: Option) -> tuple[str, ...]:
+    key = {"any": "yes", "cpu": "on CPUs", "gpu": "on GPUs"}[opt.scope] if opt.in_cache_key else ""
+    allowed = " One of " + ", ".join(f"`{c}`" for c in opt.choices) + "." if opt.choices else ""
+    default = opt.default_text if " " in opt.default_text else f"`{opt.default_text}`"
+    return (f"`{opt.name}`", f"`{opt.env}`" if opt.env else "", default, key, opt.doc + allowed)
+
+
+def config_page() -> str:
+    """Every option, by whether it works now."""
+    head = ("option", "variable", "default", "in cache keys", "meaning")
+    now = [opt for opt in OPTIONS.values() if opt.effect == "now"]
+    lines = [
+        NOTE,
+        "# Configuration",
+        "",
+        INTRO,
+        *table(head, map(option_row, now)),
+        "",
+        "## Accepted, without effect yet",
+        "",
+        "Setting one to a value that would need what is not there says so, once a process.",
+    ]
+    for area, why in sorted(AREAS.items()):
+        waiting = [opt for opt in OPTIONS.values() if opt.area == area]
+        lines += ["", f"### {area.capitalize()}", "", f"Each has no effect yet: {why}.", ""]
+        lines += table(head, map(option_row, waiting))
+    never = [opt for opt in OPTIONS.values() if opt.effect == "never"]
+    lines += ["", "## Without meaning here", "", f"Each has no effect: {UNSUITED}.", ""]
+    lines += table(head, map(option_row, never))
+    lines += [
+        "",
+        "## Switches of the environment",
+        "",
+        "Read once at `init`. None of them changes what is compiled.",
+        "",
+        *table(
+            ("variable", "meaning"),
+            [
+                ("`QD_DUMP_IR`", "write the IR of every stage to `debug_dump_path`"),
+                (
+                    "`QD_DUMP_SIMPLIFY`",
+                    "write the IR after every step of the simplification rounds",
+                ),
+                ("`QD_DUMP_CFG`", "write the control-flow graph before and after its optimisation"),
+                ("`QD_SHOW_COMPILING`", "say which kernel is compiled, whenever one is"),
+            ],
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def ops_page() -> str:
+    """Every operation of the IR."""
+    rows = [
+        (
+            f"`{info.name}`",
+            ", ".join(f"`{name}`" for name in info.operands),
+            "" if info.attr == "none" else info.attr,
+            info.result,
+            ", ".join(sorted(info.traits)),
+            info.doc,
+        )
+        for info in CODES
+    ]
+    head = ("op", "operands", "attribute", "result", "traits", "meaning")
+    intro = "The builder, verifier, printer and parser are made from this table, `engine/ir/optable.py`."
+    return "\n".join([NOTE, "# Operations", "", intro, "", *table(head, rows)]) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"config.md": config_page, "ops.md": ops_page}
+
+
+def main() -> None:
+    for name, make in PAGES.items():
+        (Path(__file__).parent / name).write_text(make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
