@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench import first_call, imports, launch, machine, passes, steady, studio
 from bench.model import Options, Section
-from bench.tables import markdown, text_section
+from bench.tables import markdown, reasons_in, text_section
 
 BENCHMARKS: dict[str, Callable[[Options], list[Section]]] = {
     "first-call": first_call.measure,
@@ -67,7 +67,8 @@ def main(arguments: list[str]) -> int:
         numbers = {"facts": facts, "sections": [dataclasses.asdict(s) for s in sections]}
         args.json.write_text(json.dumps(numbers, indent=1) + "\n")
     if args.markdown:
-        args.markdown.write_text(markdown(facts, sections))
+        earlier = args.markdown.read_text() if args.markdown.exists() else ""
+        args.markdown.write_text(markdown(facts, sections, reasons_in(earlier)))
     return 0
 
 

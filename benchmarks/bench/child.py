@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -31,11 +32,13 @@ class Child:
     def __init__(self, name: str, python: str, script: str, *arguments: str):
         self.name = name
         self._ended = ""
+        # A file, not a pipe: what an engine says there must never block it.
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [python, str(CHILDREN / script), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
             env=environment(),
         )
@@ -62,8 +65,12 @@ class Child:
         return answer["value"]
 
     def _last_words(self) -> str:
-        _, errors = self._process.communicate(timeout=10)
-        return errors.strip().rpartition("\n")[2] or f"exit code {self._process.returncode}"
+        self._process.wait(timeout=10)
+        self._errors.seek(0)
+        return (
+            self._errors.read().strip().rpartition("\n")[2]
+            or f"exit code {self._process.returncode}"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +84,9 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._errors.close()
 
 
 def run_once(name: str, python: str, script: str, *arguments: str) -> list[dict[str, Any]]:

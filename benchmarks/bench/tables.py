@@ -46,8 +46,17 @@ def markdown_section(section: Section) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(facts: dict[str, str], sections: Sequence[Section]) -> str:
-    """The whole run: where and when, the verdict on every target, then the tables."""
+REASONS = "## Why the missed ones are missed"
+
+
+def reasons_in(page: str) -> str:
+    """The hand-written part of an earlier page, which a new run keeps."""
+    _, found, rest = page.partition(REASONS + "\n")
+    return rest.partition("\n## ")[0].strip() if found else ""
+
+
+def markdown(facts: dict[str, str], sections: Sequence[Section], reasons: str = "") -> str:
+    """The whole run: where and when, the verdict on every target, why, then the tables."""
     head = ["# Benchmark results", "", "Written by `benchmarks/run.py --markdown`.", ""]
     head += [f"- {name}: {value}" for name, value in facts.items()]
     head += ["", "## Targets", "", markdown_row(["target", "outcome"]), markdown_row(["---"] * 2)]
@@ -56,4 +65,5 @@ def markdown(facts: dict[str, str], sections: Sequence[Section]) -> str:
         for section in sections
         for target in section.targets
     ]
-    return "\n".join(head) + "\n\n" + "\n".join(markdown_section(section) for section in sections)
+    head += ["", REASONS, "", reasons or "Nothing is noted.", ""]
+    return "\n".join([*head, *(markdown_section(section) for section in sections)])

@@ -1,0 +1,98 @@
+"""The parts of the benchmark harness that decide what a number means. No time is measured here."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+from bench import child, generated, tables, terminal  # noqa: E402
+from bench.model import Section, Target, geometric_mean, paired_ratio  # noqa: E402
+from bench.steady import agree  # noqa: E402
+
+
+def test_a_target_says_by_how_much_it_was_missed():
+    assert Target("launch", 4.0, 3.5, " us").verdict() == "reached: 3.5 us, limit 4 us"
+    assert Target("launch", 4.0, 4.0).reached
+    assert Target("launch", 4.0, 5.0, " us").verdict() == "missed by 25 %: 5 us, limit 4 us"
+    assert Target("launch", 4.0, None).verdict() == "not measured"
+    assert not Target("launch", 4.0, None).reached
+
+
+def test_paired_ratio_cancels_drift():
+    """The machine got three times slower half way; the quotient within a round did not."""
+    others = [1.0, 1.0, 3.0, 3.0, 3.0]
+    assert paired_ratio([2 * t for t in others], others) == 2.0
+    assert paired_ratio([], others) is None
+
+
+def test_geometric_mean_of_a_ratio_and_its_inverse():
+    assert geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
+    assert geometric_mean([]) is None
+
+
+def test_results_are_compared_by_scale():
+    assert agree([1e-9, 100.0, 5.0], [0.0, 100.1, 5.001])
+    assert not agree([10.0, 100.0, 5.0], [0.0, 100.0, 5.0])
+    assert not agree([float("nan")] * 3, [1.0, 2.0, 3.0])
+
+
+def test_tables_align_and_mark_what_is_absent():
+    section = Section("T", ["kernel", "ms"], [["saxpy", 1.25], ["a|b", None]])
+    assert tables.text_table(section).splitlines() == [
+        "kernel    ms", "------  ----", "saxpy   1.25", "a|b        -",
+    ]  # fmt: skip
+    assert "| a\\|b | - |" in tables.markdown_section(section)
+
+
+def test_a_new_page_keeps_the_reasons():
+    section = Section("T", ["kernel"], [["saxpy"]], targets=[Target("fast", 1.0, 2.0)])
+    first = tables.markdown({"date": "today"}, [section], "It is early.\n\n- Very early.")
+    again = tables.markdown({"date": "later"}, [section], tables.reasons_in(first))
+    assert "It is early.\n\n- Very early." in again
+    assert again == first.replace("today", "later")
+    assert tables.reasons_in("# No such heading\n") == ""
+
+
+@pytest.mark.parametrize("statements", [11, 500, 5000])
+def test_generated_kernels_have_the_wanted_size(statements):
+    tree = ast.parse(generated.kernel_source(statements, marker=7.25))
+    (kernel,) = [n for n in tree.body if getattr(n, "name", "") == "generated"]
+    found = sum(isinstance(node, ast.stmt) for node in ast.walk(kernel)) - 2  # def and outer for
+    assert abs(found - statements) <= 8
+    assert "x[i] + 7.25" in ast.unparse(kernel)
+
+
+def test_painted_text_is_free_of_escapes():
+    painted = b"\x1b[?1049h\x1b[1;31mred\x1b[0m\x1b]0;title\x07\x1bP+q\x1b\\\xe2\x94\x82end"
+    assert terminal.Terminal.text_of(painted).split() == ["red", "│end"]
+
+
+def test_a_dead_child_says_its_last_words(tmp_path, monkeypatch):
+    (tmp_path / "dies.py").write_text("raise SystemExit('no such engine')\n")
+    monkeypatch.setattr(child, "CHILDREN", tmp_path)
+    with child.Child("x", sys.executable, "dies.py") as dying:
+        for _ in range(2):
+            with pytest.raises(child.ChildError, match="x ended: no such engine"):
+                dying.ask("prepare", case="saxpy")
+    with pytest.raises(child.ChildError, match="no such engine"):
+        child.run_once("x", sys.executable, "dies.py")
+
+
+def test_children_answer_over_their_own_pipe(tmp_path, monkeypatch):
+    """What an engine prints does not get between the answers, and an error is an answer."""
+    script = (BENCHMARKS / "children" / "wire.py").read_text()
+    (tmp_path / "wire.py").write_text(script)
+    (tmp_path / "adds.py").write_text(
+        "from wire import Wire\nwire = Wire()\nprint('banner')\n"
+        "wire.serve({'add': lambda a, b: a + b})\n"
+    )
+    monkeypatch.setattr(child, "CHILDREN", tmp_path)
+    with child.Child("adder", sys.executable, "adds.py") as adder:
+        assert adder.ask("add", a=2, b=3) == 5
+        with pytest.raises(child.ChildError, match="TypeError"):
+            adder.ask("add", a=2, b="x")
+        assert adder.ask("add", a=1, b=1) == 2
