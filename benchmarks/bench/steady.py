@@ -2,8 +2,8 @@
 
 In each round each engine runs one kernel for a short while. A ratio is the median over rounds of
 the quotient of the two medians within the round, so slow drift of the machine cancels. Results are
-compared before anything is timed: a fast wrong answer is reported as wrong, not as fast. "Best" is the fastest
-single call of all rounds: on a machine with other work it is the more honest number.
+compared before anything is timed: a fast wrong answer is reported as wrong, not as fast. "Best" is
+the fastest single call of all rounds: on a machine with other work it is the more honest number.
 """
 
 import contextlib
@@ -73,16 +73,10 @@ def compete(case: str, found: dict[str, Child], rounds: int, section: Section) -
 
 
 def measure(options: Options) -> list[Section]:
+    best = [f"best {engine}" for engine in ENGINES]
     section = Section(
         "Steady run time (milliseconds, median of rounds)",
-        [
-            "kernel",
-            *ENGINES,
-            "ours/reference",
-            "ours/numba",
-            *(f"best {engine}" for engine in ENGINES),
-            "best ours/numba",
-        ],  # fmt: skip
+        ["kernel", *ENGINES, "ours/reference", "ours/numba", *best, "best ours/numba"],
     )
     with contextlib.ExitStack() as stack:
         found = children(options, stack)
