@@ -99,7 +99,7 @@ def ops_page() -> str:
         for info in CODES
     ]
     head = ("op", "operands", "attribute", "result", "traits", "meaning")
-    intro = "The builder, verifier, printer and parser are made from this table, `engine/ir/optable.py`."
+    intro = "Builder, verifier, printer and parser are made from `engine/ir/optable.py`."
     return "\n".join([NOTE, "# Operations", "", intro, "", *table(head, rows)]) + "\n"
 
 

@@ -1,0 +1,27 @@
+"""Check the three files of a report: the JSON against its schema, all of them for every sample.
+
+python .ci/check_report.py R.json R.md R.html
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+from qd_studio.engine import inspect
+
+
+def main(record_path: str, *texts: str) -> None:
+    record = json.loads(Path(record_path).read_text(encoding="utf-8"))
+    jsonschema.validate(record, inspect.schema())
+    samples = sorted(path.name for path in Path("sample_kernels").glob("*.py"))
+    assert samples, "there are no samples"
+    for path in (record_path, *texts):
+        text = Path(path).read_text(encoding="utf-8")
+        missing = [name for name in samples if name not in text]
+        assert not missing, f"{path} says nothing of {missing}"
+    print(f"report: valid, {len(samples)} samples in {1 + len(texts)} files")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
