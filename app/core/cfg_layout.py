@@ -18,10 +18,36 @@ from ...engine.inspect.record import CfgNode, CfgRecord
 
 __all__ = ["CfgLayout", "CfgRow", "Edge", "edges", "layout", "to_dot", "to_mermaid", "to_svg"]
 
-_UNICODE: Final = {"h": "─", "v": "│", "tl": "┌", "tr": "┐", "bl": "└", "br": "┘", "x": "┼", "up": "▲", "left": "◄",
-                       "right": "►", "down": "▼", "stub": "┬", "more": "…"}  # fmt: skip
-_ASCII: Final = {"h": "-", "v": "|", "tl": "+", "tr": "+", "bl": "+", "br": "+", "x": "+", "up": "^", "left": "<",
-                     "right": ">", "down": "v", "stub": "+", "more": "..."}  # fmt: skip
+_UNICODE: Final = {
+    "h": "─",
+    "v": "│",
+    "tl": "┌",
+    "tr": "┐",
+    "bl": "└",
+    "br": "┘",
+    "x": "┼",
+    "up": "▲",
+    "left": "◄",
+    "right": "►",
+    "down": "▼",
+    "stub": "┬",
+    "more": "…",
+}
+_ASCII: Final = {
+    "h": "-",
+    "v": "|",
+    "tl": "+",
+    "tr": "+",
+    "bl": "+",
+    "br": "+",
+    "x": "+",
+    "up": "^",
+    "left": "<",
+    "right": ">",
+    "down": "v",
+    "stub": "+",
+    "more": "...",
+}
 
 
 class Edge(NamedTuple):

@@ -68,13 +68,13 @@ def parse_rule(text: str) -> Rule:
             "or agreement!=ok"
         )
     metric, op, value = match.groups()
+    if value.endswith("%") and (op in ("==", "!=") or value[0] not in "+-"):
+        raise RuleError(
+            f"cannot read rule {text!r}: a percentage compares with the baseline and needs "
+            "a sign and one of > >= < <=, such as >+5%"
+        )
     try:
         if value.endswith("%"):
-            if op in ("==", "!=") or value[0] not in "+-":
-                raise RuleError(
-                    f"cannot read rule {text!r}: a percentage compares with the baseline and needs "
-                    "a sign and one of > >= < <=, such as >+5%"
-                )
             return Rule(text, metric, op, float(value[:-1]) / 100, True)
         return Rule(text, metric, op, float(value), False)
     except ValueError:

@@ -4,7 +4,8 @@ import ast
 import re
 
 import pytest
-from tree import ROOT, committed_files, python_files
+
+from tests.hygiene.tree import ROOT, committed_files, python_files
 
 TEXT = {".py", ".md", ".toml", ".txt", ".json", ".yml", ".yaml", ".css", ".tcss", ".html", ".qdir"}
 

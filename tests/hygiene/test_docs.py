@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from tree import ROOT, committed_files
+
+from tests.hygiene.tree import ROOT, committed_files
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(path for path in committed_files() if path.suffix == ".md")

@@ -8,7 +8,8 @@ import pytest
 import qd_studio.engine.passes  # noqa: F401 - registers every pass
 from qd_studio.engine.ir.optable import CODES
 from qd_studio.engine.passes.registry import all_passes
-from tree import ROOT
+
+from tests.hygiene.tree import ROOT
 
 PASSES = all_passes()
 

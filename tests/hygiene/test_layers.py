@@ -12,7 +12,8 @@ a type is knowing the room.
 """
 
 import pytest
-from tree import ROOT, Import, imports_of, module_name, python_files
+
+from tests.hygiene.tree import ROOT, Import, imports_of, module_name, python_files
 
 ORDER = [
     {"inspect"},

@@ -1,6 +1,6 @@
 """One test a kernel, or one a sample that runs as a script."""
 
-from sample_files import FILES, KERNELS
+from tests.samples.sample_files import FILES, KERNELS
 
 
 def pytest_generate_tests(metafunc):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from sample_files import KERNELS, kernel_of
+from tests.samples.sample_files import KERNELS, kernel_of
 
 
 @pytest.fixture(params=["cpu", "interp"])

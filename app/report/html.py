@@ -1,0 +1,299 @@
+"""The HTML report: one file, no scripts, nothing loaded from elsewhere.
+
+Folding is done with ``<details>``, colours follow the reader's light or dark setting, and all
+text that comes from the user's files passes through `esc`. Per kernel: launches with a plot of
+every sample, the pass timeline, the diff of each pass that changed the IR, the control-flow
+graphs, the generated code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape as esc
+from itertools import pairwise
+
+from ...engine.inspect.record import (
+    BackendRecord,
+    CfgRecord,
+    CompileRecord,
+    ErrorRecord,
+    KernelRecord,
+    PassRun,
+    Record,
+    Snapshot,
+)
+from ..core import format as fmt
+from ..core.cfg_layout import to_svg
+from ..core.diff import DiffRow, Lines, diff, fold, intraline
+from ..core.gates import Finding
+from .plots import samples_plot, timeline
+from .style import STYLE
+
+__all__ = ["render"]
+
+
+def render(record: Record, findings: Sequence[Finding] = ()) -> str:
+    """The whole page."""
+    parts = ["<h1>Kernel report</h1>", _facts(record), _gates(findings)]
+    parts += [_error(e) for e in record.errors]
+    if record.kernels:
+        parts.append(_matrix(record))
+    elif not record.errors:
+        parts.append("<p>No kernels were found.</p>")
+    parts += [_kernel(k) for k in record.kernels]
+    if record.log:
+        text = "\n".join(f"{line.stream}: {line.text}" for line in record.log)
+        parts.append(_details("Log", f"<pre>{esc(text)}</pre>"))
+    names = ", ".join(k.name for k in record.kernels[:4])
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Kernel report{': ' + esc(names) if names else ''}</title>"
+        f"<style>{STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _facts(record: Record) -> str:
+    tool = record.tool
+    facts = [
+        f"{tool.name} {tool.version}", f"Python {tool.python}", f"LLVM {tool.llvm}", tool.cpu,
+        f"{tool.threads} threads", tool.platform, record.created,
+    ]  # fmt: skip
+    out = f'<p class="facts">{esc(" · ".join(f for f in facts if f))}</p>'
+    changed = [e for e in record.config if e.origin != "default" and e.value != e.default]
+    if changed:
+        text = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in changed)
+        out += f'<p class="facts">Options: {esc(text)}</p>'
+    return out
+
+
+def _gates(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return ""
+    rows = "".join(
+        f'<tr class="gate-{f.state}"><td>{_mark(f.state)} {esc(f.state)}</td>'
+        f"<td><code>{esc(f.rule)}</code></td><td>{esc(f.kernel)}</td><td>{esc(f.message)}</td></tr>"
+        for f in findings
+    )
+    failed = sum(f.state == "failed" for f in findings)
+    return (
+        f"<h2>Gates: {failed} failed of {len(findings)}</h2><table><thead><tr><th>state</th>"
+        f"<th>rule</th><th>kernel</th><th>what</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _mark(state: str) -> str:
+    return {"failed": "✗", "passed": "✓", "skipped": "–"}.get(state, "")
+
+
+def _matrix(record: Record) -> str:
+    names = list(dict.fromkeys(b.backend for k in record.kernels for b in k.backends))
+    group = "".join(f'<th colspan="4" class="group">{esc(n)}</th>' for n in names)
+    heads = "<th>cold</th><th>launch</th><th>rate</th><th>agreement</th>" * len(names)
+    rows: list[str] = []
+    for kernel in record.kernels:
+        primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
+        cells = [
+            f'<td><a href="#{_anchor(kernel)}">{esc(kernel.id)}</a></td>',
+            f'<td class="num">{esc(fmt.statements(primary))}</td>',
+        ]
+        cells += [_cells(kernel.backend(n)) for n in names]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    return (
+        f'<div class="wide"><table class="matrix"><thead><tr><th></th><th></th>{group}</tr>'
+        f"<tr><th>kernel</th><th>statements</th>{heads}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cells(backend: BackendRecord | None) -> str:
+    if backend is None or backend.status != "ok":
+        reason = fmt.backend_reason(backend) if backend is not None else "not run"
+        kind = "bad" if backend is not None and backend.status == "error" else "none"
+        return f'<td colspan="4" class="{kind}">{esc(reason)}</td>'
+    cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
+    launch = backend.launches[-1] if backend.launches else None
+    found = backend.agreement
+    state = "bad" if found is not None and found.state == "differs" else ""
+    return (
+        f'<td class="num">{esc(cold)}</td>'
+        f'<td class="num">{esc(fmt.launch_time(launch) if launch else "")}</td>'
+        f'<td class="num">{esc(fmt.throughput(launch) if launch else "")}</td>'
+        f'<td class="{state}">{esc(fmt.agreement(found))}</td>'
+    )
+
+
+def _anchor(kernel: KernelRecord) -> str:
+    return esc("k-" + "".join(c if c.isalnum() else "-" for c in kernel.id), quote=True)
+
+
+def _kernel(kernel: KernelRecord) -> str:
+    parts = [
+        f'<section id="{_anchor(kernel)}"><h2>{esc(kernel.id)}</h2>',
+        f'<p class="facts">{esc(kernel.file)} line {kernel.line}</p>',
+    ]
+    if kernel.doc:
+        parts.append(f"<p>{esc(fmt.first_line(kernel.doc))}</p>")
+    parts += [_error(e) for e in kernel.errors]
+    parts += [
+        f'<p class="none">No arguments: {esc(w.reason)}</p>'
+        for w in kernel.workloads
+        if w.origin == "none"
+    ]
+    for backend in kernel.backends:
+        parts += [_error(e) for e in backend.errors]
+        found = backend.agreement
+        if found is not None and found.first_difference:
+            text = f"{backend.backend}: {found.first_difference}"
+            parts.append(f'<p class="bad">First difference on {esc(text)}</p>')
+        if found is not None and found.check == "failed":
+            parts.append(f'<p class="bad">The check failed: {esc(found.check_message)}</p>')
+    parts.append(_launches(kernel))
+    for backend in kernel.backends:
+        if backend.compile is not None:
+            parts.append(_compile(backend.compile, backend.backend))
+    return "".join(parts) + "</section>"
+
+
+def _launches(kernel: KernelRecord) -> str:
+    rows = [(b.backend, launch) for b in kernel.backends for launch in b.launches]
+    if not rows:
+        return ""
+    body = "".join(
+        f"<tr><td>{esc(name)}</td><td>{esc(x.workload)}</td>"
+        f'<td class="num">{esc(fmt.launch_time(x))}</td>'
+        f'<td class="num">{esc(fmt.duration_us(x.min_us))}</td><td class="num">{x.n}</td>'
+        f'<td class="num">{esc(fmt.duration_us(x.first_us))}</td>'
+        f'<td class="num">{esc(fmt.throughput(x))}</td></tr>'
+        for name, x in rows
+    )
+    methods = " ".join(dict.fromkeys(f"{name}: {x.method}." for name, x in rows))
+    return (
+        '<h3>Launches</h3><div class="wide"><table><thead><tr><th>backend</th><th>workload</th>'
+        "<th>median ± MAD</th><th>min</th><th>n</th><th>first (warm-up)</th><th>rate</th></tr>"
+        f"</thead><tbody>{body}</tbody></table></div>{samples_plot(rows)}"
+        f'<p class="facts">{esc(methods)}</p>'
+    )
+
+
+def _compile(compiled: CompileRecord, backend: str) -> str:
+    changed = [r for r in compiled.runs if r.state == "changed" and r.before != r.after]
+    times = ", ".join(
+        f"{name} {fmt.duration_ms(ms)}"
+        for name, ms in (
+            ("frontend", compiled.frontend_ms), ("passes", compiled.passes_ms),
+            ("code generation", compiled.codegen_ms), ("loading", compiled.load_ms),
+        )
+    )  # fmt: skip
+    parts = [f'<h3>Compile for {esc(backend)}</h3><p class="facts">{esc(times)}</p>']
+    if compiled.runs:
+        quiet = len(compiled.runs) - len(changed)
+        parts.append(
+            f"<p>{len(compiled.runs)} pass runs; {len(changed)} changed the IR, "
+            f"{quiet} did not.</p>"
+        )
+        parts.append(timeline(compiled.runs))
+        parts += [_pass(r, compiled) for r in changed]
+    for before, after in _cfg_pairs(compiled.cfgs):
+        title = f"Control flow of task {before.task}, {before.stage}"
+        body = f"<div class='cfgs'><figure>{to_svg(before)}<figcaption>before</figcaption></figure>"
+        if after is not None:
+            body += f"<figure>{to_svg(after)}<figcaption>after</figcaption></figure>"
+        parts.append(_details(title, body + "</div>"))
+    for artefact in compiled.artefacts:
+        size = f"{len(artefact.text.splitlines()):,} lines"
+        parts.append(_details(f"{artefact.name}, {size}", f"<pre>{esc(artefact.text)}</pre>"))
+    return "".join(parts)
+
+
+def _cfg_pairs(cfgs: Sequence[CfgRecord]) -> list[tuple[CfgRecord, CfgRecord | None]]:
+    out: list[tuple[CfgRecord, CfgRecord | None]] = []
+    for first, second in pairwise((*cfgs, None)):
+        if first is not None and first.when == "before":
+            out.append((first, second if second is not None and second.when == "after" else None))
+    return out
+
+
+def _pass(run: PassRun, compiled: CompileRecord) -> str:
+    origins = {int(k): v for k, v in compiled.origins.items()}
+    old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
+    found = diff(_lines(old), _lines(new), origins)
+    body = [
+        f'<table class="diff"><tbody>{_diff_rows(old, new, compiled, found.rows)}</tbody></table>'
+    ]
+    if run.remarks:
+        items = "".join(f"<li>{esc(r.text)}</li>" for r in run.remarks)
+        body.append(f'<ul class="remarks">{items}</ul>')
+    title = f"{run.index}. {fmt.pass_label(run)}  {found.summary()}  {fmt.duration_us(run.us)}"
+    return _details(title, "".join(body))
+
+
+def _lines(snapshot: Snapshot) -> Lines:
+    return Lines(snapshot.lines, snapshot.ids, snapshot.locs)
+
+
+_SIGN = {"same": " ", "added": "+", "removed": "-", "changed": "~", "replaced": "~", "moved": ">"}
+
+
+def _diff_rows(
+    old: Snapshot, new: Snapshot, compiled: CompileRecord, rows: Sequence[DiffRow]
+) -> str:
+    out: list[str] = []
+    for hunk in fold(rows):
+        if hunk.folded:
+            n = hunk.end - hunk.start
+            out.append(f'<tr class="fold"><td></td><td></td><td>… {n} unchanged lines</td></tr>')
+            continue
+        for row in rows[hunk.start : hunk.end]:
+            before = old.lines[row.old] if row.old >= 0 else ""
+            after = new.lines[row.new] if row.new >= 0 else ""
+            loc = new.locs[row.new] if row.new >= 0 else old.locs[row.old]
+            line = _source_line(compiled, loc)
+            if row.kind in ("changed", "replaced"):
+                a, b = intraline(before, after)
+                out.append(_diff_row("removed", "-", line, _spans(before, a)))
+                out.append(_diff_row("added", "+", line, _spans(after, b)))
+            else:
+                text = esc(after if row.new >= 0 else before)
+                if row.kind == "moved":
+                    text += f" <em>moved from line {row.old + 1}</em>"
+                out.append(_diff_row(row.kind, _SIGN[row.kind], line, text))
+    return "".join(out)
+
+
+def _source_line(compiled: CompileRecord, index: int) -> str:
+    """The user's line number: that of the outermost call."""
+    if index < 0:
+        return ""
+    loc = compiled.locs[index]
+    while loc.parent >= 0:
+        loc = compiled.locs[loc.parent]
+    return str(loc.line) if loc.line else ""
+
+
+def _diff_row(kind: str, sign: str, line: str, html: str) -> str:
+    return (
+        f'<tr class="d-{kind}"><td class="ln">{line}</td><td class="sg">{esc(sign)}</td>'
+        f"<td>{html}</td></tr>"
+    )
+
+
+def _spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    out: list[str] = []
+    at = 0
+    for start, end in spans:
+        out.append(f"{esc(text[at:start])}<mark>{esc(text[start:end])}</mark>")
+        at = end
+    return "".join(out) + esc(text[at:])
+
+
+def _details(title: str, body: str) -> str:
+    return f"<details><summary>{esc(title)}</summary>{body}</details>"
+
+
+def _error(error: ErrorRecord) -> str:
+    stage = f" while: {esc(error.stage)}" if error.stage else ""
+    return (
+        f'<div class="error"><strong>{esc(error.kind)}</strong>{stage}'
+        f"<pre>{esc(fmt.error_text(error))}</pre></div>"
+    )

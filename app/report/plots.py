@@ -1,0 +1,102 @@
+"""Plots of the HTML report, as SVG text: launch samples and the pass timeline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape as esc
+
+from ...engine.inspect.record import LaunchRecord, PassRun
+from ..core import format as fmt
+
+__all__ = ["samples_plot", "timeline"]
+
+
+def samples_plot(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
+    """Every launch sample as a dot on a logarithmic time axis; a bar marks the median.
+
+    rows: (backend, launch). Empty when no launch kept its samples.
+    """
+    rows = [(name, x) for name, x in rows if x.samples_us]
+    values = [v for _, x in rows for v in x.samples_us if v > 0]
+    if not values:
+        return ""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    low, high = math.floor(low * 4) / 4, math.ceil(high * 4) / 4
+    if high - low < 0.25:
+        high = low + 0.25
+    left, width, step = 210, 640, 26
+
+    def x(us: float) -> float:
+        return left + (math.log10(us) - low) / (high - low) * width
+
+    height = step * len(rows) + 34
+    out = [
+        f'<svg class="plot" viewBox="0 0 {left + width + 30} {height}" role="img" '
+        'aria-label="launch times">'
+    ]
+    for tick in _ticks(low, high):
+        at = x(tick)
+        out.append(f'<path class="grid" d="M{at:.1f} 6V{height - 24}"/>')
+        out.append(
+            f'<text class="tick" x="{at:.1f}" y="{height - 8}" text-anchor="middle">'
+            f"{esc(fmt.duration_us(tick))}</text>"
+        )
+    for i, (name, launch) in enumerate(rows):
+        y = 6 + step * i + step / 2
+        label = f"{name} {launch.workload}"
+        label = label if len(label) < 32 else label[:31] + "…"
+        out.append(f'<text class="label" x="{left - 10}" y="{y + 4}">{esc(label)}</text>')
+        for k, us in enumerate(launch.samples_us):
+            if us > 0:
+                # A fixed scatter by index keeps dots apart without making the file random.
+                dy = ((k * 7) % 11 - 5) * 0.9
+                out.append(f'<circle cx="{x(us):.1f}" cy="{y + dy:.1f}" r="2"/>')
+        at = x(launch.median_us)
+        out.append(f'<path class="median" d="M{at:.1f} {y - 9}V{y + 9}"/>')
+    return "".join(out) + "</svg>"
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each decade inside the range, thinned to at most eight."""
+    out = [
+        m * 10.0**e
+        for e in range(math.floor(low), math.ceil(high) + 1)
+        for m in (1, 2, 5)
+        if low <= math.log10(m) + e <= high
+    ]
+    return out if len(out) <= 8 else [t for t in out if math.log10(t) % 1 < 1e-9]
+
+
+def timeline(runs: Sequence[PassRun]) -> str:
+    """All pass runs in order, width by time, stages named; runs that changed the IR are filled."""
+    total = sum(r.us for r in runs)
+    if total <= 0:
+        return ""
+    width = 860.0
+    least = min(1.5, width / len(runs))
+    scale = (width - least * len(runs)) / total
+    out: list[str] = []
+    labels: list[str] = []
+    x = 0.0
+    stage, stage_x, row = "", 0.0, 0
+    for run in runs:
+        if run.stage != stage:
+            if x - stage_x > 0:
+                row += 1
+            stage, stage_x = run.stage, x
+            labels.append(
+                f'<path class="grid" d="M{x:.1f} 0V{36 + 13 * (row % 3)}"/>'
+                f'<text class="tick" x="{x + 3:.1f}" y="{46 + 13 * (row % 3)}">{esc(stage)}</text>'
+            )
+        w = least + run.us * scale
+        title = f"{fmt.pass_label(run)}: {run.state}, {fmt.duration_us(run.us)}"
+        out.append(
+            f'<rect class="run-{esc(run.state)}" x="{x:.2f}" y="4" width="{w:.2f}" height="24">'
+            f"<title>{esc(title)}</title></rect>"
+        )
+        x += w
+    return (
+        f'<svg class="plot timeline" viewBox="0 0 {width + 120:.0f} 80" role="img" '
+        f'aria-label="pass timeline">{"".join(labels)}{"".join(out)}</svg>'
+    )

@@ -1,0 +1,66 @@
+"""The style sheet of the HTML report: light and dark, readable without colour."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["STYLE"]
+
+STYLE: Final = """
+:root{color-scheme:light dark;--bg:#fff;--ink:#1f2328;--dim:#59636e;--line:#d1d9e0;--soft:#f6f8fa;
+--accent:#0550ae;--add:#ddf4ff;--add2:#80ccff;--del:#fff1e5;--del2:#ffb77c;--move:#fbefff;
+--bad:#a40e26;--run:#0969da;--run0:#d1d9e0;
+--cfg-ink:var(--ink);--cfg-box:var(--soft);--cfg-edge:#818b98;--cfg-back:#bc4c00;--cfg-title:#0550ae}
+@media(prefers-color-scheme:dark){:root{--bg:#0d1117;--ink:#e6edf3;--dim:#9198a1;--line:#3d444d;
+--soft:#151b23;--accent:#79c0ff;--add:#0c2d6b;--add2:#1158c7;--del:#5a1e02;--del2:#9b4215;
+--move:#3c1e70;--bad:#ff7b72;--run:#58a6ff;--run0:#3d444d;--cfg-back:#f0883e;--cfg-title:#79c0ff}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--bg);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+main{max-width:1120px;margin:0 auto;padding:24px 20px 64px}
+h1{font-size:26px;margin:0 0 4px}
+h2{font-size:20px;margin:40px 0 6px;padding-top:14px;border-top:1px solid var(--line)}
+h3{font-size:15px;margin:20px 0 6px}
+p{margin:6px 0}
+.facts{color:var(--dim);font-size:13px}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;margin:8px 0;font-size:13px}
+th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+th{font-weight:600;color:var(--dim);white-space:nowrap}
+th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--accent)}
+.num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+.matrix td:first-child{white-space:nowrap}
+.none{color:var(--dim);font-style:italic}
+.bad,.gate-failed td:first-child{color:var(--bad);font-weight:600}
+a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
+code,pre,.diff{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+pre{overflow-x:auto;background:var(--soft);padding:10px 12px;border-radius:6px;font-size:12px;
+line-height:1.45;max-height:640px}
+details{margin:4px 0;border:1px solid var(--line);border-radius:6px;padding:0 10px}
+details[open]{padding-bottom:8px}
+summary{cursor:pointer;padding:5px 0;font-size:13px;white-space:pre-wrap;
+font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+.diff{display:block;overflow-x:auto;font-size:12px;line-height:1.4;margin:0}
+.diff td{border:0;padding:0 6px;white-space:pre}
+.diff .ln{color:var(--dim);text-align:right;min-width:36px;user-select:none}
+.diff .sg{user-select:none;font-weight:700}
+.d-added td{background:var(--add)}.d-removed td{background:var(--del)}
+.d-moved td{background:var(--move)}
+.d-added mark{background:var(--add2);color:inherit}
+.d-removed mark{background:var(--del2);color:inherit}
+.fold td{color:var(--dim);background:var(--soft)}
+.remarks{font-size:12px;color:var(--dim);margin:6px 0;padding-left:18px}
+.error{border-left:4px solid var(--bad);padding:4px 12px;margin:10px 0;background:var(--soft)}
+.error pre{margin:4px 0;padding:4px 0}
+.plot{width:100%;max-width:980px;height:auto;display:block;margin:8px 0}
+.plot circle{fill:var(--run);fill-opacity:.55}
+.plot .median{stroke:var(--ink);stroke-width:2}
+.plot .grid{stroke:var(--line);stroke-width:1}
+.plot .tick{font-size:11px;fill:var(--dim)}
+.plot .label{font-size:12px;fill:var(--ink);text-anchor:end}
+.run-changed{fill:var(--run)}.run-noop,.run-skipped{fill:var(--run0)}.run-failed{fill:var(--bad)}
+.timeline rect{stroke:var(--bg);stroke-width:.4}
+.cfgs{display:flex;flex-wrap:wrap;gap:24px;overflow-x:auto;align-items:flex-start}
+figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}
+@media print{details{break-inside:avoid}}
+"""
