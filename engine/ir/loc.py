@@ -59,10 +59,11 @@ def get_loc(
     parent: Loc | None = None,
 ) -> Loc:
     """The one Loc with these values (compare with ``is``)."""
+    end_line = end_line or line
     key = (file, line, col, end_line, end_col, func, parent)
     found = _table.get(key)
     if found is None:
-        found = _table[key] = Loc(file, line, col, end_line or line, end_col, func, parent)
+        found = _table[key] = Loc(file, line, col, end_line, end_col, func, parent)
     return found
 
 

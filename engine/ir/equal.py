@@ -1,0 +1,71 @@
+"""Structural comparison of two functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import codes as C
+from .op import Block, Func, Op
+
+__all__ = ["difference", "equal", "same_value"]
+
+
+def equal(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> bool:
+    """Whether two functions print the same: signature, settings, ops, operands, attributes.
+
+    ids: the ids must agree too; without it only the structure must. locs: and the locations.
+    `Func.origins` and `Func.version` are history and not compared.
+    """
+    return difference(a, b, ids=ids, locs=locs) is None
+
+
+def difference(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> str | None:
+    """The first difference in words, None if there is none. See `equal`."""
+    for field in ("name", "params", "results", "stage", "noalias", "global_tmp_size"):
+        if getattr(a, field) != getattr(b, field):
+            return f"{field}: {getattr(a, field)!r} and {getattr(b, field)!r}"
+    if locs and a.loc is not b.loc:
+        return f"loc: {a.loc!r} and {b.loc!r}"
+    return _blocks(a.body, b.body, {}, ids, locs)
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """``a == b`` for attributes, with NaN equal to NaN and 0.0 different from -0.0."""
+    if isinstance(a, float) and isinstance(b, float):
+        if a != a or b != b:
+            return a != a and b != b
+        return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
+    return type(a) is type(b) and a == b
+
+
+def _blocks(a: Block, b: Block, mapping: dict[Op, Op], ids: bool, locs: bool) -> str | None:
+    if len(a.ops) != len(b.ops):
+        return f"a block of {len(a.ops)} ops and one of {len(b.ops)}"
+    for x, y in zip(a.ops, b.ops, strict=True):
+        mapping[x] = y
+        problem = _ops(x, y, mapping, ids, locs)
+        if problem:
+            return problem
+        for r, s in zip(x.regions, y.regions, strict=True):
+            problem = _blocks(r, s, mapping, ids, locs)
+            if problem:
+                return problem
+    return None
+
+
+def _ops(x: Op, y: Op, mapping: dict[Op, Op], ids: bool, locs: bool) -> str | None:
+    if x.code != y.code or x.type is not y.type:
+        return f"{x!r} and {y!r}"
+    if len(x.args) != len(y.args) or len(x.regions) != len(y.regions):
+        return f"operands or regions of {x!r} and {y!r}"
+    if ids and x.id != y.id:
+        return f"ids of {x!r} and {y!r}"
+    for p, q in zip(x.args, y.args, strict=True):
+        # An operand defined further on (broken IR) is compared by id.
+        if mapping.get(p, q) is not q or (p not in mapping and p.id != q.id):
+            return f"operands of {x!r} and {y!r}"
+    same = same_value(x.attr, y.attr) if x.code == C.CONST else x.attr == y.attr
+    if not same:
+        return f"attributes {x.attr!r} and {y.attr!r} of {x!r}"
+    return f"locations of {x!r}: {x.loc!r} and {y.loc!r}" if locs and x.loc is not y.loc else None

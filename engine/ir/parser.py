@@ -1,0 +1,344 @@
+"""Text to IR: reads back what `printer.to_text` writes.
+
+The grammar, line by line (blank lines and lines that start with ``;`` are skipped)::
+
+    kernel NAME(PARAM, ...) [-> (TYPE, ...)] stage=STAGE [may_alias] [global_tmp=N] [@LOC] {
+      <TYPE> $ID = OPCODE [$ID, ...] [ATTRIBUTE] [@LOC] [REGION {]
+      $ID : OPCODE [$ID, ...] [ATTRIBUTE] [@LOC] [REGION {]
+      } REGION {
+      }
+    }
+    loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
+
+    PARAM      NAME: TYPE  or  NAME: ndarray<TYPE, NDIM[, needs_grad][, BOUNDARY]>
+    ATTRIBUTE  a number after `const`; {FIELD=LITERAL ...} for a record; [LITERAL] for the others
+
+What an opcode may carry comes from the op table. The parser checks form only: an operand may
+name any op of the text, so that broken IR can be read and given to the verifier.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Final, NoReturn
+
+from ..errors import IRParseError, SourceSpan
+from ..types import DataType, Type, parse_type, u1, void
+from . import codes as C
+from .attrs import RECORDS, Param
+from .builder import normalize
+from .loc import UNKNOWN, Loc, get_loc
+from .op import Block, Func, Op
+from .optable import BY_NAME, CODES
+from .printer import REGION_NAMES
+
+__all__ = ["parse"]
+
+_HEAD: Final = re.compile(r"kernel ([^\s(]+)\(")
+_RESULTS: Final = re.compile(r" -> \(([^)]*)\)")
+_TAIL: Final = re.compile(r" stage=(\w+)( may_alias)?(?: global_tmp=(\d+))?(?: @(\d+))? \{$")
+_PARAM: Final = re.compile(
+    r"([^\s:,()]+): (?:ndarray<(\w+), (\d+)(, needs_grad)?(?:, (\w+))?>|(\w+))(?:, |(?=\)))"
+)
+_OP: Final = re.compile(r"(?:<(\*?\w+)> )?\$(\d+) ([=:]) (\w+)")
+_ARG: Final = re.compile(r"(?: |, )\$(\d+)")
+_CONST: Final = re.compile(r" ([^\s@{]+)")
+_FIELD: Final = re.compile(r" ?(\w+)=")
+_MARK: Final = re.compile(r" @(\d+)")
+_REGION: Final = re.compile(r" (\w+) \{$")
+_NEXT: Final = re.compile(r"\} (\w+) \{$")
+_LOC: Final = re.compile(r"loc @(\d+) = ")
+_SPAN: Final = re.compile(r" (\d+):(\d+) (\d+):(\d+) ")
+_PARENT: Final = re.compile(r" (?:-|@(\d+))$")
+_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_RECORD: Final = [RECORDS.get(info.attr) for info in CODES]
+
+
+def parse(text: str, file: str = "<ir>") -> Func:
+    """The function that ``text`` shows; ``file`` is what errors call the text.
+
+    Raises IRParseError with line and column.
+    """
+    return _Parser(text, file).run()
+
+
+def _literal_end(line: str, at: int) -> int:
+    """The end of the Python literal that starts at ``at``; -1 if it is not closed.
+
+    A literal ends before the blank or closing bracket that lies outside its own brackets.
+    """
+    depth = 0
+    while at < len(line):
+        char = line[at]
+        if char in "'\"":
+            match = _STRING.match(line, at)
+            if match is None:
+                return -1
+            at = match.end()
+            continue
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            if depth == 0:
+                return at
+            depth -= 1
+        elif char == " " and depth == 0:
+            return at
+        at += 1
+    return at if depth == 0 else -1
+
+
+class _Parser:
+    """One pass over the lines; operands and locations are resolved at the end."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.lines = text.split("\n")
+        self.at = -1
+        """Index of the current line."""
+        self.line = ""
+        """The current line without its indentation."""
+        self.pad = 0
+        """Width of that indentation."""
+        self.ops: dict[int, Op] = {}
+        self.operands: list[tuple[Op, list[int], int]] = []
+        """Op, ids of its operands, index of its line."""
+        self.marks: list[tuple[Op | Func, int, int]] = []
+        """Op or function, number of its location, index of the line."""
+        self.locs: dict[int, Loc] = {}
+
+    # --- errors and lines --------------------------------------------------------------------
+
+    def fail(self, message: str, column: int = 0, line: int | None = None) -> NoReturn:
+        """Raise an error at ``column`` of the current line's text, or at the line ``line``."""
+        at = min(self.at, len(self.lines) - 1) if line is None else line
+        source = self.lines[at]
+        col = column + (self.pad if line is None else len(source) - len(source.lstrip(" ")))
+        col = len(source[:col].encode())
+        raise IRParseError(
+            f"line {at + 1}, column {col}: {message}",
+            span=SourceSpan(self.file, at + 1, col, at + 1, col, "", source),
+        )
+
+    def advance(self) -> bool:
+        """Step to the next line that holds something; False at the end of the text."""
+        lines = self.lines
+        at = self.at + 1
+        while at < len(lines):
+            raw = lines[at].rstrip(" \r")
+            line = raw.lstrip(" ")
+            if line and line[0] != ";":
+                self.at, self.line, self.pad = at, line, len(raw) - len(line)
+                return True
+            at += 1
+        self.at, self.line, self.pad = at, "", 0
+        return False
+
+    def literal(self, start: int, end: int) -> Any:
+        """The value of the Python literal between two columns."""
+        try:
+            return ast.literal_eval(self.line[start:end])
+        except (ValueError, SyntaxError):
+            self.fail("not a Python literal", start)
+
+    def type(self, name: str, column: int) -> Type:
+        try:
+            return parse_type(name)
+        except ValueError:
+            self.fail(f"unknown type {name!r}", column)
+
+    def data_type(self, name: str, column: int) -> DataType:
+        t = self.type(name, column)
+        return t if isinstance(t, DataType) else self.fail(f"{name} is not a data type", column)
+
+    # --- the parts of a text -----------------------------------------------------------------
+
+    def run(self) -> Func:
+        if not self.advance():
+            self.fail("expected a kernel, found nothing")
+        func = self.head()
+        self.block(func, func.body)
+        if self.line != "}":
+            self.fail("expected } at the end of the kernel")
+        while self.advance():
+            self.location()
+        for target, number, line in self.marks:
+            loc = self.locs.get(number)
+            target.loc = loc if loc else self.fail(f"@{number} is not in the table", 0, line)
+        ops = self.ops
+        for op, ids, line in self.operands:
+            for id in ids:
+                if id not in ops:
+                    self.fail(f"no op has the id ${id}", 0, line)
+            op.args = tuple([ops[id] for id in ids])
+        func.next_id = max(ops, default=-1) + 1
+        return func
+
+    def head(self) -> Func:
+        """The first line."""
+        line = self.line
+        match = _HEAD.match(line)
+        if match is None:
+            self.fail("expected 'kernel NAME('")
+        name, at = match[1], match.end()
+        params: list[Param] = []
+        while line[at : at + 1] != ")":
+            match = _PARAM.match(line, at)
+            if match is None:
+                self.fail("expected a parameter 'NAME: TYPE'", at)
+            params.append(self.param(match))
+            at = match.end()
+        at += 1
+        results: tuple[DataType, ...] = ()
+        match = _RESULTS.match(line, at)
+        if match:
+            results = tuple(self.data_type(t, match.start(1)) for t in match[1].split(", "))
+            at = match.end()
+        match = _TAIL.match(line, at)
+        if match is None:
+            self.fail("expected ' stage=STAGE ... {'", at)
+        func = Func(name, tuple(params), results)
+        func.stage = match[1]
+        func.noalias = match[2] is None
+        func.global_tmp_size = int(match[3] or 0)
+        if match[4]:
+            self.marks.append((func, int(match[4]), self.at))
+        return func
+
+    def param(self, match: re.Match[str]) -> Param:
+        name, element, ndim, grad, boundary, scalar = match.groups()
+        if scalar is not None:
+            return Param(name, "scalar", self.data_type(scalar, match.start(6)))
+        dtype = self.data_type(element, match.start(2))
+        return Param(name, "ndarray", dtype, int(ndim), grad is not None, boundary or "unsafe")
+
+    def block(self, func: Func, block: Block) -> None:
+        """Ops up to the line that starts with ``}``, which becomes the current line."""
+        while self.advance():
+            if self.line[0] == "}":
+                return
+            self.op(func, block)
+        self.fail("expected } before the end of the text")
+
+    def op(self, func: Func, block: Block) -> None:
+        line = self.line
+        match = _OP.match(line)
+        if match is None:
+            self.fail("expected '<TYPE> $ID = OPCODE' or '$ID : OPCODE'")
+        type_name, id_text, sign, name = match.groups()
+        if (type_name is None) != (sign == ":"):
+            self.fail("an op with a type takes '=', one without takes ':'", match.start(3))
+        code = BY_NAME.get(name)
+        if code is None:
+            self.fail(f"unknown opcode {name!r}", match.start(4))
+        type = void if type_name is None else self.type(type_name, 1)
+        id = int(id_text)
+        if id in self.ops:
+            self.fail(f"two ops have the id ${id}", match.start(2))
+        op = self.ops[id] = Op(code, type, (), None, (), id, block, UNKNOWN)
+        block.ops.append(op)
+        at = match.end()
+        ids: list[int] = []
+        while match := _ARG.match(line, at):
+            ids.append(int(match[1]))
+            at = match.end()
+        if ids:
+            self.operands.append((op, ids, self.at))
+        op.attr, at = self.attr(op, at)
+        if match := _MARK.match(line, at):
+            self.marks.append((op, int(match[1]), self.at))
+            at = match.end()
+        names = REGION_NAMES.get(code, ())
+        if names:
+            op.regions = tuple(Block(op) for _ in names)
+            self.regions(func, op, names, at)
+        elif at != len(line):
+            self.fail(f"unexpected text after {name}", at)
+
+    def regions(self, func: Func, op: Op, names: tuple[str, ...], at: int) -> None:
+        match = _REGION.match(self.line, at)
+        for i, name in enumerate(names):
+            if match is None or match[1] != name:
+                self.fail(f"expected '{name} {{'", at)
+            self.block(func, op.regions[i])
+            match, at = _NEXT.match(self.line), 0
+        if self.line != "}":
+            self.fail("expected }")
+
+    def attr(self, op: Op, at: int) -> tuple[Any, int]:
+        """The attribute at column ``at`` and the column after it."""
+        line, code = self.line, op.code
+        if code == C.CONST:
+            return self.const(op, at)
+        record = _RECORD[code]
+        if record is not None:
+            return self.record(record, at) if line.startswith(" {", at) else (record(), at)
+        if not line.startswith(" [", at):
+            return None, at
+        end = _literal_end(line, at + 1)
+        if end < 0:
+            self.fail("this [ is not closed", at + 1)
+        values = self.literal(at + 1, end)
+        if len(values) != 1:
+            self.fail("expected one attribute between [ and ]", at + 1)
+        return values[0], end
+
+    def record(self, cls: Any, at: int) -> tuple[Any, int]:
+        """``{field=literal ...}`` as an instance of ``cls``."""
+        line = self.line
+        start, values = at + 1, dict[str, Any]()
+        at += 2
+        while line[at : at + 1] != "}":
+            match = _FIELD.match(line, at)
+            end = -1 if match is None else _literal_end(line, match.end())
+            if match is None or end < 0:
+                self.fail("expected FIELD=LITERAL or }", at)
+            if match[1] not in cls._fields:
+                self.fail(f"{cls.__name__} has no field {match[1]!r}", match.start(1))
+            values[match[1]] = self.literal(match.end(), end)
+            at = end
+        if not values:
+            self.fail("an empty attribute is left out", start)
+        return cls(**values), at + 1
+
+    def const(self, op: Op, at: int) -> tuple[Any, int]:
+        match = _CONST.match(self.line, at)
+        t = op.type
+        if match is None or not isinstance(t, DataType):
+            self.fail("a const has a data type and a value", at)
+        text = match[1]
+        try:
+            if t.is_real:
+                value: float | int = normalize(float(text), t)
+            elif t is u1:
+                value = ("false", "true").index(text)
+            else:
+                value = int(text)
+                if not t.min <= value <= t.max:
+                    self.fail(f"{text} is out of range for {t}", match.start(1))
+        except ValueError:
+            self.fail(f"{text!r} is not a value of type {t}", match.start(1))
+        return value, match.end()
+
+    def location(self) -> None:
+        """A line of the location table; a parent stands on an earlier line."""
+        line = self.line
+        head = _LOC.match(line)
+        if head is None:
+            self.fail("expected 'loc @N = ...' or the end of the text")
+        file = _STRING.match(line, head.end())
+        span = file and _SPAN.match(line, file.end())
+        name = span and _STRING.match(line, span.end())
+        parent = name and _PARENT.match(line, name.end())
+        if file is None or span is None or name is None or parent is None:
+            self.fail("expected 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' PARENT", head.end())
+        caller = None
+        if parent[1]:
+            caller = self.locs.get(int(parent[1]))
+            if caller is None:
+                self.fail(f"@{parent[1]} is not in the table above", parent.start(1) - 1)
+        self.locs[int(head[1])] = get_loc(
+            self.literal(file.start(), file.end()), *(int(n) for n in span.groups()),
+            func=self.literal(name.start(), name.end()), parent=caller,
+        )  # fmt: skip

@@ -1,0 +1,50 @@
+"""What IR of each stage may hold: one row per stage, read by the verifier.
+
+``ast``        what the frontend makes: `break`, `truediv`, operands of mixed types
+``lowered``    after lower_ast: no `break`; only a `while` may be left early
+``typed``      after type_check: operands have the types of `typerules.operand_type`; no `truediv`
+``offloaded``  after offload: the root holds tasks and nothing else
+``accesses``   after lower_access: array elements are `shift_ptr` of a base and an offset
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from . import codes as C
+
+__all__ = ["STAGES", "StageSpec"]
+
+
+class StageSpec(NamedTuple):
+    """One stage.
+
+    typed: operand and result types are exact. offloaded: the root holds `offloaded` ops only.
+    forbidden: opcodes that may not occur.
+    indexed: `external_ptr` may take indices.
+    early_exit: `while_control` and `break` may leave a `range_for`.
+    """
+
+    typed: bool
+    offloaded: bool
+    forbidden: frozenset[int]
+    indexed: bool = True
+    early_exit: bool = False
+
+
+_TASKS: Final = {C.OFFLOADED, C.BOUNDS, C.GLOBAL_TMP, C.LAUNCH_SEED}
+_ADDRESSES: Final = {C.LINEARIZE, C.SHIFT_PTR}
+_AST: Final = _TASKS | _ADDRESSES
+_LOWERED: Final = _AST | {C.BREAK}
+_TYPED: Final = _LOWERED | {C.TRUEDIV}
+_OFFLOADED: Final = _ADDRESSES | {C.BREAK, C.TRUEDIV}
+
+STAGES: Final[dict[str, StageSpec]] = {
+    "ast": StageSpec(False, False, frozenset(_AST), early_exit=True),
+    "lowered": StageSpec(False, False, frozenset(_LOWERED)),
+    "typed": StageSpec(True, False, frozenset(_TYPED)),
+    "offloaded": StageSpec(True, True, frozenset(_OFFLOADED)),
+    "accesses": StageSpec(
+        True, True, frozenset({C.BREAK, C.TRUEDIV, C.RAND}), indexed=False
+    ),
+}  # fmt: skip

@@ -1,0 +1,465 @@
+"""Checks that IR keeps its rules. Every complaint names the op that breaks one.
+
+Rules of all stages: an operand is defined earlier in the same or an enclosing block (of a task,
+only inside its header or only inside its body); a loop is named by `loop_index` alone, from inside;
+every op knows its block and every block its owner; ids are unique; operands, attributes and regions
+are what the op table says; `break`, `continue`, `return`, `bounds` end their block. What else a
+stage asks for stands in `spec`.
+
+The walk is one sweep. What can be said from opcode and types alone is looked up in a set of
+signatures found good before, so the usual op costs a few dictionary lookups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from ..errors import IRVerificationError
+from ..types import DataType, PointerType, Type, u64, void
+from . import codes as C
+from .attrs import RECORDS, AssertAttr, TaskAttr
+from .edit import walk
+from .op import Block, Func, Op
+from .optable import CODES
+from .printer import REGION_NAMES
+from .spec import STAGES, StageSpec
+from .typerules import operand_type, result_type
+
+__all__ = ["VerifyError", "check", "verify"]
+
+
+class VerifyError(NamedTuple):
+    """A broken rule. op: the op at fault, None when the function itself is."""
+
+    op: Op | None
+    message: str
+
+
+def verify(func: Func) -> list[VerifyError]:
+    """All rules that ``func`` breaks, in program order; empty for good IR."""
+    spec = STAGES.get(func.stage)
+    if spec is None:
+        return [VerifyError(None, f"unknown stage {func.stage!r}")]
+    return _Verifier(func, spec).run()
+
+
+def check(func: Func, pass_name: str | None = None) -> None:
+    """Raise IRVerificationError for the first rule that ``func`` breaks, if there is one."""
+    errors = verify(func)
+    if errors:
+        op, message = errors[0]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise IRVerificationError.from_loc(
+            message + more, op.loc if op else func.loc, stage=func.stage, pass_name=pass_name,
+            op_id=op.id if op else None, op_text=repr(op) if op else "",
+        )  # fmt: skip
+
+
+# --- rules that need only opcode, types and operand count ------------------------------------
+
+_COUNTS: Final[list[tuple[int, int]]] = [
+    (len(info.operands) - 1, 1 << 30)
+    if info.operands and info.operands[-1].startswith("*")
+    else (len(info.operands), len(info.operands))
+    for info in CODES
+]
+_REGIONS: Final = [len(REGION_NAMES.get(code, ())) for code in range(C.COUNT)]
+_RESULT: Final = [info.result for info in CODES]
+_ATTR_CLASS: Final[list[frozenset[type]]] = [
+    frozenset(
+        {RECORDS[info.attr]}
+        if info.attr in RECORDS
+        else {"none": {type(None)}, "value": {int, float}, "int": {int}, "str": {str},
+              "tuple": {tuple}}[info.attr]
+    )
+    for info in CODES
+]  # fmt: skip
+_POINTER_FIRST: Final = [C.ATOMIC[code] or C.WRITE[code] or C.READ[code] for code in range(C.COUNT)]
+_REAL_ONLY: Final = frozenset(
+    [C.SIN, C.COS, C.TAN, C.ASIN, C.ACOS, C.TANH, C.FLOOR, C.CEIL, C.ROUND]
+)
+
+
+def _signature(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
+    """What is wrong with an op of these types; None if nothing is."""
+    name = C.NAME[code]
+    low, high = _COUNTS[code]
+    if not low <= len(args) <= high:
+        return f"{name} takes {low}{' or more' if high > low else ''} operands, not {len(args)}"
+    if code in spec.forbidden:
+        return f"{name} has no place in this stage"
+    for i, t in enumerate(args):
+        if t is void and code != C.LOOP_INDEX:
+            return f"operand {i} of {name} has no value"
+    return _result_problem(code, type, args, spec) or _operand_problem(code, type, args, spec)
+
+
+def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
+    name, rule = C.NAME[code], _RESULT[code]
+    if rule == "void":
+        return None if type is void else f"{name} has no value, so its type is void, not {type}"
+    if rule == "pointer":
+        good = isinstance(type, PointerType) and isinstance(type.elem, DataType)
+        return None if good else f"{name} gives an address, not {type}"
+    if not isinstance(type, DataType):
+        return f"{name} gives a value, not {type}"
+    if rule == "any":
+        if code == C.LAUNCH_SEED and type is not u64:
+            return f"launch_seed is u64, not {type}"
+        if code == C.CAST_BITS and args[0].size != type.size:
+            return f"cast_bits from {args[0]} to {type} changes the width"
+        return None
+    try:
+        expected = result_type(code, args)
+    except KeyError:
+        return f"{name} cannot be applied to {', '.join(map(str, args))}"
+    if expected is type:
+        return None
+    # From integers these give the configured default real type, which the IR does not record.
+    free = rule == "truediv" or (rule == "real" and not spec.typed)
+    if free and type.is_real and not all(t.is_real for t in args):
+        return None
+    return f"{name} of {', '.join(map(str, args))} gives {expected}, not {type}"
+
+
+def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
+    name = C.NAME[code]
+    if _POINTER_FIRST[code]:
+        if not args[0].is_ptr:
+            return f"operand 0 of {name} must be an address, not {args[0]}"
+    elif code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        if args[0] is not type:
+            return f"{name} of {args[0]} cannot give {type}"
+    elif any(t.is_ptr for t in args):
+        return f"an operand of {name} is an address"
+    if _POINTER_FIRST[code] and any(t.is_ptr for t in args[1:]):
+        return f"the value of {name} is an address"
+    if C.BITWISE[code] and any(t.is_real for t in args):
+        return f"{name} takes integers"
+    if code in _REAL_ONLY and not args[0].is_real:
+        return f"{name} takes reals"
+    if not spec.typed:
+        return None
+    for i, t in enumerate(args):
+        want = operand_type(code, i, args, type)
+        if want is not None and t is not want:
+            return f"operand {i} of {name} must be {want} here, not {t}"
+    return None
+
+
+# --- rules of single opcodes ------------------------------------------------------------------
+
+_Rule = Callable[["_Verifier", Op], "str | None"]
+
+
+def _is_int(value: Any) -> bool:
+    return value.__class__ is int
+
+
+def _const(v: _Verifier, op: Op) -> str | None:
+    t, value = op.type, op.attr
+    if not isinstance(t, DataType):
+        return None
+    if t.is_real:
+        return None if isinstance(value, float) else f"a constant of type {t} is a float"
+    if not _is_int(value):
+        return f"a constant of type {t} is an int"
+    return None if t.min <= value <= t.max else f"{value} is out of range for {t}"
+
+
+def _parameter(v: _Verifier, number: Any, kind: str) -> str | None:
+    params = v.func.params
+    if not _is_int(number) or not 0 <= number < len(params):
+        return f"there is no parameter {number}"
+    found = params[number].kind
+    return None if found == kind else f"parameter {number} is no {kind} but a {found}"
+
+
+def _arg_load(v: _Verifier, op: Op) -> str | None:
+    problem = _parameter(v, op.attr, "scalar")
+    if problem:
+        return problem
+    dtype = v.func.params[op.attr].dtype
+    return None if op.type is dtype else f"parameter {op.attr} is {dtype}, not {op.type}"
+
+
+def _arg_addr(v: _Verifier, op: Op) -> str | None:
+    if len(op.attr) != 2:
+        return "the attribute of arg_addr is (parameter, is_grad)"
+    number, grad = op.attr
+    problem = _parameter(v, number, "ndarray")
+    if problem:
+        return problem
+    param = v.func.params[number]
+    if grad and not param.needs_grad:
+        return f"parameter {number} has no gradient"
+    good = isinstance(op.type, PointerType) and op.type.elem is param.dtype
+    return None if good else f"parameter {number} holds {param.dtype}, not {op.type}"
+
+
+def _external_ptr(v: _Verifier, op: Op) -> str | None:
+    base = op.args[0]
+    if base.code != C.ARG_ADDR:
+        return "the base of external_ptr must be an arg_addr"
+    if op.attr not in ("unsafe", "clamp"):
+        return f"unknown boundary mode {op.attr!r}"
+    count = len(op.args) - 1
+    if count and not v.spec.indexed:
+        return "external_ptr takes no indices in this stage"
+    if _parameter(v, base.attr[0], "ndarray"):
+        return None
+    ndim = v.func.params[base.attr[0]].ndim
+    want = ndim if v.spec.indexed else 0
+    return None if count == want else f"an array of {ndim} axes takes {want} indices, not {count}"
+
+
+def _shape(v: _Verifier, op: Op) -> str | None:
+    if len(op.attr) != 2:
+        return "the attribute is (axis, parameter)"
+    axis, number = op.attr
+    problem = _parameter(v, number, "ndarray")
+    if problem:
+        return problem
+    ndim = v.func.params[number].ndim
+    good = _is_int(axis) and 0 <= axis < ndim
+    return None if good else f"parameter {number} has {ndim} axes, no axis {axis}"
+
+
+def _linearize(v: _Verifier, op: Op) -> str | None:
+    n = op.attr
+    if n < 1 or len(op.args) != 2 * n - 1:
+        return f"linearize of {n} indices takes {2 * n - 1} operands, not {len(op.args)}"
+    bad = [a for a in op.args if not a.type.is_int]
+    return "linearize takes integers" if bad else None
+
+
+def _shift_ptr(v: _Verifier, op: Op) -> str | None:
+    return None if op.args[1].type.is_int else "the offset of shift_ptr must be an integer"
+
+
+def _local(v: _Verifier, op: Op) -> str | None:
+    return None if op.args[0].code == C.ALLOCA else f"{op.name} takes an alloca"
+
+
+def _global(v: _Verifier, op: Op) -> str | None:
+    return f"{op.name} takes no alloca" if op.args[0].code == C.ALLOCA else None
+
+
+def _global_tmp(v: _Verifier, op: Op) -> str | None:
+    size = op.type.elem.size if isinstance(op.type, PointerType) else 1
+    if op.attr < 0 or op.attr % size:
+        return f"offset {op.attr} is not a multiple of {size}"
+    total = v.func.global_tmp_size
+    return None if op.attr + size <= total else f"offset {op.attr} lies outside {total} bytes"
+
+
+def _loop_index(v: _Verifier, op: Op) -> str | None:
+    loop = op.args[0]
+    if loop not in v.loops:
+        return f"${loop.id} is no loop around this op"
+    bounds = loop
+    if loop.code == C.OFFLOADED:
+        ops = loop.regions[0].ops
+        if v.in_header:
+            return "a header cannot use the index of its own task"
+        if not ops:
+            return None
+        bounds = ops[-1]
+    axes = len(bounds.args) // 2 if loop.code != C.WHILE else 0
+    good = 0 <= op.attr < axes
+    return None if good else f"${loop.id} has {axes} axes, no axis {op.attr}"
+
+
+def _axes_problem(axes: Any, count: int) -> str | None:
+    if axes is None or sorted(axes) == list(range(count)):
+        return None
+    return f"axes {axes} is no order of {count} axes"
+
+
+def _range_for(v: _Verifier, op: Op) -> str | None:
+    if not op.args or len(op.args) % 2:
+        return f"range_for takes a begin and an end of each axis, not {len(op.args)} operands"
+    return _axes_problem(op.attr.axes, len(op.args) // 2)
+
+
+def _leave(v: _Verifier, op: Op) -> str | None:
+    loop = v.loops[-1] if v.loops else None
+    if loop is None or loop.code == C.OFFLOADED:
+        return f"{op.name} stands outside of any loop that it could leave"
+    if loop.code == C.RANGE_FOR and not v.spec.early_exit:
+        return f"{op.name} cannot leave a range_for in this stage"
+    return None
+
+
+def _continue(v: _Verifier, op: Op) -> str | None:
+    loop = v.loops[-1] if v.loops else None
+    if loop is None or (loop.code == C.OFFLOADED and loop.attr.kind == "serial"):
+        return "continue stands outside of any loop"
+    return None
+
+
+def _offloaded(v: _Verifier, op: Op) -> str | None:
+    attr: TaskAttr = op.attr
+    if op.block is not v.func.body:
+        return "a task stands at the root"
+    if attr.kind not in ("serial", "range_for") or attr.unit not in ("cell", "chunk"):
+        return f"unknown kind of task: {attr.kind!r}, unit {attr.unit!r}"
+    ops = op.regions[0].ops
+    if not ops or ops[-1].code != C.BOUNDS:
+        return "the header of a task ends in bounds"
+    count = len(ops[-1].args)
+    if attr.kind == "serial":
+        return "a serial task has no bounds" if count else None
+    if not count:
+        return "a parallel task has bounds"
+    return _axes_problem(attr.axes, count // 2)
+
+
+def _bounds(v: _Verifier, op: Op) -> str | None:
+    if not v.in_header or op.block is None or op.block.owner is not v.loops[-1]:
+        return "bounds stands only in the header of a task"
+    return "bounds takes a begin and an end of each axis" if len(op.args) % 2 else None
+
+
+def _assert(v: _Verifier, op: Op) -> str | None:
+    attr: AssertAttr = op.attr
+    if attr.kind not in ("user", "bound", "check"):
+        return f"unknown kind of assert {attr.kind!r}"
+    return None
+
+
+def _return(v: _Verifier, op: Op) -> str | None:
+    owner = op.block.owner if op.block else None
+    if owner is not None and (owner.code != C.OFFLOADED or owner.attr.kind != "serial"):
+        return "return stands in the root or in a serial task"
+    want = v.func.results
+    if len(op.args) != len(want):
+        return f"the kernel has {len(want)} results, not {len(op.args)}"
+    if v.spec.typed:
+        for a, t in zip(op.args, want, strict=True):
+            if a.type is not t:
+                return f"the kernel returns {t}, not {a.type}"
+    return None
+
+
+_RULES: Final[list[_Rule | None]] = [None] * C.COUNT
+for _code, _rule in {
+    C.CONST: _const, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr, C.EXTERNAL_PTR: _external_ptr,
+    C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: _shape, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,
+    C.LOCAL_LOAD: _local, C.LOCAL_STORE: _local, C.GLOBAL_LOAD: _global, C.GLOBAL_STORE: _global,
+    C.GLOBAL_TMP: _global_tmp, C.LOOP_INDEX: _loop_index, C.RANGE_FOR: _range_for,
+    C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
+    C.BOUNDS: _bounds, C.ASSERT: _assert, C.RETURN: _return,
+}.items():  # fmt: skip
+    _RULES[_code] = _rule
+
+# Signatures found good, by stage: (code, type, *operand types).
+_GOOD: Final[dict[str, set[tuple[Any, ...]]]] = {name: set() for name in STAGES}
+
+
+class _Verifier:
+    def __init__(self, func: Func, spec: StageSpec) -> None:
+        self.func = func
+        self.spec = spec
+        self.good = _GOOD[func.stage]
+        self.errors: list[VerifyError] = []
+        self.visible: set[Op] = set()
+        self.loops: list[Op] = []
+        """The loops and tasks around the current op, innermost last."""
+        self.in_header = False
+
+    def error(self, op: Op | None, message: str) -> None:
+        self.errors.append(VerifyError(op, message))
+
+    def run(self) -> list[VerifyError]:
+        body = self.func.body
+        if body.owner is not None:
+            self.error(None, "the root block has an owner")
+        self.block(body)
+        if self.spec.offloaded:
+            for op in body.ops:
+                if op.code != C.OFFLOADED:
+                    self.error(op, "the root holds tasks only in this stage")
+        self.ids()
+        return self.errors
+
+    def ids(self) -> None:
+        ops = walk(self.func.body)
+        seen: dict[int, Op] = {op.id: op for op in ops}
+        if len(seen) != len(ops):
+            for op in ops:
+                if seen[op.id] is not op:
+                    what = "stands in two places" if ops.count(op) > 1 else "has the id of another"
+                    self.error(op, f"${op.id} {what}")
+        if seen and max(seen) >= self.func.next_id:
+            self.error(seen[max(seen)], f"${max(seen)} is not below next_id {self.func.next_id}")
+
+    def block(self, block: Block) -> None:
+        """Check the ops of one block; what they define is visible until its end."""
+        visible, good = self.visible, self.good
+        regions, rules, classes = _REGIONS, _RULES, _ATTR_CLASS
+        ops = block.ops
+        for op in ops:
+            code = op.code
+            args = op.args
+            if op.block is not block:
+                self.error(op, "does not know the block it stands in")
+            for a in args:
+                if a not in visible and (code != C.LOOP_INDEX or a not in self.loops):
+                    self.error(op, self.invisible(a))
+            key = (code, op.type, *[a.type for a in args])
+            if key not in good:
+                problem = _signature(code, op.type, key[2:], self.spec)
+                if problem:
+                    self.error(op, problem)
+                    if len(args) < _COUNTS[code][0]:
+                        continue
+                else:
+                    good.add(key)
+            if op.attr.__class__ not in classes[code]:
+                self.error(op, f"the attribute of {op.name} is {op.attr!r}")
+            else:
+                rule = rules[code]
+                if rule is not None:
+                    problem = rule(self, op)
+                    if problem:
+                        self.error(op, problem)
+            if len(op.regions) != regions[code]:
+                self.error(op, f"{op.name} has {regions[code]} regions, not {len(op.regions)}")
+            elif op.regions:
+                self.nested(op)
+            visible.add(op)
+        for op in ops[:-1]:
+            if C.END[op.code]:
+                self.error(op, f"{op.name} does not end its block")
+        visible.difference_update(ops)
+
+    def nested(self, op: Op) -> None:
+        loop = C.LOOP[op.code]
+        if loop:
+            self.loops.append(op)
+        for i, region in enumerate(op.regions):
+            if region.owner is not op:
+                self.error(op, f"region {i} does not know its owner")
+            if op.code == C.OFFLOADED and i == 0:
+                self.header(region)
+            else:
+                self.block(region)
+        if loop:
+            self.loops.pop()
+
+    def header(self, region: Block) -> None:
+        self.in_header = True
+        self.block(region)
+        self.in_header = False
+        for op in region.ops:
+            code = op.code
+            load = code == C.GLOBAL_LOAD and op.args and op.args[0].code == C.GLOBAL_TMP
+            if not (C.PURE[code] or load or code == C.BOUNDS):
+                self.error(op, f"{op.name} has no place in the header of a task")
+
+    def invisible(self, operand: Op) -> str:
+        if operand in self.loops:
+            return f"operand ${operand.id} is a loop; only loop_index may name it"
+        return f"operand ${operand.id} is not defined before this op in a block around it"

@@ -1,0 +1,245 @@
+"""IR texts that together hold every opcode, each valid in its stage; and edits that break them."""
+
+from __future__ import annotations
+
+AST = """\
+kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>, e: ndarray<u8, 0>) -> (i32, f64) stage=ast {
+  <i32> $0 = const -3
+  <f32> $1 = const 0.5
+  <u1> $2 = const true
+  <*i32> $3 = alloca ['a']
+  $4 : local_store $3, $0
+  <i32> $5 = arg_load [1]
+  <*f32> $6 = arg_addr [(0, False)]
+  <*f32> $7 = arg_addr [(0, True)]
+  <i32> $8 = external_tensor_shape_along_axis [(1, 0)]
+  $9 : range_for $0, $5, $0, $8 {axes=(1, 0) block_dim=64 num_cpu_threads=3 strictly_serialized=True reversed=True loop_name='it'} body {
+    <i32> $10 = loop_index $9 [0]
+    <i32> $11 = loop_index $9 [1]
+    <*f32> $12 = external_ptr $6, $10, $11 ['unsafe']
+    <f32> $13 = global_load $12
+    <i32> $14 = local_load $3
+    <f32> $15 = mul $13, $14
+    $16 : global_store $12, $15
+    <u1> $17 = cmp_lt $13, $0
+    $18 : if $17 then {
+      $19 : continue
+    } else {
+      $20 : break
+    }
+  }
+  $21 : while body {
+    <i32> $22 = local_load $3
+    <u1> $23 = cmp_lt $22, $1
+    $24 : while_control $23
+    <i32> $25 = atomic_add $3, $1
+  }
+  <f64> $26 = const 1e-300
+  <f32> $27 = truediv $5, $0
+  <f32> $28 = sqrt $5
+  <f32> $29 = rsqrt $1
+  <f32> $30 = exp $1
+  <f32> $31 = log $1
+  <f32> $32 = sin $1
+  <f32> $33 = cos $1
+  <f32> $34 = tan $1
+  <f32> $35 = asin $1
+  <f32> $36 = acos $1
+  <f32> $37 = tanh $1
+  <f32> $38 = floor $1
+  <f32> $39 = ceil $1
+  <f32> $40 = round $1
+  <f32> $41 = inv $1
+  <i32> $42 = popcnt $5
+  <i32> $43 = clz $5
+  <i32> $44 = ffs $5
+  <u64> $45 = cast_value $1
+  <i32> $46 = cast_bits $1
+  <i32> $47 = neg $0
+  <i32> $48 = abs $0
+  <i32> $49 = sgn $0
+  <i32> $50 = bit_not $0
+  <u1> $51 = logic_not $0
+  <f32> $52 = add $0, $1
+  <i32> $53 = sub $0, $5
+  <f32> $54 = div $0, $1
+  <f32> $55 = floordiv $0, $1
+  <i32> $56 = mod $0, $5
+  <i32> $57 = floormod $0, $5
+  <u64> $58 = max $0, $45
+  <f64> $59 = min $26, $45
+  <i32> $60 = pow $0, $45
+  <f64> $61 = atan2 $1, $26
+  <i32> $62 = bit_and $0, $5
+  <i32> $63 = bit_or $0, $5
+  <i32> $64 = bit_xor $0, $5
+  <i32> $65 = bit_shl $0, $45
+  <u64> $66 = bit_shr $45, $0
+  <i32> $67 = bit_sar $0, $5
+  <u1> $68 = cmp_le $0, $1
+  <u1> $69 = cmp_gt $0, $1
+  <u1> $70 = cmp_ge $0, $1
+  <u1> $71 = cmp_eq $0, $1
+  <u1> $72 = cmp_ne $0, $1
+  <f32> $73 = select $0, $0, $1
+  <*i32> $74 = arg_addr [(2, False)]
+  <*i32> $75 = external_ptr $74, $0 ['clamp']
+  <i32> $76 = atomic_mul $75, $0
+  <i32> $77 = atomic_min $75, $0
+  <i32> $78 = atomic_max $75, $0
+  <i32> $79 = atomic_bit_and $75, $0
+  <i32> $80 = atomic_bit_or $75, $0
+  <i32> $81 = atomic_bit_xor $75, $0
+  <i32> $82 = atomic_xchg $75, $0
+  <i32> $83 = atomic_cas $75, $0, $5
+  <*u8> $84 = arg_addr [(3, False)]
+  <*u8> $85 = external_ptr $84 ['unsafe']
+  <u8> $86 = global_load $85
+  <f16> $87 = rand
+  $88 : assert $0, $5, $1 {kind='check' text='n is %d: "odd"'}
+  $89 : assert $2
+  $90 : print $0, $1 [('n =', ('d',), "it's", (None,), ' \\n\\x85')]
+  $91 : return $0, $26
+}
+"""
+
+OFFLOADED = """\
+kernel tasks(x: ndarray<i64, 1>) stage=offloaded may_alias global_tmp=16 {
+  $0 : offloaded header {
+    $1 : bounds
+  } body {
+    <u64> $2 = launch_seed
+    <*u64> $3 = global_tmp [8]
+    $4 : global_store $3, $2
+    <*i32> $5 = global_tmp [0]
+    <i32> $6 = const 7
+    $7 : global_store $5, $6
+  }
+  $8 : offloaded {kind='range_for' axes=(0,) num_cpu_threads=2 loop_name='fill' unit='chunk' read_only=(0, 3)} header {
+    <*i32> $9 = global_tmp [0]
+    <i32> $10 = global_load $9
+    <i32> $11 = const 0
+    $12 : bounds $11, $10
+  } body {
+    <i32> $13 = loop_index $8 [0]
+    <*i64> $14 = arg_addr [(0, False)]
+    <*i64> $15 = external_ptr $14, $13 ['unsafe']
+    <i64> $16 = const -9223372036854775808
+    $17 : global_store $15, $16
+    <u1> $18 = const false
+    $19 : if $18 then {
+      $20 : continue
+    } else {
+    }
+  }
+}
+"""
+
+ACCESSES = """\
+kernel addresses(x: ndarray<f64, 2>, e: ndarray<f64, 0>) stage=accesses {
+  $0 : offloaded {kind='range_for'} header {
+    <i32> $1 = const 0
+    <i32> $2 = external_tensor_shape_along_axis [(0, 0)]
+    $3 : bounds $1, $2
+  } body {
+    <i32> $4 = loop_index $0 [0]
+    <i32> $5 = external_tensor_shape_along_axis [(1, 0)]
+    <i64> $6 = linearize $4, $4, $5 [2]
+    <*f64> $7 = arg_addr [(0, False)]
+    <*f64> $8 = shift_ptr $7, $6
+    <*f64> $9 = arg_addr [(1, False)]
+    <*f64> $10 = external_ptr $9 ['unsafe']
+    <f64> $11 = global_load $10
+    $12 : global_store $8, $11
+  }
+}
+"""
+
+VALID = {"ast": AST, "offloaded": OFFLOADED, "accesses": ACCESSES}
+
+LOWERED = """\
+kernel small(x: ndarray<i32, 1>, n: i32) -> (i32) stage=typed {
+  <i32> $0 = const 0
+  <i32> $1 = arg_load [1]
+  $2 : range_for $0, $1 body {
+    <i32> $3 = loop_index $2 [0]
+    <*i32> $4 = arg_addr [(0, False)]
+    <*i32> $5 = external_ptr $4, $3 ['unsafe']
+    <i32> $6 = global_load $5
+    <i32> $7 = add $6, $3
+    $8 : global_store $5, $7
+  }
+  <u1> $9 = cmp_lt $0, $1
+  $10 : if $9 then {
+    $11 : while body {
+      $12 : while_control $9
+    }
+  } else {
+  }
+  <f32> $13 = cast_value $1
+  $14 : return $1
+}
+"""
+
+# Edits of LOWERED (or of another text): old, new, id of the op at fault, part of the message.
+BROKEN: tuple[tuple[str, str, int | None, str], ...] = (
+    ("$7 = add $6, $3", "$7 = add $6, $8", 7, "$8 is not defined before"),
+    ("$7 = add $6, $3", "$7 = add $7, $3", 7, "$7 is not defined before"),
+    ("$7 = add $6, $3", "$7 = add $2, $3", 7, "only loop_index may name it"),
+    ("$7 = add $6, $3", "$7 = add $6", 7, "add takes 2 operands, not 1"),
+    ("$7 = add $6, $3", "$7 = add $6, $4", 7, "cannot be applied to i32, *i32"),
+    ("<i32> $7 = add", "<f32> $7 = add", 7, "add of i32, i32 gives i32, not f32"),
+    ("$7 = add $6, $3", "$7 = select $6, $3, $3", 7, "operand 0 of select must be u1 here"),
+    ("$7 = add $6, $3", "$7 = neg $6 [3]", 7, "the attribute of neg is 3"),
+    ("$3 = loop_index $2 [0]", "$3 = loop_index $2 [1]", 3, "$2 has 1 axes, no axis 1"),
+    ("<f32> $13 = cast_value $1", "<i32> $13 = loop_index $2 [0]", 13, "no loop around this op"),
+    ("$14 : return $1", "$14 : return $13", 14, "the kernel returns i32, not f32"),
+    ("$14 : return $1", "$14 : return $1, $1", 14, "the kernel has 1 results, not 2"),
+    ("$14 : return $1", "$14 : return $3", 14, "$3 is not defined before"),
+    ("$12 : while_control $9", "$12 : return $0", 12, "return stands in the root"),
+    ("$12 : while_control $9", "$12 : break", 12, "break has no place in this stage"),
+    ("$12 : while_control $9", "$12 : while_control $1", 12, "must be u1 here, not i32"),
+    ("$8 : global_store $5, $7", "$8 : while_control $9", 8, "$9 is not defined before"),
+    ("$8 : global_store $5, $7", "$8 : global_store $5, $5", 8, "the value of global_store"),
+    ("$8 : global_store $5, $7", "$8 : local_store $5, $7", 8, "local_store takes an alloca"),
+    ("$8 : global_store $5, $7", "$8 : global_store $3, $7", 8, "must be an address, not i32"),
+    ("external_ptr $4, $3", "external_ptr $4", 5, "an array of 1 axes takes 1 indices, not 0"),
+    ("external_ptr $4, $3 ['unsafe']", "external_ptr $4, $3 ['wrap']", 5, "boundary mode 'wrap'"),
+    ("external_ptr $4, $3", "external_ptr $0, $3", 5, "the base of external_ptr must be"),
+    ("arg_load [1]", "arg_load [0]", 1, "parameter 0 is no scalar but a ndarray"),
+    ("arg_load [1]", "arg_load [9]", 1, "there is no parameter 9"),
+    ("arg_addr [(0, False)]", "arg_addr [(0, True)]", 4, "parameter 0 has no gradient"),
+    ("<*i32> $4 =", "<*f32> $4 =", 4, "parameter 0 holds i32, not *f32"),
+    ("range_for $0, $1", "range_for $0", 2, "a begin and an end of each axis, not 1"),
+    ("range_for $0, $1", "range_for $0, $1 {axes=(1,)}", 2, "axes (1,) is no order of 1 axes"),
+    ("range_for $0, $1", "range_for $0, $9", 2, "$9 is not defined before"),
+    ("<f32> $13 = cast_value $1", "<i64> $13 = cast_bits $1", 13, "changes the width"),
+    ("<f32> $13 = cast_value $1", "<f32> $13 = truediv $1, $1", 13, "truediv has no place"),
+    ("<f32> $13 = cast_value $1", "<f32> $13 = sqrt $1", 13, "gives f32, not f32|must be f32"),
+    ("<f32> $13 = cast_value $1", "<i32> $13 = sin $1", 13, "sin takes reals"),
+    ("<f32> $13 = cast_value $1", "$13 : continue", 13, "stands outside of any loop"),
+    ("<f32> $13 = cast_value $1", "$13 : while_control $9", 13, "outside of any loop"),
+    ("<f32> $13 = cast_value $1", "$13 : bounds $0, $1", 13, "bounds has no place|only in the"),
+    ("<f32> $13 = cast_value $1", "$13 : assert $9 {kind='odd'}", 13, "kind of assert 'odd'"),
+    ("stage=typed", "stage=offloaded", 0, "the root holds tasks only in this stage"),
+    ("stage=typed", "stage=nowhere", None, "unknown stage 'nowhere'"),
+)
+
+BROKEN_TASKS: tuple[tuple[str, str, int | None, str], ...] = (
+    ("$12 : bounds $11, $10", "$12 : bounds $11", 12, "bounds takes a begin and an end"),
+    ("$12 : bounds $11, $10", "$12 : bounds", 8, "a parallel task has bounds"),
+    ("    $12 : bounds $11, $10\n", "", 8, "the header of a task ends in bounds"),
+    ("    $1 : bounds\n", "    <i32> $21 = const 0\n    $1 : bounds $21, $21\n", 0, "serial task has"),
+    ("$17 : global_store $15, $16", "$17 : bounds $13, $13", 17, "only in the header of a task"),
+    ("<i32> $11 = const 0", "<i32> $11 = rand", 11, "rand has no place in the header"),
+    ("<i32> $11 = const 0", "<i32> $11 = loop_index $8 [0]", 11, "the index of its own task"),
+    ("<i32> $13 = loop_index $8 [0]", "<i32> $13 = add $11, $10", 13, "$11 is not defined before"),
+    ("external_ptr $14, $13", "external_ptr $14, $6", 15, "$6 is not defined before"),
+    ("global_tmp [8]", "global_tmp [12]", 3, "offset 12 is not a multiple of 8"),
+    ("global_tmp [8]", "global_tmp [16]", 3, "offset 16 lies outside 16 bytes"),
+    ("kind='range_for'", "kind='odd'", 8, "unknown kind of task: 'odd'"),
+    ("axes=(0,)", "axes=(0, 1)", 8, "axes (0, 1) is no order of 1 axes"),
+    ("$19 : if $18 then {\n      $20 : continue\n", "$19 : if $18 then {\n      $20 : while_control $18\n",
+     20, "outside of any loop that it could leave"),
+    ("      $20 : continue\n", "      $20 : continue\n      <i32> $21 = const 0\n", 20, "does not end"),
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""Verifier: valid samples of every opcode pass; each broken rule is told at its op."""
+
+from __future__ import annotations
+
+import pytest
+from qd_studio.engine import ir
+from qd_studio.engine.errors import IRVerificationError
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.types import i32, void
+
+from .samples import BROKEN, BROKEN_TASKS, LOWERED, OFFLOADED, VALID
+
+
+@pytest.mark.parametrize("text", [*VALID.values(), LOWERED])
+def test_valid_samples_pass(text):
+    assert ir.verify(ir.parse(text)) == []
+
+
+def test_the_samples_hold_every_opcode():
+    found = {op.name for text in VALID.values() for op in ir.walk(ir.parse(text).body)}
+    assert found == {info.name for info in ir.CODES}
+
+
+def _expect(text, id, message):
+    func = ir.parse(text)
+    errors = ir.verify(func)
+    parts = message.split("|")
+    hits = [e for e in errors if any(part in e.message for part in parts)]
+    assert hits, errors
+    assert id in [e.op.id if e.op else None for e in hits]
+    with pytest.raises(IRVerificationError):
+        ir.check(func, "some_pass")
+
+
+@pytest.mark.parametrize(("old", "new", "id", "message"), BROKEN)
+def test_broken_rules(old, new, id, message):
+    assert LOWERED.count(old) == 1
+    _expect(LOWERED.replace(old, new), id, message)
+
+
+@pytest.mark.parametrize(("old", "new", "id", "message"), BROKEN_TASKS)
+def test_broken_rules_of_tasks(old, new, id, message):
+    assert OFFLOADED.count(old) == 1
+    _expect(OFFLOADED.replace(old, new), id, message)
+
+
+@pytest.mark.parametrize("stage", list(ir.STAGES))
+def test_forbidden_ops_of_a_stage_are_told(stage):
+    for code in ir.STAGES[stage].forbidden:
+        info = ir.CODES[code]
+        func = ir.Func("k")
+        func.stage = stage
+        zero = func.new_op(C.CONST, i32, (), 0, block=func.body)
+        args = (zero,) * len(info.operands)
+        op = func.new_op(code, void if info.result == "void" else i32, args, None, block=func.body)
+        func.body.ops += [zero, op]
+        assert f"{info.name} has no place in this stage" in [e.message for e in ir.verify(func)]
+
+
+def test_links_and_ids():
+    func = ir.parse(LOWERED)
+    loop = func.body.ops[2]
+    inner = loop.regions[0]
+    inner.ops[1].block = func.body
+    assert _messages(func) == {4: ["does not know the block it stands in"]}
+    inner.ops[1].block = inner
+    inner.owner = None
+    assert _messages(func) == {2: ["region 0 does not know its owner"]}
+    inner.owner = loop
+    inner.ops[2].id = 1
+    assert _messages(func) == {1: ["$1 has the id of another"]}
+    inner.ops[2].id = 5
+    func.next_id = 9
+    assert _messages(func) == {14: ["$14 is not below next_id 9"]}
+    func.next_id = 15
+    inner.ops.append(inner.ops[-1])
+    assert "$8 stands in two places" in _messages(func)[8]
+
+
+def _messages(func):
+    out = {}
+    for op, message in ir.verify(func):
+        out.setdefault(op.id, []).append(message)
+    return out
+
+
+def test_check_names_op_pass_and_place():
+    func = ir.parse(LOWERED.replace("$7 = add $6, $3", "$7 = add $6, $8"))
+    func.body.ops[2].regions[0].ops[4].loc = ir.get_loc("k.py", 12, 4, 12, 9, "small")
+    with pytest.raises(IRVerificationError) as caught:
+        ir.check(func, "die")
+    error = caught.value
+    assert (error.op_id, error.pass_name, error.stage, error.line) == (7, "die", "typed", 12)
+    assert "after die at %7" in str(error)
+    ir.check(ir.parse(LOWERED))
