@@ -7,7 +7,7 @@ from . import codes
 from .attrs import AssertAttr, ForAttr, Param, TaskAttr
 from .builder import Builder, normalize
 from .edit import all_blocks, clone, clone_into, drop, replace_uses, set_block, walk
-from .equal import difference, equal, same_value
+from .equal import difference, equal
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Block, Func, Op
 from .optable import BY_NAME, CODES, OpInfo
@@ -21,6 +21,6 @@ __all__ = [
     "BY_NAME", "CODES", "STAGES", "UNKNOWN", "AssertAttr", "Block", "Builder", "ForAttr", "Func",
     "Listing", "Loc", "Op", "OpInfo", "Param", "StageSpec", "TaskAttr", "VerifyError", "all_blocks",
     "check", "clone", "clone_into", "codes", "difference", "drop", "equal", "get_loc", "listing",
-    "normalize", "operand_type", "parse", "replace_uses", "result_type", "same_value", "set_block",
+    "normalize", "operand_type", "parse", "replace_uses", "result_type", "set_block",
     "to_text", "verify", "walk",
 ]  # fmt: skip

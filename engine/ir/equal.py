@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from operator import eq
 
 from . import codes as C
 from .op import Block, Func, Op
+from .semantics import same_const
 
-__all__ = ["difference", "equal", "same_value"]
+__all__ = ["difference", "equal"]
 
 
 def equal(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> bool:
@@ -28,15 +28,6 @@ def difference(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> str
     if locs and a.loc is not b.loc:
         return f"loc: {a.loc!r} and {b.loc!r}"
     return _blocks(a.body, b.body, {}, ids, locs)
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """``a == b`` for attributes, with NaN equal to NaN and 0.0 different from -0.0."""
-    if isinstance(a, float) and isinstance(b, float):
-        if a != a or b != b:
-            return a != a and b != b
-        return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
-    return type(a) is type(b) and a == b
 
 
 def _blocks(a: Block, b: Block, mapping: dict[Op, Op], ids: bool, locs: bool) -> str | None:
@@ -65,7 +56,7 @@ def _ops(x: Op, y: Op, mapping: dict[Op, Op], ids: bool, locs: bool) -> str | No
         # An operand defined further on (broken IR) is compared by id.
         if mapping.get(p, q) is not q or (p not in mapping and p.id != q.id):
             return f"operands of {x!r} and {y!r}"
-    same = same_value(x.attr, y.attr) if x.code == C.CONST else x.attr == y.attr
-    if not same:
+    same = same_const if x.code == C.CONST else eq
+    if type(x.attr) is not type(y.attr) or not same(x.attr, y.attr):
         return f"attributes {x.attr!r} and {y.attr!r} of {x!r}"
     return f"locations of {x!r}: {x.loc!r} and {y.loc!r}" if locs and x.loc is not y.loc else None

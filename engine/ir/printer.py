@@ -76,7 +76,11 @@ def format_const(value: float | int, t: DataType) -> str:
         text = repr(float(value))
         for digits in range(1, 10):
             short = repr(float(f"{value:.{digits}g}"))
-            if struct.pack(code, float(short)) == bits:
+            try:
+                same = struct.pack(code, float(short)) == bits
+            except OverflowError:  # rounded up past the largest number
+                continue
+            if same:
                 text = short
                 break
         _consts[key] = text
@@ -91,7 +95,7 @@ def _attr(op: Op) -> str:
     if attr is None:
         return ""
     if _RECORD[code]:
-        defaults: dict[str, Any] = type(attr)._field_defaults
+        defaults: dict[str, Any] = attr._field_defaults
         parts = [f"{k}={v!r}" for k, v in attr._asdict().items() if v != defaults[k]]
         return " {" + " ".join(parts) + "}" if parts else ""
     return f" [{attr!r}]"

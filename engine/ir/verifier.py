@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import IRVerificationError
 from ..types import DataType, PointerType, Type, u64, void
 from . import codes as C
-from .attrs import RECORDS, AssertAttr, TaskAttr
+from .attrs import RECORDS, AssertAttr, Param, TaskAttr
 from .edit import walk
 from .op import Block, Func, Op
 from .optable import CODES
@@ -168,19 +168,20 @@ def _const(v: _Verifier, op: Op) -> str | None:
     return None if t.min <= value <= t.max else f"{value} is out of range for {t}"
 
 
-def _parameter(v: _Verifier, number: Any, kind: str) -> str | None:
+def _parameter(v: _Verifier, number: Any, kind: str) -> Param | str:
+    """Parameter ``number``, which must be of this kind, or what is wrong with it."""
     params = v.func.params
     if not _is_int(number) or not 0 <= number < len(params):
         return f"there is no parameter {number}"
-    found = params[number].kind
-    return None if found == kind else f"parameter {number} is no {kind} but a {found}"
+    param = params[int(number)]
+    return param if param.kind == kind else f"parameter {number} is no {kind} but a {param.kind}"
 
 
 def _arg_load(v: _Verifier, op: Op) -> str | None:
-    problem = _parameter(v, op.attr, "scalar")
-    if problem:
-        return problem
-    dtype = v.func.params[op.attr].dtype
+    param = _parameter(v, op.attr, "scalar")
+    if isinstance(param, str):
+        return param
+    dtype = param.dtype
     return None if op.type is dtype else f"parameter {op.attr} is {dtype}, not {op.type}"
 
 
@@ -188,10 +189,9 @@ def _arg_addr(v: _Verifier, op: Op) -> str | None:
     if len(op.attr) != 2:
         return "the attribute of arg_addr is (parameter, is_grad)"
     number, grad = op.attr
-    problem = _parameter(v, number, "ndarray")
-    if problem:
-        return problem
-    param = v.func.params[number]
+    param = _parameter(v, number, "ndarray")
+    if isinstance(param, str):
+        return param
     if grad and not param.needs_grad:
         return f"parameter {number} has no gradient"
     good = isinstance(op.type, PointerType) and op.type.elem is param.dtype
@@ -207,23 +207,24 @@ def _external_ptr(v: _Verifier, op: Op) -> str | None:
     count = len(op.args) - 1
     if count and not v.spec.indexed:
         return "external_ptr takes no indices in this stage"
-    if _parameter(v, base.attr[0], "ndarray"):
+    param = _parameter(v, base.attr[0], "ndarray")
+    if isinstance(param, str):
+        return None  # told at the arg_addr
+    want = param.ndim if v.spec.indexed else 0
+    if count == want:
         return None
-    ndim = v.func.params[base.attr[0]].ndim
-    want = ndim if v.spec.indexed else 0
-    return None if count == want else f"an array of {ndim} axes takes {want} indices, not {count}"
+    return f"an array of {param.ndim} axes takes {want} indices, not {count}"
 
 
 def _shape(v: _Verifier, op: Op) -> str | None:
     if len(op.attr) != 2:
         return "the attribute is (axis, parameter)"
     axis, number = op.attr
-    problem = _parameter(v, number, "ndarray")
-    if problem:
-        return problem
-    ndim = v.func.params[number].ndim
-    good = _is_int(axis) and 0 <= axis < ndim
-    return None if good else f"parameter {number} has {ndim} axes, no axis {axis}"
+    param = _parameter(v, number, "ndarray")
+    if isinstance(param, str):
+        return param
+    good = _is_int(axis) and 0 <= axis < param.ndim
+    return None if good else f"parameter {number} has {param.ndim} axes, no axis {axis}"
 
 
 def _linearize(v: _Verifier, op: Op) -> str | None:
@@ -388,9 +389,12 @@ class _Verifier:
         ops = walk(self.func.body)
         seen: dict[int, Op] = {op.id: op for op in ops}
         if len(seen) != len(ops):
+            first: dict[int, Op] = {}
             for op in ops:
-                if seen[op.id] is not op:
-                    what = "stands in two places" if ops.count(op) > 1 else "has the id of another"
+                other = first.get(op.id)
+                first[op.id] = op
+                if other is not None:
+                    what = "stands in two places" if other is op else "has the id of another op"
                     self.error(op, f"${op.id} {what}")
         if seen and max(seen) >= self.func.next_id:
             self.error(seen[max(seen)], f"${max(seen)} is not below next_id {self.func.next_id}")

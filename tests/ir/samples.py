@@ -1,5 +1,7 @@
 """IR texts that together hold every opcode, each valid in its stage; and edits that break them."""
 
+# ruff: noqa: E501 (IR lines stand as the printer writes them)
+
 from __future__ import annotations
 
 AST = """\

@@ -46,9 +46,10 @@ def constants(t):
 
 def records(cls):
     fields = {}
-    for name, kind in cls.__annotations__.items():
+    for name, annotation in cls.__annotations__.items():
+        kind = getattr(annotation, "__forward_arg__", annotation)
         axes = st.lists(st.integers(0, 7), max_size=4).map(tuple)
-        fields[name] = _FIELD.get(kind) or (axes | st.none() if "None" in kind else axes)
+        fields[name] = _FIELD[kind] if kind in _FIELD else axes | st.none()
     return st.builds(cls, **fields)
 
 
@@ -78,9 +79,8 @@ def functions(draw, name):
     func.loc = draw(LOCS)
     code = C.NAME.index(name)
     builder = ir.Builder(func, func.body, draw(LOCS))
-    parents = [
-        builder.const(draw(constants(t)), t) for t in draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=3))
-    ]  # fmt: skip
+    types = draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=3))
+    parents = [builder.const(draw(constants(t)), t) for t in types]
     operands = ir.CODES[code].operands
     count = len(operands) + (draw(st.integers(0, 3)) if any("*" in o for o in operands) else 0)
     if not parents:
@@ -104,7 +104,7 @@ def functions(draw, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_opcode_is_read_back(name):
     @given(functions(name))
-    @settings(max_examples=25, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=12, deadline=None, derandomize=True, database=None)
     def check(func):
         back = ir.parse(ir.to_text(func, locs=True))
         assert ir.difference(back, func, locs=True) is None
@@ -136,7 +136,7 @@ def test_constants_keep_their_bits(t):
 @pytest.mark.parametrize("text", [*VALID.values(), LOWERED])
 def test_texts_print_as_they_stand(text):
     func = ir.parse(text)
-    assert ir.to_text(func) == text.replace("['", "['")
+    assert ir.to_text(func) == text
     assert func.next_id == max(op.id for op in ir.walk(func.body)) + 1
 
 
@@ -213,7 +213,8 @@ def test_differences_are_told():
 
 
 def test_zero_signs_and_nans():
-    texts = ["kernel f() stage=ast {\n  <f32> $0 = const %s\n}" % v for v in ("0.0", "-0.0", "nan")]
+    head = "kernel f() stage=ast {\n  <f32> $0 = const "
+    texts = [f"{head}{value}\n}}" for value in ("0.0", "-0.0", "nan")]
     plus, minus, nan = map(ir.parse, texts)
     assert not ir.equal(plus, minus)
     assert ir.equal(nan, ir.parse(texts[2]))

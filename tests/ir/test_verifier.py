@@ -68,7 +68,7 @@ def test_links_and_ids():
     assert _messages(func) == {2: ["region 0 does not know its owner"]}
     inner.owner = loop
     inner.ops[2].id = 1
-    assert _messages(func) == {1: ["$1 has the id of another"]}
+    assert _messages(func) == {1: ["$1 has the id of another op"]}
     inner.ops[2].id = 5
     func.next_id = 9
     assert _messages(func) == {14: ["$14 is not below next_id 9"]}
@@ -91,5 +91,5 @@ def test_check_names_op_pass_and_place():
         ir.check(func, "die")
     error = caught.value
     assert (error.op_id, error.pass_name, error.stage, error.line) == (7, "die", "typed", 12)
-    assert "after die at %7" in str(error)
+    assert "after die at $7" in str(error)
     ir.check(ir.parse(LOWERED))
