@@ -27,7 +27,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 __all__ = ["Amount", "Case", "Check", "HasWorkloads", "Size", "Workload", "check", "declare"]
 
@@ -83,7 +83,7 @@ class Workload:
             made = self.function(**sizes)
             if made is None:
                 raise TypeError(f"workload {self.name}: the function returned no arguments")
-            return tuple(made) if isinstance(made, tuple | list) else (made,)
+            return tuple(cast("tuple[Any, ...]", made)) if isinstance(made, tuple | list) else (made,)
 
         return Case(label, sizes, make)
 

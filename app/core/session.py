@@ -1,0 +1,196 @@
+"""The state of a live look at some files, and how news from the worker change it. Pure.
+
+A `Session` is immutable. It keeps the last good result of each kernel: what a failed save could
+not renew stays, marked stale, with the failure on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace as with_fields
+
+from ...engine.inspect.record import (
+    BackendRecord,
+    ConfigEntry,
+    ErrorRecord,
+    FileRecord,
+    KernelRecord,
+    LogLine,
+    Record,
+    ToolInfo,
+)
+
+__all__ = ["FileState", "Session", "merged"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What is known of one file that was asked for.
+
+    files: its own text and those of its helpers. errors: of the last attempt to load it.
+    """
+
+    path: str
+    files: tuple[FileRecord, ...] = ()
+    kernels: tuple[KernelRecord, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """See the module docstring."""
+
+    states: tuple[FileState, ...]
+    tool: ToolInfo = field(default_factory=ToolInfo)
+    command: tuple[str, ...] = ()
+    config: tuple[ConfigEntry, ...] = ()
+    log: tuple[LogLine, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+
+    @classmethod
+    def of(cls, paths: Iterable[str], command: tuple[str, ...] = ()) -> Session:
+        """A session that knows nothing yet of the files at ``paths``."""
+        return cls(tuple(FileState(path) for path in paths), command=command)
+
+    def paths_touched_by(self, changed: Iterable[str]) -> tuple[str, ...]:
+        """The files asked for that are among ``changed``, or import a helper that is."""
+        changes = set(changed)
+        return tuple(
+            state.path
+            for state in self.states
+            if state.path in changes or any(f.path in changes for f in state.files)
+        )
+
+    def watched(self) -> tuple[str, ...]:
+        """Every path whose change matters: the files asked for and their helpers."""
+        return tuple(
+            dict.fromkeys(p for s in self.states for p in (s.path, *(f.path for f in s.files)))
+        )
+
+    def job_started(self, paths: Iterable[str]) -> Session:
+        """Forget what the last attempt at ``paths`` left behind: its errors, and all output."""
+        again = set(paths)
+        states = tuple(replace(s, errors=()) if s.path in again else s for s in self.states)
+        return replace(self, states=states, log=(), errors=())
+
+    def file_loaded(
+        self,
+        path: str,
+        files: tuple[FileRecord, ...],
+        kernels: tuple[KernelRecord, ...],
+        errors: tuple[ErrorRecord, ...],
+        current: Container[str] = (),
+    ) -> Session:
+        """``path`` was imported: take its list of kernels.
+
+        What was known of them is kept, as stale except for the ids in ``current``.
+        """
+        old = {k.id: k for k in self._state(path).kernels}
+        taken = tuple(
+            old[k.id] if k.id in current and k.id in old else _carried(k, old.get(k.id))
+            for k in kernels
+        )
+        return self._with(FileState(path, files, taken, errors))
+
+    def file_failed(
+        self, path: str, files: tuple[FileRecord, ...], errors: tuple[ErrorRecord, ...]
+    ) -> Session:
+        """``path`` could not be imported: all it had becomes stale.
+
+        Helpers stay known (unless new ones are told), so that mending one of them counts.
+        """
+        state = self._state(path)
+        kernels = tuple(with_fields(k, stale=True) for k in state.kernels)
+        told = {f.path for f in files}
+        kept = (*files, *(f for f in state.files if f.path not in told))
+        return self._with(FileState(path, kept, kernels, errors))
+
+    def file_problem(self, path: str, error: ErrorRecord) -> Session:
+        """Something about ``path`` failed that leaves its kernels alone."""
+        state = self._state(path)
+        return self._with(replace(state, errors=(*state.errors, error)))
+
+    def kernel_updated(self, kernel: KernelRecord) -> Session:
+        """Put in a kernel's new record, keeping what its failure could not renew."""
+        for state in self.states:
+            for i, old in enumerate(state.kernels):
+                if old.id == kernel.id:
+                    new = merged(kernel, old)
+                    kernels = (*state.kernels[:i], new, *state.kernels[i + 1 :])
+                    return self._with(replace(state, kernels=kernels))
+        return self
+
+    def marked_stale(self, ids: Iterable[str]) -> Session:
+        """The kernels ``ids`` show an older result."""
+        stale = set(ids)
+        states = tuple(
+            replace(
+                s,
+                kernels=tuple(
+                    with_fields(k, stale=True) if k.id in stale else k for k in s.kernels
+                ),
+            )
+            for s in self.states
+        )
+        return replace(self, states=states)
+
+    def logged(self, line: LogLine) -> Session:
+        """One more line of output."""
+        return replace(self, log=(*self.log, line))
+
+    def kernel(self, id: str) -> KernelRecord | None:
+        """The kernel called ``id``."""
+        return next((k for s in self.states for k in s.kernels if k.id == id), None)
+
+    def record(self, created: str = "", elapsed_ms: float = 0.0) -> Record:
+        """All of it as one record.
+
+        Output is grouped by stream: how the streams interleaved differs between two runs.
+        """
+        files = {f.path: f for s in self.states for f in s.files}
+        order = ("stdout", "stderr", "engine")
+        return Record(
+            tool=self.tool,
+            created=created,
+            elapsed_ms=elapsed_ms,
+            command=self.command,
+            config=self.config,
+            files=tuple(files.values()),
+            kernels=tuple(k for s in self.states for k in s.kernels),
+            errors=(*(e for s in self.states for e in s.errors), *self.errors),
+            log=tuple(sorted(self.log, key=lambda line: order.index(line.stream))),
+        )
+
+    def _state(self, path: str) -> FileState:
+        return next((s for s in self.states if s.path == path), FileState(path))
+
+    def _with(self, new: FileState) -> Session:
+        return replace(self, states=tuple(new if s.path == new.path else s for s in self.states))
+
+
+def _carried(listed: KernelRecord, old: KernelRecord | None) -> KernelRecord:
+    """A kernel just listed, with the results it had before, as stale."""
+    if old is None or not old.backends:
+        return listed
+    return with_fields(listed, backends=old.backends, workloads=old.workloads, stale=True)
+
+
+def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
+    """``new``, with what a backend of ``old`` had where the new one failed before it had any."""
+    stale = False
+    backends: list[BackendRecord] = []
+    for backend in new.backends:
+        before = old.backend(backend.backend)
+        failed = backend.status == "error" and backend.compile is None
+        if failed and before is not None and before.compile is not None:
+            stale = True
+            backend = with_fields(
+                backend,
+                compile=before.compile,
+                launches=before.launches,
+                agreement=before.agreement,
+            )
+        backends.append(backend)
+    return with_fields(new, backends=tuple(backends), stale=stale or new.stale)

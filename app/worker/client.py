@@ -1,0 +1,507 @@
+"""The studio's side of the worker: starts it, feeds it, times it, and survives it.
+
+    client = WorkerClient(["kernels.py"], config={"fast_math": False}, backends=("cpu", "interp"),
+                          on_event=handle)
+    client.request_refresh(["kernels.py"])    # after a save; None means everything
+    client.set_config({"opt_level": 0})       # run again with other options
+    client.stop()
+
+`on_event` is called with the dataclasses of `events`, one at a time, from the client's own thread.
+The methods may be called from any thread and return at once.
+
+What happens when the worker ends or hangs
+    The step it was in (stage, kernel, backend, pass) is known from the last `Working` message and
+    from the flight recorder. It becomes an `ErrorRecord`; kernels that miss a new result are marked
+    stale; a new worker takes over what was not done, without the step that was fatal.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from selectors import EVENT_READ, DefaultSelector
+from typing import Final
+
+import msgspec
+
+from ...engine.inspect.record import ErrorRecord, LogLine, Record
+from ..core.session import Session
+from .events import (
+    Event,
+    Exited,
+    Failed,
+    KernelUpdated,
+    Log,
+    Progress,
+    RecordUpdated,
+    Stale,
+    Started,
+)
+from .process import WorkerProcess, how_it_ended
+from .protocol import (
+    FileLoaded,
+    FromWorker,
+    Held,
+    Hello,
+    Job,
+    JobDone,
+    KernelDone,
+    Limits,
+    Problem,
+    Stop,
+    Working,
+)
+
+__all__ = ["WorkerClient", "collect"]
+
+Value = str | int | float | bool
+
+_decoder: Final = msgspec.msgpack.Decoder(FromWorker)
+# Seconds: for the worker to say that a time limit stopped user code (it tries first, and can name
+# the line), to give up an old job when a new one waits, to end by itself, to come up.
+_GRACE_S: Final = 3.0
+_GIVE_UP_S: Final = 2.0
+_END_S: Final = 1.0
+_START_S: Final = 60.0
+_MAX_RESTARTS: Final = 20
+_SUPERSEDED: Final = "a newer request came while it was busy"
+
+
+class WorkerClient:
+    """See the module docstring."""
+
+    def __init__(
+        self,
+        files: Iterable[str | os.PathLike[str]],
+        config: Mapping[str, Value] | None = None,
+        backends: Iterable[str] = (),
+        on_event: Callable[[Event], object] = lambda event: None,
+        *,
+        run: bool = False,
+        launch: bool = True,
+        limits: Limits | None = None,
+        command: Iterable[str] = (),
+    ) -> None:
+        """Start at once: a worker, and a first look at all ``files``.
+
+        backends: names; none means all that the engine knows. run: also record the calls of the
+        files' own `main`. launch: False only compiles. command: kept in the record.
+        """
+        paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
+        self._session = Session.of(paths, tuple(command))
+        self._template = Job(
+            id=0,
+            files=paths,
+            config=dict(config or {}),
+            backends=tuple(backends),
+            run=run,
+            launch=launch,
+            limits=limits or Limits(),
+        )
+        self._on_event: Final = on_event
+        self._requests: deque[Callable[[], None]] = deque()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        # After the end the descriptors may belong to somebody else.
+        self._wake_lock = threading.Lock()
+        self._gone = False
+        self._stopping = False
+        # State of the thread below; nobody else touches it.
+        self._worker: WorkerProcess | None = None
+        self._selector: Final = DefaultSelector()
+        self._wanted: set[str] = set(paths)
+        self._job: Job | None = None
+        self._job_began = 0.0
+        self._last_id = 0
+        self._final: set[str] = set()
+        self._held: tuple[Held, ...] = ()
+        self._step: Working | None = None
+        self._deadline: float | None = None
+        self._late_reason = ""
+        self._killed_for = ""
+        self._restarts = 0
+        self._job_restarts = 0
+        self._thread = threading.Thread(target=self._run, name="worker-client", daemon=True)
+        self._thread.start()
+
+    # ---- for any thread
+
+    @property
+    def session(self) -> Session:
+        """The state so far; an immutable value."""
+        return self._session
+
+    @property
+    def alive(self) -> bool:
+        """Whether events may still come: not stopped, and no exception came out of `on_event`."""
+        return self._thread.is_alive()
+
+    def request_refresh(self, paths: Iterable[str] | None = None) -> None:
+        """Look again at the files that ``paths`` (files or helpers) touch; None: at all."""
+        chosen = None if paths is None else [os.path.abspath(path) for path in paths]
+        self._ask(lambda: self._want(chosen))
+
+    def set_config(self, config: Mapping[str, Value]) -> None:
+        """Use these options from now on, and look again at everything."""
+        options = dict(config)
+        self._ask(lambda: self._change(config=options))
+
+    def set_backends(self, backends: Iterable[str]) -> None:
+        """Compile for these backends from now on, and look again at everything."""
+        names = tuple(backends)
+        self._ask(lambda: self._change(backends=names))
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End the worker and the client's thread. Safe to call twice, and from `on_event`."""
+        self._stopping = True
+        self._wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _ask(self, request: Callable[[], None]) -> None:
+        self._requests.append(request)
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._wake_lock:
+            if not self._gone:
+                os.write(self._wake_write, b"!")
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        self._selector.register(self._wake_read, EVENT_READ, "wake")
+        try:
+            while not self._stopping:
+                self._turn()
+        finally:
+            self._shut_down()
+
+    def _turn(self) -> None:
+        """One round: requests, work to hand out, news, clocks."""
+        while self._requests:
+            self._requests.popleft()()
+        if self._wanted:
+            self._start_job()
+        timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        ready = {key.data for key, _ in self._selector.select(timeout)}
+        if "wake" in ready:
+            os.read(self._wake_read, 4096)
+        worker = self._worker
+        if worker is None:
+            return
+        for stream in ("stdout", "stderr"):
+            if stream in ready:
+                self._log(worker.output(stream))
+        if "message" in ready:
+            bodies, ended = worker.messages()
+            for body in bodies:
+                self._handle(_decoder.decode(body))
+            if ended:
+                self._worker_ended(worker)
+                return
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self._too_late(worker)
+
+    def _want(self, paths: list[str] | None) -> None:
+        known = [state.path for state in self._session.states]
+        touched = known if paths is None else self._session.paths_touched_by(paths)
+        self._wanted.update(touched)
+
+    def _change(self, **fields: object) -> None:
+        self._template = msgspec.structs.replace(self._template, **fields)
+        self._want(None)
+
+    def _start_job(self) -> None:
+        """Hand out what is wanted, together with what an unfinished job still owes."""
+        changed = self._wanted
+        self._wanted = set()
+        files = set(changed)
+        skip: tuple[str, ...] = ()
+        if self._job is not None:
+            files |= set(self._job.files)
+            skip = tuple(self._final_in(set(self._job.files) - changed))
+        self._held = ()
+        self._job_restarts = 0
+        self._session = self._session.job_started(files)
+        self._send_job(files, skip, changed)
+
+    def _send_job(self, files: set[str], skip: tuple[str, ...], anew: set[str]) -> None:
+        if self._worker is None:
+            self._spawn()
+        assert self._worker is not None
+        superseding = self._job is not None
+        self._last_id += 1
+        self._job = msgspec.structs.replace(
+            self._template,
+            id=self._last_id,
+            files=tuple(s.path for s in self._session.states if s.path in files),
+            skip=skip,
+            held=self._held,
+        )
+        kept = {k.id for s in self._session.states if s.path not in anew for k in s.kernels}
+        self._final &= kept
+        self._job_began = time.monotonic()
+        self._worker.reset_output_limit()
+        self._worker.send(self._job)
+        if superseding:
+            self._arm(_GIVE_UP_S, _SUPERSEDED)
+        else:
+            self._arm(_START_S, "the worker did not answer")
+
+    def _final_in(self, paths: set[str]) -> list[str]:
+        ids = {k.id for s in self._session.states if s.path in paths for k in s.kernels}
+        return sorted(ids & self._final)
+
+    def _arm(self, seconds: float, reason: str) -> None:
+        """Kill the worker for ``reason`` if nothing disarms or re-arms the clock in time."""
+        self._deadline = time.monotonic() + seconds
+        self._late_reason = reason
+
+    def _spawn(self) -> None:
+        self._worker = WorkerProcess()
+        for name, fd in self._worker.fds.items():
+            self._selector.register(fd, EVENT_READ, name)
+        self._killed_for = ""
+        self._step = None
+
+    # ---- news from the worker
+
+    def _handle(self, message: FromWorker) -> None:
+        if isinstance(message, Hello):
+            self._session = replace(self._session, tool=message.tool)
+            self._emit(Started(message.pid, self._restarts))
+            return
+        if self._job is None or message.job != self._job.id:
+            return  # of a job that was given up
+        match message:
+            case Working():
+                self._step = message
+                self._deadline = None
+                if message.limit_s:
+                    reason = f"stopped after {message.limit_s:g} s: {message.text} did not end"
+                    self._arm(message.limit_s + _GRACE_S, reason)
+                self._emit(Progress(message.text, message.done, message.total))
+            case FileLoaded():
+                self._loaded(message)
+            case KernelDone():
+                self._session = self._session.kernel_updated(message.kernel)
+                if message.final:
+                    self._final.add(message.kernel.id)
+                kernel = self._session.kernel(message.kernel.id)
+                if kernel is not None:
+                    self._emit(KernelUpdated(kernel, message.final))
+                    if kernel.stale and message.final:
+                        self._emit(Stale((kernel.id,), _why(kernel.errors, kernel.name)))
+            case Problem():
+                self._session = self._session.file_problem(message.path, message.error)
+                self._emit(Failed(message.error))
+            case JobDone():
+                self._done(message)
+
+    def _loaded(self, message: FileLoaded) -> None:
+        before = self._session
+        if message.config:
+            self._session = replace(self._session, config=message.config)
+        if message.ok:
+            self._session = self._session.file_loaded(
+                message.path, message.files, message.kernels, message.errors, self._final
+            )
+        else:
+            self._session = self._session.file_failed(message.path, message.files, message.errors)
+        for error in message.errors:
+            self._emit(Failed(error))
+        if not message.ok:
+            self._emit_stale(before, message.path, message.errors)
+        self._emit(RecordUpdated(self._record(), complete=False))
+
+    def _emit_stale(self, before: Session, path: str, errors: tuple[ErrorRecord, ...]) -> None:
+        ids = tuple(k.id for s in before.states if s.path == path for k in s.kernels)
+        if ids:
+            self._emit(Stale(ids, _why(errors, os.path.basename(path))))
+
+    def _done(self, message: JobDone) -> None:
+        if self._worker is not None:
+            for stream in ("stdout", "stderr"):
+                self._log(self._worker.output(stream))
+        self._job = None
+        self._step = None
+        self._deadline = None
+        self._emit(RecordUpdated(self._record(message.elapsed_ms), complete=True))
+
+    def _record(self, elapsed_ms: float | None = None) -> Record:
+        if elapsed_ms is None:
+            elapsed_ms = (time.monotonic() - self._job_began) * 1e3
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return self._session.record(created, round(elapsed_ms, 3))
+
+    def _log(self, lines: Iterable[LogLine]) -> None:
+        for line in lines:
+            self._session = self._session.logged(line)
+            self._emit(Log(line))
+
+    def _emit(self, event: Event) -> None:
+        self._on_event(event)
+
+    # ---- the end of a worker
+
+    def _too_late(self, worker: WorkerProcess) -> None:
+        """The clock ran out: kill; the end of the message stream does the rest."""
+        self._deadline = None
+        self._killed_for = self._late_reason
+        worker.kill()
+
+    def _worker_ended(self, worker: WorkerProcess) -> None:
+        self._log(worker.last_output())
+        for fd in worker.fds.values():
+            self._selector.unregister(fd)
+        status = worker.reap(_END_S)
+        pass_name = worker.flight.read()
+        worker.close()
+        self._worker = None
+        self._deadline = None
+        self._restarts += 1
+        reason = self._killed_for or how_it_ended(status)
+        self._emit(Exited(reason, expected=False))
+        job, step = self._job, self._step
+        if job is None:
+            return  # between jobs: the next one starts a worker
+        self._job_restarts += 1
+        if self._killed_for == _SUPERSEDED:
+            self._again(set(job.files))
+        elif step is None or self._job_restarts > _MAX_RESTARTS:
+            self._give_up_job(job, _crash(reason, step, pass_name))
+        else:
+            self._after_crash(job, step, _crash(reason, step, pass_name))
+
+    def _after_crash(self, job: Job, step: Working, error: ErrorRecord) -> None:
+        """Say what was lost, and let a new worker do the rest without the fatal step."""
+        files = set(job.files)
+        if step.kernel:
+            held = Held(
+                file=step.file,
+                kernel=step.kernel,
+                backend=step.backend,
+                stage=step.stage,
+                error=error,
+            )
+            self._held = (*self._held, held)
+            self._session = self._session.marked_stale([step.kernel])
+            self._emit(Failed(error))
+            self._emit(Stale((step.kernel,), error.message))
+        else:
+            before = self._session
+            if step.stage == "import":
+                self._session = self._session.file_failed(step.file, (), (error,))
+                files.discard(step.file)
+            else:
+                self._session = self._session.file_problem(step.file, error)
+                self._held = (*self._held, Held(file=step.file, stage=step.stage, error=error))
+            self._emit(Failed(error))
+            self._emit_stale(before, step.file, (error,))
+        self._again(files)
+
+    def _again(self, files: set[str]) -> None:
+        """Hand out the rest of a job to a new worker."""
+        self._job = None
+        if not files:
+            self._emit(RecordUpdated(self._record(), complete=True))
+            return
+        self._send_job(files, tuple(self._final_in(files)), set())
+
+    def _give_up_job(self, job: Job, error: ErrorRecord) -> None:
+        self._job = None
+        for path in job.files:
+            before = self._session
+            self._session = self._session.file_failed(path, (), (error,))
+            self._emit_stale(before, path, (error,))
+        self._emit(Failed(error))
+        self._emit(RecordUpdated(self._record(), complete=True))
+
+    def _shut_down(self) -> None:
+        worker = self._worker
+        if worker is not None:
+            worker.send(Stop())
+            worker.reap(_END_S)
+            worker.close()
+            self._worker = None
+            self._emit(Exited("stopped", expected=True))
+        self._selector.close()
+        with self._wake_lock:
+            self._gone = True
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+
+
+def collect(
+    files: Iterable[str | os.PathLike[str]],
+    config: Mapping[str, Value] | None = None,
+    backends: Iterable[str] = (),
+    on_event: Callable[[Event], object] = lambda event: None,
+    *,
+    run: bool = False,
+    launch: bool = True,
+    limits: Limits | None = None,
+    command: Iterable[str] = (),
+) -> Record:
+    """One complete look at ``files``, for reports: start a worker, wait, stop it.
+
+    KeyboardInterrupt stops the worker, too.
+    """
+    complete = threading.Event()
+    last: list[Record] = []
+
+    def listen(event: Event) -> None:
+        on_event(event)
+        if isinstance(event, RecordUpdated) and event.complete:
+            last[:] = [event.record]
+            complete.set()
+
+    client = WorkerClient(
+        files, config, backends, listen,
+        run=run, launch=launch, limits=limits, command=command,
+    )  # fmt: skip
+    try:
+        while not complete.wait(0.2) and client.alive:
+            pass
+    finally:
+        client.stop()
+    if not last:
+        raise RuntimeError("the worker's client ended before the record was complete")
+    return last[0]
+
+
+def _why(errors: tuple[ErrorRecord, ...], name: str) -> str:
+    """One line on why ``name`` shows an older result."""
+    if not errors:
+        return f"{name}: no new result"
+    error = errors[0]
+    at = f" (line {error.line})" if error.line else ""
+    return f"{name}: {error.message.splitlines()[0] if error.message else error.kind}{at}"
+
+
+def _crash(reason: str, step: Working | None, pass_name: str) -> ErrorRecord:
+    """The end of a worker as an error of the step it was in."""
+    kind = "TimeLimit" if reason.startswith("stopped after") else "WorkerCrash"
+    if step is None:
+        return ErrorRecord(kind=kind, message=reason, stage="worker", rendered=reason)
+    message = reason if kind == "TimeLimit" else f"{reason} during {step.text}"
+    if pass_name:
+        message += f", pass {pass_name}"
+    where = f'File "{step.file}"' + (f", line {step.line}" if step.line else "")
+    return ErrorRecord(
+        kind=kind,
+        message=message,
+        stage=step.stage,
+        pass_name=pass_name,
+        kernel=step.kernel_name,
+        backend=step.backend,
+        file=step.file,
+        line=step.line,
+        rendered=f"{where}:\n{message}",
+    )

@@ -1,0 +1,90 @@
+"""What a `WorkerClient` tells its owner. Sent from the client's thread, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...engine.inspect.record import ErrorRecord, KernelRecord, LogLine, Record
+
+__all__ = [
+    "Event",
+    "Exited",
+    "Failed",
+    "KernelUpdated",
+    "Log",
+    "Progress",
+    "RecordUpdated",
+    "Stale",
+    "Started",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A worker process is up; ``restarts`` counts those that ended unasked before it."""
+
+    pid: int
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUpdated:
+    """A kernel's record is new or has grown; `Record` order and the other kernels stay.
+
+    final: nothing will follow in this job.
+    """
+
+    kernel: KernelRecord
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUpdated:
+    """The whole, after a file was loaded (complete False) and when a job is over (True)."""
+
+    record: Record
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the worker does now. total 0: unknown."""
+
+    text: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A line of output."""
+
+    line: LogLine
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A file or kernel failed in a way that leaves it without a new result."""
+
+    error: ErrorRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """These kernels (ids) keep showing an older result; ``reason`` in one line."""
+
+    kernels: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A worker process ended. expected: it was told to. Another starts when there is work."""
+
+    reason: str
+    expected: bool
+
+
+Event = (
+    Started | KernelUpdated | RecordUpdated | Progress | Log | Failed | Stale | Exited
+)  # fmt: skip

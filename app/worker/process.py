@@ -1,0 +1,195 @@
+"""One worker process, seen from the studio: its pipes, its end, and what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Final
+
+from ...engine.inspect.record import LogLine
+from .protocol import FlightRecorder, ToWorker, Unframer, frame
+
+__all__ = ["LineCutter", "WorkerProcess", "how_it_ended"]
+
+_READ: Final = 1 << 18
+
+
+class LineCutter:
+    """Turns what one stream carries into lines, up to a limit.
+
+    What goes beyond the limit is read and dropped (a full pipe would stop the worker), and said
+    once. The limit starts anew with `reset`.
+    """
+
+    MAX_LINES: Final = 2000
+    MAX_LINE: Final = 4000
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+        self._rest = b""
+        self._lines = 0
+        self._dropping = False
+
+    def reset(self) -> None:
+        """Allow the full number of lines again."""
+        self._lines = 0
+
+    def feed(self, data: bytes) -> list[LogLine]:
+        """The lines that ``data`` completes; with empty ``data`` the unfinished last line, too."""
+        if self._lines > self.MAX_LINES:
+            # Megabytes are not worth cutting up; only where the next line starts matters.
+            self._dropping = not data.endswith(b"\n")
+            return []
+        *lines, rest = (self._rest + data).split(b"\n")
+        if len(rest) > self.MAX_LINE or (not data and rest):
+            lines, rest = [*lines, rest], b""
+        self._rest = rest
+        out: list[LogLine] = []
+        for line in lines:
+            if self._dropping:
+                self._dropping = False
+                continue
+            self._lines += 1
+            if self._lines > self.MAX_LINES:
+                self._rest = b""
+                text = f"{self._stream}: more than {self.MAX_LINES} lines; the rest is not shown"
+                out.append(LogLine(stream="engine", text=text))
+                break
+            out.append(LogLine(stream=self._stream, text=self._text(line)))
+        return out
+
+    def _text(self, line: bytes) -> str:
+        cut = line[: self.MAX_LINE].decode("utf-8", "replace").rstrip("\r")
+        return cut + " ..." if len(line) > self.MAX_LINE else cut
+
+
+class WorkerProcess:
+    """Starts a worker. The three read ends do not block; ``fds`` names them for a selector."""
+
+    def __init__(self) -> None:
+        to_worker, self._send_fd = os.pipe()
+        self._message_fd, from_worker = os.pipe()
+        with tempfile.TemporaryFile(prefix="qd-studio-") as shared:
+            shared.truncate(FlightRecorder.SIZE)
+            self.flight: Final = FlightRecorder(shared.fileno())
+            fds = (to_worker, from_worker, shared.fileno())
+            self._popen = subprocess.Popen(
+                # -P: a file in the current folder must not stand in for a module of ours.
+                [sys.executable, "-P", "-m", "qd_studio.app.worker", *map(str, fds)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=fds,
+                bufsize=0,
+                # Not the studio's process group: keys such as ctrl+c are for the studio alone, and
+                # what the user's file starts dies with the worker.
+                start_new_session=True,
+            )
+        os.close(to_worker)
+        os.close(from_worker)
+        assert self._popen.stdout is not None and self._popen.stderr is not None
+        self.fds: Final = {
+            "message": self._message_fd,
+            "stdout": self._popen.stdout.fileno(),
+            "stderr": self._popen.stderr.fileno(),
+        }
+        for fd in self.fds.values():
+            os.set_blocking(fd, False)
+        self._cutters: Final = {name: LineCutter(name) for name in ("stdout", "stderr")}
+        self._unframer: Final = Unframer()
+        self.ended = False
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def send(self, message: ToWorker) -> None:
+        """Send; a worker that is gone is noticed when its messages end, not here."""
+        data = frame(message)
+        with contextlib.suppress(BrokenPipeError):
+            while data:
+                data = data[os.write(self._send_fd, data) :]
+
+    def messages(self) -> tuple[list[bytes], bool]:
+        """The message bodies that have come, and whether the stream is at its end."""
+        data = _read(self.fds["message"])
+        if data is None:
+            return [], False
+        return self._unframer.feed(data), not data
+
+    def output(self, stream: str) -> list[LogLine]:
+        """The lines that have come on ``stream``."""
+        data = _read(self.fds[stream])
+        return self._cutters[stream].feed(data) if data else []
+
+    def reset_output_limit(self) -> None:
+        """A new job: output counts from 0."""
+        for cutter in self._cutters.values():
+            cutter.reset()
+
+    def last_output(self) -> list[LogLine]:
+        """Everything that is still in the pipes, unfinished lines included."""
+        out: list[LogLine] = []
+        for stream, cutter in self._cutters.items():
+            # A bound, for the case that something the worker started lives on and writes.
+            for _ in range(64):
+                if not (data := _read(self.fds[stream])):
+                    break
+                out += cutter.feed(data)
+            out += cutter.feed(b"")
+        return out
+
+    def kill(self) -> None:
+        """End the worker and what it started, whatever it is doing."""
+        if self._popen.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def reap(self, timeout: float) -> int:
+        """Wait for the end (killing after ``timeout`` seconds); the exit status as Popen has it."""
+        try:
+            return self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._popen.wait()
+
+    def close(self) -> None:
+        """Give back the pipes. The process must have been reaped."""
+        self.ended = True
+        os.close(self._send_fd)
+        os.close(self._message_fd)
+        for stream in (self._popen.stdout, self._popen.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _read(fd: int) -> bytes | None:
+    """What a non-blocking ``fd`` has: None for nothing now, empty at its end."""
+    try:
+        return os.read(fd, _READ)
+    except BlockingIOError:
+        return None
+
+
+_SIGNALS: Final = {
+    signal.SIGSEGV: "segmentation fault",
+    signal.SIGBUS: "bus error",
+    signal.SIGFPE: "arithmetic exception",
+    signal.SIGILL: "illegal instruction",
+    signal.SIGABRT: "aborted",
+    signal.SIGKILL: "killed, perhaps for lack of memory",
+}
+
+
+def how_it_ended(status: int) -> str:
+    """An exit status in words."""
+    if status >= 0:
+        return f"the worker process exited with status {status}"
+    try:
+        number = signal.Signals(-status)
+    except ValueError:
+        return f"the worker process died of signal {-status}"
+    return f"the worker process died of {number.name} ({_SIGNALS.get(number, 'signal')})"

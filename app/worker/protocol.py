@@ -1,0 +1,216 @@
+"""What the studio and its worker process say to each other.
+
+Messages are msgspec structs with a tag, as msgpack, each after its length (4 bytes, little
+endian). They go over two pipes of their own: the worker's standard output and error belong to user
+code and are read as text. One job is in work at a time:
+
+::
+
+    studio                      worker
+      Job ─────────────────────▶
+          ◀──────────── Working      before every step that user code or a bug could hang or crash
+          ◀──────────── FileLoaded   what a file holds, its kernels not yet compiled
+          ◀──────────── KernelDone   compiled; again with launches; `final` when nothing will follow
+          ◀──────────── JobDone
+      Job ─────────────────────▶     also in the middle of a job: the worker gives the old one up
+      Stop ────────────────────▶
+
+`Working.limit_s` arms the studio's clock: a worker that stays silent for longer is killed. Which
+pass runs is told through a `FlightRecorder`, a few bytes of shared memory, since a message for
+every pass would cost more than many passes do, and since it must outlive the worker.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Final
+
+import msgspec
+
+from ...engine.inspect.record import ConfigEntry, ErrorRecord, FileRecord, KernelRecord, ToolInfo
+
+__all__ = [
+    "FileLoaded",
+    "FlightRecorder",
+    "FromWorker",
+    "Held",
+    "Hello",
+    "Job",
+    "JobDone",
+    "KernelDone",
+    "Limits",
+    "Problem",
+    "Stop",
+    "ToWorker",
+    "Unframer",
+    "Working",
+    "frame",
+]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that each step may take, and how long timing may go on.
+
+    measure_s: per workload and backend, warm-up included. interpret_s: per interpreted launch;
+    what takes longer is left out, not an error.
+    """
+
+    import_s: float = 20.0
+    run_s: float = 30.0
+    compile_s: float = 60.0
+    launch_s: float = 20.0
+    measure_s: float = 0.4
+    interpret_s: float = 2.0
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that ended an earlier worker: the error is reported and the step not tried again.
+
+    kernel, backend: empty when the step belongs to the file.
+    """
+
+    file: str
+    stage: str
+    error: ErrorRecord
+    kernel: str = ""
+    backend: str = ""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
+    """Look at ``files``. skip: ids of kernels whose records the studio has and that still hold.
+
+    config: options of the studio, on top of the file's own `init`. run: record the calls that the
+    file's `main` makes. launch: False only compiles.
+    """
+
+    id: int
+    files: tuple[str, ...]
+    config: dict[str, str | int | float | bool] = {}
+    backends: tuple[str, ...] = ()
+    run: bool = False
+    launch: bool = True
+    skip: tuple[str, ...] = ()
+    held: tuple[Held, ...] = ()
+    limits: Limits = Limits()
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """End now."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """The worker is up."""
+
+    pid: int
+    tool: ToolInfo
+
+
+class Working(msgspec.Struct, frozen=True, kw_only=True, tag="working"):
+    """The step that starts now. stage: as in `ErrorRecord`; limit_s: 0 for no limit."""
+
+    job: int
+    stage: str
+    text: str
+    limit_s: float
+    file: str = ""
+    kernel: str = ""
+    kernel_name: str = ""
+    backend: str = ""
+    line: int = 0
+    done: int = 0
+    total: int = 0
+
+
+class FileLoaded(msgspec.Struct, frozen=True, kw_only=True, tag="file"):
+    """A file was imported, or could not be (then ``errors`` says why and ``ok`` is false).
+
+    files: its text and those of the helper modules it imported, itself first. kernels: in source
+    order, without backends.
+    """
+
+    job: int
+    path: str
+    ok: bool
+    files: tuple[FileRecord, ...]
+    kernels: tuple[KernelRecord, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+    config: tuple[ConfigEntry, ...] = ()
+
+
+class KernelDone(msgspec.Struct, frozen=True, kw_only=True, tag="kernel"):
+    """A kernel's record as far as it is known."""
+
+    job: int
+    kernel: KernelRecord
+    final: bool
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, tag="problem"):
+    """A failure that belongs to a file, not to one kernel; the job goes on."""
+
+    job: int
+    path: str
+    error: ErrorRecord
+
+
+class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
+    """The job is over; ``given_up`` when a newer one took its place."""
+
+    job: int
+    elapsed_ms: float
+    given_up: bool = False
+
+
+ToWorker = Job | Stop
+FromWorker = Hello | Working | FileLoaded | KernelDone | Problem | JobDone
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_MAX_FRAME: Final = 1 << 30
+
+
+def frame(message: ToWorker | FromWorker) -> bytes:
+    """``message`` as it goes through the pipe."""
+    body = _encoder.encode(message)
+    return len(body).to_bytes(4, "little") + body
+
+
+class Unframer:
+    """Cuts a byte stream into message bodies; decoding is the caller's."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The bodies that ``data`` completes. ValueError if this cannot be our stream."""
+        self._bytes += data
+        out: list[bytes] = []
+        start = 0
+        while len(self._bytes) - start >= 4:
+            size = int.from_bytes(self._bytes[start : start + 4], "little")
+            if size > _MAX_FRAME:
+                raise ValueError(f"a message of {size} bytes")
+            if len(self._bytes) - start - 4 < size:
+                break
+            out.append(bytes(self._bytes[start + 4 : start + 4 + size]))
+            start += 4 + size
+        del self._bytes[:start]
+        return out
+
+
+class FlightRecorder:
+    """A short text in a file that two processes map: the pass that runs, readable after a crash."""
+
+    SIZE: Final = 256
+
+    def __init__(self, fd: int) -> None:
+        """``fd``: a file of at least SIZE bytes, open for reading and writing."""
+        self._map = mmap.mmap(fd, self.SIZE)
+
+    def note(self, text: str) -> None:
+        """Replace the text; cut off if too long."""
+        data = text.encode("utf-8", "replace")[: self.SIZE - 1]
+        self._map[: len(data) + 1] = data + b"\0"
+
+    def read(self) -> str:
+        """The text last noted, by whichever process."""
+        return self._map[:].split(b"\0", 1)[0].decode("utf-8", "replace")
