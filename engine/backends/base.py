@@ -1,0 +1,236 @@
+"""The contract of a backend: what the runtime asks of it, and the list of backends there are.
+
+Four roles, which a backend may spread over as many files as it needs::
+
+    Target      what the code is for: kind, machine, features. Plain data, part of cache keys.
+    lowering    `Backend.lower(func, config)`: IR -> `Artifact` (texts, code, launch facts). Needs
+                no device.
+    toolchain   `Backend.toolchain`: name and version of what turns text into code.
+    runtime     `Backend.load(artifact)`: code -> `Executable`, which can be launched.
+
+`Caps` says which types and features are legal. An `Artifact` is all that one compile produces; it
+holds no device state, so it can be kept in a cache and loaded by another process.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+from ..errors import BackendUnavailableError
+from ..ir import Func, Loc, Param
+from ..types import DataType
+
+if TYPE_CHECKING:
+    from ..config import CompileConfig
+
+__all__ = [
+    "ABSENT",
+    "BUILT",
+    "Artifact",
+    "AssertSite",
+    "Backend",
+    "Caps",
+    "Executable",
+    "KernelMeta",
+    "PrintSite",
+    "Target",
+    "TaskMeta",
+    "availability",
+    "find",
+    "names",
+]
+
+
+class Target(NamedTuple):
+    """What code is generated for. Two equal targets can share code.
+
+    kind: the backend's family (``cpu``). arch: the instruction set (``x86_64``). cpu: the model
+    that code is tuned for. features: what the model has beyond the instruction set, sorted.
+    """
+
+    kind: str
+    arch: str = ""
+    cpu: str = ""
+    features: str = ""
+
+
+class Caps(NamedTuple):
+    """What a backend can do.
+
+    types: element and scalar types. checks: asserts and bounds checks can raise. prints: `print`
+    works. parallel: top-level loops run on several threads.
+    """
+
+    types: frozenset[DataType]
+    checks: bool = True
+    prints: bool = True
+    parallel: bool = True
+
+
+class AssertSite(NamedTuple):
+    """An assertion of the finished kernel: what to raise when it fails.
+
+    signs: for each value in the text, ``f`` for a real, ``i`` or ``u`` for an integer.
+    """
+
+    kind: str
+    text: str
+    signs: str
+    loc: Loc
+
+
+class PrintSite(NamedTuple):
+    """A print of the finished kernel. pieces: texts, or a format spec in a 1-tuple for a value."""
+
+    pieces: tuple[Any, ...]
+    types: tuple[DataType, ...]
+
+
+class TaskMeta(NamedTuple):
+    """A task as it was compiled. kind: serial or range_for. name: its symbol."""
+
+    name: str
+    kind: str
+    unit: str
+    loop_name: str
+    axes: int
+    loc: Loc
+    ops: int
+
+
+class KernelMeta(NamedTuple):
+    """What a launch has to know. Plain data.
+
+    written: numbers of the array parameters that some task writes. noalias: the code assumes that
+    a written array overlaps no other. seeded: the code asks for `launch_seed`.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    results: tuple[DataType, ...]
+    global_tmp_size: int = 0
+    written: tuple[int, ...] = ()
+    noalias: bool = True
+    seeded: bool = False
+    tasks: tuple[TaskMeta, ...] = ()
+    asserts: tuple[AssertSite, ...] = ()
+    prints: tuple[PrintSite, ...] = ()
+
+
+@dataclass(slots=True)
+class Artifact:
+    """What one compile produced.
+
+    texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
+    made when first asked for. lines: for a text, the id of the IR op that each line came from, -1
+    for none. code: machine code, as the toolchain gave it.
+    """
+
+    backend: str
+    target: Target
+    meta: KernelMeta
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    code: bytes = b""
+    lines: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    languages: dict[str, str] = field(default_factory=dict[str, str])
+    lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every text there is, in the order it comes into being."""
+        return (*self.texts, *(name for name in self.lazy if name not in self.texts))
+
+    def text(self, name: str) -> str:
+        """The text called ``name``, made now if need be. KeyError if there is none."""
+        found = self.texts.get(name)
+        if found is None:
+            found = self.texts[name] = self.lazy[name]()
+        return found
+
+
+class Executable(Protocol):
+    """A loaded kernel.
+
+    meta: facts for the launch. Launching is thread-safe.
+    """
+
+    meta: KernelMeta
+
+    def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
+        """Run once and wait.
+
+        ``values``: for each parameter a C-contiguous NumPy array of its dtype, or a number.
+        Returns the kernel's results as Python numbers. Raises QuadrantsAssertionError.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """A backend. Instances hold no state of a program."""
+
+    name: str
+    caps: Caps
+
+    def available(self) -> tuple[bool, str]:
+        """Whether this machine can run it and, if not, the reason in one sentence."""
+        ...
+
+    def target(self, config: CompileConfig) -> Target:
+        """What `lower` would generate code for."""
+        ...
+
+    def toolchain(self) -> str:
+        """Name and version of what generates the code, for cache keys and `doctor`."""
+        ...
+
+    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+        """Generate code for a finished function (stage ``accesses``)."""
+        ...
+
+    def load(self, artifact: Artifact) -> Executable:
+        """Make code ready to launch."""
+        ...
+
+
+BUILT: Final = {"cpu": ".cpu.backend", "interp": ".interp.backend"}
+"""Backends of this version: name -> module, imported when first asked for."""
+
+ABSENT: Final = {
+    "cuda": "not built into this version",
+    "opencl": "not built into this version",
+    "amdgpu": "not built into this version",
+    "vulkan": "not built into this version",
+    "metal": "not built into this version",
+}
+"""Backends the language knows by name that this version lacks, with the reason."""
+
+_found: dict[str, Backend] = {}
+
+
+def names() -> tuple[str, ...]:
+    """Every backend by name, built or absent."""
+    return (*BUILT, *ABSENT)
+
+
+def find(name: str) -> Backend:
+    """The backend called ``name``. BackendUnavailableError if this version has none."""
+    backend = _found.get(name)
+    if backend is None:
+        if name not in BUILT:
+            raise BackendUnavailableError(name, ABSENT.get(name, "there is no such backend"))
+        module = importlib.import_module(BUILT[name], __package__)
+        backend = _found[name] = cast(Backend, module.BACKEND)
+    return backend
+
+
+def availability(name: str) -> tuple[bool, str]:
+    """Whether this machine can run backend ``name`` and, if not, the reason in one sentence."""
+    if name in ABSENT:
+        return False, ABSENT[name]
+    try:
+        return find(name).available()
+    except BackendUnavailableError as error:
+        return False, error.reason

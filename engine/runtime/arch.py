@@ -1,0 +1,87 @@
+"""Architectures: the names a program may ask for, and the backend each one means here.
+
+``qd.cpu`` is the CPU of this machine whatever its kind; ``qd.x64`` and ``qd.arm64`` are that CPU
+only where it is of that kind. ``qd.gpu`` means the first GPU backend that works.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Final
+
+from .. import log
+from ..backends import base
+from ..errors import QuadrantsRuntimeError
+
+__all__ = ["ARCHS", "Arch", "choose", "support"]
+
+
+class Arch(str):
+    """The name of an architecture. Equal to its plain text."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"qd.{self!s}"
+
+
+ARCHS: Final = {
+    name: Arch(name)
+    for name in (
+        "cpu", "x64", "arm64", "interp", "cuda", "opencl", "amdgpu", "gpu", "metal", "vulkan",
+        "python",
+    )
+}  # fmt: skip
+_MACHINES: Final = {
+    "x86_64": "x64", "amd64": "x64", "x64": "x64", "aarch64": "arm64", "arm64": "arm64",
+}  # fmt: skip
+_GPUS: Final = ("cuda", "amdgpu", "opencl", "metal", "vulkan")
+
+
+def host() -> str:
+    """``x64`` or ``arm64``; the machine's own word for any other."""
+    machine = platform.machine().lower()
+    return _MACHINES.get(machine, machine)
+
+
+def support(arch: str) -> tuple[str, str]:
+    """(backend, "") for an arch that this machine can run, else ("", the reason)."""
+    if arch in ("x64", "arm64"):
+        if arch != host():
+            return "", f"this machine is {host()}"
+        arch = "cpu"
+    if arch == "python":
+        return "", "running kernels as plain Python is not built into this version"
+    if arch == "gpu":
+        for name in _GPUS:
+            if base.availability(name)[0]:
+                return name, ""
+        return "", "no GPU backend works here"
+    works, reason = base.availability(arch)
+    return (arch, "") if works else ("", reason)
+
+
+def choose(wanted: tuple[str, ...], fallback: bool) -> tuple[str, str]:
+    """The first of ``wanted`` that works, as (arch, backend); the CPU if none does.
+
+    Without ``fallback`` an arch that does not work is a QuadrantsRuntimeError.
+    """
+    reasons: list[str] = []
+    for arch in wanted:
+        backend, reason = support(arch)
+        if backend:
+            return (host() if backend == "cpu" else backend), backend
+        reasons.append(f"{arch}: {reason}")
+    shown = f"[{', '.join(wanted)}]" if len(wanted) > 1 else wanted[0]
+    why = "; ".join(reasons)
+    if not fallback:
+        raise QuadrantsRuntimeError(f"Arch={shown} is not supported ({why})")
+    log.warn(f"Arch={shown} is not supported, falling back to CPU ({why})")
+    backend, reason = support("cpu")
+    if not backend:
+        raise QuadrantsRuntimeError(f"Arch=cpu is not supported ({reason})")
+    return host(), backend

@@ -1,0 +1,193 @@
+"""Launching: from the arguments of a call to a running kernel.
+
+`Launchers` holds, for one kernel and one program, what has been compiled by argument features. A
+call goes through three ways, each slower and more general than the one before:
+
+1. a *prepared launcher*: Python source generated for the features (see `prepare`), which checks
+   the arguments, writes them into a frame and makes one foreign call;
+2. the next prepared launcher, when its checks fail: launchers of one kernel form a chain;
+3. `Launchers.call`: classifies each argument (see `args`), compiles if need be, copies where an
+   array has the wrong layout, and puts a new prepared launcher at the head of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from .. import log
+from ..backends.base import Executable
+from ..errors import QuadrantsCompilationError
+from . import args as arguments
+from .compile import Compiled, compile_kernel
+from .prepare import MISSING, prepare
+from .program import Program
+
+if TYPE_CHECKING:
+    from ..frontend.signature import KernelDecl
+
+__all__ = ["Launchers", "Variant"]
+
+_CHAIN: Final = 8
+"""Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
+
+
+class HasHot(Protocol):
+    """The kernel, as far as launching changes it."""
+
+    _hot: Callable[..., Any]
+
+
+class Variant:
+    """A kernel compiled for one set of features.
+
+    compiled: with the assumption that written arrays overlap nothing; `overlapping` compiles
+    without it when a launch needs that.
+    """
+
+    def __init__(self, owner: Launchers, program: Program, features: tuple[Any, ...]) -> None:
+        self._owner = owner
+        self.features: Final = features
+        self.program: Final = program
+        self.compiled: Final = owner.compile(program, features, True)
+        self._overlapping: Compiled | None = None
+
+    @property
+    def executable(self) -> Executable:
+        return self.compiled.executable
+
+    def overlapping(self) -> Compiled:
+        """The kernel compiled for arrays that may overlap."""
+        if self._overlapping is None:
+            with self.program.lock:
+                if self._overlapping is None:
+                    self._overlapping = self._owner.compile(self.program, self.features, False)
+        return self._overlapping
+
+    def run(self, values: Sequence[Any]) -> Any:
+        """Launch with canonical values; the kernel's result as Python sees it."""
+        executable = self.executable
+        meta = executable.meta
+        if meta.noalias and meta.written and _overlap(values, meta.written):
+            executable = self.overlapping().executable
+        seed = self.program.next_seed() if meta.seeded else 0
+        results = executable.launch(values, seed)
+        if not results:
+            return None
+        return results[0] if len(results) == 1 else results
+
+
+def _overlap(values: Sequence[Any], written: tuple[int, ...]) -> bool:
+    """Whether an array that is written shares memory with another one."""
+    arrays = {
+        i: np.lib.array_utils.byte_bounds(v)
+        for i, v in enumerate(values)
+        if isinstance(v, np.ndarray) and v.size
+    }
+    for i in written:
+        if i in arrays:
+            low, high = arrays[i]
+            for j, (start, end) in arrays.items():
+                if j != i and start < high and low < end:
+                    return True
+    return False
+
+
+class Launchers:
+    """What one kernel has compiled in the current program. See the module docstring."""
+
+    def __init__(self, decl: KernelDecl, array_class: type) -> None:
+        self.decl: Final = decl
+        self.array_class: Final = array_class
+        self.program: Program | None = None
+        self.variants: dict[tuple[Any, ...], Variant] = {}
+        self._chained: set[tuple[Any, ...]] = set()
+
+    def start(self, program: Program) -> None:
+        """Begin anew with ``program``."""
+        self.stop()
+        self.program = program
+
+    def stop(self) -> None:
+        """Forget everything compiled."""
+        self.program = None
+        self.variants = {}
+        self._chained = set()
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call in the order of the parameters."""
+        return arguments.bind(self.decl, args, kwargs)
+
+    def classify(self, args: Sequence[Any], program: Program) -> list[arguments.Argument]:
+        """The arguments of a call, checked."""
+        decl, config, array_class = self.decl, program.config, self.array_class
+        return [
+            arguments.classify(decl.name, i, param, value, config, array_class)
+            for i, (param, value) in enumerate(zip(decl.params, args, strict=True))
+        ]
+
+    def variant(self, program: Program, features: tuple[Any, ...]) -> Variant:
+        """The kernel for these features, compiled if it is not there."""
+        found = self.variants.get(features)
+        if found is None:
+            with program.lock:
+                found = self.variants.get(features)
+                if found is None:
+                    found = self.variants[features] = Variant(self, program, features)
+        return found
+
+    def compile(self, program: Program, features: tuple[Any, ...], noalias: bool) -> Compiled:
+        """Compile for these features as the program's options say."""
+        if program.switches.show_compiling:
+            log.info(f"Compiling kernel '{self.decl.name}'...")
+        try:
+            return compile_kernel(
+                self.decl, features, program.config, program.backend, program.instruments, noalias
+            )
+        except QuadrantsCompilationError as error:
+            if program.config.print_full_traceback:
+                raise
+            raise error.with_traceback(None) from error.__cause__
+
+    def call(self, kernel: HasHot, args: tuple[Any, ...]) -> Any:
+        """Launch with any arguments, and prepare a launcher for more of the kind."""
+        variant, found, args = self._find(args)
+        features = variant.features
+        if features not in self._chained and len(self._chained) < _CHAIN:
+            self._chained.add(features)
+            prepared = prepare(self, variant, args, kernel._hot)  # pyright: ignore[reportPrivateUsage]
+            if prepared is not None:
+                kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
+        return self.launch(variant, found)
+
+    def patient(self, args: tuple[Any, ...]) -> Any:
+        """Launch with any arguments; the third way of the module docstring."""
+        variant, found, _ = self._find(args)
+        return self.launch(variant, found)
+
+    def _find(
+        self, args: tuple[Any, ...]
+    ) -> tuple[Variant, list[arguments.Argument], tuple[Any, ...]]:
+        program = self.program
+        assert program is not None
+        while args and args[-1] is MISSING:
+            args = args[:-1]
+        if len(args) != len(self.decl.params):
+            args = arguments.bind(self.decl, args)
+        found = self.classify(args, program)
+        return self.variant(program, tuple([a.feature for a in found])), found, args
+
+    def launch(self, variant: Variant, found: Sequence[arguments.Argument]) -> Any:
+        """Launch with checked arguments, copying arrays back that had to be copied."""
+        values = [a.value for a, p in zip(found, self.decl.params, strict=True)
+                  if p.kind != "template"]  # fmt: skip
+        for i in variant.executable.meta.written:
+            arguments.check_writable(variant.executable.meta.params[i].name, values[i])
+        try:
+            return variant.run(values)
+        finally:
+            for a in found:
+                if a.back is not None and a.back.flags.writeable:
+                    np.copyto(a.back, a.value)

@@ -1,0 +1,155 @@
+"""The life of a program: `init`, `reset`, `sync`, and the one that is current.
+
+A `Program` is what stands between an `init` and the next `reset`: the frozen config, the backend,
+the switches of the environment, the instruments attached to compiles. Arrays and compiled kernels
+belong to it: kernels are compiled anew after a reset, arrays become invalid.
+
+Things that must end with a program register themselves in `Program.owned` (weakly); each is told
+by its `program_ended` method.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from .. import log
+from ..backends import base
+from ..config import CompileConfig, DebugSwitches, Origin, resolve, wanted_arches
+from ..errors import QuadrantsRuntimeError
+from . import arch as archs
+
+__all__ = ["NOT_INITIALIZED", "Program", "current", "init", "peek", "reset", "sync"]
+
+NOT_INITIALIZED: Final = (
+    "_prog attribute not initialized. Maybe you forgot to call `qd.init()` first?"
+)
+
+
+class Owned(Protocol):
+    """Something that is valid only as long as its program."""
+
+    def program_ended(self) -> None: ...
+
+
+class Program:
+    """See the module docstring.
+
+    config: frozen. origins: where each option's value came from. switches: the environment's
+    debugging switches. backend: what compiles and runs. instruments: attached to every compile of
+    this program. launches: how many kernels have been launched, the source of `launch_seed`.
+    lock: held while a kernel is compiled.
+    """
+
+    def __init__(
+        self,
+        config: CompileConfig,
+        backend: base.Backend,
+        origins: dict[str, Origin] | None = None,
+        switches: DebugSwitches | None = None,
+    ) -> None:
+        self.config: Final = config
+        self.backend: Final = backend
+        self.origins: Final = origins or {}
+        self.switches: Final = switches or DebugSwitches()
+        self.instruments: list[Any] = []
+        self.launches = 0
+        self.lock: Final = threading.RLock()
+        self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+        self.alive = True
+
+    def next_seed(self) -> int:
+        """A 64-bit seed that differs by launch and depends on `random_seed` alone."""
+        self.launches += 1
+        return (self.config.random_seed * 0x9E3779B97F4A7C15 + self.launches) & 0xFFFFFFFFFFFFFFFF
+
+    def own(self, thing: Owned) -> None:
+        """Tell ``thing`` when this program ends."""
+        self.owned.add(thing)
+
+    def end(self) -> None:
+        """Make everything that belongs to the program invalid."""
+        self.alive = False
+        for thing in list(self.owned):
+            thing.program_ended()
+        self.owned.clear()
+
+
+_current: Program | None = None
+_lock: Final = threading.RLock()
+
+
+def current() -> Program:
+    """The program in force. QuadrantsRuntimeError if there is none."""
+    if _current is None:
+        raise QuadrantsRuntimeError(NOT_INITIALIZED)
+    return _current
+
+
+def peek() -> Program | None:
+    """The program in force, or None."""
+    return _current
+
+
+def init(
+    arch: str | Sequence[str] | None = None,
+    *,
+    default_fp: Any = None,
+    default_ip: Any = None,
+    enable_fallback: bool | None = None,
+    require_version: str | None = None,
+    **options: Any,
+) -> CompileConfig | None:
+    """Start a program: reset the one there is, settle the options, choose the backend.
+
+    arch: ``qd.cpu``, ``qd.interp``, ...; a list means the first that works; None is the CPU.
+    The environment variable ``QD_ARCH`` overrides it. Every other option of `CompileConfig` is a
+    keyword, or the variable ``QD_<NAME>``; the keyword wins. An arch that does not work here is a
+    warning and the CPU, or an error with ``enable_fallback=False``.
+
+    Returns None; with ``_test_mode=True`` only resolves the options and returns the config.
+    Raises KeyError for an unknown option, TypeError or ValueError for a value that does not fit.
+    """
+    global _current
+    given = dict(
+        options, arch=arch, default_fp=default_fp, default_ip=default_ip,
+        enable_fallback=enable_fallback, require_version=require_version,
+    )  # fmt: skip
+    found = resolve(given, os.environ)
+    config = found.config
+    if config._test_mode:  # pyright: ignore[reportPrivateUsage]
+        return config
+    switches = DebugSwitches.read(os.environ)
+    with _lock:
+        reset()
+        found.tell()
+        name, backend = archs.choose(wanted_arches(arch, os.environ), config.enable_fallback)
+        config.arch = name
+        loaded = base.find(backend)
+        if config.check_out_of_bound and not loaded.caps.checks:
+            log.warn(f"check_out_of_bound is off: the {backend} backend cannot report a failure")
+            config.check_out_of_bound = False
+        _current = Program(config.freeze(), loaded, dict(found.origins), switches)
+        log.info(f"Starting on arch={name}")
+    return None
+
+
+def reset() -> None:
+    """End the program: its arrays become invalid, its kernels are compiled anew when next used."""
+    global _current
+    with _lock:
+        ended, _current = _current, None
+        if ended is not None:
+            ended.end()
+
+
+def sync() -> None:
+    """Wait for everything launched and show what kernels printed.
+
+    Launches on the CPU are complete when they return, so that nothing is left to wait for; the
+    call checks that there is a program.
+    """
+    current()
