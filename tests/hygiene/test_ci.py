@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from tree import ROOT
+
+from tests.hygiene.tree import ROOT
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash and a pty"
