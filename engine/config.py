@@ -101,7 +101,7 @@ class CompileConfig:
     raise_on_templated_floats: bool = option(
         False, "Reject float values for template arguments: each new value compiles anew.", key=True
     )
-    random_seed: int = option(0, "Seed of `qd.random`.", key=True)
+    random_seed: int = option(0, "Seed of `qd.random`; read at launch, so no code depends on it.")
 
     # Checks
     debug: bool = option(
