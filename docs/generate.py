@@ -3,12 +3,16 @@
 A test compares what this makes with what is committed.
 """
 
+import inspect
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import qd_studio.engine.passes  # noqa: F401 - registers every pass
 from qd_studio.engine.config import OPTIONS
 from qd_studio.engine.ir.optable import CODES
 from qd_studio.engine.options import AREAS, UNSUITED, Option
+from qd_studio.engine.passes.registry import all_passes
 
 INTRO = """\
 Options are set by `qd.init(name=value)` or by the environment variable in the table. An argument
@@ -103,7 +107,29 @@ def ops_page() -> str:
     return "\n".join([NOTE, "# Operations", "", intro, "", *table(head, rows)]) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"config.md": config_page, "ops.md": ops_page}
+def passes_page() -> str:
+    """Every pass, with what its file says it does."""
+    lines = [
+        NOTE,
+        "# Passes",
+        "",
+        "What stands in which stage, and why, is said in `engine/passes/pipeline.py`. Without an",
+        "optional pass the result is the same, only slower.",
+    ]
+    for info in all_passes():
+        doc = inspect.getdoc(sys.modules[info.fn.__module__]) or ""
+        kind = "optional" if info.optional else "required"
+        per = ", once a task" if info.per_task else ""
+        lines += ["", f"## {info.name}", "", f"*{kind}{per}.* {info.summary}", ""]
+        lines += ["```text", doc, "```"]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "config.md": config_page,
+    "ops.md": ops_page,
+    "passes.md": passes_page,
+}
 
 
 def main() -> None:

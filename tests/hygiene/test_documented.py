@@ -1,17 +1,42 @@
 """Every op and every pass says what it is, and every pass shows it in a file test."""
 
+import ast
 import re
 import sys
 from collections import Counter
 
 import pytest
 import qd_studio.engine.passes  # noqa: F401 - registers every pass
+from qd_studio.engine.config import OPTIONS
 from qd_studio.engine.ir.optable import CODES
 from qd_studio.engine.passes.registry import all_passes
 
-from tests.hygiene.tree import ROOT
+from tests.hygiene.tree import ROOT, python_files
 
 PASSES = all_passes()
+
+
+def read_as_attributes(*folders: str) -> set[str]:
+    """Every name that the modules in `folders` read as an attribute, the option table left out."""
+    table = {"config.py", "options.py"}
+    return {
+        node.attr
+        for path in python_files(*folders)
+        if path.name not in table
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+
+# Options that `resolve` itself acts on.
+RESOLVED = {"arch", "require_version", "log_level"}
+
+
+def test_options_said_to_work_are_read_and_the_others_are_not():
+    read = read_as_attributes("engine")
+    working = {opt.name for opt in OPTIONS.values() if opt.effect == "now"} - RESOLVED
+    assert sorted(working - read) == []
+    assert sorted({opt.name for opt in OPTIONS.values() if opt.effect != "now"} & read) == []
 
 
 def test_there_are_passes():
