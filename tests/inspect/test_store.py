@@ -1,0 +1,106 @@
+"""Saving, loading, the shipped schema, and equality of two runs."""
+
+import json
+import zipfile
+
+import jsonschema
+import msgspec
+import pytest
+from qd_studio.engine.inspect import record as rec
+from qd_studio.engine.inspect import store
+
+from tests.app.records import make_record
+
+
+def test_the_shipped_schema_is_current():
+    assert store.SCHEMA_FILE.read_text(encoding="utf-8") == store.schema_text()
+
+
+def test_a_record_validates_and_a_broken_one_does_not():
+    data = json.loads(store.dumps(make_record()))
+    jsonschema.Draft202012Validator.check_schema(store.schema())
+    jsonschema.validate(data, store.schema())
+    data["kernels"][0]["backends"][0]["launches"][0]["n"] = "many"
+    with pytest.raises(jsonschema.ValidationError, match="'many'"):
+        jsonschema.validate(data, store.schema())
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.qds"])
+def test_what_is_saved_is_loaded(tmp_path, name):
+    record = make_record()
+    store.save(record, tmp_path / name)
+    assert store.load(tmp_path / name) == record
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_content_decides_not_the_name(tmp_path):
+    store.save(make_record(), tmp_path / "r.json")
+    (tmp_path / "r.json").rename(tmp_path / "r.qds")
+    assert store.load(tmp_path / "r.qds") == make_record()
+
+
+def test_a_session_is_zipped(tmp_path):
+    store.save(make_record(), tmp_path / "r.qds")
+    assert zipfile.ZipFile(tmp_path / "r.qds").namelist() == ["record.json"]
+
+
+def test_a_newer_version_is_refused_by_name(tmp_path):
+    newer = {"version": rec.VERSION + 1, "tool": {"version": "9.9"}, "unheard": [1]}
+    (tmp_path / "r.json").write_text(json.dumps(newer))
+    with pytest.raises(store.RecordFileError, match=r"version 2, made by 9\.9; .*reads up to 1"):
+        store.load(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a qd-studio record"),
+        (b"hello", "not a qd-studio record"),
+        (b"[1, 2]", "not a qd-studio record"),
+        (b'{"tool": {}}', "not a qd-studio record"),
+        (b"\xff\xfe{}", "not a qd-studio record"),
+        (b'{"version": 1, "kernels": [{"name": "k"}]}', "not a valid record"),
+        (b"PK\x03\x04 broken", "not a qd-studio session"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "r.qds"
+    path.write_bytes(content)
+    with pytest.raises(store.RecordFileError, match=message):
+        store.load(path)
+
+
+def test_a_zip_without_a_record_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "r.qds", "w") as archive:
+        archive.writestr("other.txt", "x")
+    with pytest.raises(store.RecordFileError, match="not a qd-studio session"):
+        store.load(tmp_path / "r.qds")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    store.save(make_record(), tmp_path / "r.json")
+
+    def fail(*args):
+        raise OSError("no space")
+
+    monkeypatch.setattr(store.os, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        store.save(make_record(cpu_us=1.0), tmp_path / "r.json")
+    assert store.load(tmp_path / "r.json") == make_record()
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_times_do_not_make_records_differ_but_anything_else_does():
+    one, two = make_record(cpu_us=100.0), make_record(cpu_us=250.0, mad_us=7.0)
+    assert one != two
+    assert store.canonical(one) == store.canonical(two)
+    other = msgspec.structs.replace(two, extra={"x": 1})
+    assert store.canonical(one) != store.canonical(other)
+
+
+def test_every_volatile_name_is_a_field():
+    classes = [cls for cls in vars(rec).values() if isinstance(cls, type)]
+    fields = {
+        name for cls in classes if issubclass(cls, msgspec.Struct) for name in cls.__struct_fields__
+    }
+    assert fields >= rec.VOLATILE
