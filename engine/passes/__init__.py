@@ -1,0 +1,40 @@
+"""Passes over the IR: what each does, in which order they run, and what can watch them.
+
+`pipeline` holds the order, `manager` runs passes, `registry` knows them by name. Importing this
+package registers all of them, explicitly, by the list below.
+"""
+
+from importlib import import_module
+from typing import Final
+
+from .instruments import Fuel, Remarks, SkipPasses, Timer, VerifyEach
+from .manager import Instrument, PassCx, PassRemark, Run
+from .pipeline import POINTS, compile_to_offloads, offload_to_executable, run
+from .registry import PassFn, PassInfo, all_passes, get, register
+
+MODULES: Final = (
+    "check_out_of_bound",
+    "demote_operations",
+    "demote_random",
+    "detect_read_only",
+    "eliminate_immutable_local_vars",
+    "handle_external_ptr_boundary",
+    "insert_debug_checks",
+    "lower_access",
+    "lower_ast",
+    "make_cpu_multithreaded_range_for",
+    "merge_global_ptrs",
+    "offload",
+    "remove_user_asserts",
+    "type_check",
+)
+"""The modules of this package that hold passes, each called like its pass."""
+
+for _module in MODULES:
+    import_module(f".{_module}", __name__)
+
+__all__ = [
+    "MODULES", "POINTS", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo", "PassRemark",
+    "Remarks", "Run", "SkipPasses", "Timer", "VerifyEach", "all_passes", "compile_to_offloads",
+    "get", "offload_to_executable", "register", "run",
+]  # fmt: skip

@@ -1,0 +1,99 @@
+"""demote_random: random numbers become 64-bit arithmetic on a state of the iteration.
+
+::
+
+    <f32> $3 = rand        at the top of the body:
+                             <*u64> $9 = alloca ['random state']
+                             $10 : local_store $9, mix(launch_seed, task, indices)
+                           in its place:
+                             state = local_load $9 + GOLDEN; local_store $9, state
+                             z = scramble(state)
+                             <f32> $3 = mul <cast z >> 40>, <2 ** -24>
+
+The generator is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+2014). The state starts from the launch seed, the number of the task and the indices of the
+iteration, so results depend neither on threads nor on the backend. Reals are multiples of 2**-11,
+2**-24, 2**-53 (f16, f32, f64) in [0, 1); integers are the low bits. Tasks without ``rand`` stay.
+"""
+
+from __future__ import annotations
+
+from ..ir import Block, Builder, Func, Op
+from ..ir import codes as C
+from ..ir.edit import all_blocks
+from ..types import DataType, f16, f32, f64, u64
+from .manager import PassCx
+from .registry import register
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX = (30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)
+_BITS = {f16: 11, f32: 24, f64: 53}
+
+
+@register("demote_random", per_task=True)
+def demote_random(func: Func, cx: PassCx) -> bool:
+    """Replace rand by a counter-based generator, seeded by task and iteration."""
+    task = cx.task
+    if task is None:
+        return False
+    body = task.regions[1]
+    blocks = [b for b in all_blocks(body) if any(op.code == C.RAND for op in b.ops)]
+    if not blocks:
+        return False
+    top = Builder(func, body, task.loc, [])
+    state = _seed(top, task, cx.task_index or 0)
+    for block in blocks:
+        _replace(func, block, state)
+    body.ops = top.ops + body.ops
+    return True
+
+
+def _scramble(b: Builder, z: Op) -> Op:
+    """The output function of splitmix64."""
+    first, mul1, second, mul2, third = _MIX
+    for shift, factor in ((first, mul1), (second, mul2), (third, 0)):
+        z = b.binary(C.BIT_XOR, z, b.binary(C.BIT_SAR, z, b.const(shift, u64)))
+        if factor:
+            z = b.binary(C.MUL, z, b.const(factor, u64))
+    return z
+
+
+def _seed(b: Builder, task: Op, number: int) -> Op:
+    """The state's alloca, set to a mix of launch seed, task and iteration."""
+    state = b.alloca(u64, "random state")
+    seed = b.emit(C.LAUNCH_SEED, (), None, u64)
+    seed = b.binary(C.ADD, seed, b.const(number * _GOLDEN, u64))
+    for axis in range(len(task.regions[0].ops[-1].args) // 2):
+        index = b.cast(b.loop_index(task, axis), u64)
+        seed = b.binary(C.ADD, _scramble(b, seed), index)
+    b.store(state, _scramble(b, seed))
+    return state
+
+
+def _replace(func: Func, block: Block, state: Op) -> None:
+    b = Builder(func, block, ops=[])
+    for op in block.ops:
+        if op.code == C.RAND:
+            b.loc = op.loc
+            step = b.binary(C.ADD, b.load(state), b.const(_GOLDEN, u64))
+            b.store(state, step)
+            _finish(b, op, _scramble(b, step))
+        b.ops.append(op)
+    block.ops = b.ops
+
+
+def _finish(b: Builder, op: Op, z: Op) -> None:
+    """Turn ``op`` into the last step from 64 random bits to its type."""
+    t = op.type
+    assert isinstance(t, DataType)
+    if t.is_real:
+        bits = _BITS[t]
+        high = b.binary(C.BIT_SAR, z, b.const(64 - bits, u64))
+        op.code, op.args = C.MUL, (b.cast(high, t), b.const(2.0**-bits, t))
+    elif t.bits == 1:
+        one = b.const(1, u64)
+        op.code, op.args = C.CMP_EQ, (b.binary(C.BIT_AND, z, one), one)
+    elif t is u64:
+        op.code, op.args = C.ADD, (z, b.const(0, u64))
+    else:
+        op.code, op.args = C.CAST_VALUE, (z,)

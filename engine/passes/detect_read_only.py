@@ -1,0 +1,50 @@
+"""detect_read_only: each task notes the array parameters that it only reads.
+
+::
+
+    $0 : offloaded {kind='range_for'} ...     $0 : offloaded {kind='range_for' read_only=(0,)} ...
+
+An array is read only in a task when the task loads from it and neither stores to it nor updates
+it atomically. If arrays may overlap (`Func.noalias` is False) any store or atomic to an array may
+hit any other, so a task that has one has no read-only arrays. Locals and global temporaries are
+not told about.
+"""
+
+from __future__ import annotations
+
+from ..ir import Func, Op, walk
+from ..ir import codes as C
+from .manager import PassCx
+from .registry import register
+
+
+@register("detect_read_only", optional=True, per_task=True)
+def detect_read_only(func: Func, cx: PassCx) -> bool:
+    """Record on each task which array parameters it only reads."""
+    task = cx.task
+    if task is None:
+        return False
+    read: set[int] = set()
+    written: set[int] = set()
+    for op in walk(task.regions[1]):
+        code = op.code
+        if not op.args or not (C.READ[code] or C.WRITE[code] or C.ATOMIC[code]):
+            continue
+        number = _parameter(op.args[0])
+        if number is not None:
+            (read if C.READ[code] else written).add(number)
+    if written and not func.noalias:
+        read.clear()
+        cx.remark(task, "arrays may overlap and one is written: none is read only")
+    found = tuple(sorted(read - written))
+    if found == task.attr.read_only:
+        return False
+    task.attr = task.attr._replace(read_only=found)
+    return True
+
+
+def _parameter(ptr: Op) -> int | None:
+    """Number of the array parameter that ``ptr`` points into; None for other memory."""
+    while ptr.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
+        ptr = ptr.args[0]
+    return ptr.attr[0] if ptr.code == C.ARG_ADDR else None

@@ -1,0 +1,59 @@
+"""eliminate_immutable_local_vars: a local that is set once is the value it is set to.
+
+::
+
+    <*f32> $1 = alloca ['t']
+    $2 : local_store $1, $0
+    <f32> $3 = local_load $1              <f32> $4 = mul $0, $0
+    <f32> $4 = mul $3, $3
+
+This holds when the alloca and its only store stand in the same block, no load comes before the
+store, the types agree and nothing else (an atomic) uses the variable. Others stay: `simplify` and
+cfg_optimization deal with variables that change.
+"""
+
+from __future__ import annotations
+
+from ..ir import Func, Op, drop, replace_uses, walk
+from ..ir import codes as C
+from ..types import PointerType
+from .manager import PassCx
+from .registry import register
+
+
+@register("eliminate_immutable_local_vars", optional=True)
+def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
+    """Replace locals that are stored to once by the stored value."""
+    stored: dict[Op, Op | None] = {}  # alloca -> its only store so far; None: not eligible
+    loads: list[Op] = []
+    for op in walk(func.body):
+        code = op.code
+        if code == C.ALLOCA:
+            continue
+        for i, a in enumerate(op.args):
+            if a.code != C.ALLOCA:
+                continue
+            if code == C.LOCAL_LOAD:
+                if a not in stored:
+                    stored[a] = None  # read before it is set
+                loads.append(op)
+            elif code == C.LOCAL_STORE and i == 0 and a not in stored and op.block is a.block:
+                elem = a.type.elem if isinstance(a.type, PointerType) else None
+                stored[a] = op if op.args[1].type is elem else None
+            else:
+                stored[a] = None
+    dead: set[Op] = set()
+    for var, store in stored.items():
+        if store is not None:
+            dead.update((var, store))
+    if not dead:
+        return False
+    repl: dict[Op, Op] = {}
+    for load in loads:
+        store = stored[load.args[0]]
+        if store is not None:
+            repl[load] = store.args[1]
+            dead.add(load)
+    drop(func.body, dead)
+    replace_uses(func.body, repl)
+    return True

@@ -1,0 +1,159 @@
+"""make_cpu_multithreaded_range_for: a parallel task becomes pieces, one for a thread at a time.
+
+The task counts pieces (``unit='chunk'``); each runs the user's loop over its share of the
+outermost axis, with all axes kept as they were::
+
+    $0 : offloaded {range_for} header {     $0 : offloaded {range_for unit='chunk'} header {
+      $3 : bounds $1, $2                      ... number of pieces from the extents
+    } body {                                  $3 : bounds <0>, $pieces
+      <i32> $4 = loop_index $0 [0]          } body {
+      ...                                     ... begin and end of piece number $0 [0]
+    }                                         $9 : range_for $begin, $end body {
+                                                <i32> $4 = loop_index $9 [0]
+                                                ...
+
+A piece has work for about 20 microseconds or more, judged by the body; bodies with loops get up
+to four pieces a thread, for balance, others one. ``num_cpu_threads`` of the loop, else
+``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False`` allows one.
+
+Serial tasks and tasks already made of pieces stay.
+"""
+
+from __future__ import annotations
+
+from ..ir import Block, Builder, ForAttr, Func, Op, walk
+from ..ir import codes as C
+from ..ir.edit import clone, set_block
+from ..types import i32, i64
+from .manager import PassCx
+from .registry import register
+
+_CHUNK_NS = 20_000
+_MIN_PLAIN_CELLS = 512
+_MAX_CELLS = 32_768
+_GUESSED_TRIPS = 32  # iterations of an inner loop whose bounds are not constant
+
+
+def _op_cost(code: int) -> int:
+    """Rough cost of an op in a body that LLVM can vectorise, in tenths of a nanosecond."""
+    if C.MATH[code] or code in (C.POW, C.ATAN2, C.RAND):
+        return 40
+    if C.ATOMIC[code] or code == C.PRINT:
+        return 50
+    if code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD):
+        return 10
+    return 0 if code in (C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.ALLOCA, C.LOOP_INDEX) else 1
+
+
+_COST = [_op_cost(code) for code in range(C.COUNT)]
+
+
+@register("make_cpu_multithreaded_range_for", per_task=True)
+def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
+    """Cut parallel tasks into pieces that each keep a CPU thread busy for a while."""
+    task = cx.task
+    if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
+        return False
+    attr = task.attr
+    header, body = task.regions
+    axes = len(header.ops[-1].args) // 2
+    outer = attr.axes[0] if attr.axes else 0
+    cells, limit = _plan(task, cx)
+
+    user = Block()  # the body of the new loop
+    user.ops = body.ops
+    b = Builder(func, body, task.loc, [])
+    bounds = _clone_header(func, header, body, b.ops)
+    begin = b.cast(bounds[2 * outer], i64)
+    extent, pieces = _count(b, bounds, outer, cells, limit)
+    piece = b.cast(b.loop_index(task, 0), i64)
+    slices = list(bounds)
+    for i in range(2):
+        number = piece if i == 0 else b.binary(C.ADD, piece, b.const(1, i64))
+        share = b.binary(C.DIV, b.binary(C.MUL, extent, number), pieces)
+        slices[2 * outer + i] = b.cast(b.binary(C.ADD, begin, share), i32)
+    loop = b.range_for(tuple(slices), ForAttr(axes=attr.axes, loop_name=attr.loop_name))
+    loop.regions = (user,)
+    user.owner = loop
+    set_block(user.ops, user)
+    for op in walk(user):
+        if op.code == C.LOOP_INDEX and op.args[0] is task:
+            op.args = (loop,)
+    body.ops = b.ops
+
+    h = Builder(func, header, task.loc, header.ops[:-1])
+    _, count = _count(h, header.ops[-1].args, outer, cells, limit)
+    end = header.ops[-1]
+    end.args = (h.const(0, i32), h.cast(count, i32))
+    header.ops = [*h.ops, end]
+    task.attr = attr._replace(unit="chunk", axes=None)
+    cx.remark(task, f"at most {limit} pieces of at least {cells} cells each, cut along axis {outer}"
+              f" of {axes}")  # fmt: skip
+    return True
+
+
+def _clone_header(func: Func, header: Block, body: Block, out: list[Op]) -> tuple[Op, ...]:
+    """Copies of the bounds, computed in ``body``."""
+    mapping: dict[Op, Op] = {}
+    for op in header.ops[:-1]:
+        out.append(clone(func, op, mapping, body))
+    return tuple([mapping[a] for a in header.ops[-1].args])
+
+
+def _count(b: Builder, bounds: tuple[Op, ...], outer: int, cells: int, limit: int) -> tuple[Op, Op]:
+    """Extent of the axis to cut and number of pieces, both i64, from the bounds of all axes.
+
+    pieces = min(limit, extent, max(1, total cells / cells)); 0 if an axis is empty.
+    """
+    zero, one = b.const(0, i64), b.const(1, i64)
+    extents: list[Op] = []
+    for begin, end in zip(bounds[0::2], bounds[1::2], strict=True):
+        length = b.binary(C.SUB, b.cast(end, i64), b.cast(begin, i64))
+        extents.append(b.binary(C.MAX, length, zero))
+    total = extents[0]
+    for length in extents[1:]:
+        total = b.binary(C.MUL, total, length)
+    wanted = b.binary(C.MAX, b.binary(C.DIV, total, b.const(cells, i64)), one)
+    most = b.binary(C.MIN, extents[outer], b.const(limit, i64))
+    # An empty inner axis makes the total 0: then there is nothing to do at all.
+    pieces = b.binary(C.MIN, b.binary(C.MIN, wanted, most), total)
+    return extents[outer], pieces
+
+
+def _plan(task: Op, cx: PassCx) -> tuple[int, int]:
+    """How many cells a piece shall have at least, and how many pieces there may be."""
+    cost, loops = _body_cost(task.regions[1])
+    cells = _CHUNK_NS * 10 // max(cost, 1)
+    cells = min(max(cells, 1 if loops else _MIN_PLAIN_CELLS), _MAX_CELLS)
+    config = cx.config
+    if not config.make_cpu_multithreading_loop:
+        return cells, 1
+    if task.attr.num_cpu_threads:
+        return cells, task.attr.num_cpu_threads
+    return cells, max(1, config.cpu_max_num_threads) * (4 if loops else 1)
+
+
+def _body_cost(block: Block) -> tuple[int, bool]:
+    """Cost of running ``block`` once, in tenths of a nanosecond, and whether it holds loops."""
+    total, loops = 0, False
+    for op in block.ops:
+        cost = _COST[op.code]
+        if op.regions:
+            inner = [_body_cost(region) for region in op.regions]
+            cost += max(c for c, _ in inner) if op.code == C.IF else sum(c for c, _ in inner)
+            if C.LOOP[op.code]:
+                # Loops are rarely vectorised together with what is around them.
+                cost *= 4 * _trips(op)
+                loops = True
+            loops = loops or any(has for _, has in inner)
+        total += cost
+    return total, loops
+
+
+def _trips(loop: Op) -> int:
+    """Iterations of a loop: exact for constant bounds, else a guess."""
+    trips = 1
+    for begin, end in zip(loop.args[0::2], loop.args[1::2], strict=True):
+        known = begin.code == C.CONST and end.code == C.CONST
+        trips *= max(0, int(end.attr) - int(begin.attr)) if known else _GUESSED_TRIPS
+    return trips if loop.args else 2 * _GUESSED_TRIPS

@@ -1,0 +1,288 @@
+"""Runs passes: a bare loop when nobody watches, an instrumented loop otherwise.
+
+A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order::
+
+    cx = PassCx(func, config, target="cpu", instruments=(Timer(),))
+    cx.begin("simplify_I")
+    cx.run_pass("die", round=1)
+
+`run_pass` runs a ``per_task`` pass once for each task of an offloaded function, with ``cx.task``
+set, and any other pass once. When a pass says that it changed something, ``func.version`` is
+bumped, so that analyses made before it are made anew.
+
+Instruments see what happens and never change what is compiled, with one exception that exists for
+that purpose: an optional pass does not run when some instrument's ``before`` gives False.
+
+An exception in a pass that is not an error of the user's kernel is a fault of the compiler: it
+becomes a QuadrantsInternalError that names stage, round, task and pass and keeps the user's line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from ..config import CompileConfig
+from ..errors import QuadrantsCompilationError, QuadrantsInternalError
+from ..ir import Block, Func, Loc, Op
+from ..types import DataType, parse_type
+from . import registry
+from .registry import PassInfo
+
+__all__ = ["Instrument", "PassCx", "PassRemark", "Run", "StopPipeline"]
+
+T = TypeVar("T")
+
+
+class PassRemark(NamedTuple):
+    """Why a pass did, or did not, do something. op: the op's id, -1 for the whole function."""
+
+    op: int
+    text: str
+    loc: Loc
+
+
+class Run:
+    """One run of one pass, as instruments see it.
+
+    index: counts the runs of a compile from 0. stage: the phase, such as ``simplify_I``. round: 0
+    outside of repeated groups, else from 1. task: number of the task the run is limited to.
+    changed, ns, remarks: known in ``after``. skipped: an instrument asked for that.
+    """
+
+    __slots__ = ("changed", "index", "name", "ns", "optional", "remarks", "round", "skipped",
+                 "stage", "task")  # fmt: skip
+
+    def __init__(
+        self, index: int, stage: str, round: int, task: int | None, name: str, optional: bool
+    ) -> None:
+        self.index = index
+        self.stage = stage
+        self.round = round
+        self.task = task
+        self.name = name
+        self.optional = optional
+        self.changed = False
+        self.skipped = False
+        self.ns = 0
+        self.remarks: list[PassRemark] = []
+
+    def __str__(self) -> str:
+        text = f"{self.stage}/{self.name}"
+        if self.round:
+            text += f" round {self.round}"
+        return text if self.task is None else f"{text} task {self.task}"
+
+
+class Instrument:
+    """What can watch a compile. Each method does nothing here; override those of interest.
+
+    wants_remarks: collect the remarks of passes (a little slower).
+    """
+
+    wants_remarks = False
+
+    def begin(self, func: Func, cx: PassCx) -> None:
+        """A compile starts."""
+
+    def before(self, run: Run, func: Func) -> bool:
+        """A pass is about to run; False skips it if it is optional."""
+        return True
+
+    def after(self, run: Run, func: Func) -> None:
+        """The pass has run, or was skipped (``run.skipped``)."""
+
+    def failed(self, run: Run, func: Func, error: BaseException) -> None:
+        """The pass raised; the error goes on after this."""
+
+    def stage(self, name: str, func: Func) -> None:
+        """A named point of the pipeline, such as ``after_simplify_I``."""
+
+    def note(self, name: str, func: Func, data: Any) -> None:
+        """Something a pass shows on the way: ``cfg_before`` and ``cfg_after`` with an
+        `analysis.cfg.Cfg`, while the run that sent it is going on."""
+
+    def end(self, func: Func) -> None:
+        """The compile is over."""
+
+
+class StopPipeline(Exception):
+    """Raised at the point where ``run(..., upto=...)`` shall stop; never leaves `pipeline`."""
+
+
+_REMARK_LIMIT = 200
+
+
+class PassCx:
+    """What a pass may know and ask beyond the function it works on.
+
+    config: the options. target: name of the backend. caps: what the backend can do (free form).
+    phase: the stage of the pipeline, such as ``simplify_I``. round: of a repeated group.
+    task / task_index: in a ``per_task`` pass after offload, the task to work on; else None.
+    default_fp: the real type that integers become.
+    watched: whether anybody wants `note`.
+    """
+
+    __slots__ = ("_cache", "_count", "_instruments", "_remarks", "_version", "caps", "config",
+                 "default_fp", "func", "phase", "round", "target", "task", "task_index",
+                 "upto", "watched")  # fmt: skip
+
+    def __init__(
+        self,
+        func: Func,
+        config: CompileConfig,
+        target: str = "cpu",
+        instruments: Iterable[Instrument] = (),
+        caps: Any = None,
+        upto: str | None = None,
+    ) -> None:
+        self.func = func
+        self.config = config
+        self.target = target
+        self.caps = caps
+        self.upto = upto
+        self.phase = ""
+        self.round = 0
+        self.task: Op | None = None
+        self.task_index: int | None = None
+        fp = parse_type(config.default_fp)
+        assert isinstance(fp, DataType)
+        self.default_fp: DataType = fp
+        self._instruments = tuple(instruments)
+        self.watched = bool(self._instruments)
+        self._remarks: list[PassRemark] | None = None
+        self._cache: dict[Any, Any] = {}
+        self._version = -1
+        self._count = 0
+
+    # --- for passes ------------------------------------------------------------------------
+
+    def remark(self, op: Op | None, text: str) -> None:
+        """Say why something was or was not done to ``op``. Free when nobody listens."""
+        remarks = self._remarks
+        if remarks is not None and len(remarks) < _REMARK_LIMIT:
+            if op is None:
+                remarks.append(PassRemark(-1, text, self.func.loc))
+            else:
+                remarks.append(PassRemark(op.id, text, op.loc))
+
+    def note(self, name: str, data: Callable[[], Any]) -> None:
+        """Show instruments what ``data`` makes. Ask `watched` first if even that costs."""
+        if self._instruments:
+            made = data()
+            for instrument in self._instruments:
+                instrument.note(name, self.func, made)
+
+    def scope(self) -> Block:
+        """The block that the pass shall work on: the task's body, else the root block."""
+        return self.func.body if self.task is None else self.task.regions[1]
+
+    def analysis(self, key: Any, make: Callable[[Func], T]) -> T:
+        """``make(func)``, kept until ``func.version`` changes. ``key`` tells analyses apart."""
+        if self._version != self.func.version:
+            self._cache.clear()
+            self._version = self.func.version
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = make(self.func)
+        return found
+
+    # --- for pipelines ---------------------------------------------------------------------
+
+    def begin(self, phase: str) -> None:
+        """Name the runs that follow."""
+        self.phase = phase
+        self.round = 0
+
+    def stage(self, name: str) -> None:
+        """Mark a named point; stops here if the caller asked for no more."""
+        for instrument in self._instruments:
+            instrument.stage(name, self.func)
+        if self.upto == name:
+            raise StopPipeline
+
+    def run_pass(self, name: str, round: int = 0) -> bool:
+        """Run the pass called ``name``; True if it changed anything.
+
+        With ``opt_level=0`` optional passes do not run at all.
+        """
+        info = registry.get(name)
+        if info.optional and self.config.opt_level == 0:
+            return False
+        self.round = round
+        run = self._run_watched if self._instruments else self._run_bare
+        func = self.func
+        if not info.per_task or func.stage not in _WITH_TASKS:
+            return run(info)
+        changed = False
+        try:
+            for number, task in enumerate(func.tasks()):
+                self.task, self.task_index = task, number
+                changed |= run(info)
+        finally:
+            self.task = self.task_index = None
+        return changed
+
+    def _run_bare(self, info: PassInfo) -> bool:
+        func = self.func
+        try:
+            changed = info.fn(func, self)
+        except QuadrantsCompilationError as error:
+            self._locate(error, info)
+            raise
+        except Exception as error:
+            raise self._fault(error, info) from error
+        if changed:
+            func.version += 1
+        return changed
+
+    def _run_watched(self, info: PassInfo) -> bool:
+        func = self.func
+        run = Run(self._count, self.phase, self.round, self.task_index, info.name, info.optional)
+        self._count += 1
+        instruments = self._instruments
+        # Every instrument is asked, so that those that count runs see all of them.
+        allowed = [instrument.before(run, func) for instrument in instruments]
+        if info.optional and not all(allowed):
+            run.skipped = True
+        else:
+            wanted = any(instrument.wants_remarks for instrument in instruments)
+            self._remarks = run.remarks if wanted else None
+            start = time.perf_counter_ns()
+            try:
+                run.changed = self._run_bare(info)
+            except Exception as error:
+                run.ns = time.perf_counter_ns() - start
+                for instrument in instruments:
+                    instrument.failed(run, func, error)
+                raise
+            finally:
+                self._remarks = None
+            run.ns = time.perf_counter_ns() - start
+        for instrument in instruments:
+            instrument.after(run, func)
+        return run.changed
+
+    def _locate(self, error: QuadrantsCompilationError, info: PassInfo) -> None:
+        """Complete an error that a pass raised on purpose."""
+        error.stage = error.stage or self.phase
+        error.pass_name = error.pass_name or info.name
+        error.locate(self.func.loc)
+
+    def _fault(self, error: Exception, info: PassInfo) -> QuadrantsInternalError:
+        where = f"pass {info.name} in stage {self.phase}"
+        if self.round:
+            where += f", round {self.round}"
+        if self.task_index is not None:
+            where += f", task {self.task_index}"
+        loc = self.func.loc
+        if self.task is not None and self.task.loc.line:
+            loc = self.task.loc
+        wrapped = QuadrantsInternalError.from_foreign(error, loc)
+        wrapped.message = f"{where} failed: {wrapped.message}"
+        wrapped.stage, wrapped.pass_name = self.phase, info.name
+        return wrapped
+
+
+_WITH_TASKS = frozenset({"offloaded", "accesses"})

@@ -1,0 +1,56 @@
+"""merge_global_ptrs: equal addresses become one.
+
+::
+
+    <*f32> $3 = external_ptr $0, $1 ["unsafe"]     <*f32> $3 = external_ptr $0, $1 ["unsafe"]
+    <f32> $4 = global_load $3                      <f32> $4 = global_load $3
+    <*f32> $6 = external_ptr $0, $1 ["unsafe"]     $7 : global_store $3, $5
+    $7 : global_store $6, $5
+
+A restricted common-subexpression elimination: addresses and the integers that make indices. What
+is kept stands earlier, in the same block or one around it. Arithmetic on reals, loads and
+everything with an effect stays.
+"""
+
+from __future__ import annotations
+
+from ..ir import Block, Func, Op, replace_uses
+from ..ir import codes as C
+from .manager import PassCx
+from .registry import register
+
+_Key = tuple[object, ...]
+
+
+@register("merge_global_ptrs", optional=True)
+def merge_global_ptrs(func: Func, cx: PassCx) -> bool:
+    """Merge equal addresses and index computations."""
+    repl: dict[Op, Op] = {}
+    _merge(func.body, [{}], repl)
+    if not repl:
+        return False
+    replace_uses(func.body, repl)
+    return True
+
+
+def _merge(block: Block, scopes: list[dict[_Key, Op]], repl: dict[Op, Op]) -> None:
+    mine: dict[_Key, Op] = {}
+    scopes.append(mine)
+    dead: set[Op] = set()
+    pure, get = C.PURE, repl.get
+    for op in block.ops:
+        if pure[op.code] and (op.type.is_int or op.type.is_ptr):
+            key = (op.code, op.type, tuple([get(a, a) for a in op.args]), op.attr)
+            for scope in scopes:
+                found = scope.get(key)
+                if found is not None:
+                    repl[op] = found
+                    dead.add(op)
+                    break
+            else:
+                mine[key] = op
+        for region in op.regions:
+            _merge(region, scopes, repl)
+    if dead:
+        block.ops = [op for op in block.ops if op not in dead]
+    scopes.pop()

@@ -1,0 +1,318 @@
+"""offload: the kernel becomes a list of tasks.
+
+Each loop at the root that is not strictly serialized becomes a parallel task; statements between
+such loops, with everything nested in them, become serial tasks::
+
+    <i32> $1 = external_tensor_shape_along_axis [(0, 0)]
+    <i32> $2 = const 0
+    $3 : range_for $2, $1 body {            $3 : offloaded {kind='range_for'} header {
+      <i32> $4 = loop_index $3 [0]            <i32> $9 = const 0
+      ...                                     <i32> $10 = external_tensor_shape_along_axis [(0, 0)]
+    }                                         $8 : bounds $9, $10
+                                            } body {
+                                              <i32> $4 = loop_index $3 [0]
+                                              ...
+                                            }
+
+What one task makes and another needs (`cross-task values`):
+
+* constants, parameters, shapes, addresses and short chains of cheap arithmetic on them are
+  computed anew where they are needed, in the header for bounds;
+* any other value is stored to a slot of the buffer between tasks right after it is made, and
+  loaded by each task that uses it;
+* a local variable that more than one task uses, or a parallel task, *is* such a slot: loads,
+  stores and atomics on it become global. So ``r += i`` in a parallel loop is an atomic on a
+  global temporary. The buffer is zero at each launch, as a local is; a first store of 0 goes.
+
+Slots are given in the order of definition, so equal kernels have equal slots. Tasks left without
+ops vanish. What stays as it is: loops inside ``if`` and ``while`` and serialized loops (they stand
+in a serial task), the inside of every loop body.
+"""
+
+from __future__ import annotations
+
+from ..ir import Block, Func, Loc, Op, TaskAttr
+from ..ir import codes as C
+from ..ir.edit import walk
+from ..types import PointerType, Type, pointer_to, void
+from .manager import PassCx
+from .registry import register
+
+_CLONE_COST = 12
+_NEVER = 1 << 30
+
+
+@register("offload")
+def offload(func: Func, cx: PassCx) -> bool:
+    """Cut the root into serial and parallel tasks, and carry values between them."""
+    segments = _split(func)
+    _Carrier(func, segments, cx).run()
+    func.stage = "offloaded"
+    return True
+
+
+class _Segment:
+    """A future task: a root loop, or the ops between such loops."""
+
+    __slots__ = ("body", "body_map", "header", "header_map", "loop", "ops")
+
+    def __init__(self, loop: Op | None) -> None:
+        self.loop = loop
+        self.ops: list[Op] = []  # of a serial segment
+        self.header: list[Op] = []  # carried-in ops
+        self.body: list[Op] = []
+        self.header_map: dict[Op, Op] = {}  # op of another segment -> its stand-in here
+        self.body_map: dict[Op, Op] = {}
+
+
+def _split(func: Func) -> list[_Segment]:
+    segments: list[_Segment] = []
+    for op in func.body.ops:
+        if op.code == C.RANGE_FOR and not op.attr.strictly_serialized:
+            segments.append(_Segment(op))
+        else:
+            if not segments or segments[-1].loop is not None:
+                segments.append(_Segment(None))
+            segments[-1].ops.append(op)
+    return segments
+
+
+def _cost(op: Op, known: dict[Op, int]) -> int:
+    """What computing ``op`` again takes, from parameters up; `_NEVER` if that cannot be done."""
+    found = known.get(op)
+    if found is not None:
+        return found
+    code = op.code
+    if not C.PURE[code] or code == C.LOOP_INDEX:
+        cost = _NEVER
+    elif not op.args:
+        cost = 0
+    else:
+        cost = 12 if C.MATH[code] or code in (C.POW, C.ATAN2) else 1
+        for a in op.args:
+            cost = min(_NEVER, cost + _cost(a, known))
+    known[op] = cost
+    return cost
+
+
+class _Carrier:
+    """Finds the values that cross from one segment to another, and builds the tasks."""
+
+    def __init__(self, func: Func, segments: list[_Segment], cx: PassCx) -> None:
+        self.func = func
+        self.segments = segments
+        self.cx = cx
+        self.home = {op: s for s in segments for op in s.ops}
+        self.costs: dict[Op, int] = {}
+        self.shared: set[Op] = set()  # allocas that become slots
+        self.slots: dict[Op, int] = {}
+
+    def run(self) -> None:
+        self.place_allocas()
+        self.assign_slots()
+        for segment in self.segments:
+            self.drop_zero_stores(segment)
+        tasks: list[Op] = []
+        for segment in self.segments:
+            task = self.loop_task(segment) if segment.loop else self.serial_task(segment)
+            if task is not None:
+                task.block = self.func.body
+                tasks.append(task)
+        self.func.body.ops = tasks
+
+    # --- what crosses ----------------------------------------------------------------------
+
+    def place_allocas(self) -> None:
+        """Tell locals of one serial segment, which move there, from shared ones."""
+        users: dict[Op, dict[_Segment, None]] = {}
+        for segment in self.segments:
+            ops = _all_ops(segment)
+            for op in ops:
+                for a in op.args:
+                    if a.code == C.ALLOCA and a in self.home:
+                        users.setdefault(a, {})[segment] = None
+        for var, segments in users.items():
+            only = next(iter(segments))
+            if len(segments) > 1 or only.loop is not None:
+                self.shared.add(var)
+                self.cx.remark(var, "shared by tasks or iterations: becomes a global temporary")
+            elif only is not self.home[var]:
+                self.home[var].ops.remove(var)
+                only.ops.insert(0, var)
+                self.home[var] = only
+
+    def assign_slots(self) -> None:
+        """Give shared locals and values that cannot be made anew their place in the buffer."""
+        need = set(self.shared)
+        for segment in self.segments:
+            for op in _all_ops(segment):
+                for a in op.args:
+                    self.require(a, segment, need)
+        size = 0
+        for segment in self.segments:
+            for op in segment.ops:
+                if op in need:
+                    t = _stored_type(op)
+                    align = max(4, t.size)
+                    size = -(-size // align) * align
+                    self.slots[op] = size
+                    size += t.size
+        self.func.global_tmp_size = -(-size // 8) * 8
+
+    def require(self, x: Op, segment: _Segment, need: set[Op]) -> None:
+        home = self.home.get(x)
+        if home is None or home is segment or x in need:
+            return
+        if x.type.is_ptr or _cost(x, self.costs) <= _CLONE_COST:
+            for a in x.args:
+                self.require(a, segment, need)
+        else:
+            need.add(x)
+
+    def drop_zero_stores(self, segment: _Segment) -> None:
+        """Remove stores of 0 to a shared local that nothing touched before: it holds 0."""
+        if segment.loop is not None:
+            return
+        touched: set[Op] = set()
+        for earlier in self.segments:
+            if earlier is segment:
+                break
+            touched.update(a for op in _all_ops(earlier) for a in op.args if a in self.shared)
+        kept: list[Op] = []
+        for op in segment.ops:
+            if op.code == C.LOCAL_STORE and op.args[0] in self.shared:
+                first = op.args[0] not in touched
+                touched.add(op.args[0])
+                if first and op.args[1].code == C.CONST and repr(op.args[1].attr) in _ZERO:
+                    continue
+            for inner in _inside(op):
+                touched.update(inner.args)
+            touched.update(op.args)
+            kept.append(op)
+        segment.ops = kept
+
+    # --- what a segment holds --------------------------------------------------------------
+
+    def stand_in(self, x: Op, segment: _Segment, header: bool, block: Block) -> Op:
+        """The op that has the value of ``x`` in ``segment`` (in its header or its body)."""
+        home = self.home.get(x)
+        if home is None or (home is segment and x not in self.shared):
+            return x
+        mapping = segment.header_map if header else segment.body_map
+        found = mapping.get(x)
+        if found is not None:
+            return found
+        out = segment.header if header else segment.body
+        if x in self.slots:
+            new = self.func.new_op(
+                C.GLOBAL_TMP, pointer_to(_stored_type(x)), (), self.slots[x], x.loc, block
+            )
+            out.append(new)
+            if x not in self.shared:
+                new = self.func.new_op(C.GLOBAL_LOAD, x.type, (new,), None, x.loc, block)
+                out.append(new)
+        else:
+            args = tuple([self.stand_in(a, segment, header, block) for a in x.args])
+            new = self.func.new_op(x.code, x.type, args, x.attr, x.loc, block)
+            out.append(new)
+        self.func.origins[new.id] = x.id
+        mapping[x] = new
+        return new
+
+    def rewrite(self, ops: list[Op], segment: _Segment, block: Block) -> None:
+        """Make ``ops`` (and what is nested in them) use what is visible in ``segment``."""
+        home, shared = self.home, self.shared
+        for op in ops:
+            args = op.args
+            for a in args:
+                if a in home and (home[a] is not segment or a in shared):
+                    op.args = tuple([self.stand_in(x, segment, False, block) for x in args])
+                    if a in shared:
+                        op.code = _GLOBAL.get(op.code, op.code)
+                    break
+
+    # --- tasks -----------------------------------------------------------------------------
+
+    def loop_task(self, segment: _Segment) -> Op:
+        """The root loop itself, turned into a task in place."""
+        loop = segment.loop
+        assert loop is not None
+        attr = loop.attr
+        body = loop.regions[0]
+        header = Block(loop)
+        bounds = tuple([self.stand_in(a, segment, True, header) for a in loop.args])
+        end = self.func.new_op(C.BOUNDS, void, bounds, None, loop.loc, header)
+        header.ops = [*segment.header, end]
+        self.rewrite(walk(body), segment, body)
+        body.ops = segment.body + body.ops
+        loop.code, loop.args = C.OFFLOADED, ()
+        loop.regions = (header, body)
+        loop.attr = TaskAttr(
+            "range_for", attr.axes, attr.block_dim, attr.num_cpu_threads, attr.loop_name
+        )
+        return loop
+
+    def serial_task(self, segment: _Segment) -> Op | None:
+        """A task around the ops of ``segment``; None if nothing is left of them."""
+        func = self.func
+        task = func.new_op(C.OFFLOADED, void, (), TaskAttr("serial"), func.loc, func.body, 2)
+        header, body = task.regions
+        self.rewrite([o for op in segment.ops for o in [op, *_inside(op)]], segment, body)
+        ops: list[Op] = []
+        for op in segment.ops:
+            if op in self.shared:
+                continue
+            ops.append(op)
+            offset = self.slots.get(op)
+            if offset is not None:
+                tmp = func.new_op(C.GLOBAL_TMP, pointer_to(op.type), (), offset, op.loc, body)
+                ops += [tmp, func.new_op(C.GLOBAL_STORE, void, (tmp, op), None, op.loc, body)]
+        body.ops = _without_unused(segment.body + ops)
+        if not body.ops:
+            return None
+        for op in body.ops:
+            op.block = body
+        task.loc = _first_loc(body.ops, func.loc)
+        header.ops = [func.new_op(C.BOUNDS, void, (), None, task.loc, header)]
+        return task
+
+
+_ZERO = frozenset({"0", "0.0", "False"})
+_GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
+
+
+def _stored_type(op: Op) -> Type:
+    """The type of the slot of a shared local or a crossing value."""
+    return op.type.elem if isinstance(op.type, PointerType) else op.type
+
+
+def _inside(op: Op) -> list[Op]:
+    return [o for region in op.regions for o in walk(region)]
+
+
+def _all_ops(segment: _Segment) -> list[Op]:
+    if segment.loop is not None:
+        return [segment.loop, *_inside(segment.loop)]
+    return [o for op in segment.ops for o in [op, *_inside(op)]]
+
+
+def _without_unused(ops: list[Op]) -> list[Op]:
+    """``ops`` of a task's body less those whose values nothing uses any more."""
+    used: set[Op] = set()
+    kept: list[Op] = []
+    for op in reversed(ops):
+        if op in used or not C.REMOVABLE[op.code]:
+            kept.append(op)
+            used.update(op.args)
+            for inner in _inside(op):
+                used.update(inner.args)
+    kept.reverse()
+    return kept
+
+
+def _first_loc(ops: list[Op], default: Loc) -> Loc:
+    """Where a serial task begins in the source: its first op with an effect."""
+    for op in ops:
+        if not C.REMOVABLE[op.code] and op.loc.line:
+            return op.loc
+    return default

@@ -1,0 +1,168 @@
+"""The order of passes, top to bottom, with the reason for each place.
+
+A kernel goes through two halves. `compile_to_offloads` works on the kernel as a whole and ends
+with a list of tasks; `offload_to_executable` prepares the tasks for one kind of backend. Between
+passes that open up new possibilities stands a group of simplification rounds (`full_simplify`),
+named simplify_I to simplify_IV after their place. Named points (``cx.stage``) are where dumps are
+written and where ``run(..., upto=...)`` can stop: `POINTS` lists them.
+
+`run` does both halves; nothing else outside of this package needs to know about passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..config import CompileConfig
+from ..ir import Func
+from . import registry
+from .instruments import VerifyEach
+from .manager import Instrument, PassCx, StopPipeline
+
+__all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
+
+POINTS: Final = (
+    "from_ast", "quadrants1", "before_simplify_I", "after_simplify_I", "after_simplify_II",
+    "after_offload", "after_simplify_III", "start_offload_to_executable", "before_lower_access",
+    "after_lower_access", "final",
+)  # fmt: skip
+"""Names of the points of the pipeline, in order; all but the last are passed on the way."""
+
+_CPU_THREADS: Final = frozenset({"cpu", "x64", "arm64"})
+
+
+def compile_to_offloads(func: Func, cx: PassCx) -> None:
+    """Frontend IR to a simplified list of tasks."""
+    config = cx.config
+    cx.begin("lower")
+    cx.stage("from_ast")
+    # First of all: everything else may rely on `while` being the only loop that is left early.
+    cx.run_pass("lower_ast")
+    cx.stage("quadrants1")
+    # Before anything is derived from their conditions.
+    cx.run_pass("remove_user_asserts")
+    # Most names in a kernel are bound once: without their variables there is less to type and
+    # simplify, and simplify_I sees through them although cfg_optimization does not run yet.
+    cx.run_pass("eliminate_immutable_local_vars")
+    cx.run_pass("type_check")
+    if config.debug:
+        # Before anything may be moved: a check stands exactly where the user's operation stands.
+        cx.run_pass("insert_debug_checks")
+
+    cx.stage("before_simplify_I")
+    _simplify(cx, "simplify_I")
+    cx.stage("after_simplify_I")
+
+    cx.begin("checks")
+    # Before the bounds checks: a clamped index needs none.
+    cx.run_pass("handle_external_ptr_boundary")
+    if config.check_out_of_bound:
+        # After simplify_I, so that equal addresses are checked once; on typed i32 indices.
+        cx.run_pass("check_out_of_bound")
+    # One address for the read and the write of an element: later passes compare addresses.
+    cx.run_pass("merge_global_ptrs")
+    _simplify(cx, "simplify_II")
+    cx.stage("after_simplify_II")
+
+    cx.begin("offload")
+    # On simplified IR: the fewer values cross between tasks, the fewer go through memory.
+    cx.run_pass("offload")
+    cx.stage("after_offload")
+    # Values carried into a task may equal what it computes itself.
+    _maybe(cx, "per_task_cse")
+    # From here on cfg_optimization runs too, on one graph a task.
+    _simplify(cx, "simplify_III")
+    cx.stage("after_simplify_III")
+
+
+def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
+    """Tasks to what a backend of the kind ``target`` generates code from."""
+    config = cx.config
+    cx.begin("offload_to_executable")
+    cx.stage("start_offload_to_executable")
+    # Needs array addresses as written, before copies in locals hide reads.
+    if config.detect_read_only:
+        cx.run_pass("detect_read_only")
+    # While an iteration of a task still is one of the user's loop: it seeds the generator.
+    cx.run_pass("demote_random")
+    # First round: what is private to a task or an iteration needs no atomics, and
+    # cache_loop_invariant_global_vars leaves targets of atomics alone.
+    _maybe(cx, "demote_atomics")
+    if config.cache_loop_invariant_global_vars:
+        _maybe(cx, "cache_loop_invariant_global_vars")
+    if target in _CPU_THREADS:
+        cx.run_pass("make_cpu_multithreaded_range_for")
+        if config.make_thread_local:
+            # Needs the pieces: an accumulator belongs to one piece.
+            _maybe(cx, "make_thread_local")
+        # Second round: updates of the accumulators are private.
+        _maybe(cx, "demote_atomics")
+    cx.run_pass("type_check")
+
+    _simplify(cx, "before_lower_access")
+    cx.stage("before_lower_access")
+
+    cx.begin("lower_access")
+    # As late as possible: array indices say more about aliasing than offsets do.
+    cx.run_pass("lower_access")
+    _maybe(cx, "die")
+    # Late as well: x // 8 says more than the shift that it becomes. The arithmetic made here and
+    # by lower_access is simplified by the last group.
+    cx.run_pass("demote_operations")
+    cx.stage("after_lower_access")
+    _simplify(cx, "simplify_IV")
+
+    cx.begin("final")
+    cx.run_pass("type_check")
+    cx.stage("final")
+
+
+def run(
+    func: Func,
+    config: CompileConfig,
+    target: str = "cpu",
+    instruments: Iterable[Instrument] = (),
+    upto: str | None = None,
+    caps: Any = None,
+) -> Func:
+    """Run the whole pipeline on ``func``, in place; gives ``func``.
+
+    target: name of the backend. upto: one of `POINTS` to stop at. Under ``config.debug`` the IR
+    is verified after each pass. Raises what the kernel's author did wrong as a
+    QuadrantsCompilationError with the line, a fault of a pass as a QuadrantsInternalError.
+    """
+    if upto is not None and upto not in POINTS:
+        raise ValueError(f"no point of the pipeline is called {upto!r}: use one of {POINTS}")
+    watching = tuple(instruments)
+    if config.debug and not any(isinstance(i, VerifyEach) for i in watching):
+        watching = (VerifyEach(), *watching)
+    cx = PassCx(func, config, target, watching, caps, upto)
+    for instrument in watching:
+        instrument.begin(func, cx)
+    try:
+        compile_to_offloads(func, cx)
+        offload_to_executable(func, cx, target)
+    except StopPipeline:
+        pass
+    for instrument in watching:
+        instrument.end(func)
+    return func
+
+
+def _maybe(cx: PassCx, name: str) -> None:
+    if any(info.name == name for info in registry.all_passes()):
+        cx.run_pass(name)
+
+
+def _group(cx: PassCx) -> None:
+    try:
+        from .full_simplify import full_simplify  # type: ignore
+    except ImportError:
+        return
+    full_simplify(cx.func, cx)  # type: ignore
+
+
+def _simplify(cx: PassCx, phase: str) -> None:
+    cx.begin(phase)
+    _group(cx)

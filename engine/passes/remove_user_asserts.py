@@ -1,0 +1,35 @@
+"""remove_user_asserts: outside of debug, a kernel's own assert does nothing.
+
+::
+
+    <u1> $2 = cmp_gt $0, $1               <u1> $2 = cmp_gt $0, $1
+    $3 : assert $2 {text='too small'}
+
+What the condition did on the way (an atomic, a print) stays. Checks that the compiler puts in
+itself (kinds ``bound`` and ``check``) stay too.
+"""
+
+from __future__ import annotations
+
+from ..ir import Func
+from ..ir import codes as C
+from ..ir.edit import all_blocks
+from .manager import PassCx
+from .registry import register
+
+
+@register("remove_user_asserts")
+def remove_user_asserts(func: Func, cx: PassCx) -> bool:
+    """Delete the kernel's asserts unless debug is on."""
+    if cx.config.debug:
+        return False
+    changed = False
+    for block in all_blocks(func.body):
+        for op in block.ops:
+            if op.code == C.ASSERT and op.attr.kind == "user":
+                block.ops = [
+                    op for op in block.ops if op.code != C.ASSERT or op.attr.kind != "user"
+                ]
+                changed = True
+                break
+    return changed

@@ -1,0 +1,123 @@
+"""type_check: operands get the types that their operation wants.
+
+The frontend gives every op its result type but leaves the operands as the user wrote them. Here
+casts are put in front of the op, as `typerules.operand_type` asks::
+
+    <f32> $3 = add $1, $2                 <f32> $4 = cast_value $1
+    $5 : if $6 then {                     <f32> $3 = add $4, $2
+                                          <u1> $8 = cmp_ne $6, <0>
+                                          $5 : if $8 then {
+
+A constant operand becomes a constant of the wanted type where that is exact. Conditions become
+comparisons with 0. ``truediv`` becomes ``div`` of its result type. Indices and loop bounds become
+i32, the amount of a shift the left type, the value of a store or atomic the type of its
+destination, a returned value the declared type. The exponent of an integer power keeps its type.
+"""
+
+from __future__ import annotations
+
+from ..errors import QuadrantsTypeError
+from ..ir import Block, Func, Op, normalize, operand_type
+from ..ir import codes as C
+from ..ir.edit import all_blocks
+from ..types import DataType, Type, f16, u1
+from .manager import PassCx
+from .registry import register
+
+# Codes with operands that `operand_type` has an opinion on.
+_RULED = [
+    C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c]
+    or c in (C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF, C.WHILE_CONTROL,
+             C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN)
+    for c in range(C.COUNT)
+]  # fmt: skip
+_PLAIN = [C.BINARY[c] and not C.COMPARE[c] and c != C.TRUEDIV for c in range(C.COUNT)]
+_EXACT = 1 << 11  # every integer up to here is exact in every real type
+
+
+@register("type_check")
+def type_check(func: Func, cx: PassCx) -> bool:
+    """Insert the casts that operands need; truediv becomes div."""
+    checker = _Checker(func, cx.default_fp)
+    changed = False
+    for block in all_blocks(func.body):
+        changed |= checker.block(block)
+    if func.stage == "lowered":
+        func.stage = "typed"
+    return changed
+
+
+class _Checker:
+    def __init__(self, func: Func, default_fp: DataType) -> None:
+        self.func = func
+        self.default_fp = default_fp
+
+    def block(self, block: Block) -> bool:
+        """Check the ops of one block; True if any changed."""
+        ruled, plain = _RULED, _PLAIN
+        changed = False
+        out: list[Op] = []
+        append = out.append
+        for op in block.ops:
+            code = op.code
+            if ruled[code]:
+                if plain[code]:
+                    a, b = op.args
+                    t = op.type
+                    if not (a.type is t and b.type is t):
+                        changed |= self.operands(op, block, out)
+                else:
+                    if code == C.TRUEDIV:
+                        op.code = C.DIV
+                        changed = True
+                    changed |= self.operands(op, block, out)
+            append(op)
+        if changed:
+            block.ops = out
+        return changed
+
+    def operands(self, op: Op, block: Block, out: list[Op]) -> bool:
+        """Make the operands of ``op`` right; casts go to ``out``."""
+        args = op.args
+        types = tuple([a.type for a in args])
+        new: list[Op] | None = None
+        for i, a in enumerate(args):
+            if op.code == C.RETURN:
+                wanted = self.func.results[i]
+            else:
+                wanted = operand_type(op.code, i, types, op.type, self.default_fp)
+            if wanted is None or wanted is a.type:
+                continue
+            if new is None:
+                new = list(args)
+            new[i] = self.cast(a, wanted, op, block, out)
+        if new is None:
+            return False
+        op.args = tuple(new)
+        return True
+
+    def cast(self, x: Op, t: Type, user: Op, block: Block, out: list[Op]) -> Op:
+        """``x`` as a value of type ``t`` for ``user``."""
+        func = self.func
+        source = x.type
+        if not isinstance(source, DataType) or not isinstance(t, DataType):
+            raise QuadrantsTypeError.from_loc(
+                f"'{user.name}' cannot take a value of type {source} where it needs {t}", user.loc
+            )
+        if x.code == C.CONST and _exact(x.attr, source, t):
+            new = func.new_op(C.CONST, t, (), normalize(x.attr, t), x.loc, block)
+        elif t is u1:
+            zero = func.new_op(C.CONST, source, (), normalize(0, source), user.loc, block)
+            out.append(zero)
+            new = func.new_op(C.CMP_NE, u1, (x, zero), None, user.loc, block)
+        else:
+            new = func.new_op(C.CAST_VALUE, t, (x,), None, user.loc, block)
+        out.append(new)
+        return new
+
+
+def _exact(value: float | int, source: DataType, t: DataType) -> bool:
+    """Whether a constant can be made of type ``t`` at once, with the same result as a cast."""
+    if source.is_int:
+        return t.is_int or abs(value) <= _EXACT
+    return t is u1 or (t.is_real and t.bits >= source.bits and t is not f16)
