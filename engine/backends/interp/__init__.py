@@ -1,0 +1,8 @@
+"""The interpreter: the plain definition of what a kernel computes, and a backend without a device.
+
+interp.run(func, [array, 3])       any stage's IR, NumPy arrays changed in place
+"""
+
+from .run import Program, compile_func, run
+
+__all__ = ["Program", "compile_func", "run"]

@@ -1,0 +1,93 @@
+"""The interpreter as a backend: runs the finished IR, one iteration after the other."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...ir import Func, Op, parse, to_text, walk
+from ...ir import codes as C
+from ...types import PRIMITIVE_TYPES
+from ..base import Artifact, Caps, KernelMeta, Target, TaskMeta
+from .run import compile_func
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+
+__all__ = ["BACKEND", "InterpBackend", "InterpExecutable"]
+
+
+def _array_of(pointer: Op) -> int | None:
+    """The number of the array parameter that an address lies in, None for other memory."""
+    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
+        pointer = pointer.args[0]
+    return pointer.attr[0] if pointer.code == C.ARG_ADDR else None
+
+
+def _meta(func: Func) -> KernelMeta:
+    written: set[int] = set()
+    seeded = False
+    for op in walk(func.body):
+        if C.WRITE[op.code] or C.ATOMIC[op.code]:
+            number = _array_of(op.args[0])
+            if number is not None:
+                written.add(number)
+        seeded = seeded or op.code in (C.LAUNCH_SEED, C.RAND)
+    tasks: list[TaskMeta] = []
+    for i, task in enumerate(func.tasks()):
+        name = f"{func.name}_kernel_{i}_{task.attr.kind}"
+        axes = len(task.regions[0].ops[-1].args) // 2
+        size = len(walk(task.regions[1]))
+        tasks.append(
+            TaskMeta(
+                name, task.attr.kind, task.attr.unit, task.attr.loop_name, axes, task.loc, size
+            )
+        )
+    return KernelMeta(
+        func.name, func.params, func.results, func.global_tmp_size, tuple(sorted(written)),
+        func.noalias, seeded, tuple(tasks),
+    )  # fmt: skip
+
+
+class InterpExecutable:
+    """A function ready to be interpreted."""
+
+    def __init__(self, func: Func, meta: KernelMeta) -> None:
+        self.meta: KernelMeta = meta
+        self.program: Final = compile_func(func)
+
+    def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
+        """Run once; see `base.Executable`."""
+        return self.program.launch(values, seed=seed)
+
+
+class InterpBackend:
+    """See `base.Backend`."""
+
+    name = "interp"
+    caps = Caps(frozenset(PRIMITIVE_TYPES), parallel=False)
+
+    def available(self) -> tuple[bool, str]:
+        return True, ""
+
+    def target(self, config: CompileConfig) -> Target:
+        return Target("interp")
+
+    def toolchain(self) -> str:
+        return f"Python {platform.python_version()}"
+
+    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+        """The code is the IR's text with its locations; the Python source is made on demand."""
+        code = to_text(func, locs=True)
+        return Artifact(
+            "interp", Target("interp"), _meta(func), {"ir": to_text(func)}, code.encode(),
+            languages={"ir": "ir", "python": "python"},
+            lazy={"python": lambda: compile_func(parse(code)).source},
+        )  # fmt: skip
+
+    def load(self, artifact: Artifact) -> InterpExecutable:
+        return InterpExecutable(parse(artifact.code.decode()), artifact.meta)
+
+
+BACKEND: Final = InterpBackend()

@@ -1,0 +1,183 @@
+"""Runs IR of any stage on NumPy arrays: the oracle that other backends are compared with.
+
+    results = run(func, [array, 3, 0.5])
+
+`compile_func` turns a function into Python source (see `emit`) and that into code;
+`Program.launch` runs it. An access outside of an array, or outside of the buffer between tasks, is
+an error that names the op, never a wrong read. A `rand` that demote_random has not lowered draws
+from one sequence that depends on the seed; its numbers are other ones than those of the lowered
+kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from ctypes import c_float
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsUnsupportedError
+from ...ir import Func, Op, Param, walk
+from ...ir import codes as C
+from ...types import DataType, PointerType, f16, f32, normalize
+from .emit import Emitter
+from .memory import array_view, tmp_views
+from .text import assert_text, print_text
+
+__all__ = ["Program", "compile_func", "run"]
+
+PrintFn = Callable[[str], object]
+_MASK: Final = 0xFFFFFFFFFFFFFFFF
+_FRACTION: Final = {f16: 11, f32: 24}
+
+
+class _Context:
+    """What the generated code reaches while it runs."""
+
+    def __init__(self, func: Func, print_fn: PrintFn, steps: int, seed: int) -> None:
+        self.func = func
+        self.print_fn = print_fn
+        self.steps = steps
+        self.seed = seed & _MASK
+        self.state = self.seed
+        self.scalars: list[Any] = []
+        self.arrays: list[Any] = []
+        self.grads: list[Any] = []
+        self.shapes: list[tuple[int, ...]] = []
+        self.tmp: dict[str, Any] = {}
+        self.results: tuple[Any, ...] = ()
+
+    def take(self, param: Param, value: Any) -> None:
+        """Store one argument."""
+        if param.kind == "scalar":
+            self.scalars.append(normalize(value, param.dtype))
+            self.arrays.append(None)
+            self.grads.append(None)
+            self.shapes.append(())
+            return
+        data, grad = value if isinstance(value, tuple) else (value, None)  # type: ignore[misc]
+        self.scalars.append(None)
+        self.arrays.append(array_view(data, param))
+        self.grads.append(None if grad is None else array_view(grad, param))
+        self.shapes.append(data.shape)  # type: ignore[union-attr]
+
+    def failed(self, op: Op, values: tuple[Any, ...]) -> None:
+        text = assert_text(op.attr.text, values, [a.type for a in op.args[1:]])
+        raise QuadrantsAssertionError.from_loc(text, op.loc, kernel=self.func.name)
+
+    def print(self, op: Op, values: tuple[Any, ...]) -> None:
+        self.print_fn(print_text(op.attr, values, [a.type for a in op.args]))
+
+    def rand(self, t: DataType) -> float | int:
+        """The next number of a splitmix64 sequence, as a value of type ``t``."""
+        self.state = z = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        z ^= z >> 31
+        if t.is_real:
+            bits = _FRACTION.get(t, 53)
+            return math.ldexp(z >> (64 - bits), -bits)
+        return normalize(z >> 63 if t.bits == 1 else z, t)
+
+    def too_long(self) -> None:
+        raise QuadrantsRuntimeError("interp: the step limit is reached", kernel=self.func.name)
+
+
+class Program:
+    """A function made ready to run. source: the Python code. ops: the op behind each line of it."""
+
+    def __init__(self, func: Func, debug: bool, counted: bool) -> None:
+        emitter = Emitter(func, debug, counted)
+        self.func: Final = func
+        self.counted: Final = counted
+        self.source: Final = emitter.run()
+        self.ops: Final = emitter.ops
+        self.tmp_types: Final = {
+            op.type.elem for op in walk(func.body)
+            if op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType)
+        }  # fmt: skip
+        names: dict[str, Any] = {
+            "single": c_float, "product": product, "inf": math.inf, "nan": math.nan,
+            **emitter.names,
+        }  # fmt: skip
+        self.file: Final = f"<interp {func.name}>"
+        try:
+            exec(compile(self.source, self.file, "exec"), names)
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            raise QuadrantsUnsupportedError(f"interp: Python cannot compile it: {error}") from error
+        self.entry: Final[Callable[[_Context], Any]] = names["kernel"]
+
+    def launch(
+        self,
+        args: Sequence[Any],
+        *,
+        print_fn: PrintFn | None = None,
+        max_steps: int | None = None,
+        seed: int = 0,
+    ) -> tuple[Any, ...]:
+        """Run once. See `run`; ``max_steps`` counts only if the program was compiled for it."""
+        func = self.func
+        if len(args) != len(func.params):
+            raise QuadrantsRuntimeError(
+                f"{len(func.params)} arguments needed, {len(args)} given", kernel=func.name
+            )
+        cx = _Context(func, print_fn or sys.stdout.write, max_steps or sys.maxsize, seed)
+        for param, value in zip(func.params, args, strict=True):
+            cx.take(param, value)
+        types = [t for t in self.tmp_types if isinstance(t, DataType)]
+        views = tmp_views(func.global_tmp_size, types)
+        cx.tmp = {t.name: view for t, view in views.items()}
+        try:
+            with np.errstate(all="ignore"):
+                self.entry(cx)
+        except IndexError as error:
+            raise self.lost(error) from None
+        return cx.results
+
+    def lost(self, error: IndexError) -> BaseException:
+        """The error for an access outside of memory, from the line that made it."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != self.file:
+            trace = trace.tb_next
+        if trace is None:
+            return error
+        op = self.ops[trace.tb_lineno - 1]
+        what = f"interp: {op!r} is outside of the memory it points into"
+        return QuadrantsRuntimeError.from_loc(what, op.loc if op else None, kernel=self.func.name)
+
+
+def compile_func(func: Func, *, debug: bool = True, counted: bool = False) -> Program:
+    """Make ``func`` ready to run, any number of times. It must not change afterwards.
+
+    debug: report the kernel's own asserts. counted: allow `max_steps`.
+    """
+    return Program(func, debug, counted)
+
+
+def run(
+    func: Func,
+    args: Sequence[Any],
+    *,
+    debug: bool = True,
+    print_fn: PrintFn | None = None,
+    max_steps: int | None = None,
+    seed: int = 0,
+) -> tuple[Any, ...]:
+    """Run ``func`` once and return its results as Python numbers.
+
+    args: for each parameter a C-contiguous NumPy array, changed in place, or a number; for an
+        array with gradient a pair of arrays.
+    debug: report the kernel's own asserts; without it only checks that the compiler put in.
+    print_fn: takes each printed text; standard output if None.
+    max_steps: about how many ops may run inside loops.
+    seed: the value of `launch_seed`.
+
+    Raises QuadrantsAssertionError for a failed assert and QuadrantsRuntimeError for an access
+    outside of memory or a run that takes too long.
+    """
+    program = Program(func, debug, max_steps is not None)
+    return program.launch(args, print_fn=print_fn, max_steps=max_steps, seed=seed)

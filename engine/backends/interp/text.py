@@ -1,0 +1,77 @@
+"""What a kernel's `print` and `assert` say, from the op's attribute and the operands' values.
+
+Numbers print as C would print them: f16 and f32 with ``%f``, f64 with ``%.12f``, ``u1`` as 0 or 1,
+unless the piece carries a format spec of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...types import Type, f64
+
+__all__ = ["assert_text", "number_text", "print_text"]
+
+Number = int | float
+
+
+def number_text(value: Number, t: Type, spec: str | None = None) -> str:
+    """One number; ``spec`` is a Python format spec without the colon, such as ``.2f``."""
+    if spec:
+        kind = spec[-1]
+        if kind in "dxXob" and isinstance(value, float):
+            value = int(value)
+        elif kind in "eEfFgG%":
+            value = float(value)
+        return format(value, spec)
+    if t.is_real:
+        value = float(value)
+        if value != value:
+            return "nan"
+        return f"{value:.12f}" if t is f64 else f"{value:f}"
+    return str(int(value))
+
+
+def print_text(
+    pieces: Sequence[str | tuple[str | None, ...]], values: Sequence[Number], types: Sequence[Type]
+) -> str:
+    """The text of a `print` op; each piece that is a tuple takes the next operand."""
+    operands = iter(zip(values, types, strict=True))
+    out: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            out.append(piece)
+        else:
+            value, t = next(operands)
+            out.append(number_text(value, t, piece[0] if piece else None))
+    return "".join(out)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """``text`` cut into placeholders (``%d``, ``%f``, ``%%``) and what stands between them."""
+    start = at = 0
+    while (at := text.find("%", at)) >= 0:
+        if text[at + 1 : at + 2] in ("d", "f", "%"):
+            yield text[start:at]
+            yield text[at : at + 2]
+            start = at + 2
+        at += 2
+    yield text[start:]
+
+
+def assert_text(text: str, values: Sequence[Number], types: Sequence[Type]) -> str:
+    """The message of an `assert`: ``%d`` and ``%f`` stand for the operands, in order."""
+    operands = iter(zip(values, types, strict=True))
+    out: list[str] = []
+    for part in _parts(text):
+        if part in ("%d", "%f"):
+            found = next(operands, None)
+            if found is None:
+                out.append(part)
+            elif part == "%d":
+                out.append(str(int(found[0])))
+            else:
+                out.append(number_text(found[0], found[1]))
+        else:
+            out.append("%" if part == "%%" else part)
+    return "".join(out)
