@@ -1,0 +1,86 @@
+"""How a launch and a kernel talk: the frame, one block of memory for each launch in flight.
+
+::
+
+    byte 0    error     i64   0, else 1 + number of the assertion that failed first
+         8    parallel  ptr   void (ptr frame, ptr task, i32 begin, i32 end): runs task chunks
+        16    print     ptr   void (i64 handle, i32 site, ptr values)
+        24    handle    i64   tells the printing callback which kernel prints
+        32    threads   i64   most threads that may work on one task
+        40    overlap   ptr   i32 (ptr frame, ptr table): 1 if a written array overlaps another
+        48    (unused)
+        56    seed      i64   `launch_seed`
+        64    parameters: a scalar in 8 bytes; an array as data pointer, gradient pointer if it has
+              one, then each extent in 8 bytes
+         .    results, 8 bytes each
+         .    values of the failed assertion, 8 bytes each
+         .    global temporaries, aligned to 64
+
+A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 0 or 1. A kernel is
+``i32 kernel(ptr frame)``; a task is ``void task(ptr frame, i32 chunk)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...ir import Param
+from ...types import DataType
+
+__all__ = [
+    "ASSERTED", "DONE", "ERROR", "HANDLE", "OVERLAP", "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT",
+    "SEED", "THREADS", "Layout", "layout",
+]  # fmt: skip
+
+ERROR: Final = 0
+PARALLEL: Final = 8
+PRINT: Final = 16
+HANDLE: Final = 24
+THREADS: Final = 32
+OVERLAP: Final = 40
+SEED: Final = 56
+PARAMS: Final = 64
+
+DONE: Final = 0
+"""A kernel returns this after a launch without fault,"""
+OVERLAPPED: Final = 1
+"""this when it has done nothing, because a written array overlaps another,"""
+ASSERTED: Final = 2
+"""and this when an assertion failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things lie in the frame of a kernel with this signature; offsets in bytes.
+
+    params: of each parameter. results / failed: of the first result, of the first value of a
+    failed assertion. tmp: of the global temporaries. size: of the whole frame.
+    """
+
+    params: tuple[int, ...]
+    results: int
+    failed: int
+    tmp: int
+    size: int
+
+
+def param_slots(param: Param) -> int:
+    """How many 8-byte slots a parameter takes."""
+    return 1 if param.kind == "scalar" else 1 + param.needs_grad + param.ndim
+
+
+def layout(
+    params: Sequence[Param], results: Sequence[DataType], failed: int, tmp_size: int
+) -> Layout:
+    """The frame of a kernel. failed: most values an assertion of it shows."""
+    at = PARAMS
+    offsets: list[int] = []
+    for param in params:
+        offsets.append(at)
+        at += 8 * param_slots(param)
+    results_at = at
+    failed_at = results_at + 8 * len(results)
+    tmp = (failed_at + 8 * failed + 63) & -64
+    return Layout(tuple(offsets), results_at, failed_at, tmp, (tmp + tmp_size + 63) & -64)

@@ -1,0 +1,65 @@
+"""Small functions that emitted code calls, as LLVM IR text; a module gets those it uses."""
+
+from __future__ import annotations
+
+__all__ = ["helper_text"]
+
+_F64_TO_F16 = """\
+; f64 to f16 in one rounding: to f32 rounding to odd, then to f16. Few machines have it in one step.
+define internal half @qd.f64_to_f16(double %x) alwaysinline nounwind memory(none) {
+  %near = fptrunc double %x to float
+  %back = fpext float %near to double
+  %size = call double @llvm.fabs.f64(double %x)
+  %got = call double @llvm.fabs.f64(double %back)
+  %over = fcmp ogt double %got, %size
+  %inexact = fcmp one double %back, %x
+  %bits = bitcast float %near to i32
+  %less = sext i1 %over to i32
+  %down = add i32 %bits, %less
+  %odd = zext i1 %inexact to i32
+  %sticky = or i32 %down, %odd
+  %single = bitcast i32 %sticky to float
+  %half = fptrunc float %single to half
+  ret half %half
+}
+"""
+
+_IPOW = """\
+; base ** n by squaring, wrapping; for n < 0 the truncated real result: 1, -1 or 0.
+define internal {ty} @qd.ipow.{ty}{suffix}({ty} %base, i64 %n, i1 %negative) nounwind memory(none) {{
+entry:
+  br i1 %negative, label %reciprocal, label %head
+head:
+  %left = phi i64 [ %n, %entry ], [ %next, %step ]
+  %square = phi {ty} [ %base, %entry ], [ %squared, %step ]
+  %result = phi {ty} [ 1, %entry ], [ %chosen, %step ]
+  %done = icmp eq i64 %left, 0
+  br i1 %done, label %finish, label %step
+step:
+  %bit = trunc i64 %left to i1
+  %product = mul {ty} %result, %square
+  %chosen = select i1 %bit, {ty} %product, {ty} %result
+  %squared = mul {ty} %square, %square
+  %next = lshr i64 %left, 1
+  br label %head
+finish:
+  ret {ty} %result
+reciprocal:
+  %one = icmp eq {ty} %base, 1
+  %minus = icmp eq {ty} %base, -1
+  %odd = trunc i64 %n to i1
+  %sign = select i1 %odd, {ty} -1, {ty} 1
+  %unit = select i1 %minus, {ty} {sign}, {ty} 0
+  %value = select i1 %one, {ty} 1, {ty} %unit
+  ret {ty} %value
+}}
+"""
+
+
+def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
+    """The definition of ``@qd.<name>`` and the intrinsics that it calls."""
+    if name == "f64_to_f16":
+        return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
+    _, ty, *unsigned = name.split(".")
+    suffix = ".unsigned" if unsigned else ""
+    return _IPOW.format(ty=ty, suffix=suffix, sign="0" if unsigned else "%sign"), ()

@@ -1,0 +1,225 @@
+"""LLVM IR for a whole kernel: one module, from a function of stage ``accesses``.
+
+::
+
+    define i32 @saxpy(ptr %frame)                            what a launch enters
+        [overlap check] [clear] task 0; task 1 ...           headers are evaluated here
+    define void @saxpy_kernel_1_range_for(ptr %frame, i32 %chunk)
+        loads arguments from the frame, calls the body       what the thread pool runs
+    define internal void @saxpy_kernel_1_range_for.body(...) one chunk of the task
+        arguments by value, arrays as `noalias` pointers
+
+A task that runs on the calling thread alone has no middle function. `noalias` on the parameters of
+a function that is never inlined is the strongest form of that fact LLVM knows.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ...ir import Func, Op, walk
+from ...ir import codes as C
+from ..base import KernelMeta, TaskMeta
+from . import abi
+from .emitter import Emitter, ModuleState, nest
+from .helpers import helper_text
+from .text import SIZE, name_of
+
+__all__ = ["KernelText", "lower_kernel"]
+
+
+class KernelText(NamedTuple):
+    """A kernel as LLVM IR. ids: for each line the id of its op, -1 for none."""
+
+    text: str
+    ids: tuple[int, ...]
+    meta: KernelMeta
+    layout: abi.Layout
+
+
+class _Module:
+    """Collects the functions of a module with the op of each line."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.ids: list[int] = []
+
+    def add(self, lines: list[str], ids: list[int] | None = None) -> None:
+        self.lines += lines
+        self.ids += ids if ids is not None else [-1] * len(lines)
+
+
+class _Kernel:
+    """Emits the tasks of one kernel and its entry function."""
+
+    def __init__(self, func: Func, fast_math: bool) -> None:
+        self.func: Final = func
+        self.state: Final = ModuleState(func, fast_math)
+        self.module: Final = _Module()
+        self.entry: Final = Emitter(self.state, in_entry=True)
+        self.symbol: Final = name_of(func.name, "kernel")
+        self.tasks: list[TaskMeta] = []
+
+    def task(self, index: int, op: Op) -> None:
+        attr = op.attr
+        name = f"{self.symbol}_kernel_{index}_{attr.kind}"
+        chunked = attr.kind != "serial" and attr.unit == "chunk"
+        body = Emitter(self.state)
+        self._body(body, op, chunked)
+        chunk = ["i32 noundef %chunk"] if chunked else []
+        slots = list(body.params.values())
+        params = ["ptr noalias noundef align 64 %frame", *chunk, *(s.declaration for s in slots)]
+        what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
+        self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
+        self.module.add(["entry:", *body.allocas])
+        self.module.add(body.lines, body.ids)
+        self.module.add(["stop:", "  ret void", "}"])
+        call = ", ".join(["ptr %frame", *(["i32 %chunk"] if chunked else []),
+                          *(f"{s.type} %{s.name}" for s in slots)])  # fmt: skip
+        entry = self.entry
+        entry.op_id = op.id
+        if chunked:
+            self.module.add(["", f"define internal void @{name}(ptr %frame, i32 %chunk) #0 {{"])
+            for slot in slots:
+                self.module.add(slot.load())
+            self.module.add([f"  call void @{name}.body({call})", "  ret void", "}"])
+            self._run_chunks(op, name)
+        else:
+            for slot in slots:
+                entry.param(*slot)
+            entry.line(f"call void @{name}.body({call})")
+        if body.asserts:
+            self._stop_if_failed()
+        self.tasks.append(
+            TaskMeta(
+                name, attr.kind, attr.unit, attr.loop_name,
+                0 if attr.kind == "serial" else len(op.regions[0].ops[-1].args) // 2,
+                op.loc, len(walk(op.regions[1])),
+            )
+        )  # fmt: skip
+
+    def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
+        body.op_id = op.id
+        if chunked:
+            wide = body.value("sext i32 %chunk to i64")
+            body.loop_values[op.id, 0] = "%chunk", wide
+            body.loops.append(("stop", "stop"))
+            body.run(op.regions[1])
+        elif op.attr.kind == "serial":
+            body.loops.append(("stop", "stop"))
+            body.run(op.regions[1])
+        else:
+            body.run(op.regions[0])
+            bounds = op.regions[0].ops[-1]
+            nest(body, op, [body.v[b.id] for b in bounds.args], op.attr.axes)
+        body.op_id = op.id
+        body.jump("stop")
+
+    def _run_chunks(self, op: Op, name: str) -> None:
+        """Evaluate the header, then hand the chunks to the pool."""
+        entry = self.entry
+        header = op.regions[0]
+        entry.run(header)
+        begin, end = (entry.v[b.id] for b in header.ops[-1].args)
+        entry.op_id = op.id
+        pool = entry.param("parallel", "ptr", abi.PARALLEL)
+        entry.line(f"call void {pool}(ptr %frame, ptr @{name}, i32 {begin}, i32 {end})")
+
+    def _stop_if_failed(self) -> None:
+        entry = self.entry
+        error = entry.value("load i64, ptr %frame, align 8")
+        failed = entry.value(f"icmp ne i64 {error}, 0")
+        go_on = entry.label("task")
+        entry.branch(failed, "failed", go_on)
+        entry.place(go_on)
+
+    def finish(self) -> KernelText:
+        """The module, now that every task is emitted."""
+        func, state, entry = self.func, self.state, self.entry
+        head: list[str] = []
+        written = tuple(sorted(state.written))
+        arrays = [i for i, p in enumerate(func.params) if p.kind == "ndarray"]
+        checks = func.noalias and written and len(arrays) > 1
+        if checks:
+            head += self._overlap_check(arrays, set(written))
+        if state.asserts:
+            head.append("  store i64 0, ptr %frame, align 8")
+        if func.global_tmp_size:
+            state.declares["@llvm.memset.p0.i64"] = (
+                "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
+            )
+            head.append(f"  %tmp = getelementptr inbounds i8, ptr %frame, i64 {state.layout.tmp}")
+            head.append(
+                "  call void @llvm.memset.p0.i64(ptr align 64 %tmp, i8 0, "
+                f"i64 {func.global_tmp_size}, i1 false)"
+            )
+        module = _Module()
+        module.add([f"; kernel {func.name}", f'source_filename = "{self.symbol}"'])
+        if checks:
+            module.add(["", self._overlap_table(arrays, set(written))])
+        module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %frame) #0 {{"])
+        module.add(head)
+        module.add(entry.lines, entry.ids)
+        module.add([f"  ret i32 {abi.DONE}"])
+        if state.asserts:
+            module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
+        module.add(["}"])
+        module.add(self.module.lines, self.module.ids)
+        self._tail(module)
+        meta = KernelMeta(
+            func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
+            state.seeded, tuple(self.tasks), tuple(state.asserts), tuple(state.prints),
+        )  # fmt: skip
+        return KernelText("\n".join(module.lines) + "\n", tuple(module.ids), meta, state.layout)
+
+    def _overlap_check(self, arrays: list[int], written: set[int]) -> list[str]:
+        return [
+            f"  %overlap.at = getelementptr inbounds i8, ptr %frame, i64 {abi.OVERLAP}",
+            "  %overlap = load ptr, ptr %overlap.at, align 8, !invariant.load !0",
+            "  %overlaps = call i32 %overlap(ptr %frame, ptr @arrays)",
+            "  %bad = icmp ne i32 %overlaps, 0",
+            "  br i1 %bad, label %overlapping, label %run",
+            "overlapping:",
+            f"  ret i32 {abi.OVERLAPPED}",
+            "run:",
+        ]
+
+    def _overlap_table(self, arrays: list[int], written: set[int]) -> str:
+        """The count, then for each array: offset of its slots, of its extents, ndim, size, written.
+
+        Gradients have the extents of their array and are written with it.
+        """
+        rows: list[int] = []
+        for i in arrays:
+            p = self.func.params[i]
+            at = self.state.layout.params[i]
+            extents = at + 8 * (1 + p.needs_grad)
+            for data in range(1 + p.needs_grad):
+                rows += [at + 8 * data, extents, p.ndim, SIZE[p.dtype.name], int(i in written)]
+        values = ", ".join(f"i32 {n}" for n in (len(rows) // 5, *rows))
+        return f"@arrays = private unnamed_addr constant [{len(rows) + 1} x i32] [{values}]"
+
+    def _tail(self, module: _Module) -> None:
+        state = self.state
+        for name in state.helpers:
+            text, needs = helper_text(name)
+            module.add(["", *text.splitlines()])
+            for line in needs:
+                state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
+        module.add(["", *state.declares.values()])
+        module.add(["", "attributes #0 = { nounwind }", "attributes #1 = { noinline nounwind }"])
+        module.add(["!0 = !{}"])
+
+
+def lower_kernel(func: Func, fast_math: bool) -> KernelText:
+    """``func`` as an LLVM module."""
+    kernel = _Kernel(func, fast_math)
+    index = 0
+    for op in func.body.ops:
+        if op.code == C.OFFLOADED:
+            kernel.task(index, op)
+            index += 1
+        else:
+            kernel.entry.op_id = op.id
+            raise kernel.entry.unsupported(op)
+    return kernel.finish()

@@ -1,0 +1,407 @@
+"""LLVM IR for operations on scalars: arithmetic, comparison, conversion, mathematics.
+
+`SCALAR` maps an opcode to a function ``(emitter, op)`` that appends the instructions and names the
+op's value. `ir.semantics` says what each operation computes; where LLVM leaves a case undefined
+(division by zero, shifts by the width, conversions out of range) the instructions here define it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ...ir import Op
+from ...ir import codes as C
+from ...types import Type, f16, f32, f64, i64, u1, u64
+from .text import VALUE, constant
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["SCALAR", "combine"]
+
+Emit = Callable[["Emitter", Op], None]
+
+_INT: Final = {
+    C.ADD: "add", C.SUB: "sub", C.MUL: "mul", C.BIT_AND: "and", C.BIT_OR: "or", C.BIT_XOR: "xor",
+}  # fmt: skip
+_REAL: Final = {C.ADD: "fadd", C.SUB: "fsub", C.MUL: "fmul", C.DIV: "fdiv", C.MOD: "frem"}
+# What arithmetic modulo 2 is.
+_BOOL: Final = {
+    C.ADD: "xor", C.SUB: "xor", C.MUL: "and", C.BIT_AND: "and", C.BIT_OR: "or", C.BIT_XOR: "xor",
+    C.MIN: "and", C.MAX: "or", C.DIV: "and", C.FLOORDIV: "and",
+}  # fmt: skip
+_SIGNED: Final = {C.CMP_LT: "slt", C.CMP_LE: "sle", C.CMP_GT: "sgt", C.CMP_GE: "sge"}
+_UNSIGNED: Final = {C.CMP_LT: "ult", C.CMP_LE: "ule", C.CMP_GT: "ugt", C.CMP_GE: "uge"}
+_EITHER: Final = {C.CMP_EQ: "eq", C.CMP_NE: "ne"}
+_ORDERED: Final = {
+    C.CMP_LT: "olt", C.CMP_LE: "ole", C.CMP_GT: "ogt", C.CMP_GE: "oge", C.CMP_EQ: "oeq",
+    C.CMP_NE: "une",
+}  # fmt: skip
+_INTRINSIC: Final = {
+    C.SQRT: "sqrt", C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan",
+    C.ASIN: "asin", C.ACOS: "acos", C.TANH: "tanh", C.FLOOR: "floor", C.CEIL: "ceil",
+    C.ROUND: "round",
+}  # fmt: skip
+_WHOLE: Final = (C.FLOOR, C.CEIL, C.ROUND)
+
+
+# Two operands
+
+
+def combine(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
+    """``a code b`` for the operations that atomics apply: add, mul, min, max and the bit ones."""
+    ty = VALUE[t.name]
+    if t is u1:
+        return e.value(f"{_BOOL[code]} i1 {a}, {b}")
+    if code in (C.MIN, C.MAX):
+        if t.is_real:
+            return e.call("minnum" if code == C.MIN else "maxnum", ty, f"{ty} {a}, {ty} {b}")
+        name = ("s" if t.is_signed else "u") + ("min" if code == C.MIN else "max")
+        return e.call(name, ty, f"{ty} {a}, {ty} {b}", flags=False)
+    if t.is_real:
+        return e.value(f"{_REAL[code]} {e.fast}{ty} {a}, {b}")
+    return e.value(f"{_INT[code]} {ty} {a}, {b}")
+
+
+def _combine(e: Emitter, op: Op) -> None:
+    v = e.v
+    a, b = op.args
+    v[op.id] = combine(e, op.code, op.type, v[a.id], v[b.id])
+
+
+def _divide(e: Emitter, op: Op) -> None:
+    """div, mod, floordiv, floormod."""
+    t, code = op.type, op.code
+    a, b = e.v[op.args[0].id], e.v[op.args[1].id]
+    if t.is_real:
+        e.v[op.id] = _divide_real(e, code, t, a, b)
+    elif t is u1:
+        e.v[op.id] = "false" if code in (C.MOD, C.FLOORMOD) else e.value(f"and i1 {a}, {b}")
+    elif t.is_signed:
+        e.v[op.id] = _divide_signed(e, code, t, a, b, op.args[1])
+    else:
+        ty = VALUE[t.name]
+        name = "udiv" if code in (C.DIV, C.FLOORDIV) else "urem"
+        divisor = op.args[1]
+        if divisor.code == C.CONST and divisor.attr:
+            e.v[op.id] = e.value(f"{name} {ty} {a}, {b}")
+            return
+        none = e.value(f"icmp eq {ty} {b}, 0")
+        safe = e.value(f"select i1 {none}, {ty} 1, {ty} {b}")
+        q = e.value(f"{name} {ty} {a}, {safe}")
+        # x % 1 is 0 already, which is what % 0 must give.
+        e.v[op.id] = q if name == "urem" else e.value(f"select i1 {none}, {ty} 0, {ty} {q}")
+
+
+def _divide_real(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
+    ty = VALUE[t.name]
+    if code == C.DIV:
+        return e.value(f"fdiv {e.fast}{ty} {a}, {b}")
+    if code == C.FLOORDIV:
+        q = e.value(f"fdiv {e.fast}{ty} {a}, {b}")
+        return e.call("floor", ty, f"{ty} {q}")
+    r = e.value(f"frem {e.fast}{ty} {a}, {b}")
+    if code == C.MOD:
+        return r
+    zero = constant(0.0, t)
+    some = e.value(f"fcmp une {ty} {r}, {zero}")
+    low = e.value(f"fcmp olt {ty} {r}, {zero}")
+    negative = e.value(f"fcmp olt {ty} {b}, {zero}")
+    differ = e.value(f"xor i1 {low}, {negative}")
+    adjust = e.value(f"and i1 {some}, {differ}")
+    moved = e.value(f"fadd {e.fast}{ty} {r}, {b}")
+    return e.value(f"select i1 {adjust}, {ty} {moved}, {ty} {r}")
+
+
+def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) -> str:
+    """Signed division that is defined for 0 and for MIN / -1."""
+    ty = VALUE[t.name]
+    known = divisor.code == C.CONST and divisor.attr not in (0, -1)
+    safe, none, minus = b, "", ""
+    if not known:
+        none = e.value(f"icmp eq {ty} {b}, 0")
+        minus = e.value(f"icmp eq {ty} {b}, -1")
+        odd = e.value(f"or i1 {none}, {minus}")
+        safe = e.value(f"select i1 {odd}, {ty} 1, {ty} {b}")
+    if code in (C.DIV, C.FLOORDIV):
+        q = e.value(f"sdiv {ty} {a}, {safe}")
+        if code == C.FLOORDIV:
+            # One lower where there is a remainder and its sign is not the divisor's.
+            back = e.value(f"mul {ty} {q}, {safe}")
+            r = e.value(f"sub {ty} {a}, {back}")
+            low = e.value(f"select i1 {_signs_differ(e, ty, r, safe)}, {ty} -1, {ty} 0")
+            q = e.value(f"add {ty} {q}, {low}")
+        if known:
+            return q
+        negated = e.value(f"sub {ty} 0, {a}")
+        q = e.value(f"select i1 {minus}, {ty} {negated}, {ty} {q}")
+        return e.value(f"select i1 {none}, {ty} 0, {ty} {q}")
+    r = e.value(f"srem {ty} {a}, {safe}")
+    if code == C.MOD:
+        return r
+    moved = e.value(f"add {ty} {r}, {safe}")
+    return e.value(f"select i1 {_signs_differ(e, ty, r, safe)}, {ty} {moved}, {ty} {r}")
+
+
+def _signs_differ(e: Emitter, ty: str, r: str, b: str) -> str:
+    """Whether remainder ``r`` is not 0 and of another sign than ``b``."""
+    some = e.value(f"icmp ne {ty} {r}, 0")
+    mixed = e.value(f"xor {ty} {r}, {b}")
+    differ = e.value(f"icmp slt {ty} {mixed}, 0")
+    return e.value(f"and i1 {some}, {differ}")
+
+
+def _shift(e: Emitter, op: Op) -> None:
+    t = op.type
+    a, b = e.v[op.args[0].id], e.v[op.args[1].id]
+    if t is u1:
+        e.v[op.id] = a
+        return
+    ty = VALUE[t.name]
+    amount = op.args[1]
+    if amount.code == C.CONST:
+        b = str(int(amount.attr) % t.bits)
+    else:
+        b = e.value(f"and {ty} {b}, {t.bits - 1}")
+    arithmetic = op.code == C.BIT_SAR and t.is_signed
+    name = "shl" if op.code == C.BIT_SHL else "ashr" if arithmetic else "lshr"
+    e.v[op.id] = e.value(f"{name} {ty} {a}, {b}")
+
+
+def _compare(e: Emitter, op: Op) -> None:
+    left, right = op.args
+    t, code = left.type, op.code
+    a, b = e.v[left.id], e.v[right.id]
+    ty = VALUE[t.name]
+    if t.is_real:
+        e.v[op.id] = e.value(f"fcmp {_ORDERED[code]} {ty} {a}, {b}")
+        return
+    name = _EITHER.get(code) or (_SIGNED if t.is_signed else _UNSIGNED)[code]
+    e.v[op.id] = e.value(f"icmp {name} {ty} {a}, {b}")
+
+
+def _select(e: Emitter, op: Op) -> None:
+    cond, a, b = (e.v[x.id] for x in op.args)
+    ty = VALUE[op.type.name]
+    e.v[op.id] = e.value(f"select i1 {cond}, {ty} {a}, {ty} {b}")
+
+
+def _pow(e: Emitter, op: Op) -> None:
+    base, exponent = op.args
+    t = op.type
+    a, n = e.v[base.id], e.v[exponent.id]
+    if t.is_real:
+        if exponent.type.is_int:
+            n = convert(e, n, exponent.type, t)
+        e.v[op.id] = _wide_call(e, "pow", t, [a, n])
+        return
+    wide = convert(e, n, exponent.type, i64 if exponent.type.is_signed else u64)
+    if t is u1:
+        # 0 ** n is 1 for n == 0 only; 1 ** n is 1. Negative exponents of 0 give 0.
+        none = e.value(f"icmp eq i64 {wide}, 0")
+        e.v[op.id] = e.value(f"or i1 {a}, {none}")
+        return
+    negative = e.value(f"icmp slt i64 {wide}, 0") if exponent.type.is_signed else "false"
+    ty = VALUE[t.name]
+    name = e.helper(f"ipow.{ty}{'' if t.is_signed else '.unsigned'}")
+    e.v[op.id] = e.value(f"call {ty} {name}({ty} {a}, i64 {wide}, i1 {negative})")
+
+
+def _atan2(e: Emitter, op: Op) -> None:
+    a, b = (e.v[x.id] for x in op.args)
+    e.v[op.id] = _wide_call(e, "atan2", op.type, [a, b])
+
+
+# One operand
+
+
+def _wide_call(e: Emitter, name: str, t: Type, args: list[str]) -> str:
+    """Call a function of reals; f16 is computed in f32 and rounded once."""
+    if t is f16:
+        args = [convert(e, a, f16, f32) for a in args]
+        return convert(e, _wide_call(e, name, f32, args), f32, f16)
+    ty = VALUE[t.name]
+    return e.call(name, ty, ", ".join([f"{ty} {a}" for a in args]))
+
+
+def _math(e: Emitter, op: Op) -> None:
+    x = op.args[0]
+    t = op.type
+    a = e.v[x.id]
+    if not t.is_real:
+        if op.code not in _WHOLE:
+            raise e.unsupported(op)
+        e.v[op.id] = a
+        return
+    a = convert(e, a, x.type, t)
+    e.v[op.id] = _wide_call(e, _INTRINSIC[op.code], t, [a])
+
+
+def _rsqrt(e: Emitter, op: Op) -> None:
+    x, t = op.args[0], op.type
+    ty = VALUE[t.name]
+    root = _wide_call(e, "sqrt", t, [convert(e, e.v[x.id], x.type, t)])
+    e.v[op.id] = e.value(f"fdiv {e.fast}{ty} {constant(1.0, t)}, {root}")
+
+
+def _inv(e: Emitter, op: Op) -> None:
+    x, t = op.args[0], op.type
+    a, ty = e.v[x.id], VALUE[t.name]
+    if t.is_real:
+        e.v[op.id] = e.value(f"fdiv {e.fast}{ty} {constant(1.0, t)}, {a}")
+        return
+    # Of the integers only 1 and -1 have a reciprocal that does not truncate to 0.
+    if t is u1:
+        e.v[op.id] = a
+        return
+    unit = e.value(f"icmp eq {ty} {a}, 1")
+    if t.is_signed:
+        minus = e.value(f"icmp eq {ty} {a}, -1")
+        unit = e.value(f"or i1 {unit}, {minus}")
+    e.v[op.id] = e.value(f"select i1 {unit}, {ty} {a}, {ty} 0")
+
+
+def _neg(e: Emitter, op: Op) -> None:
+    a, t = e.v[op.args[0].id], op.type
+    ty = VALUE[t.name]
+    if t is u1:
+        e.v[op.id] = a
+    elif t.is_real:
+        e.v[op.id] = e.value(f"fneg {e.fast}{ty} {a}")
+    else:
+        e.v[op.id] = e.value(f"sub {ty} 0, {a}")
+
+
+def _abs(e: Emitter, op: Op) -> None:
+    a, t = e.v[op.args[0].id], op.type
+    ty = VALUE[t.name]
+    if t.is_real:
+        e.v[op.id] = e.call("fabs", ty, f"{ty} {a}")
+    elif t.is_signed:
+        e.v[op.id] = e.call("abs", ty, f"{ty} {a}, i1 false", flags=False)
+    else:
+        e.v[op.id] = a
+
+
+def _sgn(e: Emitter, op: Op) -> None:
+    a, t = e.v[op.args[0].id], op.type
+    ty = VALUE[t.name]
+    if t is u1:
+        e.v[op.id] = a
+        return
+    if t.is_real:
+        zero, one, minus = constant(0.0, t), constant(1.0, t), constant(-1.0, t)
+        above = e.value(f"fcmp ogt {ty} {a}, {zero}")
+        below = e.value(f"fcmp olt {ty} {a}, {zero}")
+    else:
+        zero, one, minus = "0", "1", "-1"
+        above = e.value(f"icmp {'sgt' if t.is_signed else 'ne'} {ty} {a}, 0")
+        below = e.value(f"icmp slt {ty} {a}, 0") if t.is_signed else "false"
+    rest = e.value(f"select i1 {below}, {ty} {minus}, {ty} {zero}")
+    e.v[op.id] = e.value(f"select i1 {above}, {ty} {one}, {ty} {rest}")
+
+
+def _bit_not(e: Emitter, op: Op) -> None:
+    ty = VALUE[op.type.name]
+    ones = "true" if op.type is u1 else "-1"
+    e.v[op.id] = e.value(f"xor {ty} {e.v[op.args[0].id]}, {ones}")
+
+
+def _logic_not(e: Emitter, op: Op) -> None:
+    x = op.args[0]
+    ty = VALUE[x.type.name]
+    if x.type.is_real:
+        e.v[op.id] = e.value(f"fcmp oeq {ty} {e.v[x.id]}, {constant(0.0, x.type)}")
+    else:
+        e.v[op.id] = e.value(f"icmp eq {ty} {e.v[x.id]}, {constant(0, x.type)}")
+
+
+def _count(e: Emitter, op: Op) -> None:
+    """popcnt, clz, ffs: of an integer, as i32."""
+    x = op.args[0]
+    a, t = e.v[x.id], x.type
+    ty = VALUE[t.name]
+    if op.code == C.POPCNT:
+        n = e.call("ctpop", ty, f"{ty} {a}", flags=False)
+    elif op.code == C.CLZ:
+        # A width of 1 cannot hold the count 1.
+        if t is u1:
+            inverted = e.value(f"xor i1 {a}, true")
+            e.v[op.id] = e.value(f"zext i1 {inverted} to i32")
+            return
+        n = e.call("ctlz", ty, f"{ty} {a}, i1 false", flags=False)
+    else:
+        if t is u1:
+            e.v[op.id] = e.value(f"zext i1 {a} to i32")
+            return
+        low = e.call("cttz", ty, f"{ty} {a}, i1 false", flags=False)
+        first = e.value(f"add {ty} {low}, 1")
+        none = e.value(f"icmp eq {ty} {a}, 0")
+        n = e.value(f"select i1 {none}, {ty} 0, {ty} {first}")
+    e.v[op.id] = _resize(e, n, t.bits, 32, signed=False)
+
+
+# Conversions
+
+
+def _resize(e: Emitter, a: str, bits: int, to: int, *, signed: bool) -> str:
+    if bits == to:
+        return a
+    name = "trunc" if bits > to else "sext" if signed else "zext"
+    return e.value(f"{name} i{bits} {a} to i{to}")
+
+
+def convert(e: Emitter, a: str, source: Type, target: Type) -> str:
+    """``a`` converted as `cast_value` does."""
+    if source is target:
+        return a
+    ty = VALUE[source.name]
+    if target is u1:
+        if source.is_real:
+            return e.value(f"fcmp une {ty} {a}, {constant(0.0, source)}")
+        return e.value(f"icmp ne {ty} {a}, 0")
+    if source.is_int and target.is_int:
+        return _resize(e, a, source.bits, target.bits, signed=source.is_signed)
+    to = VALUE[target.name]
+    if source.is_int:
+        name = "sitofp" if source.is_signed else "uitofp"
+        if target is f16:
+            # f64 holds every integer that f16 does not turn into infinity.
+            wide = e.value(f"{name} {ty} {a} to double")
+            return convert(e, wide, f64, f16)
+        return e.value(f"{name} {ty} {a} to {to}")
+    if target.is_int:
+        if source is f16:
+            a, ty = e.value(f"fpext half {a} to float"), "float"
+        name = "fptosi" if target.is_signed else "fptoui"
+        return e.call(f"{name}.sat.{to}", ty, f"{ty} {a}", flags=False, result=to)
+    if source.bits < target.bits:
+        return e.value(f"fpext {ty} {a} to {to}")
+    if source is f64 and target is f16:
+        return e.value(f"call half {e.helper('f64_to_f16')}(double {a})")
+    return e.value(f"fptrunc {ty} {a} to {to}")
+
+
+def _cast_value(e: Emitter, op: Op) -> None:
+    x = op.args[0]
+    e.v[op.id] = convert(e, e.v[x.id], x.type, op.type)
+
+
+def _cast_bits(e: Emitter, op: Op) -> None:
+    x = op.args[0]
+    ty, to = VALUE[x.type.name], VALUE[op.type.name]
+    a = e.v[x.id]
+    e.v[op.id] = a if ty == to else e.value(f"bitcast {ty} {a} to {to}")
+
+
+SCALAR: Final[dict[int, Emit]] = {
+    **dict.fromkeys((C.ADD, C.SUB, C.MUL, C.MIN, C.MAX, C.BIT_AND, C.BIT_OR, C.BIT_XOR), _combine),
+    **dict.fromkeys((C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD), _divide),
+    **dict.fromkeys((C.BIT_SHL, C.BIT_SHR, C.BIT_SAR), _shift),
+    **dict.fromkeys((*_ORDERED,), _compare),
+    **dict.fromkeys(_INTRINSIC, _math),
+    C.SELECT: _select, C.POW: _pow, C.ATAN2: _atan2, C.RSQRT: _rsqrt, C.INV: _inv, C.NEG: _neg,
+    C.ABS: _abs, C.SGN: _sgn, C.BIT_NOT: _bit_not, C.LOGIC_NOT: _logic_not, C.POPCNT: _count,
+    C.CLZ: _count, C.FFS: _count, C.CAST_VALUE: _cast_value, C.CAST_BITS: _cast_bits,
+}  # fmt: skip

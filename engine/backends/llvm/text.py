@@ -1,0 +1,61 @@
+"""Pieces of LLVM IR text: types, constants, names."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from typing import Final
+
+from ...types import DataType, Type, f16, f32
+
+__all__ = ["MEMORY", "SIZE", "VALUE", "constant", "name_of"]
+
+_INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
+                "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
+_REALS: Final = {"f16": "half", "f32": "float", "f64": "double"}
+
+VALUE: Final[dict[str, str]] = {**_INTS, **_REALS}
+"""IR type of a value, by the data type's name."""
+MEMORY: Final[dict[str, str]] = {**VALUE, "u1": "i8"}
+"""IR type of an element in memory."""
+SIZE: Final[dict[str, int]] = {"u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "i32": 4,
+                               "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}  # fmt: skip
+"""Bytes of an element in memory, which is its alignment too."""
+
+_NAN_BITS: Final = {"f16": "0xH7E00", "f32": "0x7FF8000000000000", "f64": "0x7FF8000000000000"}
+
+
+def constant(value: float | int, t: Type) -> str:
+    """``value`` of type ``t`` as an operand."""
+    if not t.is_real:
+        if t.bits == 1:
+            return "true" if value else "false"
+        # Unsigned values print as what the signless type holds.
+        return str(value - (1 << t.bits) if value > (1 << (t.bits - 1)) - 1 else value)
+    value = float(value)
+    if value != value:
+        return _NAN_BITS[t.name]
+    if t is f16:
+        return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
+    if t is f32 and not math.isinf(value):
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    if not math.isinf(value):
+        # The decimal form reads better and is allowed wherever it is exact.
+        short = f"{value:.6e}"
+        if float(short) == value and not (value == 0.0 and math.copysign(1.0, value) < 0):
+            return short
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def zero(t: DataType) -> str:
+    """The constant 0 of a type as it stands in memory."""
+    return "0" if t.is_int else constant(0.0, t)
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def name_of(text: str, otherwise: str) -> str:
+    """``text`` if it can stand as a name in IR unquoted, else ``otherwise``."""
+    return text if _PLAIN.match(text) else otherwise

@@ -1,0 +1,105 @@
+"""LLVM IR text -> optimised module -> machine code, through `llvmlite.binding`.
+
+llvmlite takes 100 ms and more to load, so that it is imported when the first kernel is compiled,
+never with the engine. One `Machine` (a target machine of LLVM) is kept for each target and level.
+LLVM's objects are not safe to use from two threads; callers hold `LOCK`.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import QuadrantsInternalError
+from ..base import Target
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["LOCK", "Machine", "Module", "binding", "host_target", "version"]
+
+LOCK: Final = threading.RLock()
+
+
+@cache
+def binding() -> ModuleType:
+    """`llvmlite.binding`, ready to generate code for this machine."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def version() -> str:
+    """Name and version of the toolchain."""
+    import llvmlite
+
+    numbers = ".".join(map(str, binding().llvm_version_info))
+    return f"LLVM {numbers} (llvmlite {llvmlite.__version__})"
+
+
+@cache
+def host_target() -> Target:
+    """The CPU of this machine with all it can do."""
+    llvm: Any = binding()
+    triple = llvm.get_process_triple()
+    return Target(
+        "cpu", triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    )
+
+
+class Module:
+    """A parsed module. `optimise` changes it in place."""
+
+    def __init__(self, machine: Machine, text: str, verify: bool) -> None:
+        self._machine: Final = machine
+        llvm: Any = machine.llvm
+        try:
+            self.ref: Any = llvm.parse_assembly(text)
+            if verify:
+                self.ref.verify()
+        except RuntimeError as error:
+            raise QuadrantsInternalError(f"LLVM refuses the generated code: {error}") from None
+
+    def optimise(self, level: int, vectorise: bool = True) -> None:
+        """Run LLVM's pipeline of this level (0 to 3)."""
+        llvm: Any = self._machine.llvm
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_vectorization = options.slp_vectorization = vectorise and level > 1
+        options.loop_interleaving = options.loop_unrolling = level > 1
+        builder = llvm.create_pass_builder(self._machine.ref, options)
+        builder.getModulePassManager().run(self.ref, builder)
+
+    def text(self) -> str:
+        return str(self.ref)
+
+    def assembly(self) -> str:
+        return str(self._machine.ref.emit_assembly(self.ref))
+
+    def object_code(self) -> bytes:
+        return bytes(self._machine.ref.emit_object(self.ref))
+
+
+class Machine:
+    """A target machine of LLVM."""
+
+    def __init__(self, target: Target, level: int) -> None:
+        self.llvm: Final[Any] = binding()
+        description = self.llvm.Target.from_triple(target.arch)
+        self.ref: Final[Any] = description.create_target_machine(
+            cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
+        )
+        self.ref.set_asm_verbosity(False)
+
+    def parse(self, text: str, verify: bool = False) -> Module:
+        """The module that ``text`` describes. QuadrantsInternalError if LLVM refuses it."""
+        return Module(self, text, verify)
+
+
+@cache
+def machine(target: Target, level: int) -> Machine:
+    """The target machine for a target and an optimisation level (0 to 3)."""
+    return Machine(target, level)
