@@ -7,7 +7,6 @@ documentation and the studio read it back.
 
 from __future__ import annotations
 
-import difflib
 import operator
 import os
 from collections.abc import Callable, Iterable
@@ -220,5 +219,7 @@ def read_option(declared: Field[Any]) -> Option:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The tail of a message about an unknown `word`: the closest known one, or nothing."""
+    import difflib  # for messages alone; 2 ms that importing the engine need not pay
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'; did you mean "{close[0]}"?' if close else ""
