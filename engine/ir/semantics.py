@@ -138,7 +138,7 @@ _FORMAT: Final = {(True, 16): "<e", (True, 32): "<f", (True, 64): "<d"}
 
 
 def _bits_fn(source: DataType, target: DataType) -> Unary:
-    if source.bits != target.bits:
+    if source.size != target.size:
         raise TypeError(f"cast_bits from {source} to {target}: the sizes differ")
     if source.is_int and target.is_int:
         return lambda x: wrap_int(x, target)

@@ -1,0 +1,74 @@
+"""Algebraic simplification of single operations.
+
+Before::
+
+    <i32> $2 = mul $x, $c8
+    <f32> $3 = mul $y, $c1
+    <f32> $4 = div $3, $c4
+    <u1> $5 = cmp_eq $x, $x
+    $6 : assert $5 {...}
+
+After (``$6`` is gone, and so is ``$3``)::
+
+    <i32> $2 = bit_shl $x, $c3
+    <f32> $4 = mul $y, $q       (a new constant, 0.25)
+    <u1> $5 = const true
+
+The rules stand in ``rules/`` by subject; the table below says which an opcode has, in order.
+Under ``fast_math`` reals are also simplified where that changes the result for NaN, infinities,
+signed zeros or the last bit (``x * 0``, ``x - x``, ``x / 3``, ``x ** 7.0``).
+
+It leaves alone, without ``fast_math``, ``x + 0.0`` (-0 + 0 is +0), ``x == x`` of reals (false for
+NaN), ``x / 3.0``; and always ``int(real(x))`` where the real type cannot hold every x, and real
+division by 0, for which it warns. ``x ** n`` of integers with a constant negative n is an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir import Func
+from ..ir import codes as C
+from .registry import register
+from .rules import arithmetic, casts, logic
+from .rules.power import power
+from .rules.rewriter import Rule, apply_rules, rule_table
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["alg_simp"]
+
+
+@register("alg_simp", optional=True)
+def alg_simp(func: Func, cx: PassCx) -> bool:
+    """Simplify single operations by algebra: x * 1, x - x, x ** 2, casts of casts."""
+    return apply_rules(func, cx, _TABLE)
+
+
+_RULES: dict[int, tuple[Rule, ...]] = {
+    **{code: (logic.compare,) for code in range(C.COUNT) if C.COMPARE[code]},
+    **{code: (logic.shift,) for code in range(C.COUNT) if C.SHIFT[code]},
+    C.NEG: (arithmetic.neg,),
+    C.ADD: (arithmetic.add,),
+    C.SUB: (arithmetic.sub,),
+    C.MUL: (arithmetic.mul,),
+    C.DIV: (arithmetic.div,),
+    C.FLOORDIV: (arithmetic.floordiv,),
+    C.MOD: (arithmetic.mod,),
+    C.FLOORMOD: (arithmetic.floormod,),
+    C.MIN: (arithmetic.min_max,),
+    C.MAX: (arithmetic.min_max,),
+    C.POW: (power,),
+    C.BIT_AND: (logic.bit_and,),
+    C.BIT_OR: (logic.bit_or,),
+    C.BIT_XOR: (logic.bit_xor,),
+    C.BIT_NOT: (logic.bit_not,),
+    C.LOGIC_NOT: (logic.logic_not,),
+    C.SELECT: (logic.select,),
+    C.CAST_VALUE: (casts.same_type, casts.cast_of_cast),
+    C.CAST_BITS: (casts.same_type, casts.bits_of_bits),
+    C.ASSERT: (logic.holds,),
+    C.WHILE_CONTROL: (logic.holds,),
+}
+_TABLE = rule_table(_RULES)

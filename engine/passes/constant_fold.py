@@ -1,0 +1,98 @@
+"""Computes operations whose operands are constants.
+
+Before::
+
+    <i8> $0 = const 100
+    <i8> $1 = const 50
+    <i8> $2 = add $0, $1
+    <f32> $3 = cast_value $2
+
+After::
+
+    <i8> $2 = const -106
+    <f32> $3 = const -106.0
+
+All types are folded, 8- and 16-bit ones and reals too, with the meaning of `ir.semantics`, which
+the interpreter shares. A ``select`` with a constant condition becomes the chosen operand; a cast
+to the type its operand has already becomes the operand, constant or not.
+
+It leaves alone
+
+* a bit cast that gives a NaN or takes one: the bits of a NaN are not defined in the IR;
+* ``x ** n`` of integers with a negative n: `alg_simp` reports it;
+* everything that reads memory, and random numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir import Func, Op
+from ..ir import codes as C
+from ..ir.semantics import binary_fn, unary_fn
+from .registry import register
+from .rules.rewriter import Rewriter, Rule, apply_rules, rule_table
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["constant_fold"]
+
+
+@register("constant_fold", optional=True)
+def constant_fold(func: Func, cx: PassCx) -> bool:
+    """Compute operations on constants."""
+    return apply_rules(func, cx, _TABLE)
+
+
+def _fold_unary(op: Op, rw: Rewriter) -> Op | None:
+    x = op.args[0]
+    if x.code != C.CONST:
+        return None
+    value = unary_fn(op.code, x.type, op.type)(x.attr)  # type: ignore[arg-type]
+    return rw.become_const(op, value)
+
+
+def _fold_cast(op: Op, rw: Rewriter) -> Op | None:
+    x = op.args[0]
+    if x.type is op.type:
+        return x
+    if x.code != C.CONST:
+        return None
+    value = unary_fn(op.code, x.type, op.type)(x.attr)  # type: ignore[arg-type]
+    if op.code == C.CAST_BITS and (value != value or x.attr != x.attr):
+        return None
+    return rw.become_const(op, value)
+
+
+def _fold_binary(op: Op, rw: Rewriter) -> Op | None:
+    a, b = op.args
+    if b.code != C.CONST or a.code != C.CONST:
+        return None
+    if op.code == C.POW and a.type.is_int and b.type.is_int and b.attr < 0:
+        return None
+    fn = binary_fn(op.code, a.type, b.type, op.type)  # type: ignore[arg-type]
+    return rw.become_const(op, fn(a.attr, b.attr))
+
+
+def _fold_select(op: Op, rw: Rewriter) -> Op | None:
+    cond, a, b = op.args
+    if cond.code != C.CONST:
+        return None
+    chosen = a if cond.attr else b
+    return chosen if chosen.type is op.type else rw.become(op, C.CAST_VALUE, chosen)
+
+
+def _rules() -> dict[int, tuple[Rule, ...]]:
+    rules: dict[int, tuple[Rule, ...]] = {}
+    for code in range(C.COUNT):
+        if C.UNARY[code]:
+            rules[code] = (_fold_unary,)
+        elif C.BINARY[code]:
+            rules[code] = (_fold_binary,)
+    rules[C.CAST_VALUE] = rules[C.CAST_BITS] = (_fold_cast,)
+    rules[C.SELECT] = (_fold_select,)
+    return rules
+
+
+_TABLE = rule_table(_rules())

@@ -1,0 +1,111 @@
+"""Moves constants to the front and keeps one of each.
+
+Before::
+
+    kernel k(x: ndarray<f32, 1>) stage=typed {
+      <i32> $0 = arg_load [0]
+      <i32> $1 = const 2
+      <i32> $2 = mul $0, $1
+      $3 : if $9 then {
+        <i32> $4 = const 2
+        <i32> $5 = add $2, $4
+
+After: ``$1`` stands first, and ``$5 = add $2, $1``; ``$4`` is gone.
+
+The front is that of the kernel's body, or of each region (header, body) of a task, so that tasks
+stay independent of each other. A constant then stands before every use, other passes need not
+ask where it is, and a loop does not repeat it.
+
+It leaves alone constants that differ in type, in the sign of a zero, or in NaN against a number;
+and everything that is not a constant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir import Block, Func, Op
+from ..ir import codes as C
+from ..ir.semantics import const_key
+from .registry import register
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["extract_constant"]
+
+
+@register("extract_constant", optional=True)
+def extract_constant(func: Func, cx: PassCx) -> bool:
+    """Move constants to the front of the kernel or task, one of each value."""
+    changed = False
+    tasks = func.tasks()
+    fronts = [region for task in tasks for region in task.regions] if tasks else [func.body]
+    for front in fronts:
+        changed |= _extract(front)
+    return changed
+
+
+def _extract(front: Block) -> bool:
+    known: dict[object, Op] = {}
+    repl: dict[Op, Op] = {}
+    moved: list[Op] = []
+    const = C.CONST
+    ops = front.ops
+    count = 0  # constants that stand in front already
+    for op in ops:
+        if op.code != const:
+            break
+        first = known.setdefault((op.type, const_key(op.attr)), op)
+        if first is not op:
+            repl[op] = first
+        count += 1
+    blocks: list[Block] = []
+    _find(ops[count:], front, blocks, moved)
+    if not moved and not repl:
+        return False
+    fresh: list[Op] = []
+    for op in moved:
+        first = known.setdefault((op.type, const_key(op.attr)), op)
+        if first is op:
+            op.block = front
+            fresh.append(op)
+        else:
+            repl[op] = first
+    for block in blocks:
+        if block is not front:
+            block.ops = [op for op in block.ops if op.code != const]
+    rest = [op for op in ops[count:] if op.code != const]
+    front.ops = [op for op in ops[:count] if op not in repl] + fresh + rest
+    if repl:
+        _replace(front, repl)
+    return True
+
+
+def _find(ops: list[Op], block: Block, blocks: list[Block], moved: list[Op]) -> None:
+    """Collect the constants under ``ops``, which stand in ``block``, and the blocks with any."""
+    const = C.CONST
+    before = len(moved)
+    nested = 0
+    for op in ops:
+        if op.code == const:
+            moved.append(op)
+        elif op.regions:
+            here = len(moved)
+            for region in op.regions:
+                _find(region.ops, region, blocks, moved)
+            nested += len(moved) - here
+    if len(moved) - before > nested:
+        blocks.append(block)
+
+
+def _replace(block: Block, repl: dict[Op, Op]) -> None:
+    get = repl.get
+    for op in block.ops:
+        args = op.args
+        for a in args:
+            if a in repl:
+                op.args = tuple([get(x, x) for x in args])
+                break
+        for region in op.regions:
+            _replace(region, repl)

@@ -1,0 +1,170 @@
+"""Deletes code that cannot run.
+
+Before::
+
+    <u1> $0 = const true
+    $1 : if $0 then {
+      $2 : global_store $8, $9
+    } else {
+      $3 : global_store $8, $7
+    }
+    $4 : range_for $10, $10 body {
+      ...
+    }
+
+After::
+
+    $2 : global_store $8, $9
+
+What goes:
+
+* an ``if`` on a constant: the branch that runs takes its place;
+* what follows an op that always leaves: `continue`, `break`, `return`, a ``while_control`` on a
+  constant 0, or an ``if`` both branches of which leave;
+* a ``while_control`` on another constant, which never leaves;
+* a ``while`` that always leaves at the end of its first iteration: its body takes its place;
+* a `continue` as the last op of a loop's body, also inside ``if`` at its end;
+* a loop or a task over a range that is empty by its constant bounds.
+
+It leaves alone an ``if`` with nothing in it (`simplify` deletes that), a ``while`` that never ends,
+and loops that run exactly once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir import Block, Func, Op, set_block
+from ..ir import codes as C
+from .registry import register
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["unreachable_code_elimination"]
+
+
+@register("unreachable_code_elimination", optional=True)
+def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
+    """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
+    sweep = _Sweep()
+    sweep.block(func.body)
+    return sweep.changed
+
+
+_INTERESTING = [
+    C.END[code] or C.CONTROL[code] or code == C.WHILE_CONTROL for code in range(C.COUNT)
+]
+
+
+class _Sweep:
+    __slots__ = ("changed",)
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def block(self, block: Block) -> bool:
+        """Clean ``block`` and what is under it; whether its end can be reached."""
+        interesting = _INTERESTING
+        out: list[Op] | None = None
+        ops = block.ops
+        for index, op in enumerate(ops):
+            if not interesting[op.code]:
+                if out is not None:
+                    out.append(op)
+                continue
+            kept, goes_on = self.control(op)
+            if out is None and (len(kept) != 1 or kept[0] is not op):
+                out = ops[:index]
+            if out is not None:
+                set_block(kept, block)
+                out += kept
+            if not goes_on:
+                if index + 1 < len(ops) and out is None:
+                    out = ops[: index + 1]
+                break
+        else:
+            goes_on = True
+        if out is not None:
+            block.ops = out
+            self.changed = True
+        return goes_on
+
+    def control(self, op: Op) -> tuple[list[Op], bool]:
+        """What stands for ``op`` afterwards, and whether the next op can be reached."""
+        code = op.code
+        if code == C.IF:
+            return self.branch(op)
+        if code == C.WHILE_CONTROL:
+            cond = op.args[0]
+            if cond.code != C.CONST:
+                return [op], True
+            return ([], True) if cond.attr else ([op], False)
+        if C.END[code]:
+            return [op], False
+        bounds = op
+        if code == C.OFFLOADED:
+            self.block(op.regions[0])
+            bounds = op.regions[0].ops[-1]
+        if _is_empty(bounds):
+            return [], True
+        body = op.regions[-1]
+        self.block(body)
+        self.trim(body)
+        if code == C.WHILE and _runs_once(body):
+            return body.ops[:-1], True
+        return [op], True
+
+    def branch(self, op: Op) -> tuple[list[Op], bool]:
+        cond = op.args[0]
+        then, other = op.regions
+        if cond.code == C.CONST:
+            taken = then if cond.attr else other
+            goes_on = self.block(taken)
+            return taken.ops, goes_on
+        then_goes_on = self.block(then)
+        return [op], self.block(other) or then_goes_on
+
+    def trim(self, block: Block) -> None:
+        """Delete a `continue` that ends a loop's body, where the iteration ends anyway."""
+        while block.ops:
+            last = block.ops[-1]
+            if last.code != C.CONTINUE:
+                if last.code == C.IF:
+                    for region in last.regions:
+                        self.trim(region)
+                return
+            block.ops = block.ops[:-1]
+            self.changed = True
+
+
+def _is_empty(bounds: Op) -> bool:
+    """Whether some axis of ``begin, end, ...`` has constants with nothing between them."""
+    args = bounds.args
+    for i in range(0, len(args), 2):
+        begin, end = args[i], args[i + 1]
+        if begin is end or (
+            begin.code == C.CONST and end.code == C.CONST and begin.attr >= end.attr
+        ):
+            return True
+    return False
+
+
+def _runs_once(body: Block) -> bool:
+    """Whether a while's body ends in leaving it, and has no other way to leave or to repeat."""
+    if not body.ops:
+        return False
+    last = body.ops[-1]
+    if last.code != C.WHILE_CONTROL or last.args[0].code != C.CONST or last.args[0].attr:
+        return False
+    return not _has_jumps(body.ops[:-1])
+
+
+def _has_jumps(ops: list[Op]) -> bool:
+    """Whether ``ops`` hold a jump that belongs to the loop around them."""
+    for op in ops:
+        if op.code in (C.WHILE_CONTROL, C.BREAK, C.CONTINUE):
+            return True
+        if op.code == C.IF and any(_has_jumps(region.ops) for region in op.regions):
+            return True
+    return False
