@@ -167,6 +167,11 @@ class PassCx:
             else:
                 remarks.append(PassRemark(op.id, text, op.loc))
 
+    @property
+    def remarking(self) -> bool:
+        """Whether anybody listens to remarks; ask before working one out."""
+        return self._remarks is not None
+
     def note(self, name: str, data: Callable[[], Any]) -> None:
         """Show instruments what ``data`` makes. Ask `watched` first if even that costs."""
         if self._instruments:

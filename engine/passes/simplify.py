@@ -1,0 +1,223 @@
+"""Simplification of blocks: repeated loads, ifs and loops without effect, trivial addresses.
+
+Before::
+
+    <f32> $4 = global_load $3
+    $5 : if $2 then {
+      $6 : local_store $1, $4
+    }
+    $7 : if $2 then {
+      <f32> $8 = global_load $3
+      $9 : local_store $0, $8
+    } else {
+    }
+    <f32> $10 = global_load $3
+    $11 : range_for $a, $b body {
+    }
+
+After (``$10`` became ``$4``)::
+
+    <f32> $4 = global_load $3
+    $5 : if $2 then {
+      $6 : local_store $1, $4
+      <f32> $8 = global_load $3
+      $9 : local_store $0, $8
+    } else {
+    }
+
+What it does:
+
+* a global load is the earlier load of the same address in its block, when nothing between them
+  may write there;
+* ifs that follow each other and have the same condition become one;
+* an ``if``, ``range_for`` or task with nothing in it goes;
+* ``abs`` of an unsigned integer is the integer; an address shifted by 0 is the address;
+* under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
+
+It leaves alone loads of locals (`cfg_optimization` forwards what was stored), a ``while`` with
+nothing in it (it may never end), and a loop over several axes of which some have one iteration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..analysis.alias import DIFFERENT, Memory
+from ..ir import Block, Func, Op, set_block
+from ..ir import codes as C
+from .registry import register
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["simplify"]
+
+_FLAT_OPS = 12
+"""Most ops, in both branches together, of an if that `flatten_if` turns into selects."""
+
+_INTERESTING = [
+    C.CONTROL[code]
+    or C.ATOMIC[code]
+    or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
+    for code in range(C.COUNT)
+]
+
+
+@register("simplify", optional=True)
+def simplify(func: Func, cx: PassCx) -> bool:
+    """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
+    sweep = _Sweep(func, cx)
+    sweep.block(func.body)
+    return sweep.changed
+
+
+class _Sweep:
+    __slots__ = ("changed", "flatten", "func", "memory", "repl")
+
+    def __init__(self, func: Func, cx: PassCx) -> None:
+        self.func = func
+        self.memory: Memory | None = None
+        self.flatten = cx.config.flatten_if
+        self.changed = False
+        self.repl: dict[Op, Op] = {}
+
+    def block(self, block: Block) -> list[Op]:
+        """Simplify ``block``; gives the global addresses that it may write to."""
+        interesting = _INTERESTING
+        repl = self.repl
+        get = repl.get
+        loads: dict[Op, Op] = {}
+        written: list[Op] = []
+        out: list[Op] | None = None
+        absorbed = 0
+        ops = block.ops
+        for index, op in enumerate(ops):
+            if absorbed:
+                absorbed -= 1
+                continue
+            if repl:
+                args = op.args
+                for a in args:
+                    if a in repl:
+                        op.args = tuple([get(x, x) for x in args])
+                        break
+            code = op.code
+            if interesting[code]:
+                if C.CONTROL[code]:
+                    if code == C.IF:
+                        absorbed = self.absorb(op, ops, index)
+                    writes: list[Op] = []
+                    kept = self.control(op, writes)
+                    for ptr in writes:
+                        self.forget(loads, ptr)
+                    written += writes
+                    if out is None and (absorbed or len(kept) != 1 or kept[0] is not op):
+                        out = ops[:index]
+                    if out is not None:
+                        set_block(kept, block)
+                        out += kept
+                    continue
+                same = self.value(op, loads, written)
+                if same is not None:
+                    repl[op] = same
+                    if out is None:
+                        out = ops[:index]
+                    continue
+            if out is not None:
+                out.append(op)
+        if out is not None:
+            block.ops = out
+            self.changed = True
+        return written
+
+    def value(self, op: Op, loads: dict[Op, Op], written: list[Op]) -> Op | None:
+        """The value that ``op`` is known to have, if it is one that stands before it."""
+        code = op.code
+        ptr = op.args[0]
+        if code == C.GLOBAL_LOAD:
+            first = loads.setdefault(ptr, op)
+            return None if first is op or first.type is not op.type else first
+        if code == C.ABS:
+            return ptr if ptr.type.is_int and not ptr.type.is_signed else None
+        if code == C.SHIFT_PTR:
+            offset = op.args[1]
+            return ptr if offset.code == C.CONST and offset.attr == 0 else None
+        if ptr.code != C.ALLOCA:
+            self.forget(loads, ptr)
+            written.append(ptr)
+        return None
+
+    def forget(self, loads: dict[Op, Op], ptr: Op) -> None:
+        """Drop the loads that a write to ``ptr`` may change."""
+        if not loads:
+            return
+        memory = self.memory
+        if memory is None:
+            memory = self.memory = Memory(self.func)
+        written = memory.location(ptr)
+        for other in list(loads):
+            if memory.relation(written, memory.location(other)) != DIFFERENT:
+                del loads[other]
+
+    def control(self, op: Op, written: list[Op]) -> list[Op]:
+        """What stands for a control op afterwards; adds the addresses it may write to."""
+        code = op.code
+        empty = True
+        for region in op.regions:
+            written += self.block(region)
+            if region.ops and not (code == C.OFFLOADED and region is op.regions[0]):
+                empty = False
+        if empty and code != C.WHILE:
+            return []
+        if code == C.IF and self.flatten and _is_flat(op):
+            return _selects(self.func, op)
+        return [op]
+
+    def absorb(self, op: Op, ops: list[Op], index: int) -> int:
+        """Append the branches of the ifs that follow ``op`` on the same condition to its own.
+
+        Gives the number of those ifs, which stand from ``ops[index + 1]`` on.
+        """
+        cond = op.args[0]
+        get = self.repl.get
+        count = 0
+        for other in ops[index + 1 :]:
+            if other.code != C.IF or get(other.args[0], other.args[0]) is not cond:
+                break
+            count += 1
+            for mine, theirs in zip(op.regions, other.regions, strict=True):
+                # After a jump the other branch is not reached.
+                if not (mine.ops and C.END[mine.ops[-1].code]):
+                    set_block(theirs.ops, mine)
+                    mine.ops = mine.ops + theirs.ops
+        return count
+
+
+def _is_flat(op: Op) -> bool:
+    """Whether an if is small and does nothing but compute and set locals."""
+    then, other = op.regions
+    if len(then.ops) + len(other.ops) > _FLAT_OPS:
+        return False
+    return all(
+        C.PURE[o.code] or o.code in (C.LOCAL_LOAD, C.LOCAL_STORE)
+        for region in op.regions
+        for o in region.ops
+    )
+
+
+def _selects(func: Func, op: Op) -> list[Op]:
+    """The ops of both branches of an if, with stores that keep the old value on the other path."""
+    out: list[Op] = []
+    cond = op.args[0]
+    for taken, region in zip((True, False), op.regions, strict=True):
+        for o in region.ops:
+            if o.code == C.LOCAL_STORE:
+                ptr, new = o.args
+                old = func.new_op(C.LOCAL_LOAD, new.type, (ptr,), None, o.loc)
+                args = (cond, new, old) if taken else (cond, old, new)
+                chosen = func.new_op(C.SELECT, new.type, args, None, o.loc)
+                func.origins[old.id] = func.origins[chosen.id] = o.id
+                o.args = (ptr, chosen)
+                out += [old, chosen]
+            out.append(o)
+    return out
