@@ -13,20 +13,29 @@ from .pipeline import POINTS, compile_to_offloads, offload_to_executable, run
 from .registry import PassFn, PassInfo, all_passes, get, register
 
 MODULES: Final = (
+    "alg_simp",
+    "binary_op_simplify",
     "check_out_of_bound",
+    "constant_fold",
     "demote_operations",
     "demote_random",
     "detect_read_only",
+    "die",
     "eliminate_immutable_local_vars",
+    "extract_constant",
     "handle_external_ptr_boundary",
     "insert_debug_checks",
+    "loop_invariant_code_motion",
     "lower_access",
     "lower_ast",
     "make_cpu_multithreaded_range_for",
     "merge_global_ptrs",
     "offload",
+    "per_task_cse",
     "remove_user_asserts",
+    "simplify",
     "type_check",
+    "unreachable_code_elimination",
 )
 """The modules of this package that hold passes, each called like its pass."""
 

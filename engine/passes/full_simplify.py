@@ -27,6 +27,12 @@ from typing import TYPE_CHECKING, Final
 
 from .. import log
 from ..ir import Func
+from .registry import all_passes
+
+
+def known() -> set[str]:
+    return {info.name for info in all_passes()}
+
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -53,15 +59,15 @@ def full_simplify(func: Func, cx: PassCx) -> bool:
     """
     config = cx.config
     if not config.advanced_optimization:
-        names = ("constant_fold", "die", "simplify", "die")
-        if not config.constant_folding:
-            names = names[1:]
-        return any([cx.run_pass(name, 1) for name in names])
+        changed = config.constant_folding and cx.run_pass("constant_fold", 1)
+        for name in ("die", "simplify", "die"):
+            changed |= cx.run_pass(name, 1)
+        return changed
     names = tuple(name for name in ROUND if name != "constant_fold" or config.constant_folding)
     with_cfg = False
     if func.stage in _TASK_STAGES and config.opt_level > 0:
         names = (*names, "per_task_cse")
-        with_cfg = config.cfg_optimization
+        with_cfg = config.cfg_optimization and "cfg_optimization" in known()
     changed = False
     quiet = 0  # passes in a row that had nothing to do
     for number in range(1, MAX_ROUNDS + 1):

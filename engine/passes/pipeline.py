@@ -17,6 +17,7 @@ from typing import Any, Final
 from ..config import CompileConfig
 from ..ir import Func
 from . import registry
+from .full_simplify import full_simplify
 from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
 
@@ -155,14 +156,6 @@ def _maybe(cx: PassCx, name: str) -> None:
         cx.run_pass(name)
 
 
-def _group(cx: PassCx) -> None:
-    try:
-        from .full_simplify import full_simplify  # type: ignore
-    except ImportError:
-        return
-    full_simplify(cx.func, cx)  # type: ignore
-
-
 def _simplify(cx: PassCx, phase: str) -> None:
     cx.begin(phase)
-    _group(cx)
+    full_simplify(cx.func, cx)

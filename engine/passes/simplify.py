@@ -42,7 +42,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis.alias import DIFFERENT, Memory
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -56,9 +55,7 @@ _FLAT_OPS = 12
 """Most ops, in both branches together, of an if that `flatten_if` turns into selects."""
 
 _INTERESTING = [
-    C.CONTROL[code]
-    or C.ATOMIC[code]
-    or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
+    C.CONTROL[code] or C.ATOMIC[code] or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
     for code in range(C.COUNT)
 ]
 
@@ -72,11 +69,10 @@ def simplify(func: Func, cx: PassCx) -> bool:
 
 
 class _Sweep:
-    __slots__ = ("changed", "flatten", "func", "memory", "repl")
+    __slots__ = ("changed", "flatten", "func", "repl")
 
     def __init__(self, func: Func, cx: PassCx) -> None:
         self.func = func
-        self.memory: Memory | None = None
         self.flatten = cx.config.flatten_if
         self.changed = False
         self.repl: dict[Op, Op] = {}
@@ -149,15 +145,7 @@ class _Sweep:
 
     def forget(self, loads: dict[Op, Op], ptr: Op) -> None:
         """Drop the loads that a write to ``ptr`` may change."""
-        if not loads:
-            return
-        memory = self.memory
-        if memory is None:
-            memory = self.memory = Memory(self.func)
-        written = memory.location(ptr)
-        for other in list(loads):
-            if memory.relation(written, memory.location(other)) != DIFFERENT:
-                del loads[other]
+        loads.clear()
 
     def control(self, op: Op, written: list[Op]) -> list[Op]:
         """What stands for a control op afterwards; adds the addresses it may write to."""
