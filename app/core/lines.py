@@ -1,0 +1,180 @@
+"""Lines of styled text: what every panel is made of, for a terminal with or without colour.
+
+A `Line` is a tuple of spans, each a text and the name of a style (`STYLES`); the studio maps the
+names to colours of its theme, plain output drops them. `Line.key` says what the line stands for
+(an op id, a kernel id, the index of a pass run, a source line), so that a selection can be held
+while the lines around it change. `Line.copy` is what copying the line gives: never a gutter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+__all__ = [
+    "STYLES",
+    "Line",
+    "Span",
+    "cell",
+    "code_spans",
+    "ir_spans",
+    "mark_spans",
+    "plain",
+    "python_spans",
+    "table",
+    "text_of",
+]
+
+Span = tuple[str, str]
+
+STYLES: Final = (
+    "", "dim", "title", "head", "num", "ok", "bad", "warn", "accent", "add", "del", "move",
+    "add-mark", "del-mark", "op", "type", "id", "const", "str", "kw", "comment", "gutter", "heat1",
+    "heat2", "heat3",
+)  # fmt: skip
+"""Names of styles. ``add``/``del``/``move`` colour a whole row of a diff, ``*-mark`` the part of
+it that differs, ``heat1`` to ``heat3`` a bar beside source lines."""
+
+
+class Line(NamedTuple):
+    """One line; see the module docstring."""
+
+    spans: tuple[Span, ...]
+    key: object = None
+    copy: str | None = None
+    row: str = ""
+    """Style of the whole row, under those of the spans."""
+
+
+def text_of(line: Line) -> str:
+    """The line as plain text, gutters included."""
+    return "".join([text for text, _ in line.spans])
+
+
+def plain(lines: Iterable[Line]) -> str:
+    """All lines as plain text, without trailing blanks."""
+    return "\n".join(text_of(line).rstrip() for line in lines) + "\n"
+
+
+_IR: Final = re.compile(
+    r"""(?P<type><\*?\w+>)|(?P<id>\$\d+)|(?P<str>'[^']*'|"[^"]*")"""
+    r"""|(?P<const>(?<![\w.])-?\d[\w.+-]*|\b(?:true|false|nan|inf|None|True|False)\b)"""
+    r"""|(?P<op>(?<=[=:]\s)[a-z_]\w*)|(?P<kw>\b(?:kernel|body|then|else|header)\b)"""
+)
+
+
+def ir_spans(text: str) -> tuple[Span, ...]:
+    """A line of IR, by token."""
+    return _highlight(_IR, text)
+
+
+def _highlight(pattern: re.Pattern[str], text: str) -> tuple[Span, ...]:
+    out: list[Span] = []
+    at = 0
+    for match in pattern.finditer(text):
+        if match.start() > at:
+            out.append((text[at : match.start()], ""))
+        out.append((match[0], match.lastgroup or ""))
+        at = match.end()
+    if at < len(text):
+        out.append((text[at:], ""))
+    return tuple(out)
+
+
+_LLVM: Final = re.compile(
+    r"""(?P<comment>;.*$)|(?P<str>"[^"]*")|(?P<id>[%@][\w.$-]+|^[\w.$-]+:)"""
+    r"""|(?P<type>\b(?:i\d+|half|float|double|ptr|void|label|metadata)\b|<\d+\sx\s\w+>)"""
+    r"""|(?P<const>(?<![\w.%@])-?\d[\w.+-]*)"""
+    r"""|(?P<op>(?:(?<=^\s\s)|(?<==\s))[a-z]\w*)|(?P<kw>\b(?:define|declare|internal|fast|nsw)\b)"""
+)
+_ASM: Final = re.compile(
+    r"""(?P<comment>[;#].*$)|(?P<id>^[\w.$]+:|%\w+)|(?P<const>\$?-?\b\d\w*)"""
+    r"""|(?P<kw>^\s+\.\w+)|(?P<op>^\s+[a-z]\w+)"""
+)
+
+
+def code_spans(text: str, language: str) -> tuple[Span, ...]:
+    """A line of generated code: language ``llvm`` or ``asm``; others are left plain."""
+    if language == "llvm":
+        return _highlight(_LLVM, text)
+    if language == "asm":
+        return _highlight(_ASM, text)
+    return ((text, ""),)
+
+
+_PYTHON: Final = re.compile(
+    r"""(?P<comment>\#.*$)|(?P<str>[frb]?"(?:[^"\\]|\\.)*"|[frb]?'(?:[^'\\]|\\.)*')"""
+    r"""|(?P<kw>\b(?:def|for|in|if|elif|else|while|return|import|from|as|and|or|not|is|break"""
+    r"""|continue|pass|assert|class|with|None|True|False)\b)|(?P<op>@[\w.]+)"""
+    r"""|(?P<const>(?<![\w.])\d[\w.]*)"""
+)
+
+
+def python_spans(text: str) -> tuple[Span, ...]:
+    """A line of Python; strings that span lines are left plain."""
+    return _highlight(_PYTHON, text)
+
+
+def mark_spans(
+    spans: Sequence[Span], marks: Sequence[tuple[int, int]], style: str
+) -> tuple[Span, ...]:
+    """``spans`` with the character ranges ``marks`` restyled."""
+    if not marks:
+        return tuple(spans)
+    out: list[Span] = []
+    at = 0
+    for text, own in spans:
+        start = at
+        end = at + len(text)
+        for low, high in marks:
+            if high <= start or low >= end:
+                continue
+            if low > start:
+                out.append((text[start - at : low - at], own))
+            out.append((text[max(low, start) - at : min(high, end) - at], style))
+            start = min(high, end)
+        if start < end:
+            out.append((text[start - at :], own))
+        at = end
+    return tuple(out)
+
+
+def cell(text: str, width: int, right: bool = False) -> str:
+    """``text`` in exactly ``width`` columns, cut with an ellipsis."""
+    if len(text) > width:
+        text = text[: width - 1] + "…" if width > 1 else text[:width]
+    return text.rjust(width) if right else text.ljust(width)
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[Span]],
+    keys: Sequence[object],
+    right: Sequence[bool],
+    limits: Sequence[int],
+    gap: int = 2,
+) -> tuple[Line, list[Line]]:
+    """Columns sized to their content up to ``limits``: (header line, rows)."""
+    widths = [
+        min(limit, max(len(head), *(len(row[i][0]) for row in rows), 0))
+        for i, (head, limit) in enumerate(zip(header, limits, strict=True))
+    ]
+    space = " " * gap
+    head = Line(
+        tuple(
+            (cell(h, w, r) + space, "head") for h, w, r in zip(header, widths, right, strict=True)
+        )
+    )
+    lines = [
+        Line(
+            tuple(
+                (cell(text, w, r) + space, style)
+                for (text, style), w, r in zip(row, widths, right, strict=True)
+            ),
+            key,
+            "\t".join(text for text, _ in row),
+        )
+        for row, key in zip(rows, keys, strict=True)
+    ]
+    return head, lines

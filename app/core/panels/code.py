@@ -1,0 +1,36 @@
+"""Generated code, linked to the user's lines where the backend knows them."""
+
+from __future__ import annotations
+
+from ....engine.inspect.record import BackendRecord
+from ..lines import Line, code_spans
+from .passes import user_line
+
+__all__ = ["artefacts_of", "code_lines"]
+
+
+def artefacts_of(backend: BackendRecord | None) -> list[str]:
+    """Names of the texts that a backend kept."""
+    if backend is None or backend.compile is None:
+        return []
+    return [a.name for a in backend.compile.artefacts]
+
+
+def code_lines(backend: BackendRecord | None, index: int) -> list[Line]:
+    """Artefact ``index``; keys are ("line", user line) where known, else the line's number."""
+    names = artefacts_of(backend)
+    if backend is None or backend.compile is None or not names:
+        return [Line((("This backend made no code that can be shown.", "dim"),))]
+    artefact = backend.compile.artefacts[index % len(names)]
+    out: list[Line] = []
+    for i, text in enumerate(artefact.text.splitlines()):
+        loc = artefact.lines[i] if i < len(artefact.lines) else -1
+        line = user_line(backend.compile, loc)
+        out.append(
+            Line(
+                ((f"{line or '':>4} ", "gutter"), *code_spans(text, artefact.language)),
+                ("line", line, i) if line else ("text", i),
+                text,
+            )
+        )
+    return out

@@ -1,0 +1,82 @@
+"""Launch timings: a table, and the distribution of every measured workload."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ....engine.inspect.record import KernelRecord, LaunchRecord
+from .. import format as fmt
+from ..lines import Line, table
+
+__all__ = ["histogram", "launch_lines"]
+
+
+def launch_lines(
+    kernel: KernelRecord,
+    width: int,
+    history: Mapping[str, Sequence[float]] | None = None,
+    ascii_only: bool = False,
+) -> list[Line]:
+    """history: medians (us) of earlier saves by ``backend workload``, oldest first."""
+    rows = [(b.backend, launch) for b in kernel.backends for launch in b.launches]
+    out: list[Line] = []
+    for workload in kernel.workloads:
+        if workload.origin == "none":
+            out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
+    if not rows:
+        out.append(Line((("Nothing was launched.", "dim"),)))
+        return out
+    head, lines = table(
+        ("backend", "workload", "median", "min", "max", "n", "first", "rate"),
+        [
+            (
+                (name, "accent"), (x.workload, ""), (fmt.launch_time(x), "num"),
+                (fmt.duration_us(x.min_us), ""), (fmt.duration_us(x.max_us), ""), (str(x.n), ""),
+                (fmt.duration_us(x.first_us), "dim"), (fmt.throughput(x), ""),
+            )
+            for name, x in rows
+        ],
+        [f"{name} {x.workload}" for name, x in rows],
+        (False, False, True, True, True, True, True, False),
+        (10, 28, 17, 9, 9, 7, 9, 28),
+    )  # fmt: skip
+    out += [head, *lines]
+    for name, launch in rows:
+        label = f"{name} {launch.workload}"
+        out += [Line(()), Line(((label, "title"), (f"   {launch.method}", "dim")))]
+        out += histogram(launch, min(width, 100), ascii_only)
+        past = list((history or {}).get(label, ()))
+        if len(past) > 1 and not ascii_only:
+            out.append(
+                Line((("saves ", "dim"), (fmt.spark(past, 24), "accent"),
+                      (f"  {fmt.duration_us(past[-2])} -> {fmt.duration_us(past[-1])}", "dim")))
+            )  # fmt: skip
+    return out
+
+
+def histogram(launch: LaunchRecord, width: int, ascii_only: bool = False) -> list[Line]:
+    """Samples in at most ten bins of equal ratio, slowest last; warm-up is not among them."""
+    values = [v for v in launch.samples_us if v > 0]
+    if len(values) < 2:
+        return [Line((("too few samples for a distribution", "dim"),))]
+    low, high = min(values), max(values)
+    bins = min(10, max(1, math.isqrt(len(values))))
+    ratio = math.log(high / low) / bins if high > low else 0.0
+    counts = [0] * bins
+    for value in values:
+        at = int(math.log(value / low) / ratio) if ratio else 0
+        counts[min(at, bins - 1)] += 1
+    room = max(10, width - 36)
+    most = max(counts)
+    out: list[Line] = []
+    for i, n in enumerate(counts):
+        start, end = low * math.exp(ratio * i), low * math.exp(ratio * (i + 1))
+        bar = ("#" if ascii_only else "▇") * round(room * n / most)
+        inside = start <= launch.median_us < end or (i == bins - 1 and launch.median_us >= start)
+        mark = "median" if inside else ""
+        out.append(
+            Line(((f"{fmt.duration_us(start):>9} .. {fmt.duration_us(end):>9} ", "dim"),
+                  (bar, "accent"), (f" {n}" if n else "", ""), (f" {mark}", "warn")))
+        )  # fmt: skip
+    return out
