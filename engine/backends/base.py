@@ -73,12 +73,12 @@ class Caps(NamedTuple):
 class AssertSite(NamedTuple):
     """An assertion of the finished kernel: what to raise when it fails.
 
-    signs: for each value in the text, ``f`` for a real, ``i`` or ``u`` for an integer.
+    types: of the values that stand in the text.
     """
 
     kind: str
     text: str
-    signs: str
+    types: tuple[DataType, ...]
     loc: Loc
 
 
@@ -126,7 +126,8 @@ class Artifact:
 
     texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
     made when first asked for. lines: for a text, the id of the IR op that each line came from, -1
-    for none. code: machine code, as the toolchain gave it.
+    for none. code: machine code, as the toolchain gave it. facts: what the backend's own `load`
+    needs to know.
     """
 
     backend: str
@@ -137,6 +138,7 @@ class Artifact:
     lines: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     languages: dict[str, str] = field(default_factory=dict[str, str])
     lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def names(self) -> tuple[str, ...]:

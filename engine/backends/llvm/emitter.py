@@ -515,9 +515,7 @@ class _Loop(NamedTuple):
     counter: str
 
 
-def _open_loop(
-    e: Emitter, op: Op, axis: int, begin: str, end: str, reverse: bool
-) -> _Loop:
+def _open_loop(e: Emitter, op: Op, axis: int, begin: str, end: str, reverse: bool) -> _Loop:
     """The head of one loop: counter and test. Leaves the emitter in its body."""
     mark = e.label("")
     head, body, latch, out = (f"{part}{mark}" for part in ("for", "body", "next", "endfor"))
@@ -550,10 +548,6 @@ def _loop_index(e: Emitter, op: Op) -> None:
 # Effects
 
 
-def _sign(t: Type) -> str:
-    return "f" if t.is_real else "i" if t.is_signed else "u"
-
-
 def _as_slot(e: Emitter, value: str, t: Type) -> tuple[str, str]:
     """A value widened to 8 bytes: its type and text."""
     if t.is_real:
@@ -565,16 +559,13 @@ def _assert(e: Emitter, op: Op) -> None:
     state = e.state
     site = len(state.asserts)
     values = op.args[1:]
-    state.asserts.append(
-        AssertSite(op.attr.kind, op.attr.text, "".join(_sign(a.type) for a in values), op.loc)
-    )
+    types = tuple([a.type for a in values if isinstance(a.type, DataType)])
+    state.asserts.append(AssertSite(op.attr.kind, op.attr.text, types, op.loc))
     holds, fails = e.label("holds"), e.label("fails")
     e.branch(e.v[op.args[0].id], holds, fails)
     e.asserts = True
     e.place(fails)
-    pair = e.value(
-        f"cmpxchg ptr %frame, i64 0, i64 {site + 1} monotonic monotonic, align 8"
-    )
+    pair = e.value(f"cmpxchg ptr %frame, i64 0, i64 {site + 1} monotonic monotonic, align 8")
     if values:
         first, noted = e.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), e.label("note")
         e.branch(first, noted, "stop")

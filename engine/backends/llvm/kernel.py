@@ -29,10 +29,14 @@ __all__ = ["KernelText", "lower_kernel"]
 
 
 class KernelText(NamedTuple):
-    """A kernel as LLVM IR. ids: for each line the id of its op, -1 for none."""
+    """A kernel as LLVM IR.
+
+    ids: for each line the id of its op, -1 for none. symbol: the entry function.
+    """
 
     text: str
     ids: tuple[int, ...]
+    symbol: str
     meta: KernelMeta
     layout: abi.Layout
 
@@ -52,12 +56,13 @@ class _Module:
 class _Kernel:
     """Emits the tasks of one kernel and its entry function."""
 
-    def __init__(self, func: Func, fast_math: bool) -> None:
+    def __init__(self, func: Func, fast_math: bool, attributes: str) -> None:
         self.func: Final = func
         self.state: Final = ModuleState(func, fast_math)
         self.module: Final = _Module()
         self.entry: Final = Emitter(self.state, in_entry=True)
         self.symbol: Final = name_of(func.name, "kernel")
+        self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
 
     def task(self, index: int, op: Op) -> None:
@@ -170,7 +175,9 @@ class _Kernel:
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
             state.seeded, tuple(self.tasks), tuple(state.asserts), tuple(state.prints),
         )  # fmt: skip
-        return KernelText("\n".join(module.lines) + "\n", tuple(module.ids), meta, state.layout)
+        return KernelText(
+            "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout
+        )
 
     def _overlap_check(self, arrays: list[int], written: set[int]) -> list[str]:
         return [
@@ -207,13 +214,14 @@ class _Kernel:
             for line in needs:
                 state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
         module.add(["", *state.declares.values()])
-        module.add(["", "attributes #0 = { nounwind }", "attributes #1 = { noinline nounwind }"])
+        text = self.attributes
+        module.add(["", f"attributes #0 = {{ {text} }}", f"attributes #1 = {{ noinline {text} }}"])
         module.add(["!0 = !{}"])
 
 
-def lower_kernel(func: Func, fast_math: bool) -> KernelText:
-    """``func`` as an LLVM module."""
-    kernel = _Kernel(func, fast_math)
+def lower_kernel(func: Func, fast_math: bool, attributes: str = "") -> KernelText:
+    """``func`` as an LLVM module. attributes: for every function of it."""
+    kernel = _Kernel(func, fast_math, attributes)
     index = 0
     for op in func.body.ops:
         if op.code == C.OFFLOADED:

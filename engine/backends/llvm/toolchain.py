@@ -46,9 +46,7 @@ def host_target() -> Target:
     """The CPU of this machine with all it can do."""
     llvm: Any = binding()
     triple = llvm.get_process_triple()
-    return Target(
-        "cpu", triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    )
+    return Target("cpu", triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 class Module:

@@ -1,0 +1,50 @@
+"""A kernel in the memory of this process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..base import Artifact, KernelMeta
+from ..llvm import abi
+from . import native
+from .frame import FramePool, register_printer
+
+__all__ = ["CpuExecutable"]
+
+_ENTRY: Final = ctypes.CFUNCTYPE(ctypes.c_int32)
+
+
+class CpuExecutable:
+    """See `base.Executable`.
+
+    enter(pointer): run the kernel with a filled frame; 0 if all went well (see `llvm.abi`). The
+    interpreter's lock is free meanwhile. frame: the frames. Prepared launchers use both directly.
+    """
+
+    def __init__(self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout) -> None:
+        self.meta: KernelMeta = artifact.meta
+        self._code: Final = native.link(artifact.code, (symbol,))
+        self.enter: Final = _ENTRY(self._code.addresses[symbol])
+        handle = register_printer(self.meta)
+        self.frame: Final = FramePool(self.meta, layout, native.native(), threads, handle)
+
+    def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
+        """Run once and wait. The caller has made sure that written arrays overlap no others."""
+        pool = self.frame
+        try:
+            frame = pool.free.pop()
+        except IndexError:
+            frame = pool.new()
+        given = pool.values(values, seed)
+        if given:
+            pool.pack(frame[0], pool.start, *given)
+        code = self.enter(frame[1])
+        if code == abi.ASSERTED:
+            pool.check(frame)
+        if code == abi.OVERLAPPED:
+            raise ValueError(f"kernel {self.meta.name}: a written array overlaps another one")
+        results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
+        pool.free.append(frame)
+        return results

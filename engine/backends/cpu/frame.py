@@ -1,0 +1,145 @@
+"""Frames: the memory through which a launch and a kernel talk (laid out in `llvm.abi`).
+
+A `FramePool` makes frames for one executable and keeps those not in use. Taking one from the list
+and putting it back are single steps under the interpreter's lock, so that launches from several
+threads never share a frame.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import QuadrantsAssertionError
+from ...ir import Param
+from ...types import DataType, u1
+from ..base import KernelMeta
+from ..interp.text import assert_text
+from ..llvm import abi
+from .native import Native
+
+__all__ = ["Frame", "FramePool"]
+
+Frame = tuple[memoryview, ctypes.c_void_p]
+"""The memory, and its address as the kernel's entry takes it."""
+
+_FORMATS: Final = {
+    "u1": "?7x", "i8": "b7x", "u8": "B7x", "i16": "h6x", "u16": "H6x", "i32": "i4x", "u32": "I4x",
+    "i64": "q", "u64": "Q", "f16": "e6x", "f32": "f4x", "f64": "d",
+}  # fmt: skip
+
+
+def _param_format(param: Param) -> str:
+    if param.kind == "scalar":
+        return _FORMATS[param.dtype.name]
+    return "Q" * (1 + param.needs_grad) + "i4x" * param.ndim
+
+
+class FramePool:
+    """Makes, fills, reads and keeps frames of one kernel.
+
+    free: frames not in use. start: where filling begins. pack(buffer, start, *values): fill the
+    parameters: for an array its address, the gradient's if it has one, then the extents; before
+    them the seed if the kernel asks for it. unpack(buffer, results_at): the results.
+    """
+
+    def __init__(
+        self, meta: KernelMeta, layout: abi.Layout, native: Native, threads: int, handle: int
+    ) -> None:
+        self.meta: Final = meta
+        self.layout: Final = layout
+        self.free: Final[list[Frame]] = []
+        self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
+        seed = "Q" if meta.seeded else ""
+        self.pack: Final = struct.Struct(
+            "<" + seed + "".join(map(_param_format, meta.params))
+        ).pack_into
+        self.results_at: Final = layout.results
+        self.unpack: Final = struct.Struct(
+            "<" + "".join(_FORMATS[t.name if t is not u1 else "u8"] for t in meta.results)
+        ).unpack_from
+        self._head: Final = struct.pack(
+            "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
+        )
+
+    def new(self) -> Frame:
+        """A fresh frame, aligned to 64 bytes."""
+        raw = (ctypes.c_char * (self.layout.size + 64))()
+        address = ctypes.addressof(raw)
+        pad = -address % 64
+        view = memoryview(raw).cast("B")[pad : pad + self.layout.size]
+        view[: len(self._head)] = self._head
+        return view, ctypes.c_void_p(address + pad)
+
+    def values(self, arguments: Sequence[Any], seed: int) -> list[Any]:
+        """What `pack` takes for canonical arguments."""
+        out: list[Any] = [seed] if self.meta.seeded else []
+        for param, value in zip(self.meta.params, arguments, strict=True):
+            if param.kind == "scalar":
+                out.append(value)
+                continue
+            out.append(value.ctypes.data)
+            if param.needs_grad:
+                out.append(_gradient(value).ctypes.data)
+            out += value.shape
+        return out
+
+    def check(self, frame: Frame) -> None:
+        """Raise the assertion that has failed in a launch with ``frame``, if one has."""
+        (error,) = struct.unpack_from("<q", frame[0], abi.ERROR)
+        if not error:
+            return
+        site = self.meta.asserts[error - 1]
+        form = "<" + "".join(map(_slot_format, site.types))
+        values = struct.unpack_from(form, frame[0], self.layout.failed)
+        raise QuadrantsAssertionError.from_loc(
+            assert_text(site.text, values, site.types), site.loc, kernel=self.meta.name
+        )
+
+
+def _slot_format(t: DataType) -> str:
+    """How a value stands in 8 bytes: reals as f64, integers widened."""
+    return "d" if t.is_real else "q" if t.is_signed else "Q"
+
+
+def _gradient(value: Any) -> np.ndarray[Any, Any]:
+    """Gradients of array arguments come with automatic differentiation; nothing writes them yet."""
+    return np.zeros(value.shape, value.dtype)
+
+
+_PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)
+_printers: Final[dict[int, KernelMeta]] = {}
+_callback: Any = None
+
+
+def print_callback() -> int:
+    """The address of the function that kernels print with."""
+    global _callback
+    if _callback is None:
+        _callback = _PRINT(_print)
+    return ctypes.cast(_callback, ctypes.c_void_p).value or 0
+
+
+def _print(handle: int, number: int, slots: int | None) -> None:
+    """Called by a running kernel, on any thread."""
+    import sys
+
+    from ..interp.text import print_text
+
+    site = _printers[handle].prints[number]
+    form = "<" + "".join(map(_slot_format, site.types))
+    data = ctypes.string_at(slots, 8 * len(site.types)) if slots else b""
+    sys.stdout.write(print_text(site.pieces, struct.unpack(form, data), site.types))
+
+
+def register_printer(meta: KernelMeta) -> int:
+    """A handle by which `_print` knows the kernel; 0 for one that prints nothing."""
+    if not meta.prints:
+        return 0
+    handle = len(_printers) + 1
+    _printers[handle] = meta
+    return handle
