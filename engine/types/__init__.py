@@ -1,3 +1,4 @@
 """Data types, promotion and parameter annotations. Imports nothing of ours above config/errors."""
 
+from .annotations import *  # noqa: F403
 from .dtypes import *  # noqa: F403

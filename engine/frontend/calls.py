@@ -1,0 +1,341 @@
+"""Calls: what is called decides. Python's builtins that a kernel may use are defined here.
+
+A callable that has a registered meaning is handled by it; a data type casts; a ``@qd.func`` is
+inlined; any other Python callable is called at compile time, with compile-time arguments only.
+A plain Python function that gets values of run time is inlined like a ``@qd.func``, with a warning.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Op
+from ..ir import codes as C
+from ..types import DataType, u1
+from .exprs import elements, spread
+from .inline import inline
+from .operators import BINARY, Binary, binary
+from .registry import HANDLERS, INTRINSICS, expression, handler
+from .signature import FuncDecl, KernelDecl, parse_func
+from .values import IndexVector, NdarrayRef, ShapeRef, describe, is_static
+from .walk import Walk
+
+__all__ = ["arguments", "cast_to", "dtype_argument", "only_positional"]
+
+INTRINSICS.update({
+    abs: "abs", bool: "to_bool", enumerate: "sequence", float: "to_float", int: "to_int",
+    len: "len", list: "sequence", max: "max", min: "min", pow: "pow", print: "print",
+    range: "range", reversed: "sequence", round: "round", sum: "sum", tuple: "sequence",
+    zip: "sequence",
+})  # fmt: skip
+
+_plain: WeakKeyDictionary[FunctionType, FuncDecl] = WeakKeyDictionary()
+
+
+@expression(ast.Call)
+def _call(w: Walk, node: ast.Call) -> Any:
+    fn = w.callee(node.func)
+    if fn is None:
+        fn = w.expr(node.func)
+    try:
+        name = INTRINSICS.get(fn)
+    except TypeError:
+        name = None
+    if name is not None:
+        return HANDLERS[name](w, node, name, fn)
+    if isinstance(fn, DataType):
+        return _convert(w, node, fn)
+    decl = getattr(fn, "decl", None)
+    if isinstance(decl, FuncDecl):
+        return inline(w, node, decl)
+    if isinstance(decl, KernelDecl):
+        raise w.syntax_error(
+            "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
+            f"Make {decl.name} a @qd.func, or call it from Python.", node,
+        )  # fmt: skip
+    if isinstance(fn, Op | NdarrayRef | ShapeRef):
+        what = "a run-time value" if isinstance(fn, Op) else describe(fn)
+        raise w.type_error(f"{what} is not callable", node.func)
+    return _python_call(w, node, fn)
+
+
+def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
+    """Call any other Python object, at compile time."""
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, list | dict | tuple) and not is_static(owner):
+        return _container_method(w, node, fn, cast(Any, owner))
+    args = elements(w, node.args)
+    kwargs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = w.expr(keyword.value)
+        if keyword.arg is None:
+            kwargs.update(w.python(keyword.value, dict, value))
+        else:
+            kwargs[keyword.arg] = value
+    if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
+        return w.python(node, fn, *args, **kwargs)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if isinstance(fn, FunctionType) and fn.__code__.co_name != "<lambda>":
+        decl = _plain.get(fn)
+        if decl is None:
+            decl = _plain[fn] = w.python(node, parse_func, fn)
+        w.warn(
+            f'Calling non-quadrants function "{name}" with run-time values: it is compiled as if '
+            "it were a @qd.func. Decorate it with @qd.func.", node, SyntaxWarning,
+        )  # fmt: skip
+        return inline(w, node, decl)
+    raise w.type_error(
+        f'The Python function "{name}" cannot be called with run-time values', node,
+        f"use qd.{name}" if name in HANDLERS else
+        "write a @qd.func, or call it with compile-time values only",
+    )  # fmt: skip
+
+
+_READS: Final = ("items", "keys", "values", "get")
+
+
+def _container_method(w: Walk, node: ast.Call, fn: Any, owner: Any) -> Any:
+    name = fn.__name__
+    if name not in _READS:
+        raise w.syntax_error(
+            f"{type(owner).__name__}.{name}() cannot be used on a container of variables", node,
+            "build the container with a comprehension",
+        )  # fmt: skip
+    args = [w.expr(a) for a in node.args]
+    found = w.python(node, fn, *args)
+    return w.loaded(found if name == "get" else list(found), node)
+
+
+# Arguments of intrinsics
+
+
+def arguments(
+    w: Walk, node: ast.Call, name: str, names: tuple[str, ...], **defaults: Any
+) -> list[Any]:
+    """The values of a call's arguments in the order of ``names``."""
+    values = elements(w, node.args)
+    if len(values) > len(names):
+        text = f"{name}() takes {len(names)} argument{'s'[: len(names) != 1]}, got {len(values)}"
+        raise w.type_error(text, node)
+    found = dict(zip(names, values, strict=False))
+    for keyword in node.keywords:
+        key = keyword.arg
+        if key is None or key not in names or key in found:
+            text = f"{name}() got an unexpected keyword argument '{key or '**'}'"
+            raise w.type_error(text, keyword.value)
+        found[key] = w.expr(keyword.value)
+    for key in names:
+        if key not in found:
+            if key not in defaults:
+                raise w.type_error(f"{name}() is missing the argument '{key}'", node)
+            found[key] = defaults[key]
+    return [found[key] for key in names]
+
+
+def only_positional(w: Walk, node: ast.Call, name: str) -> list[Any]:
+    """The values of a call that takes no keywords."""
+    if node.keywords:
+        text = f"{name}() got an unexpected keyword argument '{node.keywords[0].arg or '**'}'"
+        raise w.type_error(text, node.keywords[0].value)
+    return elements(w, node.args)
+
+
+def dtype_argument(w: Walk, value: Any, node: ast.AST) -> DataType:
+    """A data type given as an argument; int, float and bool are the configured types."""
+    if isinstance(value, DataType):
+        return value
+    if value in (int, float, bool):
+        return u1 if value is bool else w.default_fp if value is float else w.default_ip
+    raise w.type_error(f"A data type is needed here, not {describe(value)}", node)
+
+
+def cast_to(w: Walk, value: Any, t: DataType, node: ast.AST) -> Any:
+    """``value`` converted to ``t``; index vectors element by element."""
+    if isinstance(value, IndexVector):
+        return IndexVector([cast_to(w, v, t, node) for v in value])
+    if isinstance(value, int) and t.is_int and t is not u1:
+        # An integer may be too big for the default type; its conversion wraps.
+        return w.typed(int(value), t, node)
+    return w.cast(w.op(value, node), t, node)
+
+
+def _convert(w: Walk, node: ast.Call, t: DataType) -> Any:
+    """``qd.u8(x)``: a cast of a value of run time, a typed constant from a literal."""
+    (value,) = arguments(w, node, t.name, ("value",))
+    if isinstance(value, Op | IndexVector):
+        return cast_to(w, value, t, node)
+    if w.static:
+        return w.python(node, t, value)
+    if isinstance(value, bool) or t is u1:
+        return w.cast(w.op(value, node), t, node)
+    if isinstance(value, float) and t.is_int:
+        raise w.type_error(
+            "Floating-point literals must be annotated with a floating-point type. For type "
+            "casting, use `qd.cast`.", node, f"write qd.cast({value}, qd.{t})",
+        )  # fmt: skip
+    if isinstance(value, int) and t.is_real:
+        raise w.type_error(
+            "Integer literals must be annotated with a integer type. For type casting, use "
+            "`qd.cast`.", node, f"write qd.{t}({value}.0)",
+        )  # fmt: skip
+    if isinstance(value, int):
+        if not t.min <= value <= t.max:
+            raise w.type_error(
+                f"Integer literal {value} exceeded the range of specified dtype: {t}", node,
+                f"qd.cast({value}, qd.{t}) wraps it",
+            )  # fmt: skip
+        return w.typed(value, t, node)
+    if isinstance(value, float):
+        return w.typed(value, t, node)
+    return w.cast(w.op(value, node), t, node)
+
+
+# Python's builtins
+
+
+@handler("to_int", "to_float", "to_bool")
+def _to_number(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    values = only_positional(w, node, fn.__name__)
+    if len(values) != 1 or is_static(values[0]):
+        return w.python(node, fn, *values)
+    return cast_to(w, values[0], dtype_argument(w, fn, node), node)
+
+
+@handler("len")
+def _len(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    (value,) = arguments(w, node, "len", ("value",))
+    if isinstance(value, ShapeRef):
+        return value.array.ndim
+    if isinstance(value, NdarrayRef | Op):
+        hint = f"use {value.name}.shape[0]" if isinstance(value, NdarrayRef) else None
+        raise w.type_error(f"{describe(value)} has no len() in a kernel", node, hint)
+    return w.python(node, len, value)
+
+
+@handler("sequence")
+def _sequence(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    """enumerate, zip, reversed, list, tuple: on sequences whose elements may be of run time."""
+    values = elements(w, node.args)
+    kwargs = {k.arg: w.expr(k.value) for k in node.keywords if k.arg}
+    args: list[Any] = []
+    for k, value in enumerate(values):
+        at = node.args[min(k, len(node.args) - 1)]
+        if isinstance(value, NdarrayRef | Op) and not (fn is enumerate and k > 0):
+            text = f"'{describe(value)}' is not iterable at compile time"
+            raise w.type_error(text, at, "loop over its indices")
+        args.append(spread(w, value, at) if isinstance(value, ShapeRef) else value)
+    result = w.python(node, fn, *args, **kwargs)
+    return result if isinstance(result, list | tuple) else w.python(node, list, result)
+
+
+@handler("range")
+def _range(w: Walk, node: ast.Call, name: str, fn: Any) -> range:
+    """``range`` where it is no loop's own: at compile time."""
+    values = only_positional(w, node, "range")
+    for value, at in zip(values, node.args, strict=False):
+        if isinstance(value, Op):
+            raise w.type_error(
+                f"range: a run-time value of type {value.type} cannot be interpreted as an integer",
+                at, "only a plain `for` can loop to a bound that is known at run time",
+            )  # fmt: skip
+    return w.python(node, range, *values)
+
+
+@handler("sum")
+def _sum(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    values, start = arguments(w, node, "sum", ("iterable", "start"), start=0)
+    parts = spread(w, values, node.args[0])
+    total: Any = start
+    for part in parts:
+        total = part if total == 0 and total is start else binary(
+            w, node, BINARY[ast.Add], total, part, node, node
+        )
+    return total
+
+
+_EXTREMES: Final[dict[str, Binary]] = {
+    "min": Binary("min", C.MIN, min),
+    "max": Binary("max", C.MAX, max),
+}
+
+
+@handler("min", "max")
+def _extreme(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    values = only_positional(w, node, name)
+    if len(values) == 1 and isinstance(values[0], list | tuple | ShapeRef):
+        values = spread(w, values[0], node.args[0])
+    if not values:
+        raise w.type_error(f"{name}() needs at least one argument", node)
+    row = _EXTREMES[name]
+    result = values[0]
+    for k, value in enumerate(values[1:], 1):
+        at = node.args[min(k, len(node.args) - 1)]
+        result = binary(w, node, row, result, value, node.args[0], at)
+    return result
+
+
+# qd.static and its relatives
+
+
+@handler("static")
+def _static(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    """``qd.static(x, ...)``: the values, which must be known at compile time."""
+    if node.keywords or not node.args:
+        raise w.syntax_error("qd.static takes one or more arguments, without keywords", node)
+    values = w.static_values(node.args)
+    for value, at in zip(values, node.args, strict=True):
+        if isinstance(value, Op):
+            raise w.error(
+                QuadrantsCompilationError,
+                "ValueError: Input to qd.static must be compile-time constants or global pointers, "
+                f"instead of a run-time value of type {value.type}.", at,
+                "only literals, globals, template arguments and loop variables of static loops "
+                "are known at compile time",
+            )  # fmt: skip
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@handler("static_print")
+def _static_print(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    """Print while the kernel is compiled, once."""
+    values = w.static_values(node.args)
+    kwargs = {k.arg: w.expr(k.value) for k in node.keywords if k.arg}
+    shown = [_shown(v) for v in values]
+    w.python(node, cast("Callable[..., None]", print), *shown, **kwargs)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Op):
+        return f"<{value.type}>"
+    if isinstance(value, NdarrayRef):
+        return f"<ndarray {value.name}: {value.dtype}, {value.ndim}d>"
+    if isinstance(value, ShapeRef):
+        return f"<shape of {value.array.name}>"
+    if isinstance(value, list | tuple):
+        return type(cast("list[Any]", value))(_shown(v) for v in cast("list[Any]", value))
+    return value
+
+
+@handler("static_assert")
+def _static_assert(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    if not 1 <= len(node.args) <= 2 or node.keywords:
+        raise w.syntax_error("qd.static_assert takes a condition and a message", node)
+    values = w.static_values(node.args)
+    condition = values[0]
+    if isinstance(condition, Op):
+        raise w.error(
+            QuadrantsCompilationError, "ValueError: The condition of qd.static_assert must be known "
+            f"at compile time, instead of a run-time value of type {condition.type}", node.args[0],
+            "use `assert` for run-time values",
+        )  # fmt: skip
+    if not w.python(node, operator.truth, condition):
+        text = f": {values[1]}" if len(values) > 1 else ""
+        raise w.error(QuadrantsCompilationError, "AssertionError" + text, node)
+
+

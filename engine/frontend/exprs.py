@@ -1,0 +1,439 @@
+"""Expressions other than calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from ..errors import QuadrantsIndexError, QuadrantsSyntaxError, QuadrantsUnsupportedError
+from ..ir import Op
+from ..ir import codes as C
+from ..types import DataType, i32, pointer_to, promote, void
+from .operators import BINARY, binary, compare, unary
+from .registry import expression
+from .values import NdarrayRef, ShapeRef, describe, is_static
+from .walk import Walk
+
+__all__ = ["address", "array_of", "bound", "conditional", "elements", "lvalue", "spread"]
+
+expression(ast.Compare)(compare)
+
+
+@expression(ast.Constant)
+def _constant(w: Walk, node: ast.Constant) -> Any:
+    value = node.value
+    if isinstance(value, bytes | complex) or value is ...:
+        raise w.not_scalar(value, node)
+    return value
+
+
+@expression(ast.Name)
+def _name(w: Walk, node: ast.Name) -> Any:
+    value = w.lookup(node)
+    kind = cast("type[Any]", type(value))
+    if kind is Op:
+        return w.load(value, node) if value.code == C.ALLOCA else value
+    return w.loaded(value, node)
+
+
+@expression(ast.BinOp)
+def _binop(w: Walk, node: ast.BinOp) -> Any:
+    # A sum of many terms is deep on the left: go down and up without recursion.
+    chain = [node]
+    while isinstance(chain[-1].left, ast.BinOp):
+        chain.append(chain[-1].left)
+    value = w.expr(chain[-1].left)
+    for n in reversed(chain):
+        row = BINARY.get(type(n.op))
+        if row is None:  # a @ b
+            raise w.error(
+                QuadrantsUnsupportedError, "Matrix products (@) are not supported in this version", n
+            )
+        value = binary(w, n, row, value, w.expr(n.right), n.left, n.right)
+    return value
+
+
+@expression(ast.UnaryOp)
+def _unaryop(w: Walk, node: ast.UnaryOp) -> Any:
+    return unary(w, node, type(node.op), w.expr(node.operand), node.operand)
+
+
+@expression(ast.BoolOp)
+def _boolop(w: Walk, node: ast.BoolOp) -> Any:
+    """``and`` and ``or`` give an operand; the right side is evaluated only if it is needed."""
+    return _bool_chain(w, node, node.values, isinstance(node.op, ast.And))
+
+
+def _bool_chain(w: Walk, node: ast.BoolOp, values: list[ast.expr], is_and: bool) -> Any:
+    left = w.expr(values[0])
+    rest = values[1:]
+    if not rest:
+        return left
+    if type(left) is not Op and is_static(left):
+        if bool(left) != is_and:
+            return left
+        return _bool_chain(w, node, rest, is_and)
+    left = _logical(w, node, w.op(left, values[0]), values[0], None, is_and)
+    if not w.config.short_circuit_operators:
+        right = w.op(_bool_chain(w, node, rest, is_and), rest[0])
+        right = _logical(w, node, right, rest[0], left, is_and)
+        pair = (left, right, left) if is_and else (left, left, right)
+        return w.emit(node, C.SELECT, pair)
+    var = w.variable(left, "", node)
+    branch = w.emit(node, C.IF, (left,), None, void, 2)
+    saved = w.enter(branch.regions[0 if is_and else 1])
+    right = w.op(_bool_chain(w, node, rest, is_and), rest[0])
+    right = _logical(w, node, right, rest[0], left, is_and)
+    w.emit(node, C.LOCAL_STORE, (var, right), None, void)
+    w.leave(saved, "condition", node)
+    var.type = pointer_to(promote(left.type, right.type))
+    return w.load(var, node)
+
+
+def _logical(
+    w: Walk, node: ast.BoolOp, value: Op, at: ast.expr, left: Op | None, is_and: bool
+) -> Op:
+    if value.type.is_real:
+        names = f"'{value.type}'" if left is None else f"'{left.type}' and '{value.type}'"
+        symbol = "&&" if is_and else "||"
+        raise w.type_error(
+            f"unsupported operand type(s) for '{symbol}': {names}", at,
+            "`and` and `or` need integers; write `x != 0`",
+        )  # fmt: skip
+    return value
+
+
+def conditional(
+    w: Walk, node: ast.AST, cond: Op, yes: tuple[ast.expr, Callable[[], Any]],
+    no: tuple[ast.expr, Callable[[], Any]],
+) -> Any:  # fmt: skip
+    """The value of one of two branches, of which only one runs."""
+    var = w.emit(node, C.ALLOCA, (), "", pointer_to(i32))
+    branch = w.emit(node, C.IF, (cond,), None, void, 2)
+    types: list[DataType] = []
+    for region, (at, make) in zip(branch.regions, (yes, no), strict=True):
+        saved = w.enter(region)
+        value = w.op(make(), at)
+        types.append(cast(DataType, value.type))
+        w.emit(at, C.LOCAL_STORE, (var, value), None, void)
+        w.leave(saved, "conditional expression", node)
+    var.type = pointer_to(promote(*types))
+    return w.load(var, node)
+
+
+@expression(ast.IfExp)
+def _ifexp(w: Walk, node: ast.IfExp) -> Any:
+    test = w.expr(node.test)
+    if type(test) is not Op and (w.static or w.is_static_call(node.test)):
+        return w.expr(node.body if test else node.orelse)
+    cond = w.op(test, node.test)
+    if cond.type.is_real:
+        text = f"'logic_not' takes integral inputs only, however '{cond.type}' is provided"
+        raise w.type_error(text, node.test, "write `x != 0` for a real x")
+    yes = (node.body, lambda: w.expr(node.body))
+    return conditional(w, node, cond, yes, (node.orelse, lambda: w.expr(node.orelse)))
+
+
+@expression(ast.NamedExpr)
+def _walrus(w: Walk, node: ast.NamedExpr) -> Any:
+    from .stmts import assign
+
+    value = w.expr(node.value)
+    assign(w, node.target, value, node)
+    return w.expr(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+
+
+# Containers
+
+
+def elements(w: Walk, nodes: Iterable[ast.expr]) -> list[Any]:
+    """The values of a list of expressions, with ``*values`` spread."""
+    out: list[Any] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            value = w.expr(node.value)
+            out.extend(spread(w, value, node.value))
+        else:
+            out.append(w.expr(node))
+    return out
+
+
+def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
+    """The elements of a value that is a sequence at compile time."""
+    if isinstance(value, ShapeRef):
+        return [_extent(w, value, axis, node) for axis in range(value.array.ndim)]
+    if isinstance(value, Op | NdarrayRef | int | float) or value is None:
+        text = f"Cannot unpack type: {describe(value)}"
+        raise w.type_error(text, node, "a tuple or another compile-time sequence is needed")
+    return list(w.python(node, list, value))
+
+
+@expression(ast.Tuple)
+def _tuple(w: Walk, node: ast.Tuple) -> Any:
+    return tuple(elements(w, node.elts))
+
+
+@expression(ast.List)
+def _list(w: Walk, node: ast.List) -> Any:
+    return elements(w, node.elts)
+
+
+@expression(ast.Dict)
+def _dict(w: Walk, node: ast.Dict) -> Any:
+    out: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            out.update(w.python(value, dict, w.expr(value)))
+            continue
+        name = w.expr(key)
+        if not is_static(name):
+            raise w.type_error("Keys of a dict must be compile-time values", key)
+        item = w.expr(value)
+        w.python(key, out.__setitem__, name, item)
+    return out
+
+
+@expression(ast.ListComp, ast.GeneratorExp)
+def _listcomp(w: Walk, node: ast.ListComp | ast.GeneratorExp) -> Any:
+    out: list[Any] = []
+    _generate(w, node, node.generators, lambda: out.append(w.expr(node.elt)))
+    return out
+
+
+@expression(ast.DictComp)
+def _dictcomp(w: Walk, node: ast.DictComp) -> Any:
+    out: dict[Any, Any] = {}
+
+    def add() -> None:
+        key = w.expr(node.key)
+        if not is_static(key):
+            raise w.type_error("Keys of a dict must be compile-time values", node.key)
+        out[key] = w.expr(node.value)
+
+    _generate(w, node, node.generators, add)
+    return out
+
+
+def _generate(
+    w: Walk, node: ast.expr, generators: list[ast.comprehension], add: Callable[[], None]
+) -> None:
+    """Run ``add`` for each turn of the ``for ... if ...`` clauses, at compile time."""
+    from .stmts import bind_static
+
+    if not generators:
+        add()
+        return
+    first = generators[0]
+    turns = spread(w, w.expr(first.iter), first.iter)
+    for value in turns:
+        w.frame.scopes.append({})
+        bind_static(w, first.target, value)
+        keep = True
+        for test in first.ifs:
+            condition = w.expr(test)
+            if not is_static(condition):
+                text = "The condition of a comprehension must be known at compile time"
+                raise w.type_error(text, test, "use a loop with an `if`")
+            keep = keep and bool(condition)
+        if keep:
+            _generate(w, node, generators[1:], add)
+        w.end_scope("comprehension", node)
+
+
+# Attributes and subscripts
+
+
+def bound(w: Walk, node: ast.expr) -> Any:
+    """Like `Walk.expr`, but local variables in names and constant elements are not read."""
+    if isinstance(node, ast.Name):
+        return w.lookup(node)
+    if isinstance(node, ast.Subscript):
+        base = bound(w, node.value)
+        if isinstance(base, tuple | list | dict):
+            return _item(w, node, base)
+        return _subscript_of(w, node, base)
+    return w.expr(node)
+
+
+def _item(w: Walk, node: ast.Subscript, base: Any) -> Any:
+    """An element of a container known at compile time."""
+    index = w.expr(node.slice)
+    if not is_static(index):
+        raise w.type_error(
+            f"A {type(base).__name__} of compile-time elements cannot be indexed with a run-time "
+            "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
+        )  # fmt: skip
+    return w.python(node, base.__getitem__, index)
+
+
+@expression(ast.Slice)
+def _slice(w: Walk, node: ast.Slice) -> slice:
+    parts = [None if n is None else w.expr(n) for n in (node.lower, node.upper, node.step)]
+    for part in parts:
+        if not is_static(part):
+            raise w.type_error("Slices need constant bounds", node)
+    return slice(*parts)
+
+
+@expression(ast.Subscript)
+def _subscript(w: Walk, node: ast.Subscript) -> Any:
+    base = bound(w, node.value)
+    if type(base) is NdarrayRef:
+        return w.load(address(w, node, base), node)
+    if isinstance(base, tuple | list | dict):
+        return w.loaded(_item(w, node, base), node)
+    return _subscript_of(w, node, base)
+
+
+def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
+    """An element of anything but a compile-time container."""
+    if type(base) is NdarrayRef:
+        return w.load(address(w, node, base), node)
+    if type(base) is ShapeRef:
+        return _shape_item(w, node, base)
+    if isinstance(base, Op):
+        elem = base.type.name.lstrip("*")
+        raise w.type_error(f"A value of type {elem} has no elements", node.value)
+    index = w.expr(node.slice)
+    if not is_static(index):
+        raise w.type_error(
+            f"{describe(base)} cannot be indexed with a run-time value", node.value,
+            "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
+        )  # fmt: skip
+    return w.python(node, lambda: base[index])
+
+
+def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:
+    index, ndim = w.expr(node.slice), shape.array.ndim
+    if isinstance(index, slice):
+        axes = w.python(node, range(ndim).__getitem__, index)
+        return tuple(_extent(w, shape, axis, node) for axis in axes)
+    if type(index) is not int:
+        raise w.type_error("An axis of a shape must be a compile-time integer", node.slice)
+    if not -ndim <= index < ndim:
+        text = f"Axis {index} of the shape of an array with {ndim} axes"
+        raise w.error(QuadrantsIndexError, text, node.slice)
+    return _extent(w, shape, index % ndim, node)
+
+
+def _extent(w: Walk, shape: ShapeRef, axis: int, node: ast.AST) -> Op:
+    code = C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS
+    return w.emit(node, code, (), (axis, shape.array.param), i32)
+
+
+def array_of(w: Walk, node: ast.expr) -> NdarrayRef | None:
+    """The array parameter that ``node`` names, if it does."""
+    value = bound(w, node)
+    return value if isinstance(value, NdarrayRef) else None
+
+
+def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
+    """The indices of ``x[...]`` with the nodes they stand at; index vectors are spread."""
+    s = node.slice
+    nodes = s.elts if isinstance(s, ast.Tuple) else [s]
+    out: list[tuple[Any, ast.expr]] = []
+    for n in nodes:
+        if isinstance(n, ast.Slice):
+            raise w.error(
+                QuadrantsUnsupportedError, "Slices of an ndarray are not supported in a kernel", n,
+                "index one element, or loop over the range",
+            )  # fmt: skip
+        at = n.value if isinstance(n, ast.Starred) else n
+        value = w.expr(at)
+        if isinstance(value, tuple | list | ShapeRef):
+            out.extend((v, at) for v in spread(w, value, at))
+        elif value is not None or len(nodes) > 1:
+            out.append((value, at))
+    return out
+
+
+def address(w: Walk, node: ast.Subscript, array: NdarrayRef) -> Op:
+    """The address of an element of an array parameter."""
+    values = _index_values(w, node)
+    if len(values) != array.ndim:
+        raise w.error(
+            QuadrantsIndexError,
+            f"Array with dim {array.ndim} accessed with indices of dim {len(values)}", node,
+            f"{array.name} needs {array.ndim} ind{'ex' if array.ndim == 1 else 'ices'}",
+        )  # fmt: skip
+    args = [w.param(C.ARG_ADDR, array.param)]
+    for k, (value, at) in enumerate(values):
+        if isinstance(value, int) and value < 0:
+            text = "Negative indices are not supported in Quadrants kernels."
+            hint = f"count from the end with {array.name}.shape[{k}] - {-value}"
+            raise w.error(QuadrantsSyntaxError, text, at, hint)
+        index = w.op(value, at)
+        if index.type.is_real:
+            raise w.type_error(
+                f"indices must be integers, however '{index.type}' is provided as index {k}", at,
+                "convert it: qd.cast(x, qd.i32)",
+            )  # fmt: skip
+        args.append(index)
+    type = pointer_to(array.dtype)
+    return w.emit(node, C.EXTERNAL_PTR, tuple(args), array.boundary, type)
+
+
+def lvalue(w: Walk, node: ast.expr) -> Op | None:
+    """The address that an assignment to ``node`` writes to; None if it is not writable."""
+    if isinstance(node, ast.Name):
+        value = w.local(node.id)
+        return value if isinstance(value, Op) and value.code == C.ALLOCA else None
+    if isinstance(node, ast.Subscript):
+        base = bound(w, node.value)
+        if type(base) is NdarrayRef:
+            return address(w, node, base)
+        if isinstance(base, list | tuple | dict):
+            value = _item(w, node, base)
+            return value if isinstance(value, Op) and value.code == C.ALLOCA else None
+    return None
+
+
+@expression(ast.Attribute)
+def _attribute(w: Walk, node: ast.Attribute) -> Any:
+    base = bound(w, node.value)
+    if type(base) is NdarrayRef:
+        return _array_attribute(w, node, base)
+    if isinstance(base, Op | ShapeRef):
+        what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
+        raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
+    return w.python(node, getattr, base, node.attr)
+
+
+def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
+    name = node.attr
+    if name == "shape":
+        return ShapeRef(array)
+    if name == "dtype":
+        return array.dtype
+    if name == "ndim":
+        return array.ndim
+    if name == "grad":
+        feature = "the gradient of an ndarray"
+        raise QuadrantsUnsupportedError(feature=feature).locate(w.loc(node))
+    raise w.type_error(
+        f'An ndarray has no attribute "{name}" in a kernel', node,
+        "a kernel can use its elements, .shape and .dtype",
+    )  # fmt: skip
+
+
+@expression(ast.JoinedStr)
+def _fstring(w: Walk, node: ast.JoinedStr) -> str:
+    """An f-string outside of print and assert: a Python string of compile-time values."""
+    parts: list[str] = []
+    for piece in node.values:
+        if isinstance(piece, ast.FormattedValue):
+            value = w.expr(piece.value)
+            if not is_static(value):
+                text = "An f-string with run-time values can only be printed or be a message"
+                raise w.type_error(text, piece.value)
+            spec = _fstring(w, piece.format_spec) if isinstance(
+                piece.format_spec, ast.JoinedStr
+            ) else ""
+            convert = {97: ascii, 114: repr, 115: str}.get(piece.conversion)
+            shown = convert(value) if convert else value
+            parts.append(w.python(piece, format, shown, spec))
+        else:
+            parts.append(str(cast(ast.Constant, piece).value))
+    return "".join(parts)
+

@@ -1,0 +1,186 @@
+"""Inlining of ``@qd.func`` calls.
+
+Arguments without annotation go by value: the function gets its own copy (made only if it may
+assign to it). Annotated scalars are cast. Template parameters go by reference: a local variable of
+the caller may be assigned through them. Arrays pass through.
+
+A function may call itself as long as its template arguments change from call to call; the same
+function with the same template arguments inside itself can never end and is an error.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final, cast
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Op
+from ..types import DataType
+from .exprs import bound, spread
+from .signature import NO_DEFAULT, FuncDecl, ParamDecl
+from .values import NdarrayRef, describe
+from .stmts import local_copy
+from .walk import Frame, Walk
+
+__all__ = ["inline"]
+
+_MAX_DEPTH: Final = 64
+_Arg = tuple[Any, ast.AST]
+
+
+def inline(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
+    """The value of a call, with the function's body written into the current block."""
+    args = _arguments(w, node, decl)
+    loc = w.loc(node)
+    caller = w.frame
+    frame = Frame(decl, loc, caller, w.depth)
+    if decl not in w.funcs:
+        w.funcs[decl] = None
+    scope = frame.scopes[0]
+    for param in decl.params:
+        value, at = args[param.name]
+        scope[param.name] = _passed(w, decl, param, value, at)
+        if param.kind == "template":
+            frame.templates[param.name] = value
+    _check_recursion(w, node, frame)
+    frame.scopes.append({})
+    w.frame = frame
+    w.body(decl.src.tree.body)
+    if decl.returns and not frame.returned:
+        raise w.syntax_error(
+            "Function has a return type but does not have a return statement", decl.src.tree
+        )
+    w.frame = caller
+    return frame.result
+
+
+def _arguments(w: Walk, node: ast.Call, decl: FuncDecl) -> dict[str, _Arg]:
+    """Each parameter's argument and where it stands."""
+    params = decl.params
+    out: dict[str, _Arg] = {}
+    code = decl.fn.__code__
+    positional = params[: code.co_argcount]
+    given: list[tuple[Any, ast.AST, bool]] = []
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            given.extend((v, arg, True) for v in spread(w, w.expr(arg.value), arg.value))
+        else:
+            given.append((arg, arg, False))
+    if len(given) > len(positional):
+        names = ", ".join(_signature(p) for p in params)
+        text = f"Too many arguments. Expected ({names}), got {len(given)} arguments."
+        raise w.syntax_error(text, node)
+    for param, (arg, at, ready) in zip(positional, given, strict=False):
+        out[param.name] = (arg if ready else _value(w, param, arg)), at
+    by_name = {p.name: p for p in params}
+    for keyword in node.keywords:
+        key = keyword.arg
+        if key is None:
+            text = "Passing **keywords to a function is not supported in a kernel"
+            raise w.syntax_error(text, keyword.value)
+        if key not in by_name:
+            raise w.syntax_error(f"Unexpected argument '{key}'.", keyword.value)
+        if key in out:
+            raise w.syntax_error(f"Multiple values for argument '{key}'.", keyword.value)
+        out[key] = _value(w, by_name[key], keyword.value), keyword.value
+    for param in params:
+        if param.name not in out:
+            if param.default is NO_DEFAULT:
+                text = f"Missing argument '{param.name}'."
+                raise w.syntax_error(text, node, f"{decl.name} needs {_signature(param)}")
+            out[param.name] = param.default, node
+    return out
+
+
+def _signature(param: ParamDecl) -> str:
+    return f"{param.name} : {param.annotation_text}" if param.annotation_text else param.name
+
+
+def _value(w: Walk, param: ParamDecl, node: ast.expr) -> Any:
+    return bound(w, node) if param.kind == "template" else w.expr(node)
+
+
+def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
+    """What the parameter is bound to in the function."""
+    if param.kind == "template":
+        return value
+    if param.kind == "ndarray":
+        return _array(w, param, value, at)
+    if isinstance(value, NdarrayRef):
+        if param.kind == "scalar":
+            text = f"Argument '{param.name}' of {decl.name} must be a {param.annotation_text}"
+            raise w.type_error(f"{text}, got {describe(value)}", at)
+        return value
+    if param.kind == "scalar":
+        value = w.cast(w.op(value, at), param.scalar_type(w.config), at)
+    elif isinstance(value, str):
+        return value
+    if decl.assigns(param.name) or isinstance(value, list | dict):
+        return local_copy(w, value, param.name, at)
+    if isinstance(value, Op):
+        return value
+    return _constants(w, value, at)
+
+
+def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
+    """Numbers as values of run time, alone or in tuples; other things as they are."""
+    if isinstance(value, tuple):
+        kind = cast("type[Any]", type(cast(Any, value)))
+        if hasattr(value, "_fields"):
+            return cast(Any, value)
+        return kind([_constants(w, v, at) for v in cast("tuple[Any, ...]", value)])
+    if value is None or callable(value) or isinstance(value, DataType | str):
+        return value
+    return w.op(value, at)
+
+
+def _array(w: Walk, param: ParamDecl, value: Any, at: ast.AST) -> NdarrayRef:
+    if not isinstance(value, NdarrayRef):
+        text = f"Argument '{param.name}' must be an ndarray, got {describe(value)}"
+        raise w.type_error(text, at)
+    dtype = param.element_type(w.config)
+    if dtype is not None and dtype is not value.dtype:
+        text = f"Expect element type {dtype} for argument {param.name}, but get {value.dtype}"
+        raise w.type_error(text, at)
+    if param.ndim is not None and param.ndim != value.ndim:
+        text = f"Argument '{param.name}' has required ndim={param.ndim}, but {value.ndim}d ndarray"
+        raise w.type_error(text + " is provided", at)
+    return value
+
+
+def _check_recursion(w: Walk, node: ast.Call, frame: Frame) -> None:
+    chain: list[str] = [frame.name]
+    outer: Frame | None = frame.parent
+    depth = 0
+    while outer is not None:
+        chain.append(outer.name)
+        depth += 1
+        same = outer.decl is frame.decl and _same(outer.templates, frame.templates)
+        if same or depth > _MAX_DEPTH:
+            if same:
+                text = "Recursion in inlined functions: " + " -> ".join(reversed(chain))
+            else:
+                text = f"Functions are inlined more than {_MAX_DEPTH} calls deep"
+            raise w.error(
+                QuadrantsCompilationError, text, node,
+                "functions are inlined, so a call of itself never ends; use a loop, or a template "
+                "argument that changes and a qd.static condition that ends it",
+            )  # fmt: skip
+        outer = outer.parent
+
+
+def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether two instances have the same template arguments; values of run time never differ."""
+    for name, value in a.items():
+        other = b[name]
+        if isinstance(value, Op) and isinstance(other, Op):
+            continue
+        if value is other:
+            continue
+        try:
+            if value != other:
+                return False
+        except Exception:
+            return False
+    return True
+

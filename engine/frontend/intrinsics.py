@@ -1,0 +1,211 @@
+"""Mathematical functions, casts, select, random numbers and atomics."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any, Final, cast
+
+from ..ir import Op
+from ..ir import codes as C
+from ..types import DataType, u1
+from .calls import arguments, cast_to, dtype_argument
+from .exprs import lvalue
+from .operators import Binary, binary
+from .registry import handler
+from .stmts import add_atomically
+from .values import IndexVector, is_static
+from .walk import Walk
+
+__all__ = ["real", "unary_op"]
+
+_REAL_ONLY: Final = {
+    "sin": C.SIN, "cos": C.COS, "tan": C.TAN, "tanh": C.TANH, "asin": C.ASIN, "acos": C.ACOS,
+}  # fmt: skip
+_ROUNDING: Final = {"floor": C.FLOOR, "ceil": C.CEIL, "round": C.ROUND}
+_CONVERTING: Final = {"sqrt": C.SQRT, "exp": C.EXP, "log": C.LOG, "rsqrt": C.RSQRT}
+_BITS: Final = {"popcnt": C.POPCNT, "clz": C.CLZ, "ffs": C.FFS}
+
+
+def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
+    """A function of one number; ``name`` is what the user called."""
+    if isinstance(x, IndexVector):
+        return IndexVector([unary_op(w, node, code, v, name) for v in x])
+    x = w.op(x, node)
+    if code in _REAL_CODES and not x.type.is_real:
+        text = f"'{name}' takes real inputs only, however '{x.type}' is provided"
+        raise w.type_error(text, node, f"convert it: qd.{name}(qd.cast(x, qd.f32))")
+    if C.BITWISE[code] and x.type.is_real:
+        text = f"'{name}' takes integral inputs only, however '{x.type}' is provided"
+        raise w.type_error(text, node, "read the bits with qd.bit_cast(x, qd.u32)")
+    return w.emit(node, code, (x,))
+
+
+_REAL_CODES: Final = frozenset((*_REAL_ONLY.values(), *_ROUNDING.values()))
+
+
+def real(w: Walk, value: Any, node: ast.AST) -> Op:
+    """``value`` as a real value of run time."""
+    op = w.op(value, node)
+    return op if op.type.is_real else w.cast(op, w.default_fp, node)
+
+
+@handler(*_REAL_ONLY, *_CONVERTING, *_BITS, "abs")
+def _unary(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    (x,) = arguments(w, node, name, ("x",))
+    if is_static(x) and name not in _BITS and not isinstance(x, IndexVector):
+        return w.python(node, fn, x)
+    code = C.ABS if name == "abs" else (_REAL_ONLY | _CONVERTING | _BITS)[name]
+    return unary_op(w, node, code, x, name)
+
+
+@handler(*_ROUNDING)
+def _round(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    x, dtype = arguments(w, node, name, ("x", "dtype"), dtype=None)
+    if is_static(x) and dtype is None:
+        return w.python(node, _half_away if name == "round" else fn, x)
+    result = unary_op(w, node, _ROUNDING[name], x, name)
+    return result if dtype is None else cast_to(w, result, dtype_argument(w, dtype, node), node)
+
+
+def _half_away(x: float) -> float:
+    """The nearest integer, half away from zero, as `qd.round` has it."""
+    return math.copysign(math.floor(abs(x) + 0.5), x)
+
+
+_BINARY: Final = {
+    "atan2": Binary("atan2", C.ATAN2, math.atan2),
+    "pow": Binary("**", C.POW, pow),
+    "raw_div": Binary("raw_div", C.DIV, lambda a, b: a / b),
+    "raw_mod": Binary("raw_mod", C.MOD, math.fmod),
+    "bit_shr": Binary("bit_shr", C.BIT_SHR, lambda a, b: a >> b),
+}
+
+
+@handler(*_BINARY)
+def _two(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    a, b = only_two(w, node, name)
+    row = _BINARY[name]
+    na, nb = (node.args[0], node.args[1]) if len(node.args) == 2 else (node, node)
+    if is_static(a) and is_static(b):
+        if name in ("pow", "atan2"):
+            return w.python(node, fn, a, b)
+        a = w.op(a, na)
+    return binary(w, node, row, a, b, na, nb)
+
+
+def only_two(w: Walk, node: ast.Call, name: str) -> list[Any]:
+    return arguments(w, node, name, ("a", "b"))
+
+
+@handler("cast")
+def _cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    value, dtype = arguments(w, node, "cast", ("obj", "dtype"))
+    return cast_to(w, value, dtype_argument(w, dtype, node), node)
+
+
+@handler("bit_cast")
+def _bit_cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    value, dtype = arguments(w, node, "bit_cast", ("obj", "dtype"))
+    t = dtype_argument(w, dtype, node)
+    op = w.op(value, node)
+    if op.type.bits != t.bits or u1 in (op.type, t):
+        raise w.type_error(
+            f"bit_cast needs types of the same size: {op.type} has {op.type.bits} bits, {t} has "
+            f"{t.bits}", node, "convert the value with qd.cast",
+        )  # fmt: skip
+    return op if op.type is t else w.emit(node, C.CAST_BITS, (op,), None, t)
+
+
+@handler("select")
+def _select(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    cond, a, b = arguments(w, node, "select", ("cond", "x1", "x2"))
+    c = w.op(cond, node)
+    if c.type.is_real:
+        text = f"'select' takes an integral condition only, however '{c.type}' is provided"
+        raise w.type_error(text, node, "write `x != 0` for a real x")
+    return w.emit(node, C.SELECT, (c, w.op(a, node), w.op(b, node)))
+
+
+@handler("random")
+def _random(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    (dtype,) = arguments(w, node, "random", ("dtype",), dtype=float)
+    return w.emit(node, C.RAND, (), None, dtype_argument(w, dtype, node))
+
+
+@handler("randn")
+def _randn(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    """A normally distributed number, by the method of Box and Muller."""
+    (dtype,) = arguments(w, node, "randn", ("dt",), dt=float)
+    t = dtype_argument(w, dtype, node)
+    if not t.is_real:
+        raise w.type_error(f"randn needs a real type, not {t}", node)
+    one = w.typed(1.0, t, node)
+    # 1 - u lies in (0, 1], so that the logarithm is finite.
+    u = w.emit(node, C.SUB, (one, w.emit(node, C.RAND, (), None, t)))
+    log = w.emit(node, C.LOG, (u,))
+    radius = w.emit(node, C.SQRT, (w.emit(node, C.MUL, (w.typed(-2.0, t, node), log)),))
+    turn = w.typed(2.0 * math.pi, t, node)
+    angle = w.emit(node, C.MUL, (turn, w.emit(node, C.RAND, (), None, t)))
+    return w.emit(node, C.MUL, (radius, w.emit(node, C.COS, (angle,))))
+
+
+# Atomics
+
+_ATOMIC: Final = {
+    "atomic_add": C.ATOMIC_ADD,
+    "atomic_sub": C.ATOMIC_ADD,
+    "atomic_mul": C.ATOMIC_MUL,
+    "atomic_min": C.ATOMIC_MIN,
+    "atomic_max": C.ATOMIC_MAX,
+    "atomic_and": C.ATOMIC_BIT_AND,
+    "atomic_or": C.ATOMIC_BIT_OR,
+    "atomic_xor": C.ATOMIC_BIT_XOR,
+    "atomic_exchange": C.ATOMIC_XCHG,
+    "atomic_cas": C.ATOMIC_CAS,
+}
+
+
+@handler(*_ATOMIC)
+def _atomic(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    names = ("x", "expected", "desired") if name == "atomic_cas" else ("x", "y")
+    nodes: dict[str, ast.expr] = dict(zip(names, node.args, strict=False))
+    nodes.update((k.arg, k.value) for k in node.keywords if k.arg)
+    if len(node.args) + len(node.keywords) != len(names) or set(nodes) != set(names):
+        raise w.type_error(f"{name}() takes the arguments {', '.join(names)}", node)
+    ptr = lvalue(w, nodes["x"])
+    if ptr is None:
+        raise w.syntax_error(
+            f"cannot use a non-writable target as the first operand of '{name}'", nodes["x"],
+            "it must be a local variable or an element of an array",
+        )  # fmt: skip
+    code = _ATOMIC[name]
+    target: DataType = cast(Any, ptr.type).elem
+    values = [w.op(w.expr(nodes[k]), nodes[k]) for k in names[1:]]
+    if target.is_real and (code == C.ATOMIC_CAS or name in ("atomic_and", "atomic_or", "atomic_xor")):
+        what = C.NAME[code]
+        raise w.type_error(f"'{what}' requires integer operands, got {target}", node)
+    if code == C.ATOMIC_CAS:
+        expected, desired = values
+        return w.emit(node, code, (ptr, desired, expected), None, target)
+    if values[0].type.is_real and C.NAME[code].startswith("atomic_bit"):
+        text = f"'{C.NAME[code]}' requires integer operands, got {values[0].type}"
+        raise w.type_error(text, nodes["y"])
+    return add_atomically(w, node, code, ptr, values[0], name == "atomic_sub")
+
+
+@handler("volatile_load")
+def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    """A read that is never answered from an earlier one: an atomic that changes nothing."""
+    if len(node.args) != 1 or node.keywords:
+        raise w.type_error("volatile_load() takes one argument", node)
+    ptr = lvalue(w, node.args[0])
+    if ptr is None:
+        text = "cannot use a non-addressable target as the operand of 'volatile_load'"
+        raise w.syntax_error(text, node.args[0])
+    target: DataType = cast(Any, ptr.type).elem
+    code = C.ATOMIC_ADD if target.is_real else C.ATOMIC_BIT_OR
+    zero = w.typed(-0.0 if target.is_real else 0, target, node)
+    return w.emit(node, code, (ptr, zero), None, target)
+
+

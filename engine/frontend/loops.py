@@ -1,0 +1,332 @@
+"""Loops: over ranges, arrays and compile-time sequences; while, break and continue.
+
+A loop at the top level of a kernel, also of functions it inlines, becomes a parallel task; a loop
+over several axes stays one op with as many axes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from ..errors import QuadrantsCompilationError
+from ..ir import ForAttr, Op
+from ..ir import codes as C
+from ..types import i32, void
+from .exprs import spread
+from .registry import handler, statement
+from .stmts import bind_static
+from .values import Grouped, IndexVector, LoopConfig, NdarrayRef, NDRange, ShapeRef, describe, is_static
+from .walk import END, LoopInfo, Walk
+
+__all__: list[str] = []
+
+_BREAK: Final = "static break"
+_CONTINUE: Final = "static continue"
+_NO_CONFIG: Final = LoopConfig()
+
+
+@statement(ast.For)
+def _for(w: Walk, node: ast.For) -> str | None:
+    if node.orelse:
+        text = "'else' clause for 'for' not supported in Quadrants kernels"
+        raise w.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+    it = node.iter
+    meaning = w.meaning(it)
+    if meaning == "static":
+        return _static_for(w, node, cast(ast.Call, it))
+    if meaning == "range":
+        call = cast(ast.Call, it)
+        if call.keywords or not 1 <= len(call.args) <= 2:
+            count = len(call.args) + len(call.keywords)
+            text = f"Range should have 1 or 2 arguments, found {count}"
+            hint = "loop over the number of steps and compute the value" if count > 2 else None
+            raise w.syntax_error(text, call, hint)
+        values = [(w.expr(a), a) for a in call.args]
+        bounds = [_bound(w, v, a) for v, a in values]
+        if len(bounds) == 1:
+            bounds.insert(0, w.typed(0, i32, call))
+        _range_for(w, node, tuple(bounds), None, False)
+        return None
+    value = w.expr(it)
+    grouped = isinstance(value, Grouped)
+    over: Any = value.over if grouped else value
+    if isinstance(over, NDRange):
+        _check_count(w, node, len(over.ranges), grouped, "ndrange")
+        pairs = [_bound(w, end, it) for pair in over.ranges for end in pair]
+        _range_for(w, node, tuple(pairs), over.axes, grouped)
+    elif isinstance(over, NdarrayRef):
+        _check_count(w, node, over.ndim, grouped, "struct")
+        shape = spread(w, ShapeRef(over), it)
+        bounds = [b for extent in shape for b in (w.typed(0, i32, it), extent)]
+        _range_for(w, node, tuple(bounds), None, grouped)
+    else:
+        raise w.error(
+            QuadrantsCompilationError,
+            f"TypeError: Cannot loop over the object {describe(over)} in Quadrants scope. Only "
+            "ranges, ndranges, ndarrays and qd.static(...) sequences can be looped over.", it,
+            "write `for ... in qd.static(...)` to unroll the loop at compile time"
+            if is_static(over) or isinstance(over, list | tuple) else None,
+        )  # fmt: skip
+    return None
+
+
+def _bound(w: Walk, value: Any, node: ast.expr) -> Op:
+    """A loop bound. Other types than i32 are cast to it."""
+    if type(value) is int and i32.min <= value <= i32.max:
+        return w.typed(value, i32, node)
+    op = w.op(value, node)
+    t = op.type
+    if t.is_real or t.bits > 32 or (t.bits == 32 and not t.is_signed):
+        w.warn(
+            f"Casting range_for boundary values from {t} to i32, which may cause numerical issues",
+            node,
+        )
+    return op
+
+
+def _targets(w: Walk, node: ast.For) -> list[ast.Name]:
+    t = node.target
+    targets = t.elts if isinstance(t, ast.Tuple | ast.List) else [t]
+    for target in targets:
+        if not isinstance(target, ast.Name):
+            raise w.syntax_error("Loop variables must be plain names", target)
+        if target.id != "_" and w.has_local(target.id):
+            raise w.syntax_error(
+                f"Variable '{target.id}' is already declared in the outer scope and cannot be used "
+                "as loop variable", target, "choose another name for the loop variable",
+            )  # fmt: skip
+    return cast("list[ast.Name]", targets)
+
+
+def _check_count(w: Walk, node: ast.For, axes: int, grouped: bool, kind: str) -> None:
+    t = node.target
+    count = len(t.elts) if isinstance(t, ast.Tuple | ast.List) else 1
+    if grouped:
+        if count != 1 or isinstance(t, ast.Tuple | ast.List):
+            text = "Group for should have 1 loop target, found " + str(count)
+            raise w.syntax_error(text, t, "the one variable is the index vector: I[0], I[1], ...")
+        return
+    if count == axes:
+        return
+    src = ast.unparse(node.iter)
+    if kind == "ndrange":
+        raise w.syntax_error(
+            "Ndrange for loop with number of the loop variables not equal to the dimension of the "
+            f"ndrange is not supported: {count} variables, {axes} dimensions", t,
+            f"name all {axes} variables, or write `for I in qd.grouped({src})`",
+        )  # fmt: skip
+    raise w.error(
+        QuadrantsCompilationError,
+        "IndexError: Number of struct-for indices does not match loop variable dimensionality "
+        f'({count} != {axes}). Maybe you wanted to use "for I in qd.grouped({src})" to group all '
+        "indices into a single vector I?", t,
+    )  # fmt: skip
+
+
+def _range_for(
+    w: Walk, node: ast.For, bounds: tuple[Op, ...], axes: tuple[int, ...] | None, grouped: bool
+) -> None:
+    frame = w.frame
+    config = frame.next_loop or _NO_CONFIG
+    frame.next_loop = None
+    targets = _targets(w, node)
+    attr = ForAttr(
+        axes, config.block_dim, config.num_cpu_threads, config.strictly_serialized, False,
+        config.loop_name,
+    )  # fmt: skip
+    parallel = w.depth == 0 and not config.strictly_serialized
+    loop = w.emit(node, C.RANGE_FOR, bounds, attr, void, 1)
+    loop.loc = w.head(node, node.iter)
+    saved = w.enter(loop.regions[0])
+    count = len(bounds) // 2
+    index = [
+        w.emit(targets[0 if grouped else k], C.LOOP_INDEX, (loop,), k, i32) for k in range(count)
+    ]
+    scope = frame.scopes[-1]
+    if grouped:
+        scope[targets[0].id] = IndexVector(index)
+    else:
+        for target, value in zip(targets, index, strict=True):
+            scope[target.id] = value
+    frame.loops.append(LoopInfo("parallel" if parallel else "serial", w.depth))
+    w.body(node.body)
+    frame.loops.pop()
+    w.leave(saved, "`for`", node)
+
+
+# Unrolled loops
+
+
+def _turns(w: Walk, node: ast.For, value: Any) -> Iterator[Any]:
+    if isinstance(value, ShapeRef):
+        return iter(spread(w, value, node.iter))
+    if isinstance(value, Grouped) and isinstance(value.over, NDRange):
+        return iter(value)
+    if not hasattr(value, "__iter__") or isinstance(value, NdarrayRef | Op):
+        text = f"TypeError: {describe(value)} cannot be unrolled: it is not a sequence"
+        raise w.error(QuadrantsCompilationError, text, node.iter)
+    return w.python(node.iter, iter, value)
+
+
+def _static_for(w: Walk, node: ast.For, call: ast.Call) -> str | None:
+    frame = w.frame
+    turns = _turns(w, node, w.expr(call))
+    loop = LoopInfo("static", w.depth)
+    limit, count = w.config.unrolling_limit, 0
+    result: str | None = None
+    frame.loops.append(loop)
+    while True:
+        value = w.python(node.iter, next, turns, _END_OF_TURNS)
+        if value is _END_OF_TURNS:
+            break
+        count += 1
+        frame.scopes.append({})
+        bind_static(w, node.target, value)
+        flow = w.body(node.body)
+        w.end_scope("static `for`", node)
+        if flow == _BREAK:
+            break
+        if flow is not None and flow != _CONTINUE:
+            result = flow
+            break
+    frame.loops.pop()
+    if limit and count > limit:
+        w.warn(
+            f"qd.static unrolled this loop to {count} iterations, more than unrolling_limit="
+            f"{limit}; that makes compiling slow. A plain loop may do.", node.iter, SyntaxWarning,
+        )  # fmt: skip
+    return result
+
+
+_END_OF_TURNS: Final = object()
+
+
+# while, break, continue
+
+
+@statement(ast.While)
+def _while(w: Walk, node: ast.While) -> None:
+    if node.orelse:
+        text = "'else' clause for 'while' not supported in Quadrants kernels"
+        raise w.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+    loop = w.emit(node, C.WHILE, (), None, void, 1)
+    loop.loc = w.head(node, node.test)
+    saved = w.enter(loop.regions[0])
+    cond = w.integral(w.op(w.expr(node.test), node.test), "while", node.test)
+    w.emit(node.test, C.WHILE_CONTROL, (cond,), None, void)
+    w.frame.loops.append(LoopInfo("while", w.depth))
+    w.body(node.body)
+    w.frame.loops.pop()
+    w.leave(saved, "`while`", node)
+
+
+@statement(ast.Break, ast.Continue)
+def _jump(w: Walk, node: ast.Break | ast.Continue) -> str:
+    is_break = isinstance(node, ast.Break)
+    word = "break" if is_break else "continue"
+    loop = w.frame.loops[-1]  # Python itself rejects a jump outside of a loop
+    if loop.kind == "static":
+        if w.depth != loop.depth:
+            raise w.syntax_error(
+                f"You are trying to `{word}` a static `for` loop, but the `{word}` statement is "
+                "inside a non-static `if`. ", node,
+                "make the condition static, or the loop a plain one",
+            )  # fmt: skip
+        return _BREAK if is_break else _CONTINUE
+    if is_break and loop.kind == "parallel":
+        raise w.syntax_error(
+            "Cannot break in the outermost loop", node,
+            "it runs in parallel; put qd.loop_config(serialize=True) before it to run it in order",
+        )  # fmt: skip
+    w.emit(node, C.BREAK if is_break else C.CONTINUE, (), None, void)
+    return END
+
+
+# What loops run over
+
+
+@handler("ndrange")
+def _ndrange(w: Walk, node: ast.Call, name: str, fn: Any) -> NDRange:
+    values = [(w.expr(a), a) for a in node.args]
+    axes: Any = None
+    for keyword in node.keywords:
+        if keyword.arg != "axes":
+            text = f"ndrange() got an unexpected keyword argument '{keyword.arg}'"
+            raise w.type_error(text, keyword.value)
+        axes = w.expr(keyword.value)
+    ranges: list[tuple[Any, Any]] = []
+    for value, at in values:
+        pair = value if isinstance(value, tuple | list) else (0, value)
+        if len(cast("tuple[Any, ...]", pair)) != 2 or not all(_is_integer(v) for v in pair):
+            raise w.type_error(
+                "Every argument of ndrange should be an integer scalar or a tuple/list of "
+                "(int, int)", at, "convert real values with qd.cast(x, qd.i32)",
+            )  # fmt: skip
+        begin, end = cast("tuple[Any, Any]", pair)
+        ranges.append((begin, end))
+    if not ranges:
+        raise w.type_error("ndrange() needs at least one argument", node)
+    if axes is not None:
+        axes = tuple(axes) if isinstance(axes, tuple | list) else axes
+        if not isinstance(axes, tuple) or sorted(cast("tuple[Any, ...]", axes)) != list(
+            range(len(ranges))
+        ):
+            text = f"axes={axes!r} is not a permutation of range({len(ranges)})"
+            raise w.error(QuadrantsCompilationError, "ValueError: " + text, node)
+    return NDRange(tuple(ranges), cast("tuple[int, ...] | None", axes))
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, Op):
+        return value.type.is_int
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+@handler("grouped")
+def _grouped(w: Walk, node: ast.Call, name: str, fn: Any) -> Grouped:
+    if len(node.args) != 1 or node.keywords:
+        raise w.syntax_error("qd.grouped takes one argument", node)
+    value = w.expr(node.args[0])
+    if not isinstance(value, NDRange | NdarrayRef):
+        text = f"Cannot loop over the object {describe(value)} with qd.grouped"
+        raise w.error(QuadrantsCompilationError, "TypeError: " + text, node.args[0])
+    return Grouped(value)
+
+
+_CONFIG_KEYS: Final = (
+    "block_dim", "serialize", "parallelize", "block_dim_adaptive", "bit_vectorize", "name",
+)  # fmt: skip
+
+
+@handler("loop_config")
+def _loop_config(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    """Settings of the next loop of this function."""
+    if node.args:
+        raise w.type_error("loop_config() takes keyword arguments only", node)
+    values: dict[str, Any] = {}
+    for keyword in node.keywords:
+        key = keyword.arg or "**"
+        if key not in _CONFIG_KEYS:
+            text = f"loop_config() got an unexpected keyword argument '{key}'"
+            raise w.type_error(text, keyword.value, "known: " + ", ".join(_CONFIG_KEYS))
+        value = values[key] = w.expr(keyword.value)
+        if not is_static(value):
+            raise w.type_error("loop_config needs compile-time values", keyword.value)
+    block = values.get("block_dim") or 0
+    threads = values.get("parallelize") or 0
+    for key, number in (("block_dim", block), ("parallelize", threads)):
+        if type(number) is not int or number < 0:
+            raise w.type_error(f"{key} must be a positive integer, not {number!r}", node)
+    if block and (block & (block - 1) or block > 1024):
+        text = f"block_dim must be a power of two up to 1024, not {block}"
+        raise w.error(QuadrantsCompilationError, "ValueError: " + text, node)
+    serialize = bool(values.get("serialize"))
+    if serialize and threads > 1:
+        raise w.syntax_error("serialize=True and parallelize exclude each other", node)
+    w.frame.next_loop = LoopConfig(
+        1 if serialize else threads, block, serialize, str(values.get("name") or "")
+    )
+
+

@@ -1,0 +1,98 @@
+"""Functions of ``qd.math`` that are made of several ops."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any, Final
+
+from ..ir import Op
+from ..ir import codes as C
+from ..types import DataType, f16, f32, f64, u1, u16, u32, u64
+from .calls import arguments
+from .intrinsics import real
+from .operators import Binary, binary
+from .registry import handler
+from .values import is_static
+from .walk import Walk
+
+__all__: list[str] = []
+
+_ADD: Final = Binary("+", C.ADD, lambda a, b: a + b)
+_SUB: Final = Binary("-", C.SUB, lambda a, b: a - b)
+_MUL: Final = Binary("*", C.MUL, lambda a, b: a * b)
+_DIV: Final = Binary("/", C.TRUEDIV, lambda a, b: a / b)
+_MIN: Final = Binary("min", C.MIN, min)
+_MAX: Final = Binary("max", C.MAX, max)
+
+_ARGUMENTS: Final = {
+    "clamp": ("x", "xmin", "xmax"),
+    "mix": ("x", "y", "a"),
+    "fract": ("x",),
+    "sign": ("x",),
+    "smoothstep": ("edge0", "edge1", "x"),
+    "step": ("edge", "x"),
+    "degrees": ("x",),
+    "radians": ("x",),
+    "log2": ("x",),
+    "isnan": ("x",),
+    "isinf": ("x",),
+}
+
+# Type of the bits of a real, the mask of its magnitude, the bits of infinity.
+_BITS: Final[dict[DataType, tuple[DataType, int, int]]] = {
+    f16: (u16, 0x7FFF, 0x7C00),
+    f32: (u32, 0x7FFFFFFF, 0x7F800000),
+    f64: (u64, 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000),
+}
+
+
+@handler(*_ARGUMENTS)
+def _derived(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    values = arguments(w, node, name, _ARGUMENTS[name])
+    if all(is_static(v) for v in values):
+        return w.python(node, fn, *values)
+
+    def op(row: Binary, a: Any, b: Any) -> Any:
+        return binary(w, node, row, a, b, node, node)
+
+    if name == "clamp":
+        x, low, high = values
+        return op(_MIN, op(_MAX, x, low), high)
+    if name == "mix":
+        x, y, a = values
+        return op(_ADD, op(_MUL, x, op(_SUB, 1.0, a)), op(_MUL, y, a))
+    if name == "smoothstep":
+        low, high, x = values
+        t = op(_DIV, op(_SUB, x, low), op(_SUB, high, low))
+        t = op(_MIN, op(_MAX, t, 0.0), 1.0)
+        return op(_MUL, op(_MUL, t, t), op(_SUB, 3.0, op(_MUL, 2.0, t)))
+    if name == "step":
+        edge, x = (w.op(v, node) for v in values)
+        below = w.emit(node, C.CMP_LT, (x, edge), None, u1)
+        t = real(w, values[1], node).type
+        assert isinstance(t, DataType)
+        return w.emit(node, C.SELECT, (below, w.typed(0, t, node), w.typed(1, t, node)))
+    return _one(w, node, name, values[0])
+
+
+def _one(w: Walk, node: ast.AST, name: str, value: Any) -> Op:
+    if name == "sign":
+        return w.emit(node, C.SGN, (w.op(value, node),))
+    x = real(w, value, node)
+    t = x.type
+    assert isinstance(t, DataType)
+    if name == "fract":
+        return w.emit(node, C.SUB, (x, w.emit(node, C.FLOOR, (x,))))
+    if name == "log2":
+        scale = w.typed(1.0 / math.log(2.0), t, node)
+        return w.emit(node, C.MUL, (w.emit(node, C.LOG, (x,)), scale))
+    if name in ("degrees", "radians"):
+        factor = 180.0 / math.pi if name == "degrees" else math.pi / 180.0
+        return w.emit(node, C.MUL, (x, w.typed(factor, t, node)))
+    # By the bits: fast_math may assume that comparisons never see NaN or infinity.
+    bits, mask, infinity = _BITS[t]
+    magnitude = w.emit(node, C.CAST_BITS, (x,), None, bits)
+    magnitude = w.emit(node, C.BIT_AND, (magnitude, w.typed(mask, bits, node)))
+    code = C.CMP_GT if name == "isnan" else C.CMP_EQ
+    return w.emit(node, code, (magnitude, w.typed(infinity, bits, node)), None, u1)

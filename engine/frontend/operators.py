@@ -1,0 +1,187 @@
+"""Arithmetic, comparison and bit operators, on values of compile time and of run time.
+
+Two Python values are computed by Python, with its own numbers; they become constants only when
+they meet a value of run time. Index vectors are computed with element by element.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Op
+from ..ir import codes as C
+from ..types import u1
+from .values import IndexVector, ShapeRef, describe, is_static
+from .walk import Walk
+
+__all__ = ["ATOMICS", "BINARY", "COMPARE", "UNARY", "Binary", "binary", "compare", "unary"]
+
+
+class Binary(NamedTuple):
+    """A binary operator: how it is written, its opcode, Python's function."""
+
+    symbol: str
+    code: int
+    fn: Callable[[Any, Any], Any]
+
+
+BINARY: Final[dict[type[ast.operator], Binary]] = {
+    ast.Add: Binary("+", C.ADD, operator.add),
+    ast.Sub: Binary("-", C.SUB, operator.sub),
+    ast.Mult: Binary("*", C.MUL, operator.mul),
+    ast.Div: Binary("/", C.TRUEDIV, operator.truediv),
+    ast.FloorDiv: Binary("//", C.FLOORDIV, operator.floordiv),
+    ast.Mod: Binary("%", C.FLOORMOD, operator.mod),
+    ast.Pow: Binary("**", C.POW, operator.pow),
+    ast.LShift: Binary("<<", C.BIT_SHL, operator.lshift),
+    ast.RShift: Binary(">>", C.BIT_SAR, operator.rshift),
+    ast.BitAnd: Binary("&", C.BIT_AND, operator.and_),
+    ast.BitOr: Binary("|", C.BIT_OR, operator.or_),
+    ast.BitXor: Binary("^", C.BIT_XOR, operator.xor),
+}
+COMPARE: Final[dict[type[ast.cmpop], Binary]] = {
+    ast.Lt: Binary("<", C.CMP_LT, operator.lt),
+    ast.LtE: Binary("<=", C.CMP_LE, operator.le),
+    ast.Gt: Binary(">", C.CMP_GT, operator.gt),
+    ast.GtE: Binary(">=", C.CMP_GE, operator.ge),
+    ast.Eq: Binary("==", C.CMP_EQ, operator.eq),
+    ast.NotEq: Binary("!=", C.CMP_NE, operator.ne),
+}
+UNARY: Final[dict[type[ast.unaryop], tuple[int, Callable[[Any], Any]]]] = {
+    ast.USub: (C.NEG, operator.neg),
+    ast.UAdd: (-1, operator.pos),
+    ast.Invert: (C.BIT_NOT, operator.invert),
+    ast.Not: (C.LOGIC_NOT, operator.not_),
+}
+# Augmented assignments that are atomic; the others load, compute and store.
+ATOMICS: Final[dict[int, int]] = {
+    C.ADD: C.ATOMIC_ADD,
+    C.SUB: C.ATOMIC_ADD,
+    C.BIT_AND: C.ATOMIC_BIT_AND,
+    C.BIT_OR: C.ATOMIC_BIT_OR,
+    C.BIT_XOR: C.ATOMIC_BIT_XOR,
+}
+_DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
+
+
+def binary(
+    w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST
+) -> Any:
+    """``a <op> b``; ``na`` and ``nb`` are where the operands stand."""
+    ta, tb = cast("type[Any]", type(a)), cast("type[Any]", type(b))
+    if ta is IndexVector or tb is IndexVector:
+        return _elementwise(w, node, row, a, b)
+    if ta is not Op and tb is not Op:
+        sequences = ta is tb and ta in (list, tuple) and row.code == C.ADD
+        if sequences or (is_static(a) and is_static(b)):
+            return w.python(node, row.fn, a, b)
+        if ta is list and b.__class__ is int and row.code == C.MUL:
+            return w.python(node, row.fn, a, b)
+    x, y = w.op(a, na), w.op(b, nb)
+    code = row.code
+    if C.BITWISE[code] and (x.type.is_real or y.type.is_real):
+        raise w.type_error(
+            f"unsupported operand type(s) for '{row.symbol}': '{x.type}' and '{y.type}'", node,
+            "bit operations and shifts need integers; convert with qd.cast or qd.bit_cast",
+        )  # fmt: skip
+    if y.code == C.CONST and code in _DIVIDES and y.attr == 0 and not x.type.is_real:
+        if y.type.is_int:
+            raise w.error(QuadrantsCompilationError, "Integer division by zero", nb)
+    elif code == C.POW and y.code == C.CONST and x.type.is_int and y.type.is_int and y.attr < 0:
+        raise w.error(
+            QuadrantsCompilationError, "Negative exponent in pow(int, int) is not allowed", nb,
+            "make the base real: qd.cast(x, qd.f32)",
+        )  # fmt: skip
+    return w.emit(node, code, (x, y))
+
+
+def _parts(value: Any, size: int) -> list[Any]:
+    if isinstance(value, tuple | list):
+        return list(cast("tuple[Any, ...]", value))
+    return [value] * size
+
+
+def _elementwise(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any) -> IndexVector:
+    if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
+        raise w.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
+    size = len(a) if isinstance(a, tuple | list) else len(b)  # type: ignore[arg-type]
+    left, right = _parts(a, size), _parts(b, size)
+    if len(left) != len(right):
+        raise w.type_error(
+            f"unsupported operand type(s) for '{row.symbol}': '[Tensor ({len(left)})]' and "
+            f"'[Tensor ({len(right)})]'", node, "both sides need the same number of elements",
+        )  # fmt: skip
+    return IndexVector(
+        [binary(w, node, row, x, y, node, node) for x, y in zip(left, right, strict=True)]
+    )
+
+
+def unary(w: Walk, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: ast.AST) -> Any:
+    """``<op> x``; ``nx`` is where the operand stands."""
+    code, fn = UNARY[kind]
+    if isinstance(x, IndexVector):
+        return IndexVector([unary(w, node, kind, v, nx) for v in x])
+    if type(x) is not Op:
+        if not is_static(x):
+            raise w.not_scalar(x, nx)
+        return w.python(node, fn, x)
+    if code < 0:
+        return x
+    if x.type.is_real and code != C.NEG:
+        name = C.NAME[code]
+        text = f"'{name}' takes integral inputs only, however '{x.type}' is provided"
+        raise w.type_error(text, node, "compare with 0, or convert with qd.cast")
+    return w.emit(node, code, (x,))
+
+
+def compare(w: Walk, node: ast.Compare) -> Any:
+    """A chain of comparisons: pairs joined by ``and``; each operand is evaluated once."""
+    left_node, left = node.left, w.expr(node.left)
+    result: Any = True
+    for op, right_node in zip(node.ops, node.comparators, strict=True):
+        right = w.expr(right_node)
+        pair = _pair(w, node, op, left, right, left_node, right_node)
+        if result is True:
+            result = pair
+        elif type(pair) is Op or type(result) is Op:
+            args = w.op(result, node), w.op(pair, node)
+            result = w.emit(node, C.BIT_AND, args, None, u1)
+        else:
+            result = result and pair
+        left_node, left = right_node, right
+    return result
+
+
+_IDENTITY: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+
+def _pair(
+    w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb: ast.AST
+) -> Any:
+    row = COMPARE.get(type(op))
+    if row is None:
+        if w.static and is_static(a) and is_static(b):
+            return w.python(node, _IDENTITY[type(op)], a, b)
+        if isinstance(op, ast.Is | ast.IsNot):
+            word = "is" if isinstance(op, ast.Is) else "is not"
+            text = f'Operator "{word}" in Quadrants scope is not supported.'
+            raise w.syntax_error(text, node, "inside qd.static it compares compile-time values")
+        word = "In" if isinstance(op, ast.In) else "NotIn"
+        raise w.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
+    if type(a) is not Op and type(b) is not Op:
+        if is_static(a) and is_static(b):
+            return w.python(node, row.fn, a, b)
+        for value, where in ((a, na), (b, nb)):
+            if not isinstance(value, Op) and not is_static(value):
+                text = f"unsupported operand type(s) for '{row.symbol}': {describe(value)}"
+                raise w.type_error(text, where, "compare the elements one by one")
+    return w.emit(node, row.code, (w.op(a, na), w.op(b, nb)), None, u1)

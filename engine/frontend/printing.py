@@ -1,0 +1,138 @@
+"""``print`` and ``assert``: texts with values of run time in them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, cast
+
+from ..errors import QuadrantsTypeError
+from ..ir import AssertAttr, Op
+from ..ir import codes as C
+from ..types import void
+from .exprs import spread
+from .registry import handler, statement
+from .values import ShapeRef, is_static
+from .walk import Walk
+
+__all__: list[str] = []
+
+_Piece = str | tuple[str, Op]
+"""A text, or a format spec and the value it formats."""
+
+
+def _pieces(w: Walk, value: Any, node: ast.expr, spec: str = "") -> list[_Piece]:
+    """How ``value`` is printed: containers as Python shows them, numbers at run time."""
+    if isinstance(value, str):
+        return [w.python(node, format, value, spec)]
+    if isinstance(value, ShapeRef):
+        value = tuple(spread(w, value, node))
+    if isinstance(value, tuple | list):
+        kind = cast("type[Any]", type(cast(Any, value)))
+        opening, closing = "()" if kind is tuple else "[]"
+        out: list[_Piece] = [opening]
+        items = cast("list[Any]", value)
+        for k, item in enumerate(items):
+            out += [", "] if k else []
+            out += _pieces(w, item, node, spec)
+        return [*out, ",)" if kind is tuple and len(items) == 1 else closing]
+    if not isinstance(value, Op | int | float):
+        if is_static(value):
+            return [w.python(node, format, value, spec)]
+        raise w.not_scalar(value, node)
+    op = w.op(value, node)
+    _check_spec(w, op, spec, node)
+    return [(spec, op)]
+
+
+def _check_spec(w: Walk, op: Op, spec: str, node: ast.expr) -> None:
+    if not spec:
+        return
+    try:
+        format(1.0 if op.type.is_real else 1, spec)
+    except ValueError as error:
+        text = f"Format specifier '{spec}' does not fit a value of type {op.type}: {error}"
+        raise w.type_error(text, node) from None
+
+
+def _fstring(w: Walk, node: ast.JoinedStr) -> list[_Piece]:
+    out: list[_Piece] = []
+    for piece in node.values:
+        if isinstance(piece, ast.Constant):
+            out.append(str(piece.value))
+        elif isinstance(piece, ast.FormattedValue):
+            spec = w.expr(piece.format_spec) if piece.format_spec is not None else ""
+            value = w.expr(piece.value)
+            if piece.conversion == 114 and isinstance(value, str):
+                value = repr(value)
+            out += _pieces(w, value, piece.value, spec)
+    return out
+
+
+def _text(w: Walk, node: ast.expr) -> list[_Piece]:
+    return _fstring(w, node) if isinstance(node, ast.JoinedStr) else _pieces(w, w.expr(node), node)
+
+
+@handler("print")
+def _print(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    options = {"sep": " ", "end": "\n"}
+    for keyword in node.keywords:
+        if keyword.arg == "flush":
+            continue
+        value = w.expr(keyword.value)
+        if keyword.arg not in options or not isinstance(value, str | None):
+            text = f"print() in a kernel does not take {keyword.arg or '**'}={value!r}"
+            raise w.type_error(text, keyword.value, "it takes sep and end, which are texts")
+        options[keyword.arg] = options[keyword.arg] if value is None else value
+    pieces: list[_Piece] = []
+    for k, arg in enumerate(node.args):
+        if k:
+            pieces.append(options["sep"])
+        if isinstance(arg, ast.Starred):
+            for j, value in enumerate(spread(w, w.expr(arg.value), arg.value)):
+                pieces += [options["sep"]] if j else []
+                pieces += _pieces(w, value, arg.value)
+        else:
+            pieces += _text(w, arg)
+    pieces.append(options["end"])
+    attr: list[str | tuple[str]] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            if attr and isinstance(attr[-1], str):
+                attr[-1] += piece
+            elif piece:
+                attr.append(piece)
+        else:
+            attr.append((piece[0],))
+    values = tuple([p[1] for p in pieces if not isinstance(p, str)])
+    w.emit(node, C.PRINT, values, tuple(attr), void)
+
+
+@statement(ast.Assert)
+def _assert(w: Walk, node: ast.Assert) -> None:
+    cond = w.op(w.expr(node.test), node.test)
+    if cond.type.is_real:
+        text = f"`assert` conditions must be an integer; found {cond.type}"
+        raise w.type_error(text, node.test, "write `x != 0` for a real x")
+    pieces: list[_Piece] = [ast.unparse(node.test)]
+    if node.msg is not None:
+        message = w.expr(node.msg) if not isinstance(node.msg, ast.JoinedStr) else ""
+        if not isinstance(message, str):
+            raise w.error(
+                QuadrantsTypeError, "The message of an assert must be a text or an f-string",
+                node.msg,
+            )  # fmt: skip
+        pieces = _fstring(w, node.msg) if isinstance(node.msg, ast.JoinedStr) else [message]
+    text = ""
+    values: list[Op] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece.replace("%", "%%")
+        else:
+            if piece[0]:
+                where = node.msg or node
+                raise w.type_error("Format specs cannot be used in an assert's message", where)
+            text += "%f" if piece[1].type.is_real else "%d"
+            values.append(piece[1])
+    w.emit(node, C.ASSERT, (cond, *values), AssertAttr("user", text), void)
+
+

@@ -1,0 +1,70 @@
+"""Which Python objects mean something in a kernel, and the tables of the walk.
+
+A public function of the language is an ordinary Python function in `lang` that `intrinsic` ties to
+a name; modules of this folder give the meaning of that name with `handler`. Python's own
+``abs``, ``range``, ... are tied to names in the same way. Statements and expressions have their
+tables by node class.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+__all__ = ["EXPR", "HANDLERS", "INTRINSICS", "STMT", "expression", "handler", "intrinsic", "statement"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXPR: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
+"""Expression node class -> function(walk, node) that gives the value."""
+STMT: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
+"""Statement node class -> function(walk, node) that gives a flow signal or None."""
+INTRINSICS: Final[dict[Any, str]] = {}
+"""A Python callable -> the name of its meaning."""
+HANDLERS: Final[dict[str, Callable[[Any, ast.Call, str, Any], Any]]] = {}
+"""Name -> function(walk, call node, name, callable) that gives the value of the call."""
+
+
+def intrinsic(name: str, *also: Any) -> Callable[[F], F]:
+    """Tie the decorated function, and the callables ``also``, to the meaning ``name``."""
+
+    def tie(fn: F) -> F:
+        for one in (fn, *also):
+            INTRINSICS[one] = name
+        return fn
+
+    return tie
+
+
+def handler(*names: str) -> Callable[[F], F]:
+    """The decorated function is what ``names`` mean in a kernel."""
+
+    def tie(fn: F) -> F:
+        for name in names:
+            HANDLERS[name] = fn
+        return fn
+
+    return tie
+
+
+def expression(*nodes: type[ast.AST]) -> Callable[[F], F]:
+    """The decorated function evaluates these expression nodes."""
+
+    def tie(fn: F) -> F:
+        for node in nodes:
+            EXPR[node] = fn
+        return fn
+
+    return tie
+
+
+def statement(*nodes: type[ast.AST]) -> Callable[[F], F]:
+    """The decorated function executes these statement nodes."""
+
+    def tie(fn: F) -> F:
+        for node in nodes:
+            STMT[node] = fn
+        return fn
+
+    return tie

@@ -1,0 +1,362 @@
+"""What a kernel or a function of the language declares: parameters, results, where it stands.
+
+`parse_kernel` and `parse_func` read a Python function's signature when it is decorated and report
+what the language lacks there at once, with a caret under the parameter. Nothing here looks at the
+body; that is `build`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import typing
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
+
+from ..config import CompileConfig
+from ..errors import QuadrantsSyntaxError, QuadrantsUnsupportedError, SourceSpan
+from ..types import DataType, NDArray, Template, parse_type, u1
+from .source import FunctionSource
+
+__all__ = [
+    "FuncDecl",
+    "KernelDecl",
+    "NdarrayFeature",
+    "ParamDecl",
+    "parse_func",
+    "parse_kernel",
+    "scalar_type",
+]
+
+Kind = Literal["scalar", "ndarray", "template", "value"]
+NumberType = DataType | type
+"""A data type, or int or float, whose meaning the configuration decides."""
+
+NO_DEFAULT: Final = inspect.Parameter.empty
+
+
+class NdarrayFeature(NamedTuple):
+    """What a kernel instance knows of an array argument."""
+
+    dtype: DataType
+    ndim: int
+    needs_grad: bool = False
+
+
+def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
+    """``declared``, with int, float and bool replaced by what they mean under ``config``."""
+    if isinstance(declared, DataType):
+        return declared
+    if declared is bool:
+        return u1
+    return cast(DataType, parse_type(config.default_fp if declared is float else config.default_ip))
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDecl:
+    """One parameter.
+
+    kind: ``scalar``, ``ndarray``, ``template``, or ``value`` (of a ``@qd.func``: not annotated).
+    dtype: of a scalar or of the elements; None takes any. For ``int`` and ``float`` see
+        `number`. ndim, needs_grad: of an ndarray; None takes any.
+    number: the annotation of a scalar as written: a DataType, int, float or bool.
+    """
+
+    name: str
+    kind: Kind
+    dtype: DataType | None = None
+    ndim: int | None = None
+    needs_grad: bool | None = None
+    boundary: str = "unsafe"
+    annotation_text: str = ""
+    number: NumberType | None = None
+    default: Any = NO_DEFAULT
+
+    def scalar_type(self, config: CompileConfig) -> DataType:
+        """The type a scalar argument is converted to."""
+        assert self.number is not None, self
+        return scalar_type(self.number, config)
+
+    def element_type(self, config: CompileConfig) -> DataType | None:
+        """The element type an array must have; None takes any."""
+        return None if self.number is None else scalar_type(self.number, config)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decl:
+    """What kernels and functions have in common. ``assigned``: names the body assigns to."""
+
+    name: str
+    fn: FunctionType
+    src: FunctionSource
+    params: tuple[ParamDecl, ...]
+    returns: tuple[NumberType, ...]
+
+    @property
+    def qualname(self) -> str:
+        return self.src.qualname
+
+    @property
+    def file(self) -> str:
+        return self.src.file
+
+    @property
+    def line(self) -> int:
+        """The first line, decorators included."""
+        return self.src.line
+
+    @property
+    def end_line(self) -> int:
+        return self.src.end_line
+
+    @property
+    def source(self) -> str:
+        """The function's own lines, decorators included."""
+        return self.src.text
+
+    def result_types(self, config: CompileConfig) -> tuple[DataType, ...]:
+        return tuple(scalar_type(t, config) for t in self.returns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelDecl(_Decl):
+    """A kernel. ``returns`` is empty for none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FuncDecl(_Decl):
+    """A function that kernels inline. A default may be any Python value.
+
+    has_template: some parameter is a template.
+    """
+
+    has_template: bool = False
+    assigned: set[str] = field(default_factory=set[str])
+
+    def assigns(self, name: str) -> bool:
+        """Whether the body may assign to ``name``, itself or through a function it calls."""
+        assigned = self.assigned
+        if not assigned:
+            assigned.add("")
+            for node in ast.walk(self.src.tree):
+                if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                    assigned.add(node.id)
+                elif isinstance(node, ast.Call) and self._takes_references(node.func):
+                    args = (*node.args, *(k.value for k in node.keywords))
+                    assigned.update(a.id for a in args if isinstance(a, ast.Name))
+        return name in assigned
+
+    def _takes_references(self, node: ast.expr) -> bool:
+        """Whether the callee may write to its arguments: atomics, and template parameters."""
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        if name.startswith("atomic_"):
+            return True
+        try:
+            found = self._static_value(node)
+        except (LookupError, AttributeError, ValueError, TypeError):
+            return True
+        decl = getattr(found, "decl", None)
+        return isinstance(decl, FuncDecl) and decl.has_template
+
+    def _static_value(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Attribute):
+            return getattr(self._static_value(node.value), node.attr)
+        if not isinstance(node, ast.Name):
+            raise LookupError
+        names = self.fn.__code__.co_freevars
+        if node.id in names:
+            return (self.fn.__closure__ or ())[names.index(node.id)].cell_contents
+        if node.id in self.fn.__globals__:
+            return self.fn.__globals__[node.id]
+        return getattr(builtins, node.id)
+
+
+def _fail(
+    src: FunctionSource, text: str, param: str = "", hint: str | None = None, returns: bool = False
+) -> NoReturn:
+    """Raise a QuadrantsSyntaxError that points to a parameter, or to the return annotation."""
+    span = SourceSpan(src.file, src.line, function=src.name)
+    try:
+        tree = src.tree
+    except QuadrantsSyntaxError:
+        raise QuadrantsSyntaxError(text, span=span, hint=hint) from None
+    a = tree.args
+    every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+    node = next((p for p in every if p.arg == param), None)
+    at: ast.AST = tree.returns if returns and tree.returns else node or tree
+    line, col = at.lineno, at.col_offset  # type: ignore[attr-defined]
+    end = at.end_col_offset if at is not tree else col + len("def " + src.name)  # type: ignore[attr-defined]
+    text_line = src.source_line(line)
+    where = SourceSpan(src.file, line, col, line, end, src.name, text_line.rstrip("\r\n"))
+    raise QuadrantsSyntaxError(text, span=where, hint=hint)
+
+
+class _Namespace(dict[str, Any]):
+    """Globals, then closure, for annotations that are strings."""
+
+    def __init__(self, fn: FunctionType) -> None:
+        super().__init__(fn.__globals__)
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+            try:
+                self[name] = cell.cell_contents
+            except ValueError:
+                continue
+
+
+def _annotations(src: FunctionSource) -> dict[str, Any]:
+    fn = src.fn
+    found = dict(fn.__annotations__)
+    names: _Namespace | None = None
+    for key, value in found.items():
+        if isinstance(value, str):
+            names = names or _Namespace(fn)
+            try:
+                found[key] = eval(value, names)
+            except Exception as error:
+                where = "return" if key == "return" else key
+                _fail(
+                    src, f"Invalid type annotation {value!r}: {type(error).__name__}: {error}",
+                    where, returns=key == "return",
+                    hint="names in annotations must be visible where the function is defined",
+                )  # fmt: skip
+    return found
+
+
+
+def _text_of(value: Any) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)
+
+
+def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
+    """The declaration that annotation ``value`` makes; None if it makes none."""
+    text = _text_of(value)
+    if isinstance(value, DataType):
+        return ParamDecl(name, "scalar", value, annotation_text=text, number=value, default=default)
+    if value is bool:
+        return ParamDecl(name, "scalar", u1, annotation_text=text, number=bool, default=default)
+    if value is int or value is float:
+        return ParamDecl(name, "scalar", annotation_text=text, number=value, default=default)
+    if value is Template or isinstance(value, Template):
+        return ParamDecl(name, "template", annotation_text="template()", default=default)
+    if value is NDArray:
+        value = NDArray()
+    if isinstance(value, NDArray):
+        dtype = value.dtype if isinstance(value.dtype, DataType) else None
+        return ParamDecl(
+            name, "ndarray", u1 if value.dtype is bool else dtype, value.ndim, value.needs_grad,
+            value.boundary, repr(value), value.dtype, default,
+        )  # fmt: skip
+    return None
+
+
+def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[ParamDecl]:
+    fn, code = src.fn, src.fn.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults: dict[str, Any] = dict(fn.__kwdefaults__ or {})
+    if fn.__defaults__:
+        positional = names[: code.co_argcount]
+        defaults.update(zip(positional[-len(fn.__defaults__) :], fn.__defaults__, strict=True))
+    params: list[ParamDecl] = []
+    for index, name in enumerate(names):
+        default = defaults.get(name, NO_DEFAULT)
+        if name not in found:
+            if not kernel:
+                params.append(ParamDecl(name, "value", default=default))
+                continue
+            if index == 0 and name == "self":
+                raise QuadrantsUnsupportedError(
+                    feature="a kernel that is a method of a class (@qd.data_oriented)",
+                    span=SourceSpan(src.file, src.line, function=src.name),
+                    hint="make it a function, and pass what it needs as arguments",
+                )
+            _fail(
+                src, f"Quadrants kernels parameters must be type annotated (parameter {name!r})",
+                name, hint=f"write for example `{name}: qd.f32` or `{name}: qd.types.NDArray`",
+            )  # fmt: skip
+        param = _read(name, found[name], default)
+        if param is None:
+            what = "kernel" if kernel else "function"
+            got = cast(Any, found[name])
+            _fail(
+                src,
+                f"Invalid type annotation (argument {index}) of Quadrants {what}: "
+                f"{got if isinstance(got, type) else type(got)}",
+                name,
+                hint="use a data type such as qd.f32, int, float, bool, qd.types.ndarray(...) or "
+                "qd.Template",
+            )
+        params.append(param)
+    return params
+
+
+def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[NumberType, ...]:
+    value = found.get("return")
+    if value is None:
+        return ()
+    args: tuple[Any, ...]
+    if isinstance(value, tuple):
+        args = cast("tuple[Any, ...]", value)
+    elif typing.get_origin(value) is tuple:
+        args = typing.get_args(value)
+    else:
+        args = (value,)
+    for one in args:
+        if not (isinstance(one, DataType) or one in (int, float, bool)):
+            _fail(
+                src, f"Invalid type annotation of the return value: {_text_of(one)}",
+                returns=True, hint="use a data type such as qd.f32, or tuple[...] of data types",
+            )  # fmt: skip
+    return args
+
+
+def _shape(src: FunctionSource, what: str) -> None:
+    """Reject parameters that cannot be given one by one."""
+    a = src.fn.__code__
+    names = a.co_varnames[a.co_argcount + a.co_kwonlyargcount :]
+    if a.co_flags & inspect.CO_VARARGS:
+        text = "variable positional parameters (i.e., *args)"
+        _fail(src, f"Quadrants {what} do not support {text}", names[0])
+    if a.co_flags & inspect.CO_VARKEYWORDS:
+        text = "variable keyword parameters (i.e., **kwargs)"
+        _fail(src, f"Quadrants {what} do not support {text}", names[0])
+
+
+def _source(fn: Any, what: str) -> FunctionSource:
+    if not isinstance(fn, FunctionType):
+        kind = cast(Any, type(fn)).__name__
+        raise QuadrantsSyntaxError(f"@qd.{what} needs a function defined with `def`, not a {kind}")
+    if fn.__code__.co_name == "<lambda>":
+        raise QuadrantsSyntaxError(f"@qd.{what} needs a function defined with `def`, not a lambda")
+    return FunctionSource(fn)
+
+
+def parse_kernel(fn: Any) -> KernelDecl:
+    """Read the signature of a kernel.
+
+    QuadrantsSyntaxError for a parameter or result that a kernel cannot have.
+    """
+    src = _source(fn, "kernel")
+    code = src.fn.__code__
+    _shape(src, "kernels")
+    if code.co_kwonlyargcount:
+        name = code.co_varnames[code.co_argcount]
+        _fail(src, "Quadrants kernels do not support keyword parameters", name)
+    if src.fn.__defaults__:
+        name = code.co_varnames[code.co_argcount - len(src.fn.__defaults__)]
+        _fail(src, "Quadrants kernels do not support default values for arguments", name)
+    found = _annotations(src)
+    params = _params(src, found, True)
+    return KernelDecl(src.name, src.fn, src, tuple(params), _returns(src, found))
+
+
+def parse_func(fn: Any) -> FuncDecl:
+    """Read the signature of a function that kernels inline."""
+    src = _source(fn, "func")
+    _shape(src, "functions")
+    found = _annotations(src)
+    params = tuple(_params(src, found, False))
+    returns = _returns(src, found)
+    template = any(p.kind == "template" for p in params)
+    return FuncDecl(src.name, src.fn, src, params, returns, template)

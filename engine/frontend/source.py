@@ -1,0 +1,109 @@
+"""The source of a function: found, cut out and parsed, once per function.
+
+The text is taken from `linecache` when the function is decorated, so that a file that is edited
+later cannot shift the lines under a kernel that is compiled lazily. The block of the function is
+cut out by tokens, never by parsing the whole file, and parsed where it stands: an indented
+function is put under an ``if 1:`` so that all columns stay those of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from types import FunctionType
+
+from ..errors import QuadrantsSyntaxError, SourceSpan
+
+__all__ = ["FunctionSource"]
+
+_HINT = "define it with `def` in a file (or a notebook cell), so that its text can be read"
+
+
+class FunctionSource:
+    """Where a function's text is, and its syntax tree.
+
+    name: as written after ``def``. qualname: with its enclosing classes and functions.
+    file, line: of its first line, decorators included.
+    """
+
+    __slots__ = ("_lines", "_text", "_tree", "file", "fn", "line", "name", "qualname")
+
+    def __init__(self, fn: FunctionType) -> None:
+        code = fn.__code__
+        self.fn = fn
+        self.name = code.co_name
+        self.qualname = fn.__qualname__
+        self.file = code.co_filename
+        self.line = code.co_firstlineno
+        linecache.checkcache(self.file)
+        self._lines: list[str] = linecache.getlines(self.file, fn.__globals__)
+        self._text: list[str] | None = None
+        self._tree: ast.FunctionDef | None = None
+
+    def _block(self) -> list[str]:
+        text = self._text
+        if text is None:
+            rest = self._lines[self.line - 1 :]
+            if not rest:
+                self._missing("its source text cannot be found")
+            try:
+                text = inspect.getblock(rest)
+            except (SyntaxError, IndentationError):
+                text = rest
+            self._text = text
+        return text
+
+    @property
+    def text(self) -> str:
+        """The lines of the function, decorators included, as they stand in the file."""
+        return "".join(self._block())
+
+    @property
+    def end_line(self) -> int:
+        """The last line of the function."""
+        return self.line + len(self._block()) - 1
+
+    @property
+    def tree(self) -> ast.FunctionDef:
+        """The syntax tree, with the line numbers and columns of the file.
+
+        QuadrantsSyntaxError if there is no source, or one that is not this function's.
+        """
+        if self._tree is None:
+            self._tree = self._parse()
+        return self._tree
+
+    def _parse(self) -> ast.FunctionDef:
+        text = self.text
+        indented = text[:1] in " \t"
+        try:
+            module = ast.parse("if 1:\n" + text if indented else text)
+        except SyntaxError as error:
+            self._missing(f"the text at this place is no function ({error.msg})")
+        body = module.body
+        if indented and body and isinstance(body[0], ast.If):
+            body = body[0].body
+        node = body[0] if body else None
+        if not isinstance(node, ast.FunctionDef) or not self._is_mine(node):
+            self._missing("the text at this place is not that function")
+        ast.increment_lineno(node, self.line - 1 - indented)
+        return node
+
+    def _is_mine(self, node: ast.FunctionDef) -> bool:
+        a = node.args
+        names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        code = self.fn.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        return node.name == self.name and tuple(names) == code.co_varnames[:count]
+
+    def _missing(self, why: str) -> None:
+        raise QuadrantsSyntaxError(
+            f"Cannot read the source of {self.name!r}: {why}",
+            span=SourceSpan(self.file, self.line, function=self.name),
+            hint=_HINT,
+        )
+
+    def source_line(self, line: int) -> str:
+        """The text of a line of the file, as it was when the function was decorated."""
+        return self._lines[line - 1] if 0 < line <= len(self._lines) else ""

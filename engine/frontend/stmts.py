@@ -1,0 +1,393 @@
+"""Statements other than loops."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final, cast
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Op
+from ..ir import codes as C
+from ..types import DataType, void
+from .exprs import lvalue, spread
+from .operators import ATOMICS, BINARY, Binary, binary
+from .registry import statement
+from .signature import scalar_type
+from .values import IndexVector, NdarrayRef, ShapeRef, describe, is_static
+from .walk import RETURN, Walk
+
+__all__ = ["add_atomically", "assign", "bind_static", "local_copy"]
+
+_NOT_BOUND: Final = object()
+_PLAIN: Final = (DataType, type(None))
+
+
+def local_copy(w: Walk, value: Any, name: str, node: ast.AST) -> Any:
+    """``value`` as a local of its own: variables for numbers, the same container of variables."""
+    kind = cast("type[Any]", type(value))
+    if kind is ShapeRef:
+        value, kind = tuple(spread(w, value, cast(ast.expr, node))), tuple
+    if kind is tuple or kind is list or kind is IndexVector:
+        return kind([local_copy(w, v, name, node) for v in value])
+    if kind is dict:
+        return {k: local_copy(w, v, name, node) for k, v in value.items()}
+    if isinstance(value, _PLAIN) or callable(value):
+        return value
+    return w.variable(w.op(value, node), name, node)
+
+
+# Assignment
+
+
+def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
+    """Give ``target`` a value; a new name becomes a local variable."""
+    if isinstance(target, ast.Name):
+        _assign_name(w, target, value, node)
+    elif isinstance(target, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
+            assign(w, one, part, node)
+    elif isinstance(target, ast.Subscript):
+        ptr = lvalue(w, target)
+        if ptr is None:
+            _not_writable(w, target)
+        w.store(ptr, w.op(value, node), node)
+    elif isinstance(target, ast.Starred):
+        w.unsupported(target, "name every part of the value")
+    else:
+        raise w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
+
+
+def _not_writable(w: Walk, target: ast.Subscript) -> Any:
+    raise w.syntax_error(
+        f"`{ast.unparse(target)}` cannot be assigned: it belongs to a compile-time value", target,
+        "arrays that a kernel writes to must be its arguments",
+    )  # fmt: skip
+
+
+def _unpacked(w: Walk, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> list[Any]:
+    at = node.value if isinstance(node, ast.Assign) else cast(ast.expr, node)
+    values = spread(w, value, at)
+    if len(values) != len(target.elts):
+        raise w.syntax_error(
+            "The number of targets is not equal to value length: "
+            f"{len(target.elts)} targets, {len(values)} values", target,
+        )  # fmt: skip
+    return values
+
+
+def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
+    name = target.id
+    old = w.local(name) if w.has_local(name) else _NOT_BOUND
+    if old is _NOT_BOUND:
+        at = node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
+        if isinstance(value, NdarrayRef):
+            raise w.not_scalar(value, at)
+        w.frame.scopes[-1][name] = local_copy(w, value, name, at if at else node)
+        return
+    if isinstance(old, Op) and old.code == C.ALLOCA:
+        w.store(old, w.op(value, node), node)
+        return
+    if isinstance(old, tuple | list) and _same_shape(old, value):
+        for var, part in zip(old, value, strict=True):
+            w.store(var, w.op(part, node), node)
+        return
+    raise _immutable(w, target, old)
+
+
+def _same_shape(old: Any, value: Any) -> bool:
+    """Whether a container of variables can take ``value`` element by element."""
+    return (
+        isinstance(value, tuple | list)
+        and len(cast("tuple[Any, ...]", value)) == len(old)
+        and all(isinstance(var, Op) and var.code == C.ALLOCA for var in old)
+    )
+
+
+def _immutable(w: Walk, target: ast.Name, old: Any) -> QuadrantsCompilationError:
+    name = target.id
+    frame = w.frame
+    if any(p.name == name for p in frame.decl.params) and name in frame.scopes[0]:
+        what = "Kernel argument" if frame.parent is None else "Argument"
+        return w.syntax_error(
+            f'{what} "{name}" is immutable in the kernel. If you want to change its value, please '
+            "create a new variable.", target, f"write `{name}_ = {name}` and use that",
+        )  # fmt: skip
+    if isinstance(old, Op) and old.code == C.LOOP_INDEX:
+        text = f'Loop variable "{name}" cannot be assigned'
+        return w.syntax_error(text, target, "copy it into a new variable first")
+    return w.syntax_error(
+        f"Variable '{name}' cannot be assigned: it is a compile-time value ({describe(old)})",
+        target, "use a new name, or make it a variable where it is first assigned",
+    )  # fmt: skip
+
+
+@statement(ast.Assign)
+def _assign(w: Walk, node: ast.Assign) -> None:
+    source = node.value
+    if w.is_static_call(source):
+        value = w.expr(source)
+        for target in node.targets:
+            _assign_static(w, target, value, node)
+        return
+    value = w.expr(source)
+    for target in node.targets:
+        assign(w, target, value, node)
+
+
+def _assign_static(w: Walk, target: ast.expr, value: Any, node: ast.Assign) -> None:
+    """``a = qd.static(...)``: names become other names for compile-time values."""
+    if isinstance(target, ast.Name):
+        scope = w.frame.scopes[-1]
+        old = w.local(target.id) if w.has_local(target.id) else _NOT_BOUND
+        if old is _NOT_BOUND or (target.id in scope and is_static(old) and not _is_param(w, target)):
+            scope[target.id] = value
+            return
+        if isinstance(old, Op) and old.code == C.ALLOCA:
+            assign(w, target, value, node)
+            return
+        raise _immutable(w, target, old)
+    if isinstance(target, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
+            _assign_static(w, one, part, node)
+        return
+    assign(w, target, value, node)
+
+
+def _is_param(w: Walk, target: ast.Name) -> bool:
+    return any(p.name == target.id for p in w.frame.decl.params)
+
+
+def bind_static(w: Walk, target: ast.expr, value: Any) -> None:
+    """Bind the variables of a compile-time loop in the innermost scope."""
+    if isinstance(target, ast.Name):
+        w.frame.scopes[-1][target.id] = value
+    elif isinstance(target, ast.Tuple | ast.List):
+        values = spread(w, value, target)
+        if len(values) != len(target.elts):
+            raise w.syntax_error(
+                "The number of targets is not equal to value length: "
+                f"{len(target.elts)} targets, {len(values)} values", target,
+            )  # fmt: skip
+        for one, part in zip(target.elts, values, strict=True):
+            bind_static(w, one, part)
+    else:
+        w.unsupported(target)
+
+
+@statement(ast.AnnAssign)
+def _annassign(w: Walk, node: ast.AnnAssign) -> None:
+    target = node.target
+    if not isinstance(target, ast.Name):
+        raise w.syntax_error("Only names can be annotated in a kernel", target)
+    annotation = w.expr(node.annotation)
+    if annotation not in (int, float, bool) and not isinstance(annotation, DataType):
+        text = f"Invalid type annotation of a variable: {describe(annotation)}"
+        raise w.type_error(text, node.annotation, "use a data type such as qd.f32")
+    dtype = scalar_type(annotation, w.config)
+    if node.value is None:
+        text = f'Variable "{target.id}" is declared without a value'
+        raise w.syntax_error(text, node, f"write `{target.id}: {dtype} = 0`")
+    value = w.op(w.expr(node.value), node.value)
+    if not w.has_local(target.id):
+        if value.type.is_real and dtype.is_int:
+            w.warn(f"Assigning {value.type} to {dtype} may lose precision", node)
+        value = w.cast(value, dtype, node)
+        w.frame.scopes[-1][target.id] = w.variable(value, target.id, node)
+        return
+    old = w.local(target.id)
+    if isinstance(old, Op) and old.code == C.ALLOCA and cast(Any, old.type).elem is not dtype:
+        raise w.syntax_error(
+            "Static assign cannot have type overloading", node,
+            f'"{target.id}" has the type {cast(Any, old.type).elem} already',
+        )  # fmt: skip
+    _assign_name(w, target, value, node)
+
+
+@statement(ast.AugAssign)
+def _augassign(w: Walk, node: ast.AugAssign) -> None:
+    target = node.target
+    row = BINARY.get(type(node.op))
+    if row is None:
+        w.unsupported(node.op)
+    if isinstance(target, ast.Name):
+        old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+        if isinstance(old, IndexVector | tuple | list) and w.has_local(target.id):
+            value = binary(w, node, row, w.loaded(old, node), w.expr(node.value), target, node.value)
+            _assign_name(w, target, value, node)
+            return
+    ptr = lvalue(w, target)
+    if ptr is None:
+        if isinstance(target, ast.Name) and w.has_local(target.id):
+            raise _immutable(w, target, w.local(target.id))
+        if isinstance(target, ast.Name):
+            text = f'Global "{target.id}" cannot be assigned in a kernel'
+            raise w.syntax_error(text, target, "copy it into a local variable first")
+        _not_writable(w, cast(ast.Subscript, target))
+        return
+    _augment(w, node, row, ptr)
+
+
+def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Op) -> None:
+    target: DataType = cast(Any, ptr.type).elem
+    value = w.op(w.expr(node.value), node.value)
+    atomic = ATOMICS.get(row.code)
+    if C.BITWISE[row.code] and (target.is_real or value.type.is_real):
+        raise w.type_error(
+            f"unsupported operand type(s) for '{row.symbol}=': '{target}' and '{value.type}'", node,
+            "bit operations and shifts need integers",
+        )  # fmt: skip
+    if atomic is None:
+        old = w.load(ptr, node)
+        w.store(ptr, binary(w, node, row, old, value, node.target, node.value), node)
+        return
+    if value.type.is_real and target.is_int:
+        w.warn(f"Adding {value.type} to {target} may lose precision", node)
+    add_atomically(w, node, atomic, ptr, value, row.code == C.SUB)
+
+
+def add_atomically(
+    w: Walk, node: ast.AST, code: int, ptr: Op, value: Op, negate: bool = False
+) -> Op:
+    """An atomic update, which gives the old value; ``negate`` makes an addition a subtraction."""
+    if negate:
+        value = w.emit(node, C.NEG, (w.cast(value, cast(Any, ptr.type).elem, node),))
+    return w.emit(node, code, (ptr, value), None, cast(Any, ptr.type).elem)
+
+
+# Control
+
+
+def _is_docstring(node: ast.Expr) -> bool:
+    return isinstance(node.value, ast.Constant)
+
+
+@statement(ast.Expr)
+def _expr(w: Walk, node: ast.Expr) -> None:
+    if not _is_docstring(node):
+        w.expr(node.value)
+
+
+@statement(ast.Pass)
+def _pass(w: Walk, node: ast.Pass) -> None:
+    return None
+
+
+@statement(ast.If)
+def _if(w: Walk, node: ast.If) -> str | None:
+    test = w.expr(node.test)
+    if type(test) is not Op and w.is_static_call(node.test):
+        chosen = node.body if w.python(node.test, bool, test) else node.orelse
+        w.frame.scopes.append({})
+        flow = w.body(chosen)
+        w.end_scope("static `if`", node)
+        return flow
+    cond = w.integral(w.op(test, node.test), "if", node.test)
+    branch = w.emit(node, C.IF, (cond,), None, void, 2)
+    branch.loc = w.head(node, node.test)
+    for region, nodes in zip(branch.regions, (node.body, node.orelse), strict=True):
+        if nodes:
+            saved = w.enter(region)
+            w.body(nodes)
+            w.leave(saved, "`if`", node)
+    return None
+
+
+@statement(ast.Return)
+def _return(w: Walk, node: ast.Return) -> str:
+    frame = w.frame
+    if w.depth > frame.depth:
+        raise w.syntax_error(
+            "Return inside non-static if/for is not supported", node,
+            "store the result in a variable and return it at the end",
+        )  # fmt: skip
+    value = None if node.value is None else w.expr(node.value)
+    frame.returned = True
+    if frame.parent is not None:
+        frame.result = _func_result(w, node, value)
+        return RETURN
+    _kernel_return(w, node, value)
+    return RETURN
+
+
+def _func_result(w: Walk, node: ast.Return, value: Any) -> Any:
+    """The value of an inlined call: containers and arrays too; annotated results are cast."""
+    types = w.frame.decl.result_types(w.config)
+    at = node.value or node
+    if isinstance(value, ShapeRef):
+        value = tuple(spread(w, value, cast(ast.expr, at)))
+    if not types:
+        return value
+    values = list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple | list) else [value]
+    if len(values) != len(types) or value is None:
+        raise _wrong_result(w, node, values, types)
+    cast_values = [w.cast(w.op(v, at), t, at) for v, t in zip(values, types, strict=True)]
+    return cast_values[0] if len(types) == 1 else tuple(cast_values)
+
+
+def _kernel_return(w: Walk, node: ast.Return, value: Any) -> None:
+    types = w.func.results
+    if not types:
+        if value is not None:
+            raise w.syntax_error(
+                "A kernel with a return value must be annotated with a return type, e.g. "
+                "def func() -> qd.f32", node, "add `-> qd.f32` or another type to the `def` line",
+            )  # fmt: skip
+        w.emit(node, C.RETURN, (), None, void)
+        return
+    at = node.value or node
+    if isinstance(value, ShapeRef):
+        value = tuple(spread(w, value, cast(ast.expr, at)))
+    values = list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple | list) else [value]
+    if len(values) != len(types) or value is None or isinstance(value, NdarrayRef):
+        raise _wrong_result(w, node, values, types)
+    results = [w.cast(w.op(v, at), t, at) for v, t in zip(values, types, strict=True)]
+    w.emit(node, C.RETURN, tuple(results), None, void)
+
+
+def _wrong_result(
+    w: Walk, node: ast.Return, values: list[Any], types: tuple[DataType, ...]
+) -> QuadrantsCompilationError:
+    got = ", ".join(v.type.name if isinstance(v, Op) else repr(v) for v in values)
+    want = ", ".join(t.name for t in types)
+    want = f"({want})" if len(types) > 1 else want
+    many = f"({got})" if len(values) != 1 else got
+    text = f"Return (type={many}) cannot be converted into required type {want}"
+    hint = f"return {len(types)} value{'s' if len(types) > 1 else ''}, as the annotation says"
+    return w.error(QuadrantsCompilationError, text, node, hint)
+
+
+_HINTS: Final = {
+    "Try": "kernels have no exceptions; use `if` or `assert`",
+    "Raise": "use `assert`",
+    "Import": "import at the top of the file",
+    "ImportFrom": "import at the top of the file",
+    "Global": "globals cannot be changed from a kernel",
+    "Nonlocal": "outer variables cannot be changed from a kernel",
+    "Delete": "names end with the block they were made in",
+}
+
+
+def _unsupported(w: Walk, node: ast.stmt) -> None:
+    w.unsupported(node, _HINTS.get(type(node).__name__))
+
+
+statement(ast.Try, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete)(
+    _unsupported
+)
+
+
+@statement(ast.FunctionDef, ast.AsyncFunctionDef)
+def _nested_def(w: Walk, node: ast.FunctionDef) -> None:
+    raise w.syntax_error(
+        "Function definition is not allowed in 'qd.kernel'.", node,
+        "define a @qd.func outside and call it",
+    )  # fmt: skip
+
+
+@statement(ast.With)
+def _with(w: Walk, node: ast.With) -> None:
+    raise w.syntax_error(
+        "'with' in Quadrants kernels only supports qd.stream_parallel(), qd.checkpoint(), "
+        "qd.graph.parallel_context(), or qd.graph.parallel()", node.items[0].context_expr,
+    )  # fmt: skip
+

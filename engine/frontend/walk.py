@@ -1,0 +1,430 @@
+"""The state of one walk over a kernel's syntax tree, and what all parts of the walk share.
+
+`Walk` evaluates expressions (`expr`) and runs statements (`stmt`) through the tables of
+`registry`; the modules that fill the tables hold the meaning of the nodes. It writes ops straight
+into the function being built: operands may still differ in type, `type_check` inserts the casts.
+
+A `Frame` is one function being walked: the kernel, or a ``@qd.func`` that it inlines. A frame has
+a stack of scopes. Names bind to what `values` describes; a name first assigned in the body of an
+``if`` or a loop is gone after it.
+
+Everything a user's kernel can do wrong leaves here as a Quadrants error with the user's span. An
+exception of any other kind is a fault of the frontend and becomes a QuadrantsInternalError, unless
+it comes out of the user's own compile-time code, which `python` wraps.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar, cast
+
+import numpy as np
+
+from ..config import CompileConfig
+from ..errors import (
+    QuadrantsCompilationError,
+    QuadrantsInternalError,
+    QuadrantsNameError,
+    QuadrantsSyntaxError,
+    QuadrantsTypeError,
+)
+from ..ir import Block, Func, Loc, Op, get_loc, normalize, result_type
+from ..ir import codes as C
+from ..types import DataType, Type, f16, f32, f64, parse_type, pointer_to, u1, void
+from .registry import EXPR, INTRINSICS, STMT
+from .signature import FuncDecl, KernelDecl
+from .values import IndexVector, LoopConfig, NdarrayRef, describe
+
+__all__ = ["END", "RETURN", "Frame", "LoopInfo", "Notice", "Saved", "Walk"]
+
+E = TypeVar("E", bound=QuadrantsCompilationError)
+
+END: Final = "end"
+"""Flow signal of a statement after which nothing of its block is reached."""
+RETURN: Final = "return"
+"""Flow signal of a return: nothing of the function is reached."""
+
+_MISSING: Final = object()
+
+
+class Notice(NamedTuple):
+    """A warning of the frontend. category: a Python warning class, or None for the log."""
+
+    text: str
+    loc: Loc
+    category: type[Warning] | None = None
+
+
+class LoopInfo:
+    """A loop being walked. kind: parallel, serial, while or static; depth: of its body."""
+
+    __slots__ = ("depth", "kind")
+
+    def __init__(self, kind: str, depth: int) -> None:
+        self.kind = kind
+        self.depth = depth
+
+
+class Frame:
+    """One function being walked; see the module docstring."""
+
+    __slots__ = (
+        "call", "closure", "decl", "depth", "ended", "file", "globals", "locs", "loops", "name",
+        "next_loop", "parent", "result", "returned", "scopes", "templates",
+    )  # fmt: skip
+
+    def __init__(
+        self, decl: KernelDecl | FuncDecl, call: Loc | None, parent: Frame | None, depth: int
+    ) -> None:
+        fn = decl.fn
+        self.decl = decl
+        self.name = decl.name
+        self.file = decl.file
+        self.globals = fn.__globals__
+        self.closure = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        self.call = call
+        self.parent = parent
+        self.depth = depth
+        self.scopes: list[dict[str, Any]] = [{}]
+        self.ended: dict[str, tuple[str, int]] = {}
+        self.loops: list[LoopInfo] = []
+        self.locs: dict[ast.AST, Loc] = {}
+        self.next_loop: LoopConfig | None = None
+        self.returned = False
+        self.result: Any = None
+        self.templates: dict[str, Any] = {}
+
+    def outer(self, name: str) -> Any:
+        """A closure cell, global or builtin; `_MISSING` if there is none."""
+        cell = self.closure.get(name)
+        if cell is not None:
+            try:
+                return cell.cell_contents
+            except ValueError:
+                return _MISSING
+        found = self.globals.get(name, _MISSING)
+        return getattr(builtins, name, _MISSING) if found is _MISSING else found
+
+
+Saved = tuple[Block, "list[Op]"]
+
+
+class Walk:
+    """See the module docstring.
+
+    depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
+    static: how many ``qd.static(...)`` the walk is in.
+    """
+
+    __slots__ = (
+        "block", "config", "default_fp", "default_ip", "depth", "frame", "func", "funcs",
+        "notices", "ops", "prologue", "static",
+    )  # fmt: skip
+
+    def __init__(self, func: Func, config: CompileConfig, frame: Frame) -> None:
+        self.func = func
+        self.block = func.body
+        self.ops = func.body.ops
+        self.config = config
+        self.default_fp = cast(DataType, parse_type(config.default_fp))
+        self.default_ip = cast(DataType, parse_type(config.default_ip))
+        self.frame = frame
+        self.depth = 0
+        self.static = 0
+        self.notices: list[Notice] = []
+        self.funcs: dict[FuncDecl, None] = {}
+        self.prologue: dict[tuple[int, int], Op] = {}
+
+    # Walking
+
+    def expr(self, node: ast.expr) -> Any:
+        """The value of an expression: see `values`. Never a local variable itself."""
+        visit = EXPR.get(type(node))
+        if visit is None:
+            self.unsupported(node)
+        return visit(self, node)
+
+    def body(self, nodes: list[ast.stmt]) -> str | None:
+        """Run statements up to the first that ends the block; its flow signal."""
+        for node in nodes:
+            visit = STMT.get(type(node))
+            if visit is None:
+                self.unsupported(node)
+            try:
+                flow = visit(self, node)
+            except QuadrantsCompilationError as error:
+                raise error if error.span else error.locate(self.loc(node)) from None
+            except RecursionError:
+                text = "The code is nested too deeply to compile"
+                raise self.error(QuadrantsCompilationError, text, node) from None
+            except Exception as error:
+                text = f"{type(error).__name__} in the frontend: {error}"
+                raise self.error(QuadrantsInternalError, text, node) from error
+            if flow is not None:
+                return flow
+        return None
+
+    def callee(self, node: ast.expr) -> Any:
+        """The object that a call calls, if it is a plain name or attribute; else None."""
+        if isinstance(node, ast.Name):
+            found = self.find(node.id)
+            return None if found is _MISSING else found
+        return self.expr(node) if isinstance(node, ast.Attribute) else None
+
+    def meaning(self, node: ast.expr) -> str | None:
+        """The registered name of what a call node calls; None for other calls and nodes."""
+        if not isinstance(node, ast.Call):
+            return None
+        try:
+            return INTRINSICS.get(self.callee(node.func))
+        except TypeError:  # not hashable
+            return None
+
+    def is_static_call(self, node: ast.expr) -> bool:
+        """Whether an expression is ``qd.static(...)``."""
+        return self.meaning(node) == "static"
+
+    # Names
+
+    def find(self, name: str) -> Any:
+        """What a name is bound to, `_MISSING` if nothing. Local variables come as they are."""
+        for scope in reversed(self.frame.scopes):
+            if name in scope:
+                return scope[name]
+        return self.frame.outer(name)
+
+    def lookup(self, node: ast.Name) -> Any:
+        """Like `find`; QuadrantsNameError if the name is not defined."""
+        found = self.find(node.id)
+        if found is _MISSING:
+            raise self.undefined(node)
+        return found
+
+    def local(self, name: str) -> Any:
+        """What a name of the function itself is bound to; `_MISSING` if it has none."""
+        for scope in reversed(self.frame.scopes):
+            if name in scope:
+                return scope[name]
+        return _MISSING
+
+    def has_local(self, name: str) -> bool:
+        return any(name in scope for scope in self.frame.scopes)
+
+    def undefined(self, node: ast.Name) -> QuadrantsNameError:
+        frame = self.frame
+        ended = frame.ended.get(node.id)
+        if ended:
+            what, line = ended
+            hint = f'"{node.id}" lives only in the {what} at line {line}; assign it before that'
+        else:
+            names = {n for scope in frame.scopes for n in scope}
+            names.update(frame.closure, frame.globals, vars(builtins))
+            near = difflib.get_close_matches(node.id, names, 1)
+            hint = f'did you mean "{near[0]}"?' if near else None
+        return self.error(QuadrantsNameError, f'Name "{node.id}" is not defined', node, hint)
+
+    # Places and errors
+
+    def loc(self, node: ast.AST) -> Loc:
+        """The location of a node, with the calls it was inlined through."""
+        frame = self.frame
+        found = frame.locs.get(node)
+        if found is None:
+            n = cast(Any, node)
+            found = frame.locs[node] = get_loc(
+                frame.file, n.lineno, n.col_offset, n.end_lineno, n.end_col_offset,
+                frame.name, frame.call,
+            )  # fmt: skip
+        return found
+
+    def head(self, node: ast.AST, last: ast.AST) -> Loc:
+        """The location from the start of ``node`` to the end of ``last``: a compound's head."""
+        n, end = cast(Any, node), cast(Any, last)
+        frame = self.frame
+        return get_loc(
+            frame.file, n.lineno, n.col_offset, end.end_lineno, end.end_col_offset,
+            frame.name, frame.call,
+        )  # fmt: skip
+
+    def error(self, cls: type[E], text: str, node: ast.AST, hint: str | None = None) -> E:
+        """An error at a node, for the caller to raise."""
+        line = self.frame.decl.src.source_line(cast(Any, node).lineno)
+        return cls.from_loc(text, self.loc(node), hint=hint, source_line=line or None)
+
+    def type_error(self, text: str, node: ast.AST, hint: str | None = None) -> QuadrantsTypeError:
+        return self.error(QuadrantsTypeError, text, node, hint)
+
+    def syntax_error(
+        self, text: str, node: ast.AST, hint: str | None = None
+    ) -> QuadrantsSyntaxError:
+        return self.error(QuadrantsSyntaxError, text, node, hint)
+
+    def unsupported(self, node: ast.AST, hint: str | None = None) -> NoReturn:
+        """Reject a node that the language does not have."""
+        raise self.syntax_error(f'Unsupported node "{type(node).__name__}"', node, hint)
+
+    def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run Python code of the user's at compile time; what it raises is put in its place."""
+        try:
+            return fn(*args, **kwargs)
+        except QuadrantsCompilationError as error:
+            raise error.locate(self.loc(node)) from None
+        except Exception as error:
+            wrapped = QuadrantsCompilationError.from_foreign(error, self.loc(node))
+            raise wrapped from error
+
+    def warn(self, text: str, node: ast.AST, category: type[Warning] | None = None) -> None:
+        notice = Notice(text, self.loc(node), category)
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    # Regions
+
+    def enter(self, block: Block) -> Saved:
+        """Write into ``block``, in a new scope, until `leave`."""
+        saved = self.block, self.ops
+        self.block, self.ops = block, block.ops
+        self.frame.scopes.append({})
+        self.depth += 1
+        return saved
+
+    def leave(self, saved: Saved, what: str, node: ast.AST) -> None:
+        self.block, self.ops = saved
+        self.depth -= 1
+        self.end_scope(what, node)
+
+    def end_scope(self, what: str, node: ast.AST) -> None:
+        """Forget the innermost scope, but remember for messages what was in it."""
+        names = self.frame.scopes.pop()
+        if names:
+            self.frame.ended.update(dict.fromkeys(names, (what, cast(Any, node).lineno)))
+
+    # Ops
+
+    def emit(
+        self, node: ast.AST, code: int, args: tuple[Op, ...] = (), attr: Any = None,
+        type: Type | None = None, regions: int = 0,
+    ) -> Op:  # fmt: skip
+        """Append an op; without ``type`` it has the one `typerules` gives."""
+        if type is None:
+            types = tuple([a.type for a in args])
+            type = result_type(code, types, self.default_fp) or void
+        func = self.func
+        op = Op(code, type, args, attr, (), func.next_id, self.block, self.loc(node))
+        func.next_id += 1
+        if regions:
+            op.regions = tuple([Block(op) for _ in range(regions)])
+        self.ops.append(op)
+        return op
+
+    def typed(self, value: Any, t: DataType, node: ast.AST) -> Op:
+        """A constant of type ``t``."""
+        return self.emit(node, C.CONST, (), normalize(value, t), t)
+
+    def op(self, value: Any, node: ast.AST) -> Op:
+        """``value`` as a value of run time; numbers become constants of the default types."""
+        kind = cast("type[Any]", type(value))
+        if kind is Op:
+            return value
+        if kind is bool or kind is np.bool_:
+            return self.emit(node, C.CONST, (), int(value), u1)
+        if kind is int or issubclass(kind, int | np.integer):
+            value = int(value)
+            t = self.default_ip
+            if not t.min <= value <= t.max:
+                raise self.type_error(
+                    f"Integer literal {value} exceeded the range of default_ip: {t}, please "
+                    f"specify the dtype via e.g. `qd.u64({value})` or set a different "
+                    "`default_ip` in `qd.init()`",
+                    node,
+                )
+            return self.emit(node, C.CONST, (), value, t)
+        if kind is float or issubclass(kind, float | np.floating):
+            t = self.default_fp
+            return self.emit(node, C.CONST, (), normalize(float(value), t), t)
+        raise self.not_scalar(value, node)
+
+    def not_scalar(self, value: Any, node: ast.AST) -> QuadrantsTypeError:
+        text = f"Invalid constant scalar data type: {describe(value)}"
+        if isinstance(value, NdarrayRef):
+            hint = f"use an element, such as {value.name}[0], or qd.static({value.name}) for alias"
+        elif isinstance(value, tuple | list | dict | IndexVector):
+            hint = "a number is needed here; use an element of the container"
+        elif isinstance(value, str):
+            hint = "strings can only be printed, or used at compile time"
+        elif isinstance(value, np.ndarray):
+            hint = "pass the array to the kernel as an argument"
+        else:
+            hint = "only numbers have a value at run time"
+        return self.type_error(text, node, hint)
+
+    def cast(self, value: Op, t: DataType, node: ast.AST) -> Op:
+        """``value`` converted to ``t``, by an op only where needed."""
+        return value if value.type is t else self.emit(node, C.CAST_VALUE, (value,), None, t)
+
+    def integral(self, value: Op, what: str, node: ast.AST) -> Op:
+        """A condition; QuadrantsTypeError if it is real."""
+        if value.type.is_real:
+            raise self.type_error(
+                f"`{what}` conditions must be an integer; found {value.type}. Consider using "
+                f"`{what} x != 0` instead of `{what} x` for float values.",
+                node,
+            )
+        return value
+
+    # Memory
+
+    def variable(self, value: Op, name: str, node: ast.AST, t: Type | None = None) -> Op:
+        """A new local variable that holds ``value``."""
+        var = self.emit(node, C.ALLOCA, (), name, pointer_to(t or value.type))
+        self.emit(node, C.LOCAL_STORE, (var, value), None, void)
+        return var
+
+    def load(self, ptr: Op, node: ast.AST) -> Op:
+        code = C.LOCAL_LOAD if ptr.code == C.ALLOCA else C.GLOBAL_LOAD
+        return self.emit(node, code, (ptr,), None, cast(Any, ptr.type).elem)
+
+    def store(self, ptr: Op, value: Op, node: ast.AST) -> None:
+        target = cast("DataType", cast(Any, ptr.type).elem)
+        if value.type.is_real and target.is_int:
+            self.warn(f"Assigning {value.type} to {target} may lose precision", node)
+        code = C.LOCAL_STORE if ptr.code == C.ALLOCA else C.GLOBAL_STORE
+        self.emit(node, code, (ptr, value), None, void)
+
+    def loaded(self, value: Any, node: ast.AST) -> Any:
+        """``value`` with local variables, alone or in containers, read."""
+        kind = cast("type[Any]", type(value))
+        if kind is Op:
+            return self.load(value, node) if value.code == C.ALLOCA else value
+        if kind is list or kind is tuple or kind is IndexVector:
+            return kind([self.loaded(v, node) for v in value])
+        if kind is dict:
+            return {k: self.loaded(v, node) for k, v in value.items()}
+        return value
+
+    def param(self, code: int, index: int) -> Op:
+        """The op that reads parameter ``index``; made once, at the start of the function."""
+        found = self.prologue.get((code, index))
+        if found is None:
+            func = self.func
+            dtype = func.params[index].dtype
+            attr: Any = (index, False) if code == C.ARG_ADDR else index
+            type = pointer_to(dtype) if code == C.ARG_ADDR else dtype
+            found = Op(code, type, (), attr, (), func.next_id, func.body, func.loc)
+            func.next_id += 1
+            self.prologue[code, index] = found
+        return found
+
+    def real_of(self, t: DataType) -> DataType:
+        """The real type that goes with ``t``."""
+        return t if t in (f16, f32, f64) else self.default_fp
+
+    def static_values(self, nodes: Iterable[ast.expr]) -> list[Any]:
+        """The values of expressions evaluated as under ``qd.static``."""
+        self.static += 1
+        values = [self.expr(node) for node in nodes]
+        self.static -= 1
+        return values

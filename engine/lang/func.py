@@ -1,0 +1,52 @@
+"""``@qd.func``: functions that kernels inline; ``@qd.pyfunc``: the same, callable from Python too."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+from ..errors import QuadrantsAssertionError, QuadrantsUnsupportedError, SourceSpan
+from ..frontend.signature import FuncDecl, parse_func
+
+__all__ = ["FunctionOfKernels", "func", "pyfunc"]
+
+
+class FunctionOfKernels:
+    """A Python function that kernels may call; it is inlined at every call.
+
+    decl: its declaration. Arguments without annotation go by value, annotated scalars are cast,
+    ``qd.template()`` arguments go by reference.
+    """
+
+    def __init__(self, fn: Any, from_python: bool = False) -> None:
+        self.decl: FuncDecl = parse_func(fn)
+        self.from_python = from_python
+        functools.update_wrapper(cast(Any, self), fn)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        decl = self.decl
+        if self.from_python:
+            return decl.fn(*args, **kwargs)
+        raise QuadrantsAssertionError(
+            f"@qd.func {decl.name!r} can only be called from a kernel",
+            span=SourceSpan(decl.file, decl.line, function=decl.name),
+            hint="call it from a @qd.kernel, or decorate it with @qd.pyfunc",
+        )
+
+    def __repr__(self) -> str:
+        return f"<qd.func {self.decl.qualname}>"
+
+
+def func(fn: Any = None, /, *, requires_top_level: bool = False) -> Any:
+    """Decorate a function that kernels, and other such functions, inline where they call it.
+
+    QuadrantsSyntaxError for a signature that cannot be.
+    """
+    if requires_top_level:
+        raise QuadrantsUnsupportedError(feature="@qd.func(requires_top_level=True)")
+    return func if fn is None else FunctionOfKernels(fn)
+
+
+def pyfunc(fn: Any) -> FunctionOfKernels:
+    """Like `func`, for functions that Python code calls as well."""
+    return FunctionOfKernels(fn, from_python=True)

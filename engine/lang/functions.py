@@ -1,0 +1,218 @@
+"""Functions of numbers that kernels use: mathematics, casts, select, random numbers.
+
+In a kernel each stands for an operation. Called from Python, or on values that are known when a
+kernel is compiled, they compute with Python's numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import random as _random
+from typing import Any, NoReturn
+
+from ..errors import QuadrantsAssertionError
+from ..frontend.registry import intrinsic
+from ..types import DataType, u1
+
+__all__ = [
+    "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "exp",
+    "ffs", "floor", "log", "max", "min", "popcnt", "pow", "randn", "random", "raw_div", "raw_mod",
+    "round", "rsqrt", "select", "sin", "sqrt", "tan", "tanh",
+]  # fmt: skip
+
+_abs, _max, _min, _pow = abs, max, min, pow
+
+
+def only_in_kernels(name: str) -> NoReturn:
+    """Raise the error for a function that Python code cannot call."""
+    raise QuadrantsAssertionError(f"qd.{name} can only be used in a kernel")
+
+
+@intrinsic("sin")
+def sin(x: float) -> float:
+    """Sine of radians."""
+    return math.sin(x)
+
+
+@intrinsic("cos")
+def cos(x: float) -> float:
+    """Cosine of radians."""
+    return math.cos(x)
+
+
+@intrinsic("tan")
+def tan(x: float) -> float:
+    """Tangent of radians."""
+    return math.tan(x)
+
+
+@intrinsic("asin")
+def asin(x: float) -> float:
+    """Inverse sine, in radians."""
+    return math.asin(x)
+
+
+@intrinsic("acos")
+def acos(x: float) -> float:
+    """Inverse cosine, in radians."""
+    return math.acos(x)
+
+
+@intrinsic("atan2")
+def atan2(a: float, b: float) -> float:
+    """The angle of the point (b, a), in radians."""
+    return math.atan2(a, b)
+
+
+@intrinsic("tanh")
+def tanh(x: float) -> float:
+    """Hyperbolic tangent."""
+    return math.tanh(x)
+
+
+@intrinsic("exp")
+def exp(x: float) -> float:
+    """e ** x."""
+    return math.exp(x)
+
+
+@intrinsic("log")
+def log(x: float) -> float:
+    """Natural logarithm."""
+    return math.log(x)
+
+
+@intrinsic("sqrt")
+def sqrt(x: float) -> float:
+    """Square root."""
+    return math.sqrt(x)
+
+
+@intrinsic("rsqrt")
+def rsqrt(x: float) -> float:
+    """1 / sqrt(x)."""
+    return 1.0 / math.sqrt(x)
+
+
+@intrinsic("floor")
+def floor(x: float, dtype: DataType | type | None = None) -> float:
+    """The largest integer not above x, in x's type, or converted to ``dtype``."""
+    return _as(float(math.floor(x)), dtype)
+
+
+@intrinsic("ceil")
+def ceil(x: float, dtype: DataType | type | None = None) -> float:
+    """The smallest integer not below x, in x's type, or converted to ``dtype``."""
+    return _as(float(math.ceil(x)), dtype)
+
+
+@intrinsic("round")
+def round(x: float, dtype: DataType | type | None = None) -> float:
+    """The nearest integer, half away from zero, in x's type, or converted to ``dtype``."""
+    return _as(math.copysign(math.floor(_abs(x) + 0.5), x), dtype)
+
+
+def _as(x: float, dtype: DataType | type | None) -> float:
+    return x if dtype is None else dtype(x)
+
+
+@intrinsic("abs")
+def abs(x: float) -> float:
+    """The magnitude of x."""
+    return _abs(x)
+
+
+@intrinsic("min")
+def min(*values: Any) -> Any:
+    """The smallest; a number if the other is NaN."""
+    return _min(*values)
+
+
+@intrinsic("max")
+def max(*values: Any) -> Any:
+    """The largest; a number if the other is NaN."""
+    return _max(*values)
+
+
+@intrinsic("pow")
+def pow(base: float, exponent: float) -> float:
+    """``base ** exponent``; an integer exponent keeps the type of the base."""
+    return _pow(base, exponent)
+
+
+@intrinsic("raw_div")
+def raw_div(a: float, b: float) -> float:
+    """Division as in C: integers truncate towards zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        quotient = _abs(a) // _abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    return a / b
+
+
+@intrinsic("raw_mod")
+def raw_mod(a: float, b: float) -> float:
+    """Remainder as in C: it has the sign of ``a``."""
+    if isinstance(a, int) and isinstance(b, int):
+        remainder = _abs(a) % _abs(b)
+        return remainder if a >= 0 else -remainder
+    return math.fmod(a, b)
+
+
+@intrinsic("bit_shr")
+def bit_shr(a: int, b: int) -> int:
+    """``a >> b`` with zeros shifted in, whatever the sign."""
+    only_in_kernels("bit_shr")
+
+
+@intrinsic("popcnt")
+def popcnt(x: int) -> int:
+    """The number of bits that are set."""
+    only_in_kernels("popcnt")
+
+
+@intrinsic("clz")
+def clz(x: int) -> int:
+    """The number of leading zero bits; the width of the type for 0."""
+    only_in_kernels("clz")
+
+
+@intrinsic("ffs")
+def ffs(x: int) -> int:
+    """The position of the lowest set bit, counted from 1; 0 for 0."""
+    only_in_kernels("ffs")
+
+
+@intrinsic("cast")
+def cast(obj: float, dtype: DataType | type) -> float:
+    """``obj`` converted to ``dtype``: reals truncate to integers, integers wrap."""
+    return dtype(obj)
+
+
+@intrinsic("bit_cast")
+def bit_cast(obj: float, dtype: DataType) -> float:
+    """The bits of ``obj`` read as ``dtype``, which has the same size."""
+    only_in_kernels("bit_cast")
+
+
+@intrinsic("select")
+def select(cond: int, x1: float, x2: float) -> float:
+    """``x1`` where ``cond`` is not 0, else ``x2``; both are computed."""
+    return x1 if cond else x2
+
+
+@intrinsic("random")
+def random(dtype: DataType | type = float) -> float:
+    """A random number: in [0, 1) for real types, over the full range for integers."""
+    if dtype is float or (isinstance(dtype, DataType) and dtype.is_real):
+        return _random.random()
+    if isinstance(dtype, DataType) and dtype is not u1:
+        return _random.randint(dtype.min, dtype.max)
+    return _random.getrandbits(1) if dtype in (bool, u1) else _random.getrandbits(32) - (1 << 31)
+
+
+@intrinsic("randn")
+def randn(dt: DataType | type = float) -> float:
+    """A random number of the standard normal distribution."""
+    return _random.gauss(0.0, 1.0)
+
+

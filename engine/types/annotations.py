@@ -1,0 +1,93 @@
+"""What a kernel's parameters may be annotated with, besides data types.
+
+* ``qd.types.ndarray(dtype=qd.f32, ndim=2)``, ``qd.types.NDArray[qd.f32, 2]``: an array. Both names
+  are this one class; without arguments, called or not, it takes any array.
+* ``qd.Template``, ``qd.template``, ``qd.template()``: a value known when the kernel is compiled.
+
+The classes only hold what the user wrote; `frontend.signature` reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, cast
+
+from ..errors import QuadrantsUnsupportedError
+from .dtypes import DataType, dtype_of
+
+__all__ = ["NDArray", "Template", "ndarray", "template"]
+
+Boundary = Literal["unsafe", "clamp"]
+
+
+def _element_type(dtype: Any) -> DataType | type | None:
+    """A data type, or one of int, float, bool, which depend on the configuration."""
+    if dtype is None or dtype in (int, float, bool):
+        return cast("type | None", dtype)
+    return dtype_of(dtype)
+
+
+class NDArray:
+    """Annotation of an array parameter.
+
+    dtype: element type; None takes any. ndim: number of axes; None takes any.
+    needs_grad: whether the array must carry a gradient; None takes both.
+    boundary: ``unsafe`` (an index out of range is an error of the kernel, found under ``debug``) or
+        ``clamp`` (indices are clamped into the array).
+
+    TypeError for a dtype that is none, ValueError for another impossible value.
+    """
+
+    __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
+
+    def __init__(
+        self,
+        dtype: Any = None,
+        ndim: int | None = None,
+        element_dim: int | None = None,
+        element_shape: tuple[int, ...] | None = None,
+        needs_grad: bool | None = None,
+        boundary: Boundary = "unsafe",
+    ) -> None:
+        if element_dim or element_shape:
+            raise QuadrantsUnsupportedError(feature="an ndarray of vectors or matrices")
+        if ndim is not None and (not isinstance(cast(Any, ndim), int) or ndim < 0):
+            raise ValueError(f"ndim must be a non-negative int, not {ndim!r}")
+        if boundary not in ("unsafe", "clamp"):
+            raise ValueError(f"boundary must be 'unsafe' or 'clamp', not {boundary!r}")
+        self.dtype: Final = _element_type(dtype)
+        self.ndim: Final = ndim
+        self.needs_grad: Final = needs_grad
+        self.boundary: Final = boundary
+
+    def __class_getitem__(cls, item: Any) -> NDArray:
+        """``NDArray[dtype]`` or ``NDArray[dtype, ndim]``."""
+        items: tuple[Any, ...] = cast("tuple[Any, ...]", item) if isinstance(item, tuple) else (item,)
+        if len(items) > 2:
+            raise TypeError(f"NDArray takes [dtype, ndim], got {len(items)} items")
+        return cls(*items)
+
+    def __repr__(self) -> str:
+        parts = ["" if self.dtype is None else f"dtype={getattr(self.dtype, '__name__', self.dtype)}"]
+        parts.append("" if self.ndim is None else f"ndim={self.ndim}")
+        parts.append("" if self.needs_grad is None else f"needs_grad={self.needs_grad}")
+        parts.append("" if self.boundary == "unsafe" else f"boundary={self.boundary!r}")
+        return f"ndarray({', '.join(filter(None, parts))})"
+
+
+ndarray = NDArray
+
+
+class Template:
+    """Annotation of a parameter whose value is fixed when the kernel is compiled.
+
+    Each distinct value compiles a new instance. In a ``@qd.func`` the argument is passed by
+    reference: assigning to it changes the caller's variable.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "template()"
+
+
+template = Template
