@@ -1,0 +1,232 @@
+"""The language and the engine: ``from qd_studio import engine as qd``.
+
+Every public name stands in ``__all__``; each is imported from its room when it is first used, so
+that importing the engine costs little and loads no compiler back end. Submodules such as
+``qd.types`` and ``qd.inspect`` are imported in the same way.
+
+Names that Quadrants has and this version has not raise QuadrantsUnsupportedError, which is an
+AttributeError too, when they are looked up.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from . import inspect, types
+    from .config import CompileConfig
+    from .errors import (
+        BackendUnavailableError,
+        IRParseError,
+        IRVerificationError,
+        QuadrantsAssertionError,
+        QuadrantsCompilationError,
+        QuadrantsIndexError,
+        QuadrantsInternalError,
+        QuadrantsNameError,
+        QuadrantsRuntimeError,
+        QuadrantsRuntimeTypeError,
+        QuadrantsSyntaxError,
+        QuadrantsTypeError,
+        QuadrantsUnsupportedError,
+    )  # fmt: skip
+    from .lang import math
+    from .lang.atomics import (
+        atomic_add,
+        atomic_and,
+        atomic_cas,
+        atomic_exchange,
+        atomic_max,
+        atomic_min,
+        atomic_mul,
+        atomic_or,
+        atomic_sub,
+        atomic_xor,
+        volatile_load,
+    )  # fmt: skip
+    from .lang.func import func, pyfunc
+    from .lang.functions import (
+        abs,
+        acos,
+        asin,
+        atan2,
+        bit_cast,
+        bit_shr,
+        cast,
+        ceil,
+        clz,
+        cos,
+        exp,
+        ffs,
+        floor,
+        log,
+        max,
+        min,
+        popcnt,
+        pow,
+        randn,
+        random,
+        raw_div,
+        raw_mod,
+        round,
+        rsqrt,
+        select,
+        sin,
+        sqrt,
+        tan,
+        tanh,
+    )  # fmt: skip
+    from .lang.kernel import Kernel, kernel
+    from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
+    from .lang.ndarray import Ndarray, ndarray
+    from .runtime.arch import Arch
+    from .runtime.program import init, reset, sync
+    from .types import (
+        NDArray,
+        Template,
+        f16,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        template,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+    )  # fmt: skip
+    from .types import (
+        f16 as float16,
+    )
+    from .types import (
+        f32 as float32,
+    )
+    from .types import (
+        f64 as float64,
+    )
+    from .types import (
+        i8 as int8,
+    )
+    from .types import (
+        i16 as int16,
+    )
+    from .types import (
+        i32 as int32,
+    )
+    from .types import (
+        i64 as int64,
+    )
+    from .types import (
+        u1 as uint1,
+    )
+    from .types import (
+        u8 as uint8,
+    )
+    from .types import (
+        u16 as uint16,
+    )
+    from .types import (
+        u32 as uint32,
+    )
+    from .types import (
+        u64 as uint64,
+    )
+
+    amdgpu: Arch
+    arm64: Arch
+    cpu: Arch
+    cuda: Arch
+    gpu: Arch
+    interp: Arch
+    metal: Arch
+    opencl: Arch
+    vulkan: Arch
+    x64: Arch
+    CRITICAL: str
+    DEBUG: str
+    ERROR: str
+    INFO: str
+    TRACE: str
+    WARN: str
+
+_ROOMS: Final = {
+    "config": "CompileConfig",
+    "errors": "BackendUnavailableError IRParseError IRVerificationError QuadrantsAssertionError "
+    "QuadrantsCompilationError QuadrantsIndexError QuadrantsInternalError QuadrantsNameError "
+    "QuadrantsRuntimeError QuadrantsRuntimeTypeError QuadrantsSyntaxError QuadrantsTypeError "
+    "QuadrantsUnsupportedError",
+    "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
+    "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
+    "lang.func": "func pyfunc",
+    "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor log "
+    "max min popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt tan tanh",
+    "lang.kernel": "Kernel kernel",
+    "lang.loops": "grouped loop_config ndrange static static_assert static_print",
+    "lang.ndarray": "Ndarray ndarray",
+    "runtime.program": "init reset sync",
+    "types": "NDArray Template template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
+}
+_HOME: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_HOME.update({
+    "float16": "types", "float32": "types", "float64": "types", "int16": "types", "int32": "types",
+    "int64": "types", "int8": "types", "uint1": "types", "uint16": "types", "uint32": "types",
+    "uint64": "types", "uint8": "types",
+})  # fmt: skip
+_TYPE_ALIASES: Final = {
+    name: name.replace("uint", "u").replace("int", "i").replace("float", "f")
+    for name, room in _HOME.items()
+    if room == "types" and name.startswith(("float", "int", "uint"))
+}
+_ARCHES: Final = (
+    "amdgpu", "arm64", "cpu", "cuda", "gpu", "interp", "metal", "opencl", "vulkan", "x64",
+)  # fmt: skip
+_LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
+_MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "types"}
+
+__all__ = [
+    "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "BackendUnavailableError",
+    "CompileConfig", "IRParseError", "IRVerificationError", "Kernel", "NDArray", "Ndarray",
+    "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
+    "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
+    "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
+    "QuadrantsUnsupportedError", "Template", "abs", "acos", "amdgpu", "arm64", "asin", "atan2",
+    "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min",
+    "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "bit_cast", "bit_shr", "cast", "ceil",
+    "clz", "cos", "cpu", "cuda", "exp", "f16", "f32", "f64", "ffs", "float16", "float32",
+    "float64", "floor", "func", "gpu", "grouped", "i8", "i16", "i32", "i64", "init", "inspect",
+    "int8", "int16", "int32", "int64", "interp", "kernel", "log", "loop_config", "math", "max",
+    "metal", "min", "ndarray", "ndrange", "opencl", "popcnt", "pow", "pyfunc", "randn", "random",
+    "raw_div", "raw_mod", "reset", "round", "rsqrt", "select", "sin", "sqrt", "static",
+    "static_assert", "static_print", "sync", "tan", "tanh", "template", "types", "u1", "u8", "u16",
+    "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load", "vulkan", "x64",
+]  # fmt: skip
+
+
+def _found(name: str) -> Any:
+    """The object a public name stands for."""
+    if name in _MODULES:
+        return importlib.import_module(f".{_MODULES[name]}", __name__)
+    if name in _ARCHES:
+        return importlib.import_module(".runtime.arch", __name__).ARCHS[name]
+    if name in _LEVELS:
+        return name.lower()
+    room = importlib.import_module(f".{_HOME[name]}", __name__)
+    return getattr(room, _TYPE_ALIASES.get(name, name))
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        value = globals()[name] = _found(name)
+        return value
+    later = importlib.import_module(".lang.later", __name__)
+    if name in later.LATER:
+        raise later.unsupported(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

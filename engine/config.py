@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self, cast
 
-from . import log
+from . import logs as log
 from .errors import QuadrantsRuntimeError
 from .options import Option, did_you_mean, option, parse_switch, read_option
 

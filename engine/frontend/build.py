@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from .. import log
+from .. import logs as log
 from ..config import CompileConfig
 from ..ir import Func, Param, get_loc
 from ..ir import codes as C

@@ -330,8 +330,9 @@ def _static_assert(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     condition = values[0]
     if isinstance(condition, Op):
         raise w.error(
-            QuadrantsCompilationError, "ValueError: The condition of qd.static_assert must be known "
-            f"at compile time, instead of a run-time value of type {condition.type}", node.args[0],
+            QuadrantsCompilationError,
+            "ValueError: The condition of qd.static_assert must be known at compile time, "
+            f"instead of a run-time value of type {condition.type}", node.args[0],
             "use `assert` for run-time values",
         )  # fmt: skip
     if not w.python(node, operator.truth, condition):

@@ -47,9 +47,8 @@ def _binop(w: Walk, node: ast.BinOp) -> Any:
     for n in reversed(chain):
         row = BINARY.get(type(n.op))
         if row is None:  # a @ b
-            raise w.error(
-                QuadrantsUnsupportedError, "Matrix products (@) are not supported in this version", n
-            )
+            text = "Matrix products (@) are not supported in this version"
+            raise w.error(QuadrantsUnsupportedError, text, n)
         value = binary(w, n, row, value, w.expr(n.right), n.left, n.right)
     return value
 

@@ -18,8 +18,8 @@ from ..ir import Op
 from ..types import DataType
 from .exprs import bound, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
-from .values import NdarrayRef, describe
 from .stmts import local_copy
+from .values import NdarrayRef, describe
 from .walk import Frame, Walk
 
 __all__ = ["inline"]

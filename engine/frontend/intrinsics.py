@@ -182,14 +182,14 @@ def _atomic(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
     code = _ATOMIC[name]
     target: DataType = cast(Any, ptr.type).elem
     values = [w.op(w.expr(nodes[k]), nodes[k]) for k in names[1:]]
-    if target.is_real and (code == C.ATOMIC_CAS or name in ("atomic_and", "atomic_or", "atomic_xor")):
-        what = C.NAME[code]
+    what = C.NAME[code]
+    if target.is_real and (code == C.ATOMIC_CAS or what.startswith("atomic_bit")):
         raise w.type_error(f"'{what}' requires integer operands, got {target}", node)
     if code == C.ATOMIC_CAS:
         expected, desired = values
         return w.emit(node, code, (ptr, desired, expected), None, target)
-    if values[0].type.is_real and C.NAME[code].startswith("atomic_bit"):
-        text = f"'{C.NAME[code]}' requires integer operands, got {values[0].type}"
+    if values[0].type.is_real and what.startswith("atomic_bit"):
+        text = f"'{what}' requires integer operands, got {values[0].type}"
         raise w.type_error(text, nodes["y"])
     return add_atomically(w, node, code, ptr, values[0], name == "atomic_sub")
 

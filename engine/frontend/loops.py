@@ -17,7 +17,16 @@ from ..types import i32, void
 from .exprs import spread
 from .registry import handler, statement
 from .stmts import bind_static
-from .values import Grouped, IndexVector, LoopConfig, NdarrayRef, NDRange, ShapeRef, describe, is_static
+from .values import (
+    Grouped,
+    IndexVector,
+    LoopConfig,
+    NdarrayRef,
+    NDRange,
+    ShapeRef,
+    describe,
+    is_static,
+)
 from .walk import END, LoopInfo, Walk
 
 __all__: list[str] = []

@@ -12,7 +12,9 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["EXPR", "HANDLERS", "INTRINSICS", "STMT", "expression", "handler", "intrinsic", "statement"]
+__all__ = [
+    "EXPR", "HANDLERS", "INTRINSICS", "STMT", "expression", "handler", "intrinsic", "statement",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 

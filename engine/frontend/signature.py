@@ -13,7 +13,7 @@ import inspect
 import typing
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
+from typing import Any, Final, Literal, NoReturn, Protocol, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, QuadrantsUnsupportedError, SourceSpan
@@ -37,12 +37,15 @@ NumberType = DataType | type
 NO_DEFAULT: Final = inspect.Parameter.empty
 
 
-class NdarrayFeature(NamedTuple):
+class NdarrayFeature(Protocol):
     """What a kernel instance knows of an array argument."""
 
-    dtype: DataType
-    ndim: int
-    needs_grad: bool = False
+    @property
+    def dtype(self) -> DataType: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def needs_grad(self) -> bool: ...
 
 
 def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:

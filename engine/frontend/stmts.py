@@ -139,7 +139,8 @@ def _assign_static(w: Walk, target: ast.expr, value: Any, node: ast.Assign) -> N
     if isinstance(target, ast.Name):
         scope = w.frame.scopes[-1]
         old = w.local(target.id) if w.has_local(target.id) else _NOT_BOUND
-        if old is _NOT_BOUND or (target.id in scope and is_static(old) and not _is_param(w, target)):
+        mine = target.id in scope and is_static(old) and not _is_param(w, target)
+        if old is _NOT_BOUND or mine:
             scope[target.id] = value
             return
         if isinstance(old, Op) and old.code == C.ALLOCA:
@@ -212,7 +213,8 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
     if isinstance(target, ast.Name):
         old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
         if isinstance(old, IndexVector | tuple | list) and w.has_local(target.id):
-            value = binary(w, node, row, w.loaded(old, node), w.expr(node.value), target, node.value)
+            right = w.expr(node.value)
+            value = binary(w, node, row, w.loaded(old, node), right, target, node.value)
             _assign_name(w, target, value, node)
             return
     ptr = lvalue(w, target)

@@ -1,4 +1,4 @@
-"""``@qd.func``: functions that kernels inline; ``@qd.pyfunc``: the same, callable from Python too."""
+"""``@qd.func``: functions that kernels inline; ``@qd.pyfunc``: the same, for Python too."""
 
 from __future__ import annotations
 

@@ -7,8 +7,24 @@ from math import e, inf, nan, pi
 
 from ..frontend.registry import intrinsic
 from .functions import (
-    acos, asin, atan2, ceil, clz, cos, exp, ffs, floor, log, popcnt, pow, round, rsqrt, sin, sqrt,
-    tan, tanh,
+    acos,
+    asin,
+    atan2,
+    ceil,
+    clz,
+    cos,
+    exp,
+    ffs,
+    floor,
+    log,
+    popcnt,
+    pow,
+    round,
+    rsqrt,
+    sin,
+    sqrt,
+    tan,
+    tanh,
 )  # fmt: skip
 
 __all__ = [

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .. import log
+from .. import logs as log
 from ..ir import Func
 from .registry import all_passes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from typing import Final
 
-from .. import log
+from .. import logs as log
 from ..backends import base
 from ..errors import QuadrantsRuntimeError
 

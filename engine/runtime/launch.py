@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from .. import log
+from .. import logs as log
 from ..backends.base import Executable
 from ..errors import QuadrantsCompilationError
 from . import args as arguments

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from .. import log
+from .. import logs as log
 from ..backends import base
 from ..config import CompileConfig, DebugSwitches, Origin, resolve, wanted_arches
 from ..errors import QuadrantsRuntimeError

@@ -61,13 +61,14 @@ class NDArray:
 
     def __class_getitem__(cls, item: Any) -> NDArray:
         """``NDArray[dtype]`` or ``NDArray[dtype, ndim]``."""
-        items: tuple[Any, ...] = cast("tuple[Any, ...]", item) if isinstance(item, tuple) else (item,)
+        items = cast("tuple[Any, ...]", item if isinstance(item, tuple) else (item,))
         if len(items) > 2:
             raise TypeError(f"NDArray takes [dtype, ndim], got {len(items)} items")
         return cls(*items)
 
     def __repr__(self) -> str:
-        parts = ["" if self.dtype is None else f"dtype={getattr(self.dtype, '__name__', self.dtype)}"]
+        dtype = getattr(self.dtype, "__name__", self.dtype)
+        parts = ["" if dtype is None else f"dtype={dtype}"]
         parts.append("" if self.ndim is None else f"ndim={self.ndim}")
         parts.append("" if self.needs_grad is None else f"needs_grad={self.needs_grad}")
         parts.append("" if self.boundary == "unsafe" else f"boundary={self.boundary!r}")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio.engine import config as cfg
-from qd_studio.engine import log
+from qd_studio.engine import logs as log
 from qd_studio.engine.config import OPTIONS, CompileConfig, DebugSwitches, resolve
 from qd_studio.engine.options import AREAS
 

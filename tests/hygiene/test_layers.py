@@ -25,7 +25,7 @@ ORDER = [
     {"analysis"},
     {"ir"},
     {"types"},
-    {"config", "errors", "log", "options"},
+    {"config", "errors", "logs", "options"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 BASEMENT = ORDER[-1]
@@ -172,7 +172,7 @@ def test_every_room_has_a_place():
         ("engine.ir.op", "import textual.app", "knows nothing of it"),
         ("engine.ir.op", "import importlib\nimportlib.import_module('rich')", "nothing of it"),
         ("engine.types.dtypes", "from ..config import CompileConfig", None),
-        ("engine.config", "from . import log\nfrom .options import Option", None),
+        ("engine.config", "from . import logs\nfrom .options import Option", None),
         ("engine.misc", "import os", "no place in the order"),
         ("app.core.diff", "from ...engine.inspect import record", None),
         ("app.core.diff", "import rich", "core must not"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ... import log
+from ... import logs as log
 from ...ir import Op
 from ...ir import codes as C
 from ...ir.semantics import binary_fn
