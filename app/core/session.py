@@ -22,7 +22,7 @@ from ...engine.inspect.record import (
     ToolInfo,
 )
 
-__all__ = ["FileState", "Session", "merged"]
+__all__ = ["FileState", "Session", "labels_of", "merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +194,17 @@ def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
             )
         backends.append(backend)
     return with_fields(new, backends=tuple(backends), stale=stale or new.stale)
+
+
+def labels_of(paths: Iterable[str]) -> dict[str, str]:
+    """Short names that tell files apart: the base name, with folders where that is not enough."""
+    out: dict[str, str] = {}
+    split = {path: path.replace("\\", "/").split("/") for path in paths}
+    for path, parts in split.items():
+        depth = 1
+        while depth < len(parts) and any(
+            other[-depth:] == parts[-depth:] for key, other in split.items() if key != path
+        ):
+            depth += 1
+        out[path] = "/".join(parts[-depth:])
+    return out

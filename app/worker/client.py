@@ -30,7 +30,7 @@ from typing import Final
 import msgspec
 
 from ...engine.inspect.record import ErrorRecord, LogLine, Record
-from ..core.session import Session
+from ..core.session import Session, labels_of
 from .events import (
     Event,
     Exited,
@@ -98,6 +98,7 @@ class WorkerClient:
             id=0,
             files=paths,
             config=dict(config or {}),
+            labels=labels_of(paths),
             backends=tuple(backends),
             run=run,
             launch=launch,

@@ -79,13 +79,15 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """Look at ``files``. skip: ids of kernels whose records the studio has and that still hold.
 
-    config: options of the studio, on top of the file's own `init`. run: record the calls that the
-    file's `main` makes. launch: False only compiles.
+    labels: what kernel ids call a file, where that is not its base name. config: options of the
+    studio, on top of the file's own `init`. backends: none means all known. run: record the calls
+    that the file's `main` makes. launch: False only compiles.
     """
 
     id: int
     files: tuple[str, ...]
     config: dict[str, str | int | float | bool] = {}
+    labels: dict[str, str] = {}
     backends: tuple[str, ...] = ()
     run: bool = False
     launch: bool = True

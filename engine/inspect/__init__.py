@@ -1,0 +1,57 @@
+"""Capture of compiles and launches as data: what every panel, report and query shows.
+
+`record` is the data model and loads nothing of the compiler; so are `load`, `save`, `schema` and
+`canonical`, so that saved records open where nothing can be compiled. The rest captures, and is
+imported when first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from . import record
+from .store import RecordFileError, canonical, dumps, load, loads, save, schema, schema_text
+
+if TYPE_CHECKING:
+    from .arguments import Call
+    from .capture import KernelCapture, capture_ir, capture_kernel, describe, kernel_id
+    from .discover import effective_config, ensure_program, kernels_in, recorded_calls
+    from .faults import error_record, is_user_file
+    from .recorder import Recorder
+    from .steps import StepLimit, Steps
+    from .tool import tool_info
+
+__all__ = [
+    "Call", "KernelCapture", "RecordFileError", "Recorder", "StepLimit", "Steps", "canonical",
+    "capture_ir", "capture_kernel", "describe", "dumps", "effective_config", "ensure_program",
+    "error_record", "is_user_file", "kernel_id", "kernels_in", "load", "loads", "record",
+    "recorded_calls", "save", "schema", "schema_text", "tool_info",
+]  # fmt: skip
+
+_LAZY: Final = {
+    "Call": "arguments",
+    "KernelCapture": "capture",
+    "Recorder": "recorder",
+    "StepLimit": "steps",
+    "Steps": "steps",
+    "capture_ir": "capture",
+    "capture_kernel": "capture",
+    "describe": "capture",
+    "effective_config": "discover",
+    "ensure_program": "discover",
+    "error_record": "faults",
+    "is_user_file": "faults",
+    "kernel_id": "capture",
+    "kernels_in": "discover",
+    "recorded_calls": "discover",
+    "tool_info": "tool",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

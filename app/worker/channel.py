@@ -1,0 +1,221 @@
+"""The worker's end of the pipes, and the steps of a job as they are told through them.
+
+Limits of time are enforced twice: here by an alarm, which raises `StepLimit` in the user's code and
+so can name the line that does not end, and by the studio, which kills a worker that nothing can
+interrupt. A newer job interrupts code of the user the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from ...engine import inspect
+from ...engine.inspect.record import ErrorRecord, KernelRecord
+from .protocol import (
+    FlightRecorder,
+    FromWorker,
+    Job,
+    KernelDone,
+    Stop,
+    ToWorker,
+    Unframer,
+    Working,
+    frame,
+)
+
+__all__ = ["Channel", "JobSteps", "Superseded", "flush"]
+
+_decoder: Final = msgspec.msgpack.Decoder(ToWorker)
+# Steps that run code of the user in Python, which a newer job may interrupt anywhere.
+_INTERRUPTIBLE: Final = frozenset({"import", "run", "make", "check"})
+# A stop in the middle of these may leave the compiler in pieces: start afresh after the job.
+_FRAGILE: Final = frozenset({"compile", "launch"})
+
+
+class Superseded(BaseException):
+    """A newer job waits; the one in work is given up."""
+
+
+class Channel:
+    """The worker's end of the pipes."""
+
+    def __init__(self, requests: int, messages: int) -> None:
+        self._requests = requests
+        self._messages = messages
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self.newest = 0
+        self.interrupt: Callable[[], None] = lambda: None
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+
+    def _read(self) -> None:
+        """Queue what comes. The end of the pipe means that the studio is gone: so is the worker."""
+        unframer = Unframer()
+        while data := os.read(self._requests, 65536):
+            for body in unframer.feed(data):
+                message = _decoder.decode(body)
+                if isinstance(message, Stop):
+                    os._exit(0)
+                self.newest = message.id
+                self._jobs.put(message)
+                self.interrupt()
+        os._exit(0)
+
+    def next_job(self) -> Job:
+        """The newest job, when there is one; older ones are dropped."""
+        job = self._jobs.get()
+        while not self._jobs.empty():
+            job = self._jobs.get()
+        return job
+
+    def send(self, message: FromWorker) -> None:
+        """Write a whole message. If nobody reads any more, there is nothing left to do."""
+        data = memoryview(frame(message))
+        try:
+            while data:
+                data = data[os.write(self._messages, data) :]
+        except BrokenPipeError:
+            os._exit(0)
+
+
+class JobSteps(inspect.Steps):
+    """Announces and limits the steps of one job; see `engine.inspect.Steps`.
+
+    file, kernel: what the next steps belong to; set by the runner. tainted: a step was stopped
+    where that may have left something in pieces.
+    """
+
+    def __init__(self, channel: Channel, flight: FlightRecorder, job: Job) -> None:
+        self._channel: Final = channel
+        self._flight: Final = flight
+        self.job: Final = job
+        self.file = ""
+        self.kernel: KernelRecord | None = None
+        self.done = 0
+        self.total = 0
+        self.tainted = False
+        self._kind = ""
+        self._limits: Final = {
+            "import": job.limits.import_s,
+            "run": job.limits.run_s,
+            "make": job.limits.launch_s,
+            "check": job.limits.launch_s,
+            "compile": job.limits.compile_s,
+            "launch": job.limits.launch_s,
+            "interpret": job.limits.interpret_s,
+        }
+        signal.signal(signal.SIGALRM, self._alarm)
+        channel.interrupt = self._interrupt
+
+    @contextmanager
+    def step(
+        self, stage: str, text: str, *, backend: str = "", kind: str = ""
+    ) -> Generator[None, None, None]:
+        self.give_way()
+        self._flight.note("")
+        limit = self._limits.get(kind, 0.0)
+        kernel = self.kernel
+        self._channel.send(
+            Working(
+                job=self.job.id,
+                stage=stage,
+                text=text,
+                limit_s=limit,
+                file=self.file,
+                kernel="" if kernel is None else kernel.id,
+                kernel_name="" if kernel is None else kernel.name,
+                backend=backend,
+                line=0 if kernel is None else kernel.line,
+                done=self.done,
+                total=self.total,
+            )
+        )
+        self._what, self._limit, self._kind = text, limit, kind
+        if limit:
+            signal.setitimer(signal.ITIMER_REAL, limit)
+        try:
+            yield
+        finally:
+            self._kind = ""
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _alarm(self, number: int, frame: Any) -> None:
+        kind = self._kind
+        if not kind:
+            return
+        if self.superseded and kind in _INTERRUPTIBLE:
+            raise Superseded
+        self.tainted |= kind in _FRAGILE
+        raise inspect.StepLimit(self._limit, self._what)
+
+    def _interrupt(self) -> None:
+        if self._kind in _INTERRUPTIBLE:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+    @property
+    def superseded(self) -> bool:
+        """Whether a newer job waits."""
+        return self._channel.newest > self.job.id
+
+    def give_way(self) -> None:
+        """Raise Superseded if a newer job waits."""
+        if self.superseded:
+            raise Superseded
+
+    @contextmanager
+    def silent(self) -> Generator[None, None, None]:
+        flush()
+        null = os.open(os.devnull, os.O_WRONLY)
+        saved = os.dup(1), os.dup(2)
+        try:
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            yield
+        finally:
+            flush()
+            os.dup2(saved[0], 1)
+            os.dup2(saved[1], 2)
+            for fd in (null, *saved):
+                os.close(fd)
+
+    def passing(self, text: str) -> None:
+        self._flight.note(text)
+
+    def held(self, backend: str, stage: str) -> ErrorRecord | None:
+        kernel = "" if self.kernel is None else self.kernel.id
+        for held in self.job.held:
+            if (held.file, held.kernel, held.backend, held.stage) == (
+                self.file, kernel, backend, stage,
+            ):  # fmt: skip
+                return held.error
+        return None
+
+    def updated(self, kernel: KernelRecord) -> None:
+        self.give_way()
+        self.send_kernel(kernel, final=False)
+
+    def send_kernel(self, kernel: KernelRecord, final: bool) -> None:
+        """Tell what is known of a kernel now."""
+        flush()
+        self._channel.send(KernelDone(job=self.job.id, kernel=kernel, final=final))
+
+    def send(self, message: FromWorker) -> None:
+        """Pass on another message, after what was printed before it."""
+        flush()
+        self._channel.send(message)
+
+
+def flush() -> None:
+    """Pass on what the user's code has printed so far."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()

@@ -1,0 +1,164 @@
+"""One job in the worker: import each file, then compile, launch and compare its kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ... import engine
+from ...engine import inspect
+from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
+from .channel import JobSteps, Superseded
+from .loader import Loaded, Loader
+from .protocol import FileLoaded, Job, Problem
+
+__all__ = ["ALL_BACKENDS", "Runner"]
+
+ALL_BACKENDS: Final = ("cpu", "interp", "cuda", "opencl", "amdgpu")
+
+
+class Runner:
+    """Works on jobs, one after the other; keeps nothing between them but loaded libraries."""
+
+    def __init__(self) -> None:
+        self._loader = Loader()
+
+    def run(self, job: Job, steps: JobSteps) -> None:
+        """Do ``job``. Superseded passes through."""
+        steps.total = len(job.files)
+        for path in job.files:
+            steps.file = path
+            steps.kernel = None
+            try:
+                self._file(job, steps, path)
+            except Superseded:
+                raise
+            except Exception as error:
+                # A fault of ours, not of the file; it must not take the others with it.
+                described = inspect.error_record(error, "worker")
+                steps.send(Problem(job=job.id, path=path, error=_in_file(described, path)))
+            steps.done += 1
+
+    def _file(self, job: Job, steps: JobSteps, path: str) -> None:
+        engine.reset()
+        loaded = self._load(steps, path)
+        errors = [] if loaded.error is None else [loaded.error]
+        kernels: list[Any] = []
+        config: Any = None
+        entries: tuple[ConfigEntry, ...] = ()
+        if loaded.module is not None:
+            try:
+                config, entries = inspect.effective_config(job.config)
+                kernels = inspect.kernels_in(vars(loaded.module), path)
+            except (KeyError, TypeError, ValueError) as error:
+                errors.append(_in_file(inspect.error_record(error, "config"), path))
+            if not kernels and not errors:
+                errors.append(_no_kernels(path))
+        described = _named([inspect.describe(k) for k in kernels], job.labels.get(path, ""))
+        steps.send(
+            FileLoaded(
+                job=job.id,
+                path=path,
+                ok=loaded.module is not None and config is not None,
+                files=tuple(loaded.files),
+                kernels=tuple(described),
+                errors=tuple(errors),
+                config=entries,
+            )
+        )
+        if kernels:
+            inspect.ensure_program()
+            calls = self._calls(job, steps, loaded) if job.run else {}
+            self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
+
+    def _load(self, steps: JobSteps, path: str) -> Loaded:
+        try:
+            with steps.step("import", f"importing {os.path.basename(path)}", kind="import"):
+                return self._loader.load(path)
+        except inspect.StepLimit as error:
+            loaded = self._loader.stopped()
+            loaded.error = _in_file(inspect.error_record(error, "import"), path)
+            return loaded
+
+    def _calls(self, job: Job, steps: JobSteps, loaded: Loaded) -> dict[str, Any]:
+        """The calls that the file's own `main` makes."""
+        error = steps.held("", "run")
+        calls: dict[str, Any] = {}
+        if error is None:
+            with inspect.recorded_calls() as calls:
+                try:
+                    text = f"running {os.path.basename(loaded.path)}"
+                    with steps.step("run", text, kind="run"):
+                        error = self._loader.run_main(loaded)
+                except inspect.StepLimit as limit:
+                    error = inspect.error_record(limit, "run")
+            inspect.ensure_program()
+        if error is not None:
+            steps.send(Problem(job=job.id, path=loaded.path, error=_in_file(error, loaded.path)))
+        return calls
+
+    def _kernels(
+        self,
+        job: Job,
+        steps: JobSteps,
+        kernels: Sequence[tuple[Any, KernelRecord]],
+        config: Any,
+        calls: dict[str, Any],
+    ) -> None:
+        """Compile all kernels first, so that everybody's IR is there soon; then launch them."""
+        captures: list[Any] = []
+        steps.total += 2 * len(kernels)
+        for kernel, described in kernels:
+            if described.id in job.skip:
+                steps.done += 2
+                continue
+            steps.kernel = described
+            key = f"{os.path.realpath(described.file)}:{described.name}"
+            capture = inspect.KernelCapture(
+                kernel,
+                job.backends or ALL_BACKENDS,
+                config,
+                steps,
+                calls.get(key, ()),
+                described,
+            )
+            captures.append(capture)
+            capture.compile()
+            steps.done += 1
+            if not job.launch:
+                steps.send_kernel(capture.record, final=True)
+        if not job.launch:
+            return
+        for capture in captures:
+            steps.kernel = capture.record
+            capture.launch(job.limits.measure_s)
+            steps.done += 1
+            steps.send_kernel(capture.record, final=True)
+
+
+def _named(kernels: list[KernelRecord], label: str) -> list[KernelRecord]:
+    """The kernels with ids that are unique: the file's label, and the line where names repeat."""
+    out: list[KernelRecord] = []
+    taken: set[str] = set()
+    for kernel in kernels:
+        id = f"{label or os.path.basename(kernel.file)}:{kernel.name}"
+        if id in taken:
+            id += f"@{kernel.line}"
+        taken.add(id)
+        out.append(replace(kernel, id=id))
+    return out
+
+
+def _in_file(error: ErrorRecord, path: str) -> ErrorRecord:
+    """``error``, of a file even if no line of it is known."""
+    if error.file:
+        return error
+    return replace(error, file=path, rendered=f'File "{path}":\n{error.message}')
+
+
+def _no_kernels(path: str) -> ErrorRecord:
+    message = "the file has no kernels: no function at module level is decorated with @qd.kernel"
+    return _in_file(ErrorRecord(kind="NoKernels", message=message, stage="discover"), path)

@@ -1,0 +1,112 @@
+"""Do two backends agree? Results and written arrays, compared element by element.
+
+Integers and bools must be equal. Reals may differ by a stated tolerance, since threads add in
+another order and `fast_math` allows rewriting: relative to the larger of the two values, or
+relative to the largest value of the array (sums that cancel lose digits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+
+__all__ = ["Comparison", "compare"]
+
+# relative to the values, relative to the array's largest value
+_TOLERANCE: Final = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-9, 1e-10)}
+_NAMES: Final = {2: "f16", 4: "f32", 8: "f64"}
+_ORDER: Final[dict[int, type[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
+_HUGE: Final = float(np.finfo(np.float64).max)
+
+
+class Comparison(NamedTuple):
+    """What `compare` found. The three errors are the largest over all reals, finite always."""
+
+    agrees: bool
+    max_abs: float
+    max_rel: float
+    max_ulp: float
+    tolerance: str
+    first_difference: str
+
+
+def compare(names: Sequence[str], ours: Sequence[Any], theirs: Sequence[Any]) -> Comparison:
+    """Compare values (arrays or numbers) pairwise; ``theirs`` are the interpreter's."""
+    max_abs = max_rel = max_ulp = 0.0
+    first = ""
+    sizes: set[int] = set()
+    for name, a, b in zip(names, ours, theirs, strict=True):
+        x, y = np.asarray(a), np.asarray(b)
+        if x.shape != y.shape:
+            first = first or f"{name}: shape {x.shape}, interpreter {y.shape}"
+            continue
+        if x.dtype.kind != "f" and y.dtype.kind != "f":
+            bad = x != y
+        else:
+            size = min(x.dtype.itemsize, y.dtype.itemsize) if x.dtype.kind == "f" else 8
+            sizes.add(size)
+            bad, errors = _reals(x, y, size)
+            max_abs = max(max_abs, errors[0])
+            max_rel = max(max_rel, errors[1])
+            max_ulp = max(max_ulp, errors[2])
+        if not first and bool(np.any(bad)):
+            first = _first(name, x, y, bad)
+    return Comparison(not first, max_abs, max_rel, max_ulp, _tolerance(sizes), first)
+
+
+def _reals(
+    x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], size: int
+) -> tuple[np.ndarray[Any, Any], tuple[float, float, float]]:
+    """Which elements are too far apart, and the largest absolute, relative and ulp error."""
+    rel, of_largest = _TOLERANCE[size]
+    with np.errstate(all="ignore"):
+        a, b = x.astype(np.float64), y.astype(np.float64)
+        finite = np.isfinite(a) & np.isfinite(b)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        if not bool(np.any(finite)):
+            return ~same, (0.0, 0.0, 0.0)
+        gap = np.where(finite & ~same, np.minimum(np.abs(a - b), _HUGE), 0.0)
+        larger = np.where(finite, np.maximum(np.abs(a), np.abs(b)), 0.0)
+        largest = float(np.max(np.where(finite, np.abs(b), 0.0)))
+        bad = ~same & (~finite | (gap > np.maximum(rel * larger, of_largest * largest)))
+        relative = np.divide(gap, larger, out=np.zeros_like(gap), where=larger > 0)
+    errors = float(np.max(gap)), float(np.max(relative)), _ulps(x, y, size, finite & ~same)
+    return bad, errors
+
+
+def _ulps(
+    x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], size: int, where: np.ndarray[Any, Any]
+) -> float:
+    """The largest number of representable values between two finite elements."""
+    if not bool(np.any(where)):
+        return 0.0
+    kind: Any = f"f{size}"
+    ordered: list[np.ndarray[Any, Any]] = []
+    for values in (x, y):
+        picked = np.ascontiguousarray(values.astype(kind)[where])
+        bits = picked.view(_ORDER[size]).astype(np.float64)
+        # Bit patterns of negative reals count downwards from the most negative integer.
+        ordered.append(np.where(bits < 0, -float(1 << (8 * size - 1)) - bits, bits))
+    return float(np.max(np.abs(ordered[0] - ordered[1])))
+
+
+def _first(
+    name: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], bad: np.ndarray[Any, Any]
+) -> str:
+    if x.ndim == 0:
+        return f"{name}: got {x[()]!s}, interpreter {y[()]!s}"
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), x.shape))
+    place = ", ".join(map(str, index))
+    return f"{name}[{place}]: got {cast(Any, x)[index]!s}, interpreter {cast(Any, y)[index]!s}"
+
+
+def _tolerance(sizes: set[int]) -> str:
+    parts = ["integers exact"]
+    for size in sorted(sizes):
+        rel, of_largest = _TOLERANCE[size]
+        parts.append(
+            f"{_NAMES[size]} {rel:g} relative, or {of_largest:g} of the array's largest value"
+        )
+    return "; ".join(parts)

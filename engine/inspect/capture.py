@@ -1,0 +1,354 @@
+"""One kernel, compiled for every backend, launched and compared: a `KernelRecord`.
+
+    capture = KernelCapture(kernel, ("cpu", "interp"), config)
+    capture.compile()            # passes, IR, control flow, artefacts
+    capture.launch()             # timings, agreement with the interpreter, the author's checks
+    capture.record               # at any moment, as far as it is known
+
+`capture_kernel` does both. No cache is read or written: the full pipeline always runs. An error of
+one backend is part of its record and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ..backends import base
+from ..config import CompileConfig
+from ..errors import BackendUnavailableError
+from ..ir import Func
+from ..lang.ndarray import Ndarray
+from ..passes import run as run_passes
+from ..runtime import args as arguments
+from ..runtime.compile import Compiled, compile_kernel
+from .arguments import Call, LaunchCase, cases_of, why_none
+from .faults import error_record
+from .launching import Launcher
+from .record import (
+    Artefact,
+    BackendRecord,
+    CacheLayer,
+    CompileRecord,
+    ErrorRecord,
+    KernelRecord,
+    ParamRecord,
+    WorkloadRecord,
+)
+from .recorder import Recorder
+from .steps import StepLimit, Steps
+
+if TYPE_CHECKING:
+    from ..lang.kernel import Kernel
+
+__all__ = ["KernelCapture", "capture_ir", "capture_kernel", "describe", "kernel_id"]
+
+_LANGUAGES: Final = {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "gas"}
+_LAYERS: Final = (
+    ("fastcache", "off", "comes with the caches on disk"),
+    ("offline", "off", "comes with the caches on disk"),
+    ("ptx", "not_applicable", "only the cuda backend makes PTX"),
+    ("driver", "not_applicable", "only GPU drivers keep compiled code"),
+)
+
+
+def kernel_id(kernel: Kernel) -> str:
+    """ "file name:kernel name"."""
+    return f"{os.path.basename(kernel.decl.file)}:{kernel.name}"
+
+
+def describe(kernel: Kernel) -> KernelRecord:
+    """What is known of a kernel before it is compiled."""
+    decl = kernel.decl
+    return KernelRecord(
+        id=kernel_id(kernel),
+        name=kernel.name,
+        file=decl.file,
+        line=decl.line,
+        end_line=decl.end_line,
+        doc=getdoc(decl.fn) or "",
+        params=tuple(
+            ParamRecord(
+                name=p.name,
+                kind=p.kind,
+                dtype="" if p.dtype is None else p.dtype.name,
+                ndim=p.ndim or 0,
+                annotation=p.annotation_text,
+            )
+            for p in decl.params
+        ),
+        returns=", ".join(t.__name__ if isinstance(t, type) else t.name for t in decl.returns),
+    )
+
+
+class KernelCapture:
+    """See the module docstring.
+
+    record: what is known so far. cases: what the kernel can be launched with.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        backends: Iterable[str],
+        config: CompileConfig,
+        steps: Steps | None = None,
+        calls: Sequence[Call] = (),
+        described: KernelRecord | None = None,
+    ) -> None:
+        """calls: recorded calls, used where the author declared no workload. described: what
+        `describe` gives, perhaps under another id."""
+        self.kernel: Final = kernel
+        self.config: Final = config
+        self.steps: Final = steps or Steps()
+        self.record = described or describe(kernel)
+        self.cases: list[LaunchCase] = []
+        self._calls = calls
+        self._features: tuple[Any, ...] | None = None
+        self._compiled: dict[tuple[str, tuple[Any, ...], bool], Compiled] = {}
+        self._backends: dict[str, BackendRecord] = {
+            name: BackendRecord(backend=name, status="not_run") for name in backends
+        }
+
+    def compile(self) -> KernelRecord:
+        """Compile for every backend."""
+        try:
+            self.cases = cases_of(self.kernel.decl, self.kernel.workloads, self._calls, self.config)
+        except Exception as error:
+            self.add_error(error_record(error, "workload", kernel=self.kernel.name))
+        self._features = self._first_features()
+        if not self.cases:
+            reason = why_none(self.kernel.decl) or "no arguments"
+            none = WorkloadRecord(label="none", origin="none", reason=reason)
+            self._grow(workloads=(none,))
+        else:
+            self._grow(workloads=tuple(case.record() for case in self.cases))
+        for name in self._backends:
+            self._compile_for(name)
+            self.steps.updated(self._publish())
+        return self.record
+
+    def launch(self, budget_s: float = 0.4) -> KernelRecord:
+        """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
+        Launcher(self, budget_s).run()
+        return self._publish()
+
+    # ---- for Launcher
+
+    @property
+    def backends(self) -> list[BackendRecord]:
+        return list(self._backends.values())
+
+    def put(self, backend: BackendRecord) -> None:
+        """Replace a backend's part of the record."""
+        self._backends[backend.backend] = backend
+        self._publish()
+
+    def add_error(self, error: ErrorRecord) -> None:
+        """Record an error that no backend is to blame for."""
+        self._grow(errors=(*self.record.errors, error))
+
+    def put_workload(self, index: int, workload: WorkloadRecord) -> None:
+        """Replace what the record says of case ``index``."""
+        several = list(self.record.workloads)
+        several[index] = workload
+        self._grow(workloads=tuple(several))
+
+    def config_for(self, backend: str) -> CompileConfig:
+        """The options with which ``backend`` compiles."""
+        return self.config.replace(arch=backend)
+
+    def bound(self, args: Sequence[Any]) -> list[arguments.Argument]:
+        """Arguments checked against the signature. Raises what a launch would raise."""
+        decl = self.kernel.decl
+        given = arguments.bind(decl, args)
+        return [
+            arguments.classify(decl.name, i, param, value, self.config, Ndarray)
+            for i, (param, value) in enumerate(zip(decl.params, given, strict=True))
+        ]
+
+    def compiled(self, backend: str, features: tuple[Any, ...], noalias: bool = True) -> Compiled:
+        """The kernel compiled for these features, compiling it now if it was not."""
+        key = (backend, features, noalias)
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = compile_kernel(
+                self.kernel.decl,
+                features,
+                self.config_for(backend),
+                base.find(backend),
+                (),
+                noalias,
+            )
+        return found
+
+    # ---- parts
+
+    def _grow(self, **fields: Any) -> None:
+        self.record = msgspec.structs.replace(self.record, **fields)
+
+    def _publish(self) -> KernelRecord:
+        self._grow(backends=tuple(self._backends.values()))
+        return self.record
+
+    def _first_features(self) -> tuple[Any, ...] | None:
+        """What to compile for: read from the signature if it says all, else from arguments."""
+        decl, out = self.kernel.decl, list[Any]()
+        for param in decl.params:
+            dtype = param.element_type(self.config) if param.kind == "ndarray" else None
+            if param.kind == "scalar":
+                out.append(param.scalar_type(self.config))
+            elif param.kind == "ndarray" and dtype and param.ndim is not None:
+                out.append(arguments.ndarray_feature(dtype, param.ndim, bool(param.needs_grad)))
+            else:
+                return self._features_of_a_case()
+        return tuple(out)
+
+    def _features_of_a_case(self) -> tuple[Any, ...] | None:
+        if not self.cases:
+            return None
+        case = self.cases[0]
+        try:
+            with self.steps.step("workload", f"arguments {case.label}", kind="make"):
+                return tuple(arg.feature for arg in self.bound(case.make()))
+        except (Exception, StepLimit) as error:
+            self.add_error(error_record(error, "workload", kernel=self.kernel.name))
+            return None
+
+    def _compile_for(self, name: str) -> None:
+        works, reason = base.availability(name)
+        if not works:
+            self.put(BackendRecord(backend=name, status="absent", reason=f"{name}: {reason}"))
+            return
+        held = self.steps.held(name, "compile")
+        if held is not None:
+            self._failed(name, held, None)
+            return
+        if self._features is None:
+            why = "the kernel's arguments are not known"
+            if self.record.workloads and self.record.workloads[0].reason:
+                why = self.record.workloads[0].reason
+            self.put(BackendRecord(backend=name, status="not_run", reason=why))
+            return
+        recorder = Recorder(self.steps.passing)
+        text = f"compiling {self.kernel.name} for {name}"
+        try:
+            with self.steps.step("compile", text, backend=name, kind="compile"):
+                compiled = compile_kernel(
+                    self.kernel.decl,
+                    self._features,
+                    self.config_for(name),
+                    base.find(name),
+                    (recorder,),
+                )
+                record = _compile_record(recorder, compiled)
+        except BackendUnavailableError as error:
+            self.put(BackendRecord(backend=name, status="absent", reason=error.message))
+        except (Exception, StepLimit) as error:
+            described = error_record(error, _stage_of(error), kernel=self.kernel.name, backend=name)
+            partial = CompileRecord(**_seen(recorder)) if recorder.runs else None
+            self._failed(name, described, partial)
+        else:
+            self._compiled[name, self._features, True] = compiled
+            self.put(
+                BackendRecord(backend=name, status="ok", compile=record, caches=cache_layers())
+            )
+
+    def _failed(self, name: str, error: ErrorRecord, partial: CompileRecord | None) -> None:
+        self.put(
+            BackendRecord(
+                backend=name,
+                status="error",
+                reason=error.message,
+                compile=partial,
+                caches=cache_layers(),
+                errors=(error,),
+            )
+        )
+
+
+def cache_layers() -> tuple[CacheLayer, ...]:
+    """What the caches have to do with a capture: it goes around all of them."""
+    first = CacheLayer(
+        name="in_process", state="bypass", reason="a capture always runs the whole pipeline"
+    )
+    return (first, *(CacheLayer(name=n, state=s, reason=r) for n, s, r in _LAYERS))
+
+
+_STAGES: Final = ("frontend", "passes", "codegen", "load")
+
+
+def _stage_of(error: BaseException) -> str:
+    """The part of the compile that failed, from what the error knows."""
+    if getattr(error, "pass_name", None):
+        return "passes"
+    stage = getattr(error, "stage", None)
+    return stage if stage in _STAGES else "compile"
+
+
+def _seen(recorder: Recorder) -> dict[str, Any]:
+    """The parts of a `CompileRecord` that a recorder saw."""
+    return {
+        "runs": tuple(recorder.runs),
+        "snapshots": tuple(recorder.snapshots),
+        "locs": tuple(recorder.locs.records),
+        "origins": recorder.origins,
+        "cfgs": tuple(recorder.cfgs),
+        "tasks": tuple(recorder.tasks),
+        "metrics": recorder.metrics,
+    }
+
+
+def _compile_record(recorder: Recorder, compiled: Compiled) -> CompileRecord:
+    artifact = compiled.artifact
+    loc_of = recorder.loc_of_op
+    artefacts = tuple(
+        Artefact(
+            name=name,
+            language=artifact.languages.get(name) or _LANGUAGES.get(name, "text"),
+            text=artifact.text(name),
+            lines=tuple([loc_of.get(op, -1) for op in artifact.lines.get(name, ())]),
+        )
+        for name in artifact.names
+    )
+    # What the passes took, without what watching them took.
+    timings = {**compiled.timings, "passes_ms": sum(run.us for run in recorder.runs) / 1e3}
+    return CompileRecord(
+        **timings,
+        cold_ms=sum(timings.values()),
+        artefacts=artefacts,
+        code_bytes=len(artifact.code),
+        **_seen(recorder),
+    )
+
+
+def capture_ir(
+    func: Func, config: CompileConfig | None = None, target: str = "cpu"
+) -> CompileRecord:
+    """What the passes do to IR that no kernel was written for; ``func`` is changed in place.
+
+    No code is generated.
+    """
+    recorder = Recorder()
+    run_passes(func, config or CompileConfig(), target, (recorder,))
+    return CompileRecord(**_seen(recorder))
+
+
+def capture_kernel(
+    kernel: Kernel,
+    backends: Iterable[str] = ("cpu", "interp"),
+    config: CompileConfig | None = None,
+    *,
+    launch: bool = True,
+    budget_s: float = 0.4,
+    steps: Steps | None = None,
+    calls: Sequence[Call] = (),
+) -> KernelRecord:
+    """Compile ``kernel`` for each backend and, unless ``launch`` is False, run and compare it."""
+    capture = KernelCapture(kernel, backends, config or CompileConfig(), steps, calls)
+    record = capture.compile()
+    return capture.launch(budget_s) if launch else record

@@ -1,0 +1,108 @@
+"""Kernels of a file, the options it asks for, and the calls it makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..config import OPTIONS, CompileConfig, resolve
+from ..lang.kernel import Kernel
+from ..lang.ndarray import Ndarray
+from ..runtime import program
+from .arguments import Call, bytes_of, copied
+from .record import ConfigEntry
+
+__all__ = ["effective_config", "ensure_program", "kernels_in", "recorded_calls"]
+
+_ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "default": "default"}
+_MAX_CALLS = 3
+_MAX_BYTES = 256 << 20
+
+
+def kernels_in(namespace: Mapping[str, Any], file: str) -> list[Kernel]:
+    """The kernels defined in ``file`` that a module's names lead to, in source order."""
+    found: dict[int, Kernel] = {}
+    for value in list(namespace.values()):
+        if isinstance(value, Kernel) and _same_file(value.decl.file, file):
+            found[id(value)] = value
+    return sorted(found.values(), key=lambda kernel: (kernel.decl.line, kernel.name))
+
+
+def _same_file(a: str, b: str) -> bool:
+    return os.path.realpath(a) == os.path.realpath(b)
+
+
+def effective_config(
+    chosen: Mapping[str, Any],
+) -> tuple[CompileConfig, tuple[ConfigEntry, ...]]:
+    """The options to compile with, and where each came from.
+
+    What the file's own `init` settled when it was imported, with ``chosen`` on top. KeyError,
+    TypeError or ValueError for a chosen option that does not exist or does not fit.
+    """
+    current = program.peek()
+    if current is None:
+        found = resolve({}, os.environ)
+        config, origins = found.config, dict(found.origins)
+    else:
+        config, origins = current.config.copy(), dict(current.origins)
+    config = config.replace(**chosen)
+    entries = tuple(
+        ConfigEntry(
+            name=name,
+            value=getattr(config, name),
+            default=option.default,
+            origin="studio" if name in chosen else _ORIGINS[origins.get(name, "default")],
+        )
+        for name, option in OPTIONS.items()
+        if not name.startswith("_") and name != "arch"
+    )
+    return config, entries
+
+
+def ensure_program() -> None:
+    """Start a program if the file has not: arrays that a workload makes belong to one."""
+    if program.peek() is None:
+        program.init("cpu", log_level="warn")
+
+
+@contextmanager
+def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
+    """Within this, calls of kernels are noted: "file:kernel" -> the first few, arguments copied.
+
+    Copies stop when they would take more than 256 MiB.
+    """
+    calls: dict[str, list[Call]] = {}
+    taken = 0
+    original = Kernel.__call__
+
+    def call(self: Kernel, *args: Any, **kwargs: Any) -> Any:
+        nonlocal taken
+        if kwargs:
+            args = self.launchers.bind(args, kwargs)
+            kwargs = {}
+        known = calls.setdefault(f"{os.path.realpath(self.decl.file)}:{self.name}", [])
+        size = bytes_of(args)
+        if len(known) < _MAX_CALLS and taken + size <= _MAX_BYTES and _is_new(known, args):
+            taken += size
+            known.append(Call(copied(args)))
+        return original(self, *args)
+
+    Kernel.__call__ = call
+    try:
+        yield calls
+    finally:
+        Kernel.__call__ = original
+
+
+def _is_new(known: list[Call], args: tuple[Any, ...]) -> bool:
+    """Whether the arguments have another form than those already kept."""
+    return all(_form(call.args) != _form(args) for call in known)
+
+
+def _form(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a.shape if isinstance(a, np.ndarray | Ndarray) else a for a in args)

@@ -1,0 +1,192 @@
+"""Exceptions as `ErrorRecord`s: the user's line, a caret, and no frames of the engine."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Final
+
+from ..errors import (
+    IRVerificationError,
+    QuadrantsCompilationError,
+    QuadrantsRuntimeError,
+    SourceSpan,
+)
+from .record import ErrorRecord
+
+__all__ = ["error_record", "is_user_file"]
+
+_PACKAGE: Final = str(Path(__file__).resolve().parents[1])
+_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__))
+_APP: Final = str(Path(__file__).resolve().parents[2] / "app")
+
+
+def is_user_file(path: str) -> bool:
+    """Whether ``path`` is code of the user: not ours, not the standard library, not installed."""
+    if path.startswith("<") or not path.endswith(".py"):
+        return False
+    path = os.path.abspath(path)
+    installed = f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
+    return not installed and not path.startswith(
+        (_STDLIB + os.sep, _PACKAGE + os.sep, _APP + os.sep)
+    )
+
+
+def error_record(
+    error: BaseException,
+    stage: str,
+    *,
+    kernel: str = "",
+    backend: str = "",
+    user: Callable[[str], bool] = is_user_file,
+) -> ErrorRecord:
+    """Describe ``error``.
+
+    stage: where it came up, as in `ErrorRecord`; an error that knows better has its own word.
+    user: tells the user's files from others.
+    """
+    if isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError):
+        return _of_engine(error, stage, kernel, backend, user)
+    if isinstance(error, SyntaxError):
+        return _of_syntax(error, stage, kernel, backend)
+    return _of_python(error, stage, kernel, backend, user)
+
+
+def _of_engine(
+    error: QuadrantsCompilationError | QuadrantsRuntimeError,
+    stage: str,
+    kernel: str,
+    backend: str,
+    user: Callable[[str], bool],
+) -> ErrorRecord:
+    if not error.file and (found := _last_user_frame(error.__traceback__, user)):
+        span = _span_of(*found)
+    else:
+        span = error.span or SourceSpan("", 0)
+    chain = tuple(
+        f"{link.file}:{link.line}" + (f" in {link.function}" if link.function else "")
+        for link in reversed(error.chain)
+    )
+    op = getattr(error, "op_id", None) if isinstance(error, IRVerificationError) else None
+    rendered = (
+        error.render() if error.span else "\n".join(filter(None, (_banner(span), str(error))))
+    )
+    foreign = getattr(error, "foreign_traceback", None)
+    return ErrorRecord(
+        kind=type(error).__name__,
+        message=error.message,
+        stage=stage,
+        pass_name=getattr(error, "pass_name", None) or "",
+        kernel=kernel or getattr(error, "kernel", None) or "",
+        backend=backend,
+        file=span.file,
+        line=span.line,
+        col=span.col,
+        end_line=span.end_line,
+        end_col=span.end_col,
+        function=span.function,
+        source=span.source_line,
+        hint=error.hint or "",
+        op=-1 if op is None else op,
+        chain=chain,
+        rendered=rendered,
+        traceback=foreign or "",
+    )
+
+
+def _of_syntax(error: SyntaxError, stage: str, kernel: str, backend: str) -> ErrorRecord:
+    """A file that Python cannot parse. Its columns count characters from 1."""
+    text = (error.text or "").rstrip("\r\n")
+    line, end_line = error.lineno or 0, error.end_lineno or error.lineno or 0
+    col = _byte_offset(text, (error.offset or 1) - 1)
+    end = (error.end_offset or 0) - 1
+    one_line = end_line == line
+    end_col = _byte_offset(text, end) if one_line and end > 0 else col + 1
+    span = SourceSpan(error.filename or "", line, col, line, max(end_col, col + 1), "", text)
+    message = error.msg or "invalid syntax"
+    return ErrorRecord(
+        kind=type(error).__name__,
+        message=message,
+        stage=stage,
+        kernel=kernel,
+        backend=backend,
+        file=span.file,
+        line=line,
+        col=col,
+        end_line=end_line,
+        end_col=span.end_col,
+        source=text,
+        rendered=f"{_banner(span)}\n{type(error).__name__}: {message}".lstrip(),
+    )
+
+
+def _byte_offset(text: str, characters: int) -> int:
+    return len(text[: max(characters, 0)].encode("utf-8", "replace"))
+
+
+def _of_python(
+    error: BaseException, stage: str, kernel: str, backend: str, user: Callable[[str], bool]
+) -> ErrorRecord:
+    found = _last_user_frame(error.__traceback__, user)
+    span = _span_of(*found) if found else SourceSpan("", 0)
+    last = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, SystemExit):
+        last = f"the file called sys.exit({error.code!r})"
+    return ErrorRecord(
+        kind=type(error).__name__,
+        message=last,
+        stage=stage,
+        kernel=kernel,
+        backend=backend,
+        file=span.file,
+        line=span.line,
+        col=span.col,
+        end_line=span.end_line,
+        end_col=span.end_col,
+        function=span.function,
+        source=span.source_line,
+        rendered="\n".join(filter(None, (_banner(span), last))),
+        traceback=_user_traceback(error, user),
+    )
+
+
+def _banner(span: SourceSpan) -> str:
+    return span.render() if span.file else ""
+
+
+def _last_user_frame(
+    tb: TracebackType | None, user: Callable[[str], bool]
+) -> tuple[FrameType, TracebackType] | None:
+    """The innermost frame that lies in a file of the user."""
+    found = None
+    while tb is not None:
+        if user(tb.tb_frame.f_code.co_filename):
+            found = tb.tb_frame, tb
+        tb = tb.tb_next
+    return found
+
+
+def _span_of(frame: FrameType, tb: TracebackType) -> SourceSpan:
+    code = frame.f_code
+    line, end_line, col, end_col = tb.tb_lineno, 0, 0, 0
+    if tb.tb_lasti >= 0:
+        positions = list(code.co_positions())
+        if tb.tb_lasti // 2 < len(positions):
+            first, last, left, right = positions[tb.tb_lasti // 2]
+            if first == line:
+                end_line, col, end_col = last or line, left or 0, right or 0
+    name = "" if code.co_name == "<module>" else code.co_name
+    linecache.checkcache(code.co_filename)
+    text = linecache.getline(code.co_filename, line).rstrip("\r\n")
+    return SourceSpan(code.co_filename, line, col, end_line or line, end_col, name, text)
+
+
+def _user_traceback(error: BaseException, user: Callable[[str], bool]) -> str:
+    """The traceback without the frames that are not the user's."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if user(frame.filename)]
+    lines = traceback.format_list(frames)
+    return "".join(["Traceback (most recent call last):\n", *lines]) if lines else ""

@@ -1,0 +1,325 @@
+"""Launches of a captured kernel: timings, agreement with the interpreter, the author's checks.
+
+The first launch with each workload counts twice: it is the first of the warm-up, and its results
+are what checks and comparisons look at. The interpreter goes first and counts its steps; a
+workload that takes it more than `ORACLE_STEPS` is left to the others and stays unchecked. Steps,
+not seconds, decide that, so that two captures check the same workloads.
+
+Arguments made up from a signature may not fit the kernel (an index may go astray). The interpreter
+sees every access outside of an array, so that such arguments never reach compiled code.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from ..backends import interp
+from ..errors import QuadrantsRuntimeError
+from ..runtime.compile import Compiled
+from .agreement import Comparison, compare
+from .arguments import LaunchCase, copied, restore
+from .faults import error_record
+from .record import AgreementRecord, BackendRecord, ErrorRecord, LaunchRecord
+from .steps import StepLimit
+from .timing import measure
+
+if TYPE_CHECKING:
+    from .capture import KernelCapture
+
+__all__ = ["ORACLE", "ORACLE_STEPS", "Launcher"]
+
+ORACLE: Final = "interp"
+ORACLE_STEPS: Final = 1_000_000
+_SEED: Final = 1
+_ORACLE_BUDGET_S: Final = 0.02
+
+
+class _TooLong(Exception):
+    """The interpreter did not finish within its steps."""
+
+
+class _Outcome:
+    """What a launch left: contents of the array parameters, then results. names: one for each."""
+
+    def __init__(self, names: list[str], values: list[Any]) -> None:
+        self.names: Final = names
+        self.values: Final = values
+
+
+@dataclass
+class _State:
+    """What the launches on one backend gave so far."""
+
+    launches: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
+    errors: list[ErrorRecord] = field(default_factory=list[ErrorRecord])
+    compared: list[tuple[str, Comparison]] = field(default_factory=list[tuple[str, Comparison]])
+    unchecked: str = ""
+    checks: int = 0
+    check_failure: str = ""
+
+
+@dataclass
+class _Round:
+    """One case while it is launched on one backend after the other."""
+
+    case: LaunchCase
+    args: tuple[Any, ...]
+    features: tuple[Any, ...]
+    noalias: bool
+    oracle: _Outcome | None = None
+    unchecked: str = ""
+    unfit: ErrorRecord | None = None
+
+
+class Launcher:
+    """Launches everything a `KernelCapture` can launch and puts the results into its record."""
+
+    def __init__(self, capture: KernelCapture, budget_s: float) -> None:
+        self._capture: Final = capture
+        self._kernel: Final = capture.kernel
+        self._steps: Final = capture.steps
+        self._budget_s: Final = budget_s
+        self._names: Final = [b.backend for b in capture.backends if b.status == "ok"]
+        self._state: Final = {name: _State() for name in (*self._names, ORACLE)}
+
+    def run(self) -> None:
+        """Launch every case on every backend."""
+        if not self._names:
+            return
+        for index, case in enumerate(self._capture.cases):
+            found = self._made(case)
+            if found is None:
+                continue
+            self._capture.put_workload(index, case.record(found.args))
+            self._interpret(found)
+            for name in self._names:
+                if name != ORACLE:
+                    self._launch(name, found)
+        for backend in self._capture.backends:
+            if backend.backend in self._names:
+                self._capture.put(self._finished(backend))
+
+    # ---- one case
+
+    def _made(self, case: LaunchCase) -> _Round | None:
+        """Fresh arguments, or None when they cannot be made (which is recorded)."""
+        stage = f"workload {case.label}"
+        error = self._steps.held("", stage)
+        if error is None:
+            try:
+                text = f"making the arguments {case.label} of {self._kernel.name}"
+                with self._steps.step(stage, text, kind="make"):
+                    args = case.make()
+                    features = tuple(arg.feature for arg in self._capture.bound(args))
+                return _Round(case, copied(args), features, not _overlap(args))
+            except (Exception, StepLimit) as raised:
+                error = error_record(raised, "workload", kernel=self._kernel.name)
+        self._capture.add_error(error)
+        return None
+
+    def _interpret(self, found: _Round) -> None:
+        """Let the interpreter say what is right."""
+        state = self._state[ORACLE]
+        shown = self._names == [ORACLE]
+        try:
+            compiled = self._compiled(ORACLE, found)
+            program = interp.compile_func(compiled.func, counted=True)
+            values, args = self._values(found)
+            with self._limited(ORACLE, found, "interpret"):
+                began = time.perf_counter_ns()
+                results = _counted(program, values, None if shown else _discard)
+                first_us = (time.perf_counter_ns() - began) / 1e3
+            found.oracle = self._outcome(compiled, values, results)
+        except (_TooLong, StepLimit):
+            found.unchecked = f"{found.case.label} takes the interpreter too long"
+            state.unchecked = state.unchecked or found.unchecked
+        except Exception as raised:
+            error = self._error(raised, ORACLE)
+            found.unchecked = f"the interpreter failed: {error.message}"
+            if found.case.origin == "synthetic":
+                found.unfit = error
+            state.errors.append(error)
+        else:
+            self._check(ORACLE, found, args, results)
+            if ORACLE in self._names:
+                budget_s = min(self._budget_s, _ORACLE_BUDGET_S)
+                self._time(ORACLE, found, compiled, first_us, budget_s, "interpret")
+
+    def _launch(self, name: str, found: _Round) -> None:
+        """Launch on a backend, compare, check, and time."""
+        state = self._state[name]
+        if found.unfit is not None:
+            state.unchecked = f"made-up arguments do not fit the kernel: {found.unfit.message}"
+            return
+        held = self._steps.held(name, "launch")
+        if held is not None:
+            if held not in state.errors:
+                state.errors.append(held)
+            return
+        try:
+            compiled = self._compiled(name, found)
+            values, args = self._values(found)
+            with self._limited(name, found, "launch"):
+                began = time.perf_counter_ns()
+                results = compiled.executable.launch(values, _SEED)
+                first_us = (time.perf_counter_ns() - began) / 1e3
+        except (Exception, StepLimit) as raised:
+            state.errors.append(self._error(raised, name))
+            return
+        if found.oracle is None:
+            state.unchecked = state.unchecked or found.unchecked
+        else:
+            ours = self._outcome(compiled, values, results)
+            comparison = compare(ours.names, ours.values, found.oracle.values)
+            state.compared.append((found.case.label, comparison))
+        self._check(name, found, args, results)
+        self._time(name, found, compiled, first_us, self._budget_s, "launch")
+
+    def _compiled(self, name: str, found: _Round) -> Compiled:
+        text = f"compiling {self._kernel.name} for {name}"
+        with self._steps.step("compile", text, backend=name, kind="compile"):
+            return self._capture.compiled(name, found.features, found.noalias)
+
+    def _limited(self, name: str, found: _Round, kind: str) -> Any:
+        text = f"launching {self._kernel.name} on {name} with {found.case.label}"
+        return self._steps.step("launch", text, backend=name, kind=kind)
+
+    def _values(self, found: _Round) -> tuple[list[Any], tuple[Any, ...]]:
+        """Fresh copies of the arguments: as the executable wants them, and as the author does."""
+        args = copied(found.args)
+        params = self._kernel.decl.params
+        bound = self._capture.bound(args)
+        return [a.value for a, p in zip(bound, params, strict=True) if p.kind != "template"], args
+
+    def _outcome(
+        self, compiled: Compiled, values: Sequence[Any], results: tuple[Any, ...]
+    ) -> _Outcome:
+        params = compiled.executable.meta.params
+        names = [p.name for p in params if p.kind == "ndarray"]
+        kept = [np.array(v) for v, p in zip(values, params, strict=True) if p.kind == "ndarray"]
+        types = compiled.executable.meta.results
+        returned = [t.np(r) for r, t in zip(results, types, strict=True)]
+        labels = ["result"] if len(returned) == 1 else [f"result {i}" for i in range(len(returned))]
+        return _Outcome([*names, *labels], [*kept, *returned])
+
+    def _check(
+        self, name: str, found: _Round, args: tuple[Any, ...], results: tuple[Any, ...]
+    ) -> None:
+        """Ask the author's checks about a launch that worked on ``args``."""
+        state = self._state[name]
+        stage = f"check {found.case.label}"
+        result = results[0] if len(results) == 1 else results or None
+        for check in self._kernel.checks:
+            held = self._steps.held(name, stage)
+            if held is not None:
+                state.errors.append(held)
+                return
+            text = f"checking {self._kernel.name} on {name} with {found.case.label}"
+            state.checks += 1
+            try:
+                with self._steps.step(stage, text, backend=name, kind="check"):
+                    check(copied(found.args), args, result)
+            except AssertionError as raised:
+                message = " ".join(str(raised).split()) or "assertion failed"
+                line = error_record(raised, "check").line
+                at = f" (line {line})" if line else ""
+                state.check_failure = state.check_failure or f"{found.case.label}: {message}{at}"
+            except (Exception, StepLimit) as raised:
+                error = error_record(raised, "check", kernel=self._kernel.name, backend=name)
+                state.errors.append(error)
+                state.check_failure = state.check_failure or f"{found.case.label}: {error.message}"
+
+    def _time(
+        self, name: str, found: _Round, compiled: Compiled, first_us: float, budget_s: float,
+        kind: str,
+    ) -> None:  # fmt: skip
+        state, executable = self._state[name], compiled.executable
+        values, _ = self._values(found)
+        originals = copied(values)
+        written = executable.meta.written
+        try:
+            with self._limited(name, found, kind), self._steps.silent():
+                timed = measure(
+                    found.case.label,
+                    lambda: executable.launch(values, _SEED),
+                    lambda: restore(values, originals, written),
+                    budget_s,
+                    found.case.bytes,
+                    found.case.flops,
+                    first_us,
+                )
+            state.launches.append(timed)
+        except (Exception, StepLimit) as raised:
+            state.errors.append(self._error(raised, name))
+
+    def _error(self, raised: BaseException, name: str) -> ErrorRecord:
+        return error_record(raised, "launch", kernel=self._kernel.name, backend=name)
+
+    # ---- the end
+
+    def _finished(self, backend: BackendRecord) -> BackendRecord:
+        state = self._state[backend.backend]
+        agreement = self._agreement(backend.backend, state)
+        failed = bool(state.errors)
+        return msgspec.structs.replace(
+            backend,
+            status="error" if failed else "ok",
+            reason=state.errors[0].message if failed else "",
+            launches=tuple(state.launches),
+            agreement=agreement,
+            errors=(*backend.errors, *state.errors),
+        )
+
+    def _agreement(self, name: str, state: _State) -> AgreementRecord:
+        check = "none" if not state.checks else "failed" if state.check_failure else "passed"
+        if name == ORACLE or not state.compared:
+            reason = "it is what others are compared with" if name == ORACLE else state.unchecked
+            return AgreementRecord(
+                state="unchecked",
+                reason=reason or "it was not launched",
+                check=check,
+                check_message=state.check_failure,
+            )
+        worst = next((c for _, c in state.compared if not c.agrees), None)
+        label = next((label for label, c in state.compared if c is worst), "")
+        comparisons = [c for _, c in state.compared]
+        return AgreementRecord(
+            state="ok" if worst is None else "differs",
+            reason=state.unchecked,
+            workload=label or "; ".join(label for label, _ in state.compared),
+            max_abs=max(c.max_abs for c in comparisons),
+            max_rel=max(c.max_rel for c in comparisons),
+            max_ulp=max(c.max_ulp for c in comparisons),
+            tolerance=comparisons[0].tolerance,
+            first_difference="" if worst is None else worst.first_difference,
+            check=check,
+            check_message=state.check_failure,
+        )
+
+
+def _discard(text: str) -> None:
+    """Where the interpreter's prints go when another backend prints the same."""
+
+
+def _counted(
+    program: interp.Program, values: Sequence[Any], print_fn: Callable[[str], object] | None
+) -> tuple[Any, ...]:
+    try:
+        return program.launch(values, print_fn=print_fn, max_steps=ORACLE_STEPS, seed=_SEED)
+    except QuadrantsRuntimeError as error:
+        if "step limit" in error.message:
+            raise _TooLong from None
+        raise
+
+
+def _overlap(args: Sequence[Any]) -> bool:
+    """Whether two of the arrays share memory, so that the code must not assume otherwise."""
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    return any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))

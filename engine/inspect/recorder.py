@@ -1,0 +1,241 @@
+"""Watches a compile and keeps what happened: runs, snapshots, remarks, control-flow graphs.
+
+A `Recorder` is an instrument of the pass manager. It prints the IR when a pass has changed it, and
+only then; equal texts are stored once. Nothing it does changes the compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..analysis.cfg import Cfg
+from ..ir import Func, Loc, listing, walk
+from ..ir import codes as C
+from ..ir.loc import UNKNOWN
+from ..passes.manager import Instrument, PassCx, Run
+from .record import CfgNode, CfgRecord, LocRecord, PassRun, Remark, Snapshot, TaskRecord
+
+__all__ = ["LocTable", "Recorder", "count_kinds"]
+
+
+class LocTable:
+    """Locations by number, call sites before what was inlined at them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Loc, int] = {UNKNOWN: -1}
+        self.records: list[LocRecord] = []
+
+    def number(self, loc: Loc) -> int:
+        """The index of ``loc`` in `records`; -1 for the unknown one."""
+        found = self._numbers.get(loc)
+        if found is not None:
+            return found
+        parent = -1 if loc.parent is None else self.number(loc.parent)
+        self.records.append(
+            LocRecord(
+                file=loc.file,
+                line=loc.line,
+                col=loc.col,
+                end_line=loc.end_line,
+                end_col=loc.end_col,
+                func=loc.func,
+                parent=parent,
+            )
+        )
+        number = self._numbers[loc] = len(self.records) - 1
+        return number
+
+
+class Recorder(Instrument):
+    """See the module docstring.
+
+    progress: told "stage/pass" before each run. snapshots, runs, cfgs, tasks, metrics, origins:
+    what was seen so far; complete after `end`, and as far as it came when a pass failed.
+    """
+
+    wants_remarks = True
+
+    def __init__(self, progress: Callable[[str], object] | None = None) -> None:
+        self.locs = LocTable()
+        self.snapshots: list[Snapshot] = []
+        self.runs: list[PassRun] = []
+        self.cfgs: list[CfgRecord] = []
+        self.tasks: list[TaskRecord] = []
+        self.metrics: dict[str, int] = {}
+        self.origins: dict[str, int] = {}
+        self.loc_of_op: dict[int, int] = {}
+        self._progress = progress
+        self._known: dict[tuple[str, ...], int] = {}
+        self._texts: list[dict[int, str]] = []
+        self._now = -1
+        self._stage = ""
+        self._phase = ""
+
+    # ---- the instrument
+
+    def begin(self, func: Func, cx: PassCx) -> None:
+        self._now = self._snapshot(func)
+
+    def before(self, run: Run, func: Func) -> bool:
+        self._phase = run.stage
+        if self._progress is not None:
+            self._progress(f"{run.stage}/{run.name}")
+        return True
+
+    def after(self, run: Run, func: Func) -> None:
+        before = self._now
+        if run.changed or func.stage != self._stage:
+            self._now = self._snapshot(func)
+        changed = run.changed or self._now != before
+        state = "skipped" if run.skipped else "changed" if changed else "noop"
+        self._add(run, state, before)
+
+    def failed(self, run: Run, func: Func, error: BaseException) -> None:
+        # The pass may have left the IR in pieces; what it was given is what helps.
+        self._add(run, "failed", self._now)
+
+    def stage(self, name: str, func: Func) -> None:
+        self.metrics[f"ops.{name}"] = self._ops(func)
+
+    def note(self, name: str, func: Func, data: Any) -> None:
+        if name in ("cfg_before", "cfg_after") and isinstance(data, Cfg):
+            self._graph(name.removeprefix("cfg_"), data, func)
+
+    def end(self, func: Func) -> None:
+        self._now = self._snapshot(func)
+        self.origins = {str(new): old for new, old in func.origins.items()}
+        self.metrics.update(count_kinds(func))
+        self._describe_tasks(func)
+        for op in walk(func.body):
+            self.loc_of_op[op.id] = self.locs.number(op.loc)
+
+    # ---- parts
+
+    def _ops(self, func: Func) -> int:
+        if self._now >= 0 and self._stage == func.stage:
+            return self.snapshots[self._now].ops
+        return len(walk(func.body))
+
+    def _graph(self, when: str, graph: Cfg, func: Func) -> None:
+        """Keep a control-flow graph, its lines as the IR prints them at this moment."""
+        texts = self._texts[self._now if when == "before" else self._snapshot(func)]
+        nodes = tuple(
+            CfgNode(
+                id=node.id,
+                ops=tuple([op.id for op in node.ops]),
+                lines=tuple([texts.get(op.id, repr(op)) for op in node.ops]),
+                prev=tuple([n.id for n in node.prev]),
+                next=tuple([n.id for n in node.next]),
+                live_out=tuple([op.id for op in node.live_out]),
+                label=node.label,
+                parallel=node.parallel,
+                depth=node.depth,
+            )
+            for node in graph.nodes
+        )
+        self.cfgs.append(
+            CfgRecord(
+                stage=self._phase, task=graph.task_index, when=when, nodes=nodes, run=len(self.runs)
+            )
+        )
+
+    def _describe_tasks(self, func: Func) -> None:
+        for index, task in enumerate(func.tasks()):
+            self.tasks.append(
+                TaskRecord(
+                    index=index,
+                    kind=task.attr.kind,
+                    name=f"{func.name}_kernel_{index}_{task.attr.kind}",
+                    ops=len(walk(task.regions[0])) + len(walk(task.regions[1])),
+                    loc=self.locs.number(task.loc),
+                    loop_name=task.attr.loop_name,
+                    axes=len(task.regions[0].ops[-1].args) // 2 if task.regions[0].ops else 0,
+                )
+            )
+
+    def _snapshot(self, func: Func) -> int:
+        """The index of the IR as it is now, printed if it was not seen before."""
+        lines, ids, locs = listing(func)
+        self._stage = func.stage
+        key = tuple(lines)
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        number = self.locs.number
+        snapshot = Snapshot(
+            lines=key,
+            ids=tuple(ids),
+            locs=tuple([number(loc) for loc in locs]),
+            ops=len(ids) - ids.count(-1),
+        )
+        self.snapshots.append(snapshot)
+        self._texts.append(
+            {id: line.lstrip() for id, line in zip(ids, lines, strict=True) if id >= 0}
+        )
+        index = self._known[key] = len(self.snapshots) - 1
+        return index
+
+    def _add(self, run: Run, state: str, before: int) -> None:
+        added, removed, rewritten = self._difference(before, self._now)
+        remarks = tuple(
+            Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs.number(r.loc))
+            for r in run.remarks
+        )
+        self.runs.append(
+            PassRun(
+                index=len(self.runs),
+                stage=run.stage,
+                name=run.name,
+                round=run.round,
+                task=run.task,
+                state=state,
+                us=run.ns / 1e3,
+                before=before,
+                after=self._now,
+                added=added,
+                removed=removed,
+                rewritten=rewritten,
+                remarks=remarks,
+            )
+        )
+
+    def _difference(self, before: int, after: int) -> tuple[int, int, int]:
+        """Ops added, removed, and rewritten in place, by identity."""
+        if before == after:
+            return 0, 0, 0
+        old, new = self._texts[before], self._texts[after]
+        kept = old.keys() & new.keys()
+        rewritten = sum(1 for id in kept if old[id] != new[id])
+        return len(new) - len(kept), len(old) - len(kept), rewritten
+
+
+def count_kinds(func: Func) -> dict[str, int]:
+    """How many ops of the finished function load, store, and so on. Every kind is named, also
+    those that do not occur, so that a rule about one always finds it."""
+    counts = {name: 0 for name, _ in _KINDS}
+    for op in walk(func.body):
+        code = op.code
+        for name, kind in _KINDS:
+            if kind[code]:
+                counts[name] += 1
+    counts["tasks"] = len(func.tasks())
+    return counts
+
+
+def _only(*codes: int) -> list[bool]:
+    return [code in codes for code in range(C.COUNT)]
+
+
+_KINDS = (
+    ("loads", _only(C.GLOBAL_LOAD)),
+    ("stores", _only(C.GLOBAL_STORE)),
+    ("local_loads", _only(C.LOCAL_LOAD)),
+    ("local_stores", _only(C.LOCAL_STORE)),
+    ("allocas", _only(C.ALLOCA)),
+    ("atomics", C.ATOMIC),
+    ("loops", _only(C.RANGE_FOR, C.WHILE)),
+    ("branches", _only(C.IF)),
+    ("asserts", _only(C.ASSERT)),
+    ("casts", _only(C.CAST_VALUE, C.CAST_BITS)),
+)

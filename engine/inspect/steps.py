@@ -1,0 +1,50 @@
+"""What a capture reports while it works, and how its caller limits each step.
+
+A capture runs code of the user and of the compiler that may hang or crash. Before each such step
+it enters `Steps.step`; whoever watches (the studio's worker) can tell somebody, or stop the step
+after a while by raising `StepLimit` in it. The plain `Steps` does neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from .record import ErrorRecord, KernelRecord
+
+__all__ = ["StepLimit", "Steps"]
+
+
+class StepLimit(BaseException):
+    """A step took too long. Not an Exception: code of the user shall not catch it by accident."""
+
+    def __init__(self, seconds: float, what: str) -> None:
+        super().__init__(f"stopped after {seconds:g} s: {what} did not end")
+        self.seconds = seconds
+
+
+class Steps:
+    """See the module docstring; override what is of interest."""
+
+    @contextmanager
+    def step(
+        self, stage: str, text: str, *, backend: str = "", kind: str = ""
+    ) -> Generator[None, None, None]:
+        """Around one step. stage: as in `ErrorRecord`. kind: which limit applies: compile,
+        launch, interpret, make (the user's function that makes arguments), check."""
+        yield
+
+    @contextmanager
+    def silent(self) -> Generator[None, None, None]:
+        """Around launches that repeat others, whose output would only repeat theirs."""
+        yield
+
+    def passing(self, text: str) -> None:
+        """The pass that is about to run, as "stage/pass"."""
+
+    def held(self, backend: str, stage: str) -> ErrorRecord | None:
+        """The error to report in place of doing ``stage``, if it is known to be fatal."""
+        return None
+
+    def updated(self, kernel: KernelRecord) -> None:
+        """The record has grown."""
