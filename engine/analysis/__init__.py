@@ -1,0 +1,23 @@
+"""Facts about IR that passes ask for: pure functions of a `Func`, none of them changes anything.
+
+============ ===================================================================================
+`uses`       how often, and by whom, each value is used
+`loops`      enclosing loops, what is inside of which, loop invariance
+`alias`      which addresses are the same, cannot be the same, or may be
+`cfg`        the control-flow graph of a task, as an object that can be shown
+`dataflow`   reaching definitions and live variables on it
+============ ===================================================================================
+
+A pass keeps results with ``cx.analysis(key, make)``: they live until ``func.version`` changes.
+"""
+
+from .alias import DIFFERENT, MAYBE, SAME, Location, Memory
+from .cfg import Cfg, CfgNode, build_cfg
+from .dataflow import Flow, analyze
+from .loops import cell_loop, contains, enclosing_loops, is_invariant
+from .uses import use_counts, users
+
+__all__ = [
+    "DIFFERENT", "MAYBE", "SAME", "Cfg", "CfgNode", "Flow", "Location", "Memory", "analyze",
+    "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant", "use_counts", "users",
+]  # fmt: skip

@@ -77,22 +77,22 @@ def _split(func: Func) -> list[_Segment]:
     return segments
 
 
-def _cost(op: Op, known: dict[Op, int]) -> int:
-    """What computing ``op`` again takes, from parameters up; `_NEVER` if that cannot be done."""
-    found = known.get(op)
-    if found is not None:
-        return found
-    code = op.code
-    if not C.PURE[code] or code == C.LOOP_INDEX:
-        cost = _NEVER
-    elif not op.args:
-        cost = 0
-    else:
-        cost = 12 if C.MATH[code] or code in (C.POW, C.ATAN2) else 1
-        for a in op.args:
-            cost = min(_NEVER, cost + _cost(a, known))
-    known[op] = cost
-    return cost
+def _costs(segments: list[_Segment]) -> dict[Op, int]:
+    """What computing each root op again takes, from parameters up; `_NEVER` if it cannot be."""
+    known: dict[Op, int] = {}
+    for segment in segments:
+        for op in segment.ops:
+            code = op.code
+            if not C.PURE[code]:
+                cost = _NEVER
+            elif not op.args:
+                cost = 0
+            else:
+                cost = 12 if C.MATH[code] or code in (C.POW, C.ATAN2) else 1
+                for a in op.args:
+                    cost += known[a]
+            known[op] = min(cost, _NEVER)
+    return known
 
 
 class _Carrier:
@@ -103,7 +103,7 @@ class _Carrier:
         self.segments = segments
         self.cx = cx
         self.home = {op: s for s in segments for op in s.ops}
-        self.costs: dict[Op, int] = {}
+        self.costs = _costs(segments)
         self.shared: set[Op] = set()  # allocas that become slots
         self.slots: dict[Op, int] = {}
 
@@ -163,7 +163,7 @@ class _Carrier:
         home = self.home.get(x)
         if home is None or home is segment or x in need:
             return
-        if x.type.is_ptr or _cost(x, self.costs) <= _CLONE_COST:
+        if x.type.is_ptr or self.costs[x] <= _CLONE_COST:
             for a in x.args:
                 self.require(a, segment, need)
         else:

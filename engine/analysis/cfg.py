@@ -1,0 +1,215 @@
+"""The control-flow graph of a task (or of a function that is not offloaded yet).
+
+Nodes are straight runs of ops of one block; the ops that own regions stand between nodes. Edges:
+
+* node before an ``if`` -> first node of each branch; an empty branch: -> node after the ``if``;
+* node before a loop -> first node of its body; of a ``range_for`` also -> node after the loop;
+* last node of a body, and a node that ends in ``continue`` -> first node of the body; of a
+  ``range_for`` also -> node after the loop;
+* node that ends in ``while_control`` -> what follows it, and the node after its loop.
+
+Every block ends in one node. Node 0 is an empty start, the last an empty final node; other empty
+nodes with a single edge in or out are left out. Nodes are numbered in program order. A node is
+``parallel`` if other iterations may run at the same time: in the body of a parallel task, or of a
+root loop before offload. The iterations of a parallel task itself follow each other on no edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir import Block, Func, Op
+from ..ir import codes as C
+from ..ir.printer import REGION_NAMES
+
+__all__ = ["Cfg", "CfgNode", "build_cfg"]
+
+
+class CfgNode:
+    """A straight run of ops.
+
+    ops: in order. label: start, final, body, or the region it belongs to with the op that owns
+    it (``then $4``, ``range_for $7``). depth: loops around it, the task not counted. live_out:
+    address ops whose memory is live at the end, filled in by `dataflow.analyze`.
+    """
+
+    __slots__ = ("block", "depth", "id", "label", "live_out", "next", "ops", "parallel", "prev")
+
+    def __init__(self, block: Block | None, label: str, depth: int, parallel: bool) -> None:
+        self.id = -1
+        self.block = block
+        self.ops: list[Op] = []
+        self.prev: list[CfgNode] = []
+        self.next: list[CfgNode] = []
+        self.label = label
+        self.depth = depth
+        self.parallel = parallel
+        self.live_out: tuple[Op, ...] = ()
+
+    def __repr__(self) -> str:
+        to = ", ".join(str(n.id) for n in self.next)
+        return f"<node {self.id} {self.label}: {len(self.ops)} ops -> {to}>"
+
+
+class Cfg:
+    """A graph. task: the task it belongs to, None before offload."""
+
+    __slots__ = ("nodes", "task", "task_index")
+
+    def __init__(self, nodes: list[CfgNode], task: Op | None, task_index: int) -> None:
+        self.nodes = nodes
+        self.task = task
+        self.task_index = task_index
+
+    @property
+    def start(self) -> CfgNode:
+        return self.nodes[0]
+
+    @property
+    def final(self) -> CfgNode:
+        return self.nodes[-1]
+
+    def lines(self) -> list[str]:
+        """The graph as text, one line a node and one a op: the form of dump files."""
+        out: list[str] = []
+        for node in self.nodes:
+            head = f"Node {node.id} : "
+            if node.ops:
+                head += f"${node.ops[0].id}~${node.ops[-1].id} (size={len(node.ops)})"
+            else:
+                head += "empty"
+            head += f"; prev={_ids(node.prev)}; next={_ids(node.next)}"
+            if node.live_out:
+                head += "; live_out={" + ", ".join(f"${op.id}" for op in node.live_out) + "}"
+            out.append(head)
+            out += [f"  {op!r}" for op in node.ops]
+        return out
+
+
+def _ids(nodes: Iterable[CfgNode]) -> str:
+    return "{" + ", ".join(str(n.id) for n in nodes) + "}"
+
+
+def build_cfg(func: Func, task: Op | None = None, task_index: int = 0) -> Cfg:
+    """The graph of ``task``'s body, or of the whole function if it is None."""
+    builder = _Builder(task is None)
+    start = builder.node(None, "start", 0, False)
+    body = func.body if task is None else task.regions[1]
+    parallel = task is not None and task.attr.kind == "range_for"
+    _, last = builder.block(body, [start], "body", 0, parallel)
+    final = builder.node(None, "final", 0, False)
+    _link([*last, *builder.ends], final)
+    graph = Cfg(builder.nodes, task, task_index)
+    _drop_empty(graph)
+    for number, node in enumerate(graph.nodes):
+        node.id = number
+    return graph
+
+
+def _link(sources: Iterable[CfgNode], target: CfgNode) -> None:
+    for source in sources:
+        if target not in source.next:
+            source.next.append(target)
+            target.prev.append(source)
+
+
+class _Builder:
+    def __init__(self, root_loops_parallel: bool) -> None:
+        self.nodes: list[CfgNode] = []
+        self.root_loops_parallel = root_loops_parallel
+        self.ends: list[CfgNode] = []  # leave the task: continue of the task itself, return
+        self.loops: list[tuple[list[CfgNode], list[CfgNode]]] = []  # continues, breaks
+
+    def node(self, block: Block | None, label: str, depth: int, parallel: bool) -> CfgNode:
+        new = CfgNode(block, label, depth, parallel)
+        self.nodes.append(new)
+        return new
+
+    def block(
+        self, block: Block, entry: list[CfgNode], label: str, depth: int, parallel: bool
+    ) -> tuple[CfgNode, list[CfgNode]]:
+        """Add the nodes of a block; gives its first node and those that control leaves it from."""
+        first = current = self.node(block, label, depth, parallel)
+        _link(entry, current)
+        for op in block.ops:
+            code = op.code
+            if not op.regions and code not in _ENDS:
+                current.ops.append(op)
+                continue
+            if code == C.IF:
+                after_from = self.branches(op, current, depth, parallel)
+            elif op.regions:
+                if code == C.OFFLOADED:
+                    inside = op.attr.kind == "range_for"
+                    after_from = self.block(op.regions[1], [current], "body", depth, inside)[1]
+                else:
+                    after_from = self.loop(op, current, depth, parallel, block)
+            elif code == C.WHILE_CONTROL:
+                current.ops.append(op)
+                if self.loops:
+                    self.loops[-1][1].append(current)
+                after_from = [current]
+            else:
+                current.ops.append(op)
+                if code == C.CONTINUE and self.loops:
+                    self.loops[-1][0].append(current)
+                elif code == C.BREAK and self.loops:
+                    self.loops[-1][1].append(current)
+                else:
+                    self.ends.append(current)
+                return first, []
+            current = self.node(block, label, depth, parallel)
+            _link(after_from, current)
+        return first, [current]
+
+    def branches(self, op: Op, before: CfgNode, depth: int, parallel: bool) -> list[CfgNode]:
+        ends: list[CfgNode] = []
+        for name, region in zip(REGION_NAMES[C.IF], op.regions, strict=True):
+            if region.ops:
+                ends += self.block(region, [before], f"{name} ${op.id}", depth, parallel)[1]
+            else:
+                ends.append(before)
+        return ends
+
+    def loop(
+        self, op: Op, before: CfgNode, depth: int, parallel: bool, block: Block
+    ) -> list[CfgNode]:
+        at_root = self.root_loops_parallel and block.owner is None
+        if at_root and op.code == C.RANGE_FOR and not op.attr.strictly_serialized:
+            parallel = True
+        continues: list[CfgNode] = []
+        breaks: list[CfgNode] = []
+        self.loops.append((continues, breaks))
+        label = f"{op.name} ${op.id}"
+        first, last = self.block(op.regions[0], [before], label, depth + 1, parallel)
+        self.loops.pop()
+        around = [*last, *continues]
+        _link(around, first)
+        return breaks if op.code == C.WHILE else [before, *around, *breaks]
+
+
+_ENDS = frozenset({C.WHILE_CONTROL, C.CONTINUE, C.BREAK, C.RETURN})
+
+
+def _drop_empty(graph: Cfg) -> None:
+    """Take out empty nodes that only pass control on, and the ones that nothing leads to."""
+    kept: list[CfgNode] = []
+    final = graph.nodes[-1]
+    for node in graph.nodes:
+        inner = node is not graph.nodes[0] and node is not final
+        if (
+            inner
+            and not node.ops
+            and node not in node.next
+            and (len(node.prev) <= 1 or len(node.next) <= 1)
+        ):
+            for other in node.prev:
+                other.next.remove(node)
+            for other in node.next:
+                other.prev.remove(node)
+            for source in node.prev:
+                for target in node.next:
+                    _link([source], target)
+        else:
+            kept.append(node)
+    graph.nodes = kept

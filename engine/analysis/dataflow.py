@@ -1,0 +1,243 @@
+"""Reaching definitions and live variables on a control-flow graph, on Python ints as bit sets.
+
+*Reaching definitions*: which stores may have set a location when control enters a node. A
+definition is a store, an atomic, an alloca (it stores 0), or, for memory that is not local, what
+was there before the task (``op`` is None). A definition kills those of the same location only.
+
+*Live variables*: which locations may be loaded after a node before they are stored to again. At
+the end of a task arrays are live, and the global temporaries that later tasks load. A load of one
+location also keeps all those alive that it may be.
+
+An address computed in a loop is another one in the next iteration, so a store to it there does
+not end the life of what an earlier iteration stored: inside of a loop every location that varies in
+it is live at the end of each node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..ir import Func, Op, walk
+from ..ir import codes as C
+from .alias import Location, Memory
+from .cfg import Cfg, CfgNode
+from .loops import enclosing_loops
+
+__all__ = ["ATOMIC", "INIT", "KIND", "LOAD", "STORE", "Definition", "Flow", "analyze"]
+
+LOAD: Final = 1
+STORE: Final = 2
+ATOMIC: Final = 3
+INIT: Final = 4
+
+
+def _kind(code: int) -> int:
+    if C.READ[code]:
+        return LOAD
+    if C.WRITE[code]:
+        return STORE
+    if C.ATOMIC[code]:
+        return ATOMIC
+    return INIT if code == C.ALLOCA else 0
+
+
+KIND: Final = [_kind(code) for code in range(C.COUNT)]
+"""What an opcode does to memory: 0 (nothing), LOAD, STORE, ATOMIC or INIT (an alloca)."""
+
+
+class Definition:
+    """Something that may have set a location. op None: whatever happened before the task."""
+
+    __slots__ = ("location", "op")
+
+    def __init__(self, op: Op | None, location: Location) -> None:
+        self.op = op
+        self.location = location
+
+
+class Flow:
+    """Both analyses of one graph.
+
+    events: by node id, (kind, op, location) of what touches memory, in order. reach_in /
+    live_out: by node id; bits are numbers of definitions / of locations. of_location: the
+    definitions of each location.
+    """
+
+    def __init__(self, graph: Cfg, memory: Memory) -> None:
+        self.graph = graph
+        self.memory = memory
+        self.events: list[list[tuple[int, Op, Location]]] = []
+        self.definitions: list[Definition] = []
+        self.of_location: dict[Location, int] = {}
+        self.reach_in: list[int] = [0] * len(graph.nodes)
+        self.live_out: list[int] = [0] * len(graph.nodes)
+        self._may_define: dict[Location, int] = {}
+        kinds, location = KIND, memory.location
+        for node in graph.nodes:
+            self.events.append(
+                [
+                    (kinds[op.code], op, location(op if op.code == C.ALLOCA else op.args[0]))
+                    for op in node.ops
+                    if kinds[op.code]
+                ]
+            )
+
+    # --- reaching definitions --------------------------------------------------------------
+
+    def reach(self) -> None:
+        """Compute `definitions`, `of_location` and `reach_in`."""
+        for location in self.memory.locations:
+            if location.kind != "local":
+                self._define(None, location)
+        before = (1 << len(self.definitions)) - 1
+        gen, kill = self._gen_kill()
+        nodes = self.graph.nodes
+        out = list(gen)
+        out[0] = before
+        changed = True
+        while changed:
+            changed = False
+            for node in nodes[1:]:
+                i = node.id
+                reaching = 0
+                for source in node.prev:
+                    reaching |= out[source.id]
+                self.reach_in[i] = reaching
+                leaving = gen[i] | (reaching & ~kill[i])
+                if leaving != out[i]:
+                    out[i] = leaving
+                    changed = True
+
+    def _define(self, op: Op | None, location: Location) -> int:
+        bit = 1 << len(self.definitions)
+        self.definitions.append(Definition(op, location))
+        self.of_location[location] = self.of_location.get(location, 0) | bit
+        return bit
+
+    def _gen_kill(self) -> tuple[list[int], list[int]]:
+        last: list[dict[Location, int]] = []
+        for events in self.events:
+            # The last definition of each location; those before it do not leave the node. An
+            # atomic reads what was there, but what it leaves is its own doing.
+            mine: dict[Location, int] = {}
+            for kind, op, location in events:
+                if kind != LOAD:
+                    mine[location] = self._define(op, location)
+            last.append(mine)
+        gen: list[int] = []
+        kill: list[int] = []
+        for mine in last:
+            g = k = 0
+            for location, bit in mine.items():
+                g |= bit
+                k |= self.of_location[location]
+            gen.append(g)
+            kill.append(k)
+        return gen, kill
+
+    def may_define(self, location: Location) -> int:
+        """Bit set of the definitions that may have set ``location``."""
+        mask = self._may_define.get(location)
+        if mask is None:
+            mask = self.of_location.get(location, 0)
+            others = self.memory.may_alias(location)
+            if others:
+                for other, bits in self.of_location.items():
+                    if others >> other.number & 1:
+                        mask |= bits
+            self._may_define[location] = mask
+        return mask
+
+    # --- live variables --------------------------------------------------------------------
+
+    def live(self, later: frozenset[int]) -> None:
+        """Compute `live_out`. ``later``: offsets of the global temporaries that live on."""
+        nodes = self.graph.nodes
+        at_end = 0
+        for location in self.memory.locations:
+            if location.kind == "array" or (location.kind == "tmp" and location.ptr.attr in later):
+                at_end |= 1 << location.number
+        use, kill = self._use_kill()
+        masks: dict[Op, int] = {}
+        always = [self._varying(node, masks) for node in nodes]
+        live_in = list(use)
+        live_in[-1] = self.live_out[-1] = at_end
+        changed = True
+        while changed:
+            changed = False
+            for node in reversed(nodes[:-1]):
+                i = node.id
+                out = always[i]
+                for target in node.next:
+                    out |= live_in[target.id]
+                self.live_out[i] = out
+                entering = use[i] | (out & ~kill[i])
+                if entering != live_in[i]:
+                    live_in[i] = entering
+                    changed = True
+
+    def reads(self, location: Location) -> int:
+        """Bit set of the locations that a load of ``location`` may load."""
+        return 1 << location.number | self.memory.may_alias(location)
+
+    def _use_kill(self) -> tuple[list[int], list[int]]:
+        uses: list[int] = []
+        kills: list[int] = []
+        for events in self.events:
+            use = kill = 0
+            for kind, _, location in events:
+                if kind == LOAD or kind == ATOMIC:
+                    use |= self.reads(location) & ~kill
+                else:
+                    kill |= 1 << location.number
+            uses.append(use)
+            kills.append(kill)
+        return uses, kills
+
+    def _varying(self, node: CfgNode, masks: dict[Op, int]) -> int:
+        """The locations that vary in a loop around ``node``."""
+        task = self.graph.task
+        # What varies in an inner loop varies in the outermost one too.
+        outer = next((x for x in enclosing_loops(node.block) if x is not task), None)
+        if outer is None:
+            return 0
+        mask = masks.get(outer)
+        if mask is None:
+            mask = 0
+            known: dict[Op, bool] = {}
+            for location in self.memory.locations:
+                if location.varies_in(outer, known):
+                    mask |= 1 << location.number
+            masks[outer] = mask
+        return mask
+
+
+def analyze(func: Func, graph: Cfg) -> Flow:
+    """Both analyses; also sets `CfgNode.live_out`, for those who show the graph."""
+    flow = Flow(graph, Memory(func))
+    flow.reach()
+    flow.live(loaded_later(func, graph.task))
+    show_live(flow)
+    return flow
+
+
+def show_live(flow: Flow) -> None:
+    """Write what is live into the nodes."""
+    locations = flow.memory.locations
+    for node in flow.graph.nodes:
+        live = flow.live_out[node.id]
+        node.live_out = tuple([x.ptr for x in locations if live >> x.number & 1])
+
+
+def loaded_later(func: Func, task: Op | None) -> frozenset[int]:
+    """Offsets of the global temporaries that tasks after ``task`` read."""
+    offsets: set[int] = set()
+    for other in reversed(func.tasks()):
+        if other is task:
+            break
+        for region in other.regions:
+            for op in walk(region):
+                kind = KIND[op.code]
+                if (kind == LOAD or kind == ATOMIC) and op.args[0].code == C.GLOBAL_TMP:
+                    offsets.add(op.args[0].attr)
+    return frozenset(offsets)

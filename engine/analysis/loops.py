@@ -1,0 +1,73 @@
+"""Where ops stand in the nest of loops, and what does not change inside of one."""
+
+from __future__ import annotations
+
+from ..ir import Block, Op
+from ..ir import codes as C
+
+__all__ = ["cell_loop", "contains", "enclosing_loops", "is_invariant"]
+
+
+def contains(outer: Op, op: Op) -> bool:
+    """Whether ``op`` stands inside a region of ``outer``, at any depth."""
+    block = op.block
+    while block is not None:
+        owner = block.owner
+        if owner is outer:
+            return True
+        block = owner.block if owner is not None else None
+    return False
+
+
+def enclosing_loops(block: Block | None) -> list[Op]:
+    """The loops (and the task) around ``block``, outermost first."""
+    found: list[Op] = []
+    while block is not None and block.owner is not None:
+        if C.LOOP[block.owner.code]:
+            found.append(block.owner)
+        block = block.owner.block
+    found.reverse()
+    return found
+
+
+_DEPTH = 64
+
+
+def is_invariant(op: Op, loop: Op, known: dict[Op, bool] | None = None, depth: int = 0) -> bool:
+    """Whether ``op`` has one value during a run of ``loop``: made before it, or from such values.
+
+    Loads are not looked into: one inside the loop counts as changing, and so do very long chains
+    of operations. ``known`` keeps answers for one loop between calls.
+    """
+    if known is None:
+        known = {}
+    answer = known.get(op)
+    if answer is None:
+        if op is loop:
+            answer = False
+        elif not contains(loop, op):
+            answer = True
+        else:
+            answer = (
+                C.PURE[op.code]
+                and depth < _DEPTH
+                and all(is_invariant(a, loop, known, depth + 1) for a in op.args)
+            )
+        known[op] = answer
+    return answer
+
+
+def cell_loop(task: Op) -> Op | None:
+    """The op whose `loop_index` counts the user's iterations in a parallel task.
+
+    That is the task itself, or the loop inside of it once the task is made of pieces; None for a
+    serial task, and for one whose loop has gone.
+    """
+    if task.attr.kind != "range_for":
+        return None
+    if task.attr.unit == "cell":
+        return task
+    for op in task.regions[1].ops:
+        if op.code == C.RANGE_FOR:
+            return op
+    return None
