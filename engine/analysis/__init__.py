@@ -4,6 +4,7 @@
 `uses`       how often, and by whom, each value is used
 `loops`      enclosing loops, what is inside of which, loop invariance
 `alias`      which addresses are the same, cannot be the same, or may be
+`unique`     which arrays a parallel task divides among its iterations
 `cfg`        the control-flow graph of a task, as an object that can be shown
 `dataflow`   reaching definitions and live variables on it
 ============ ===================================================================================
@@ -15,9 +16,11 @@ from .alias import DIFFERENT, MAYBE, SAME, Location, Memory
 from .cfg import Cfg, CfgNode, build_cfg
 from .dataflow import Flow, analyze
 from .loops import cell_loop, contains, enclosing_loops, is_invariant
+from .unique import uniquely_accessed
 from .uses import use_counts, users
 
 __all__ = [
     "DIFFERENT", "MAYBE", "SAME", "Cfg", "CfgNode", "Flow", "Location", "Memory", "analyze",
-    "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant", "use_counts", "users",
+    "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant", "uniquely_accessed", "use_counts",
+    "users",
 ]  # fmt: skip

@@ -60,10 +60,10 @@ class Flow:
 
     events: by node id, (kind, op, location) of what touches memory, in order. reach_in /
     live_out: by node id; bits are numbers of definitions / of locations. of_location: the
-    definitions of each location.
+    definitions of each location. locals_only: leave all other memory out.
     """
 
-    def __init__(self, graph: Cfg, memory: Memory) -> None:
+    def __init__(self, graph: Cfg, memory: Memory, locals_only: bool = False) -> None:
         self.graph = graph
         self.memory = memory
         self.events: list[list[tuple[int, Op, Location]]] = []
@@ -74,13 +74,14 @@ class Flow:
         self._may_define: dict[Location, int] = {}
         kinds, location = KIND, memory.location
         for node in graph.nodes:
-            self.events.append(
-                [
-                    (kinds[op.code], op, location(op if op.code == C.ALLOCA else op.args[0]))
-                    for op in node.ops
-                    if kinds[op.code]
-                ]
-            )
+            found: list[tuple[int, Op, Location]] = []
+            for op in node.ops:
+                kind = kinds[op.code]
+                if kind:
+                    ptr = op if kind == INIT else op.args[0]
+                    if not locals_only or ptr.code == C.ALLOCA:
+                        found.append((kind, op, location(ptr)))
+            self.events.append(found)
 
     # --- reaching definitions --------------------------------------------------------------
 

@@ -21,46 +21,208 @@
   no other iteration can see it: a local, or a node that is not parallel.
 
 A load of a local that nothing was stored to is told as a remark. After lower_access only locals
-are looked at. Before offload, and in the groups where it has no place (simplify_I, simplify_II
-and those around differentiation), only instruments get to see the graph; nothing is changed.
+are looked at. `full_simplify` runs this pass once there are tasks, on the graph of each.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from ..analysis.alias import Location, Memory
-from ..analysis.cfg import Cfg, CfgNode, build_cfg
-from ..analysis.dataflow import (
-    ATOMIC, INIT, LOAD, STORE, Flow, analyze, loaded_later, show_live,
-)  # fmt: skip
+from ..analysis.cfg import CfgNode, build_cfg
+from ..analysis.dataflow import ATOMIC, INIT, LOAD, STORE, Flow, analyze, loaded_later
 from ..analysis.uses import use_counts
-from ..ir import Block, Func, Op, drop, normalize, replace_uses, same_value
+from ..ir import Func, Op, drop, normalize, replace_uses, walk
 from ..ir import codes as C
+from ..ir.semantics import same_const
 from ..types import DataType, PointerType
 from .manager import PassCx
 from .registry import register
-
-_ONLY_SHOWN: Final = frozenset({"simplify_I", "simplify_II", "pre_autodiff", "post_autodiff"})
 
 
 @register("cfg_optimization", optional=True, per_task=True)
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
-    shown_only = cx.phase in _ONLY_SHOWN
-    if shown_only and not cx.watched:
-        return False
-    graph = build_cfg(func, cx.task, cx.task_index or 0)
+    task, number = cx.task, cx.task_index or 0
+    graph = build_cfg(func, task, number)
     if cx.watched:
         cx.note("cfg_before", lambda: analyze(func, graph).graph)
-    if shown_only:
-        return False
-    changed = _Optimizer(func, cx, graph).run()
+    changed = _Optimizer(func, cx, Flow(graph, Memory(func), func.stage == "accesses")).run()
     if cx.watched:
-        cx.note("cfg_after", lambda: _shown(func, cx))
+        cx.note("cfg_after", lambda: analyze(func, build_cfg(func, task, number)).graph)
     return changed
 
 
-def _shown(func: Func, cx: PassCx) -> Cfg:
-    graph = build_cfg(func, cx.task, cx.task_index or 0)
-    return analyze(func, graph).graph
+class _Optimizer:
+    """One run on one graph. Values of locations are ops; an alloca stands for the 0 it holds."""
+
+    def __init__(self, func: Func, cx: PassCx, flow: Flow) -> None:
+        self.func = func
+        self.cx = cx
+        self.flow = flow
+        self.memory = flow.memory
+        self.scope = cx.scope()
+        self.repl: dict[Op, Op] = {}
+        self.dead: set[Op] = set()
+        self.constant: set[Op] = set()  # loads that became constants in place
+        self.changed = False
+        self._order: dict[Op, int] = {}
+
+    def run(self) -> bool:
+        flow = self.flow
+        if not any(flow.events):
+            return False
+        flow.reach()
+        for node in flow.graph.nodes:
+            if node.prev and flow.events[node.id]:
+                self.forward(node)
+        gone = self.dead | self.constant
+        if gone:
+            flow.events = [[e for e in events if e[1] not in gone] for events in flow.events]
+        replace_uses(self.scope, self.repl)
+        flow.live(loaded_later(self.func, flow.graph.task))
+        counts = use_counts(self.scope)
+        for node in flow.graph.nodes:
+            if flow.events[node.id]:
+                self.drop_dead(node, counts)
+        drop(self.scope, self.dead)
+        return self.changed or bool(self.dead or self.constant)
+
+    # --- forwarding ------------------------------------------------------------------------
+
+    def forward(self, node: CfgNode) -> None:
+        """Walk a node downwards, with the value each location is known to hold."""
+        memory = self.memory
+        known: dict[Location, Op] = {}
+        valid = 0  # the locations whose entry in `known` holds
+        touched = 0  # the locations that something in this node may have set
+        for kind, op, location in self.flow.events[node.id]:
+            bit = 1 << location.number
+            if kind == ATOMIC:
+                others = memory.may_alias(location)
+                valid &= ~(bit | others)
+                touched |= bit | others
+                continue
+            if kind == INIT:
+                value: Op | None = op
+                touched |= bit
+            else:
+                if valid & bit:
+                    value = known[location]
+                elif touched & bit:
+                    value = None
+                else:
+                    value = self.reaching(node, location, op)
+                if kind == STORE:
+                    stored = self.resolve(op.args[1])
+                    if value is not None and _same(value, stored):
+                        self.dead.add(op)
+                    else:
+                        value = stored
+                        others = memory.may_alias(location)
+                        valid &= ~others
+                        touched |= bit | others
+                elif value is None:
+                    value = op  # what is loaded here is what the next load would find
+                else:
+                    self.substitute(op, value)
+            known[location] = value
+            valid |= bit
+
+    def reaching(self, node: CfgNode, location: Location, at: Op) -> Op | None:
+        """The value that all definitions reaching ``node`` agree on, if it is visible at ``at``."""
+        flow = self.flow
+        bits = flow.reach_in[node.id] & flow.may_define(location)
+        value: Op | None = None
+        while bits:
+            low = bits & -bits
+            bits ^= low
+            op = flow.definitions[low.bit_length() - 1].op
+            if op is None or C.ATOMIC[op.code]:
+                return None
+            given = op if op.code == C.ALLOCA else self.resolve(op.args[1])
+            if value is None:
+                value = given
+            elif not _same(value, given):
+                return None
+        if value is None:
+            return None
+        if value.code == C.ALLOCA and C.READ[at.code]:
+            name = repr(value.attr) if value.attr else f"${value.id}"
+            self.cx.remark(at, f"loads variable {name} before anything is stored to it")
+        return value if value.code in (C.CONST, C.ALLOCA) or self.visible(value, at) else None
+
+    def visible(self, value: Op, at: Op) -> bool:
+        """Whether ``value`` is made before ``at`` in its block or in one around it."""
+        if not self._order:
+            self._order = {op: i for i, op in enumerate(walk(self.scope))}
+        order = self._order
+        if order.get(value, -1) >= order[at]:
+            return False
+        block = at.block
+        while block is not None:
+            if block is value.block:
+                return True
+            block = block.owner.block if block.owner is not None else None
+        return False
+
+    def resolve(self, value: Op) -> Op:
+        """What stands for ``value`` by now."""
+        repl = self.repl
+        while value in repl:
+            value = repl[value]
+        return value
+
+    def substitute(self, load: Op, value: Op) -> None:
+        """Let ``load`` be ``value``: in place if that is a constant, so that it keeps its id."""
+        if value.code == C.CONST:
+            load.code, load.args, load.attr = C.CONST, (), value.attr
+            self.constant.add(load)
+        elif value.code == C.ALLOCA:
+            assert isinstance(load.type, DataType)
+            load.code, load.args, load.attr = C.CONST, (), normalize(0, load.type)
+            self.constant.add(load)
+        else:
+            self.repl[load] = value
+            self.dead.add(load)
+
+    # --- dead stores -----------------------------------------------------------------------
+
+    def drop_dead(self, node: CfgNode, counts: dict[Op, int]) -> None:
+        """Walk a node upwards, with the locations that are live."""
+        flow = self.flow
+        live = flow.live_out[node.id]
+        for kind, op, location in reversed(flow.events[node.id]):
+            bit = 1 << location.number
+            if kind == LOAD:
+                live |= flow.reads(location)
+            elif kind == INIT:
+                live &= ~bit
+            elif kind == STORE:
+                if live & bit:
+                    live &= ~bit
+                else:
+                    self.dead.add(op)
+            elif live & bit or (node.parallel and location.kind != "local"):
+                live |= flow.reads(location)
+            elif op not in counts:
+                self.dead.add(op)
+            else:
+                op.code = C.LOCAL_LOAD if location.kind == "local" else C.GLOBAL_LOAD
+                op.args = op.args[:1]
+                live |= flow.reads(location)
+                self.changed = True
+
+
+def _constant(op: Op) -> float | int | None:
+    """The constant that a value is, None if it is not one."""
+    if op.code == C.ALLOCA:
+        t = op.type.elem if isinstance(op.type, PointerType) else op.type
+        return 0.0 if t.is_real else 0
+    return op.attr if op.code == C.CONST else None
+
+
+def _same(a: Op, b: Op) -> bool:
+    """Whether two values of one location are the same."""
+    if a is b:
+        return True
+    x, y = _constant(a), _constant(b)
+    return x is not None and y is not None and same_const(x, y)

@@ -1,0 +1,44 @@
+"""Which arrays a parallel task divides among its iterations, each element to one of them."""
+
+from __future__ import annotations
+
+from ..ir import Func, Op, walk
+from ..ir import codes as C
+from .loops import cell_loop
+
+__all__ = ["uniquely_accessed"]
+
+Space = tuple[int, bool]
+
+
+def uniquely_accessed(func: Func, task: Op) -> frozenset[Space]:
+    """Arrays (parameter, is_grad) of whose elements no two iterations of ``task`` touch the same.
+
+    That is so when every address into the array has the loop indices of all axes of the task
+    among its indices, always at the same places. If arrays may overlap, it can only be said of
+    the one array of a task that uses no other. Empty for a serial task.
+    """
+    loop = cell_loop(task)
+    if loop is None:
+        return frozenset()
+    bounds = task.regions[0].ops[-1].args if loop is task else loop.args
+    axes = len(bounds) // 2
+    places: dict[Space, tuple[int, ...] | None] = {}
+    for op in walk(task.regions[1]):
+        if op.code == C.EXTERNAL_PTR:
+            space: Space = op.args[0].attr
+            mine = _index_places(op, loop, axes)
+            if places.setdefault(space, mine) != mine or op.attr == "clamp":
+                places[space] = None
+    if not func.noalias and len(places) > 1:
+        return frozenset()
+    return frozenset([space for space, found in places.items() if found is not None])
+
+
+def _index_places(ptr: Op, loop: Op, axes: int) -> tuple[int, ...] | None:
+    """For each axis of ``loop``, the place of its index in ``ptr``; None if one is missing."""
+    found: dict[int, int] = {}
+    for place, index in enumerate(ptr.args[1:]):
+        if index.code == C.LOOP_INDEX and index.args[0] is loop:
+            found.setdefault(index.attr, place)
+    return tuple([found[axis] for axis in range(axes)]) if len(found) == axes else None

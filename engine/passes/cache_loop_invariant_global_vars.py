@@ -1,0 +1,232 @@
+"""cache_loop_invariant_global_vars: an element that a loop keeps using lives in a local meanwhile.
+
+::
+
+    $1 : range_for $b, $e body {            <*f32> $20 = alloca ['cached']
+      ...                                   <u1> $21 = cmp_lt $b, $e
+      <f32> $5 = global_load $3             $22 : if $21 then {  $20 <- global_load $3  } else {}
+      <f32> $6 = add $5, $4                 $1 : range_for $b, $e body {
+      $7 : global_store $3, $6                ...
+    }                                         <f32> $5 = local_load $20
+                                              <f32> $6 = add $5, $4
+                                              $7 : local_store $20, $6
+                                            }
+                                            $30 : if $21 then {  global_store $3 <- $20  } else {}
+
+where ``$3`` does not change in the loop. Conditions, each for the outermost loop that meets all:
+
+* nobody else sees the element meanwhile: the task is serial, or divides the array among its
+  iterations (`analysis.uniquely_accessed`), or does not write to it at all;
+* no atomic in the task has the array as its target, and no other access in the loop may hit the
+  element (a store, or, if the loop stores to the element, a load);
+* the loop touches the element in every iteration, not only under an ``if``; or it was touched
+  before. So nothing is loaded or stored that the kernel would not touch itself. The guard around
+  the load and the write-back goes when the loop certainly runs, or the element was touched before;
+* an element that is stored to is not cached around a check or assert that may end the loop.
+
+The task's own parallel loop never counts as a loop here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ..analysis import Location, Memory, contains, is_invariant, uniquely_accessed
+from ..analysis.dataflow import KIND, LOAD
+from ..ir import Block, Builder, Func, Op, walk
+from ..ir import codes as C
+from ..types import PointerType
+from .hoist import before_loop
+from .manager import PassCx
+from .registry import register
+
+
+@register("cache_loop_invariant_global_vars", optional=True, per_task=True)
+def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
+    """Keep elements that an inner loop always uses in locals around it."""
+    task = cx.task
+    if task is None:
+        return False
+    ops = walk(task.regions[1])
+    if not any(op.code == C.RANGE_FOR or op.code == C.WHILE for op in ops):
+        return False
+    cacher = _Cacher(func, cx, task, ops)
+    cacher.block(task.regions[1], set())
+    return cacher.changed
+
+
+class _Cacher:
+    def __init__(self, func: Func, cx: PassCx, task: Op, ops: list[Op]) -> None:
+        self.func = func
+        self.cx = cx
+        self.memory = Memory(func)
+        self.changed = False
+        self.serial = task.attr.kind == "serial"
+        self.unique = uniquely_accessed(func, task)
+        self.atomic: set[object] = set()  # spaces that are the target of an atomic
+        self.written: set[object] = set()
+        for op in ops:
+            if KIND[op.code] and op.args and op.args[0].code != C.ALLOCA:
+                where = _space(self.memory.location(op.args[0]))
+                if C.ATOMIC[op.code]:
+                    self.atomic.add(where)
+                if not C.READ[op.code]:
+                    self.written.add(where)
+
+    def block(self, block: Block, seen: set[Location]) -> None:
+        """Treat the loops of a block. ``seen``: locations touched before, on every way here."""
+        out: list[Op] = []
+        for op in block.ops:
+            if op.code == C.RANGE_FOR or op.code == C.WHILE:
+                self.loop(op, block, seen, out)
+            else:
+                out.append(op)
+            for region in op.regions:
+                self.block(region, set(seen))
+            if _touches(op):
+                seen.add(self.memory.location(op.args[0]))
+        block.ops = out
+
+    def loop(self, loop: Op, block: Block, seen: set[Location], out: list[Op]) -> None:
+        """Cache what can be cached around ``loop``; the loop and what goes around it to ``out``."""
+        inside = walk(loop.regions[0])
+        touching: dict[Location, list[Op]] = {}
+        for op in inside:
+            if _touches(op):
+                touching.setdefault(self.memory.location(op.args[0]), []).append(op)
+        before = Builder(self.func, block, loop.loc, out)
+        after = Builder(self.func, block, loop.loc, [])
+        checked = any(op.code == C.ASSERT for op in inside)
+        leaves = any(op.code == C.RETURN for op in inside)
+        for location, accesses in touching.items():
+            if leaves or not is_invariant(location.ptr, loop):
+                continue
+            why_not = self.why_not(location, accesses, touching, checked)
+            if not why_not and location not in seen and not _always_runs(accesses, loop):
+                why_not = "the loop does not touch it in every iteration"
+            if why_not:
+                self.cx.remark(accesses[0], f"not cached around ${loop.id}: {why_not}")
+                continue
+            self.cache(location, accesses, loop, location in seen, before, after)
+            self.changed = True
+        out.append(loop)
+        out += after.ops
+
+    def why_not(
+        self,
+        location: Location,
+        accesses: list[Op],
+        touching: dict[Location, list[Op]],
+        checked: bool,
+    ) -> str:
+        """Why a location must not be cached around a loop; empty if it may."""
+        where = _space(location)
+        noalias = self.func.noalias
+        stored = any(KIND[op.code] != LOAD for op in accesses)
+        if where in self.atomic or (self.atomic and not noalias):
+            return "its array is the target of an atomic"
+        if not self.serial and location.space not in self.unique and (
+            where in self.written or (self.written and not noalias)
+        ):
+            return "other iterations may touch the element"
+        if stored and checked:
+            return "a check in the loop may end it before the element is written back"
+        others = self.memory.may_alias(location)
+        for other, ops in touching.items():
+            if others >> other.number & 1 and (stored or any(KIND[o.code] != LOAD for o in ops)):
+                return "another access in the loop may hit the same element"
+        return ""
+
+    def cache(
+        self,
+        location: Location,
+        accesses: list[Op],
+        loop: Op,
+        touched_before: bool,
+        before: Builder,
+        after: Builder,
+    ) -> None:
+        """Replace the accesses by a local, filled before the loop and written back after it."""
+        ptr = before_loop(self.func, accesses[0].args[0], loop, before)
+        before.loc = after.loc = accesses[0].loc
+        guard = None
+        if not touched_before and not _runs(loop):
+            for begin, end in zip(loop.args[0::2], loop.args[1::2], strict=True):
+                one = before.binary(C.CMP_LT, begin, end)
+                guard = one if guard is None else before.binary(C.BIT_AND, guard, one)
+        assert isinstance(ptr.type, PointerType)
+        local = before.alloca(ptr.type.elem, "cached")
+        with _guarded(before, guard):
+            before.store(local, before.load(ptr))
+        stored = False
+        for op in accesses:
+            if op.code == C.GLOBAL_LOAD:
+                op.code = C.LOCAL_LOAD
+            else:
+                op.code = C.LOCAL_STORE
+                stored = True
+            op.args = (local, *op.args[1:])
+        if stored:
+            with _guarded(after, guard):
+                after.store(ptr, after.load(local))
+
+
+def _touches(op: Op) -> bool:
+    """Whether ``op`` loads or stores memory that is not local."""
+    return bool(KIND[op.code] and op.args and op.args[0].code != C.ALLOCA)
+
+
+def _space(location: Location) -> object:
+    """What an atomic or a store to ``location`` says something about: an array or one slot."""
+    return location.space if location.kind == "array" else location.ptr.attr
+
+
+def _runs(loop: Op) -> bool:
+    """Whether the body of ``loop`` is certainly entered."""
+    return all(
+        begin.code == C.CONST and end.code == C.CONST and begin.attr < end.attr
+        for begin, end in zip(loop.args[0::2], loop.args[1::2], strict=True)
+    )
+
+
+def _leaves_iteration(op: Op) -> bool:
+    """Whether what follows ``op`` in its block may be passed over."""
+    if op.code == C.IF:
+        return any(_leaves_iteration(inner) for region in op.regions for inner in region.ops)
+    return op.code == C.CONTINUE or op.code == C.WHILE_CONTROL
+
+
+_TRIES = 4
+
+
+def _always_runs(accesses: list[Op], loop: Op) -> bool:
+    """Whether one of the accesses happens whenever the body of ``loop`` is entered."""
+    return any(_reached(op, loop) for op in accesses[:_TRIES])
+
+
+def _reached(op: Op, loop: Op) -> bool:
+    while True:
+        block = op.block
+        assert block is not None
+        for other in block.ops:
+            if other is op:
+                break
+            if _leaves_iteration(other):
+                return False
+        owner = block.owner
+        if owner is loop:
+            return True
+        if owner is None or owner.code != C.RANGE_FOR or not _runs(owner):
+            return False
+        op = owner
+
+
+@contextmanager
+def _guarded(b: Builder, guard: Op | None) -> Generator[None]:
+    """Emit under an ``if`` of ``guard``, if there is one."""
+    if guard is None:
+        yield
+        return
+    with b.inside(b.if_(guard).regions[0]):
+        yield

@@ -1,0 +1,134 @@
+"""make_thread_local: a reduction adds up in a local first, and only then in shared memory.
+
+In a task made of pieces (see `make_cpu_multithreaded_range_for`)::
+
+    $9 : range_for $b, $e body {            <*f32> $20 = alloca
+      ...                                   $21 : local_store $20, <-0.0>
+      <f32> $5 = atomic_add $1, $4          $9 : range_for $b, $e body {
+    }                                         ...
+                                              <f32> $5 = atomic_add $20, $4
+                                            }
+                                            <f32> $22 = local_load $20
+                                            <f32> $23 = atomic_add $1, $22
+
+where ``$1`` is an address that does not change in the loop: a global temporary or an element such
+as ``out[0]``. The next `demote_atomics` makes the update of the local a plain one. It must be the
+same operation each time (add, mul, min, max, and, or, xor), its results unused, and nothing else
+in the task may touch that memory. The local starts with the value that changes nothing: for reals
+-0.0 under add; under min and max NaN, or the largest number of the other sign where ``fast_math``
+rules out NaN and infinity.
+
+Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of pieces.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..analysis import Location, Memory, cell_loop, contains, is_invariant, use_counts
+from ..analysis.dataflow import INIT, KIND
+from ..config import CompileConfig
+from ..ir import Builder, Func, Op, walk
+from ..ir import codes as C
+from ..types import DataType, PointerType, f16, f32
+from .hoist import before_loop
+from .manager import PassCx
+from .registry import register
+
+_LARGEST = {f16: 65504.0, f32: 3.4028234663852886e38}
+
+
+@register("make_thread_local", optional=True, per_task=True)
+def make_thread_local(func: Func, cx: PassCx) -> bool:
+    """Give reductions an accumulator for each piece of the loop."""
+    task = cx.task
+    if task is None or task.attr.unit != "chunk":
+        return False
+    loop = cell_loop(task)
+    ops = walk(task.regions[1])
+    if loop is None or not any(C.ATOMIC[op.code] for op in ops):
+        return False
+    memory = Memory(func)
+    touching: dict[Location, list[Op]] = {}
+    for op in ops:
+        kind = KIND[op.code]
+        if kind and kind != INIT and op.args[0].code != C.ALLOCA:
+            touching.setdefault(memory.location(op.args[0]), []).append(op)
+    counts = use_counts(task.regions[1])
+    changed = False
+    for location, accesses in touching.items():
+        if C.ATOMIC[accesses[0].code]:
+            why_not = _why_not(location, accesses, touching, memory, loop, counts)
+            if why_not:
+                cx.remark(accesses[0], f"no accumulator for each thread: {why_not}")
+            else:
+                _accumulate(func, task, loop, accesses, cx.config)
+                changed = True
+    return changed
+
+
+def _why_not(
+    location: Location,
+    accesses: list[Op],
+    touching: dict[Location, list[Op]],
+    memory: Memory,
+    loop: Op,
+    counts: dict[Op, int],
+) -> str:
+    """Why ``location`` is not a reduction; empty if it is one."""
+    first = accesses[0]
+    elem = location.ptr.type.elem if isinstance(location.ptr.type, PointerType) else None
+    if first.code in (C.ATOMIC_XCHG, C.ATOMIC_CAS):
+        return f"{first.name} is no reduction"
+    if not isinstance(elem, DataType):
+        return "the element is no number"
+    if any(op.code != first.code for op in accesses):
+        return "it is also loaded, stored to or updated by another operation"
+    if any(op in counts for op in accesses):
+        return "the old value is used"
+    if not all(contains(loop, op) for op in accesses):
+        return "it is also updated outside of the loop"
+    if not is_invariant(location.ptr, loop):
+        return "its address varies"
+    others = memory.may_alias(location)
+    if any(others >> other.number & 1 for other in touching):
+        return "other accesses may hit the same element"
+    return ""
+
+
+def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
+    """The value that changes nothing when ``code`` applies it."""
+    if code == C.ATOMIC_ADD:
+        return -0.0 if t.is_real else 0
+    if code == C.ATOMIC_MUL:
+        return 1
+    if code in (C.ATOMIC_BIT_OR, C.ATOMIC_BIT_XOR):
+        return 0
+    if code == C.ATOMIC_BIT_AND:
+        return -1 if t.is_signed else t.max
+    if not t.is_real:
+        return t.max if code == C.ATOMIC_MIN else t.min
+    if not config.fast_math:
+        return math.nan
+    largest = _LARGEST.get(t, 1.7976931348623157e308)
+    return largest if code == C.ATOMIC_MIN else -largest
+
+
+def _accumulate(
+    func: Func, task: Op, loop: Op, accesses: list[Op], config: CompileConfig
+) -> None:
+    body = task.regions[1]
+    first = accesses[0]
+    dest = first.args[0]
+    t = first.type
+    assert isinstance(t, DataType)
+    before = Builder(func, body, first.loc, [])
+    dest = before_loop(func, dest, loop, before)
+    local = before.alloca(t, "accumulator")
+    before.store(local, before.const(_identity(first.code, t, config), t))
+    for op in accesses:
+        op.args = (local, *op.args[1:])
+    after = Builder(func, body, first.loc, [])
+    after.emit(first.code, (dest, after.load(local)))
+    at = body.ops.index(loop)
+    body.ops = [*body.ops[:at], *before.ops, loop, *after.ops, *body.ops[at + 1 :]]
