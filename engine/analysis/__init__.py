@@ -21,6 +21,6 @@ from .uses import use_counts, users
 
 __all__ = [
     "DIFFERENT", "MAYBE", "SAME", "Cfg", "CfgNode", "Flow", "Location", "Memory", "analyze",
-    "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant", "uniquely_accessed", "use_counts",
-    "users",
+    "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant", "uniquely_accessed",
+    "use_counts", "users",
 ]  # fmt: skip

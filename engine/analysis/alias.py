@@ -104,9 +104,10 @@ class Memory:
         if mask is None:
             mask = 0
             for b in self.locations:
-                if b.kind == "array" and (b.bases != a.bases or b.space != a.space):
-                    if self.relation(a, b) == MAYBE:
-                        mask |= 1 << b.number
+                # With the same bases the constants differ, so the places do.
+                other = b.kind == "array" and (b.bases != a.bases or b.space != a.space)
+                if other and self.relation(a, b) == MAYBE:
+                    mask |= 1 << b.number
             self._may[key] = mask
         return mask
 

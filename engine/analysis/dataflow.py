@@ -29,6 +29,7 @@ LOAD: Final = 1
 STORE: Final = 2
 ATOMIC: Final = 3
 INIT: Final = 4
+_READS: Final = (LOAD, ATOMIC)
 
 
 def _kind(code: int) -> int:
@@ -187,7 +188,7 @@ class Flow:
         for events in self.events:
             use = kill = 0
             for kind, _, location in events:
-                if kind == LOAD or kind == ATOMIC:
+                if kind in _READS:
                     use |= self.reads(location) & ~kill
                 else:
                     kill |= 1 << location.number
@@ -239,6 +240,6 @@ def loaded_later(func: Func, task: Op | None) -> frozenset[int]:
         for region in other.regions:
             for op in walk(region):
                 kind = KIND[op.code]
-                if (kind == LOAD or kind == ATOMIC) and op.args[0].code == C.GLOBAL_TMP:
+                if kind in _READS and op.args[0].code == C.GLOBAL_TMP:
                     offsets.add(op.args[0].attr)
     return frozenset(offsets)

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from ..analysis import Location, Memory, contains, is_invariant, uniquely_accessed
+from ..analysis import Location, Memory, is_invariant, uniquely_accessed
 from ..analysis.dataflow import KIND, LOAD
 from ..ir import Block, Builder, Func, Op, walk
 from ..ir import codes as C
@@ -126,8 +126,10 @@ class _Cacher:
         stored = any(KIND[op.code] != LOAD for op in accesses)
         if where in self.atomic or (self.atomic and not noalias):
             return "its array is the target of an atomic"
-        if not self.serial and location.space not in self.unique and (
-            where in self.written or (self.written and not noalias)
+        if (
+            not self.serial
+            and location.space not in self.unique
+            and (where in self.written or (self.written and not noalias))
         ):
             return "other iterations may touch the element"
         if stored and checked:

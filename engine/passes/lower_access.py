@@ -30,8 +30,8 @@ def lower_access(func: Func, cx: PassCx) -> bool:
             _lower_block(func, block, repl)
             changed = True
     replace_uses(func.body, repl)
-    func.stage = "accesses"
-    return changed
+    before, func.stage = func.stage, "accesses"
+    return changed or before != "accesses"
 
 
 def _lower_block(func: Func, block: Block, repl: dict[Op, Op]) -> None:

@@ -51,8 +51,8 @@ def lower_ast(func: Func, cx: PassCx) -> bool:
             assert block is not None
             _lower_loops(func, block, left_early, repl)
         replace_uses(func.body, repl)
-    func.stage = "lowered"
-    return changed
+    before, func.stage = func.stage, "lowered"
+    return changed or before != "lowered"
 
 
 def _innermost_loop(block: Block) -> Op:

@@ -114,9 +114,7 @@ def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
     return largest if code == C.ATOMIC_MIN else -largest
 
 
-def _accumulate(
-    func: Func, task: Op, loop: Op, accesses: list[Op], config: CompileConfig
-) -> None:
+def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: CompileConfig) -> None:
     body = task.regions[1]
     first = accesses[0]
     dest = first.args[0]

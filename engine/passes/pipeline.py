@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from ..config import CompileConfig
 from ..ir import Func
-from . import registry
 from .full_simplify import full_simplify
 from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
@@ -71,7 +70,7 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     cx.run_pass("offload")
     cx.stage("after_offload")
     # Values carried into a task may equal what it computes itself.
-    _maybe(cx, "per_task_cse")
+    cx.run_pass("per_task_cse")
     # From here on cfg_optimization runs too, on one graph a task.
     _simplify(cx, "simplify_III")
     cx.stage("after_simplify_III")
@@ -89,16 +88,16 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     cx.run_pass("demote_random")
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
-    _maybe(cx, "demote_atomics")
+    cx.run_pass("demote_atomics")
     if config.cache_loop_invariant_global_vars:
-        _maybe(cx, "cache_loop_invariant_global_vars")
+        cx.run_pass("cache_loop_invariant_global_vars")
     if target in _CPU_THREADS:
         cx.run_pass("make_cpu_multithreaded_range_for")
         if config.make_thread_local:
             # Needs the pieces: an accumulator belongs to one piece.
-            _maybe(cx, "make_thread_local")
+            cx.run_pass("make_thread_local")
         # Second round: updates of the accumulators are private.
-        _maybe(cx, "demote_atomics")
+        cx.run_pass("demote_atomics")
     cx.run_pass("type_check")
 
     _simplify(cx, "before_lower_access")
@@ -107,7 +106,7 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     cx.begin("lower_access")
     # As late as possible: array indices say more about aliasing than offsets do.
     cx.run_pass("lower_access")
-    _maybe(cx, "die")
+    cx.run_pass("die")
     # Late as well: x // 8 says more than the shift that it becomes. The arithmetic made here and
     # by lower_access is simplified by the last group.
     cx.run_pass("demote_operations")
@@ -149,11 +148,6 @@ def run(
     for instrument in watching:
         instrument.end(func)
     return func
-
-
-def _maybe(cx: PassCx, name: str) -> None:
-    if any(info.name == name for info in registry.all_passes()):
-        cx.run_pass(name)
 
 
 def _simplify(cx: PassCx, phase: str) -> None:

@@ -44,6 +44,7 @@ def type_check(func: Func, cx: PassCx) -> bool:
         changed |= checker.block(block)
     if func.stage == "lowered":
         func.stage = "typed"
+        changed = True
     return changed
 
 
