@@ -234,8 +234,8 @@ entry:
   %me = ptrtoint ptr %argument to i64
   br label %look
 look:
-  %last = phi i64 [ 0, %entry ], [ %last, %spin.next ], [ %last, %join ], [ %job, %leave ], [ %job, %notify ]
-  %spins = phi i32 [ 0, %entry ], [ %spins.next, %spin.next ], [ 0, %join ], [ 0, %leave ], [ 0, %notify ]
+  %last = phi i64 [ 0, %entry ], [ %last, %spin.next ], [ %last, %join ], [ %job, %leave ]
+  %spins = phi i32 [ 0, %entry ], [ %spins.next, %spin.next ], [ 0, %join ], [ 0, %leave ]
   %seen = load atomic i64, ptr @state acquire, align 8
   %seen.job = lshr i64 %seen, 32
   %seen.new = icmp ne i64 %seen.job, %last
@@ -299,7 +299,7 @@ notify:
   %n.lock = call i32 @pthread_mutex_lock(ptr @mutex)
   %n.wake = call i32 @pthread_cond_broadcast(ptr @left)
   %n.unlock = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %look
+  br label %leave
 leave:
   br label %look
 }}

@@ -26,7 +26,7 @@ define internal half @qd.f64_to_f16(double %x) alwaysinline nounwind memory(none
 
 _IPOW = """\
 ; base ** n by squaring, wrapping; for n < 0 the truncated real result: 1, -1 or 0.
-define internal {ty} @qd.ipow.{ty}{suffix}({ty} %base, i64 %n, i1 %negative) nounwind memory(none) {{
+define internal {ty} @qd.ipow.{ty}{suffix}({ty} %base, i64 %n, i1 %negative) memory(none) {{
 entry:
   br i1 %negative, label %reciprocal, label %head
 head:
