@@ -20,7 +20,7 @@ from .features import NdarrayFeature, ndarray_feature
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl, ParamDecl
 
-__all__ = ["Argument", "bind", "classify", "scalar_dtype"]
+__all__ = ["Argument", "bind", "check_writable", "classify"]
 
 
 class Argument(NamedTuple):
@@ -61,28 +61,19 @@ def bind(
     return tuple(out)
 
 
-def scalar_dtype(param: ParamDecl, config: CompileConfig) -> DataType:
-    """The type of a scalar parameter; ``int`` and ``float`` mean the configured defaults."""
-    if isinstance(param.dtype, DataType):
-        return param.dtype
-    if param.dtype is bool:
-        return u1
-    return dtype_of(config.default_ip if param.dtype is int else config.default_fp)
-
-
 def classify(
     kernel: str, index: int, param: ParamDecl, value: Any, config: CompileConfig, array_class: type
 ) -> Argument:
     """Check one argument. Raises what the language says for one that does not fit."""
     if param.kind == "scalar":
-        dtype = scalar_dtype(param, config)
+        dtype = param.scalar_type(config)
         return Argument(dtype, _scalar(kernel, index, value, dtype))
     if param.kind == "template":
         return Argument(_template(kernel, param, value, config, array_class))
     if isinstance(value, array_class):
-        return _ndarray(param, value)
+        return _ndarray(param, value, param.element_type(config))
     if isinstance(value, np.ndarray):
-        return _numpy(kernel, param, value)
+        return _numpy(param, value, param.element_type(config))
     raise QuadrantsRuntimeTypeError(
         f"Invalid type for argument {param.name}, got {_short(value)}", kernel=kernel
     )
@@ -144,12 +135,12 @@ def _template(
     return value
 
 
-def _ndarray(param: ParamDecl, value: Any) -> Argument:
+def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None) -> Argument:
     data = value._live()
     dtype, ndim = value.dtype, len(data.shape)
-    if param.dtype is not None and dtype is not param.dtype:
+    if wanted is not None and dtype is not wanted:
         raise TypeError(
-            f"Expect element type {param.dtype} for argument {param.name}, but get {dtype}"
+            f"Expect element type {wanted} for argument {param.name}, but get {dtype}"
         )
     _check_ndim(param, ndim, data.shape)
     has_grad = value.grad is not None
@@ -169,14 +160,16 @@ def _check_ndim(param: ParamDecl, ndim: int, shape: tuple[int, ...]) -> None:
         )
 
 
-def _numpy(kernel: str, param: ParamDecl, value: np.ndarray[Any, Any]) -> Argument:
+def _numpy(
+    param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None
+) -> Argument:
     try:
         dtype = dtype_of(value.dtype)
     except TypeError:
         dtype = None
-    if dtype is None or (param.dtype is not None and dtype is not param.dtype):
+    if dtype is None or (wanted is not None and dtype is not wanted):
         raise ValueError(
-            f"Invalid argument {param.name}, required array has dtype={param.dtype or 'any'}, "
+            f"Invalid argument {param.name}, required array has dtype={wanted or 'any'}, "
             f"array with dtype={dtype or value.dtype} is provided"
         )
     _check_ndim(param, value.ndim, value.shape)

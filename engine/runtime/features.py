@@ -6,7 +6,6 @@ value itself. Calls with equal features share one compiled kernel.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 from ..types import DataType
@@ -22,7 +21,11 @@ class NdarrayFeature(NamedTuple):
     needs_grad: bool = False
 
 
-@cache
+_known: dict[tuple[DataType, int, bool], NdarrayFeature] = {}
+
+
 def ndarray_feature(dtype: DataType, ndim: int, needs_grad: bool = False) -> NdarrayFeature:
     """The one feature with these values: launches compare it with ``is``."""
-    return NdarrayFeature(dtype, ndim, needs_grad)
+    key = (dtype, ndim, needs_grad)
+    found = _known.get(key)
+    return found if found is not None else _known.setdefault(key, NdarrayFeature(*key))
