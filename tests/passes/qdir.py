@@ -33,6 +33,7 @@ from qd_studio.engine.backends import interp
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsCompilationError, QuadrantsRuntimeError
 from qd_studio.engine.ir import Func, parse, to_text, verify
+from qd_studio.engine.ir.semantics import same_const
 from qd_studio.engine.passes.full_simplify import full_simplify
 
 HERE = Path(__file__).parent
@@ -149,18 +150,26 @@ def outcome(func: Func, seed: int) -> tuple[object, ...]:
 
 
 def assert_same_outcome(before: Func, after: Func, exact: bool, seeds: int = 3) -> None:
-    """The interpreter gets the same from both; reals may differ in rounding unless ``exact``."""
+    """The interpreter gets the same from both: to the bit if ``exact``, else up to rounding."""
     for seed in range(seeds):
         old, new = outcome(before, seed), outcome(after, seed)
-        assert old[-1] == new[-1] and (old[0] == "failed") == (new[0] == "failed")
+        assert len(old) == len(new), (old, new)
+        assert old[-1] == new[-1]
         if old[0] == "failed":
             assert old == new
             continue
-        tolerance = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-5, "atol": 1e-6}
-        np.testing.assert_allclose(old[0], new[0], **tolerance)
+        _assert_close(list(old[0]), list(new[0]), exact)
         for a, b in zip(old[1], new[1], strict=True):
             for x, y in zip(a, b, strict=True):
-                np.testing.assert_allclose(x.astype("f8"), y.astype("f8"), **tolerance)
+                _assert_close(x.ravel().tolist(), y.ravel().tolist(), exact)
+
+
+def _assert_close(old: list, new: list, exact: bool) -> None:
+    for a, b in zip(old, new, strict=True):
+        if exact or isinstance(a, int):
+            assert same_const(a, b), (old, new)
+        else:
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def check(case: Case, bless: bool) -> None:

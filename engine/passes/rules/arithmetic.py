@@ -124,7 +124,8 @@ def div(op: Op, rw: Rewriter) -> Op | None:
 
 def _times_reciprocal(op: Op, a: Op, value: float, t: DataType, rw: Rewriter) -> Op | None:
     if value == 0.0:
-        log.warn(f"{op.loc}: Potential division by 0", once=True)
+        where = f"{op.loc}: " if op.loc.line else ""
+        log.warn(f"{where}Potential division by 0", once=True)
         return None
     exact = math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
     if not (rw.fast_math or exact):

@@ -17,8 +17,8 @@ _MAX_EXPONENT = 32
 def power(op: Op, rw: Rewriter) -> Op | None:
     """x**1, x**0, x**0.5, x**n, x**-n.
 
-    Of a real exponent only 0, 1 and 2 give exactly what the multiplications give; the others need
-    ``fast_math``. Raises QuadrantsTypeError for an integer to a negative integer power.
+    Of a real base only the powers 0, 1, 2 and -1 are exactly what one operation gives; the others
+    need ``fast_math``. Raises QuadrantsTypeError for an integer to a negative integer power.
     """
     x, n = op.args
     if n.code != C.CONST:
@@ -35,7 +35,7 @@ def power(op: Op, rw: Rewriter) -> Op | None:
         return rw.become_const(op, 1)
     if value == 1:
         return x
-    exact = n.type.is_int or value == 2 or rw.fast_math
+    exact = x.type.is_int or value in (2, -1) or rw.fast_math
     if not exact or x.type is not op.type:
         return None
     if value == 0.5:

@@ -1,0 +1,181 @@
+"""Random typed functions: arithmetic of all kinds, locals, arrays, ifs and loops.
+
+The same seed gives the same function. Values come from parameters, constants with many edge
+values, locals and array elements, so that rules find what they look for (equal operands, chains
+with constants, conditions known and unknown) far more often than chance would give.
+"""
+
+import random
+
+from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.types import (
+    f32, f64, i8, i16, i32, i64, normalize, pointer_to, u1, u8, u16, u32, u64,
+)  # fmt: skip
+
+INTS = (i8, u8, i16, u16, i32, u32, i64, u64)
+REALS = (f32, f64)
+_UNARY_INT = (C.NEG, C.ABS, C.SGN, C.BIT_NOT)
+_UNARY_REAL = (C.NEG, C.ABS, C.SGN, C.SQRT, C.FLOOR, C.CEIL, C.ROUND, C.INV)
+_BINARY_BOTH = (C.ADD, C.SUB, C.MUL, C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD, C.MAX, C.MIN)
+_BINARY_INT = (
+    *_BINARY_BOTH, C.BIT_AND, C.BIT_OR, C.BIT_XOR, C.BIT_SHL, C.BIT_SHR, C.BIT_SAR,
+)  # fmt: skip
+_COMPARE = (C.CMP_LT, C.CMP_LE, C.CMP_GT, C.CMP_GE, C.CMP_EQ, C.CMP_NE)
+_NUMBERS = (0, 1, -1, 2, 3, 4, 5, 7, 8, 16, 31, 100, -2, -128, 255)
+_FRACTIONS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 4.0, 0.1, 1e30, float("inf"), float("nan"))
+SIZE = 7
+"""Extent of every array."""
+
+
+class RandomIR:
+    """Builds one function; ``types``: what values may have."""
+
+    def __init__(self, seed: int, types: tuple, ops: int) -> None:
+        self.rng = random.Random(seed)
+        self.types = types
+        self.left = ops
+        self.arrays = [self.rng.choice(types) for _ in range(2)]
+        self.scalars = [self.rng.choice(types) for _ in range(3)]
+        params = [Param(f"x{i}", "ndarray", t, 1) for i, t in enumerate(self.arrays)]
+        params += [Param(f"s{i}", "scalar", t) for i, t in enumerate(self.scalars)]
+        self.func = Func("k", tuple(params))
+        self.func.stage = "typed"
+        self.b = Builder(self.func, self.func.body)
+        self.values: list[Op] = []
+        self.loops: list[Op] = []
+        self.locals = [self.b.alloca(self.rng.choice((*types, u1)), f"v{i}") for i in range(4)]
+
+    def build(self) -> Func:
+        for number, t in enumerate(self.scalars):
+            self.values.append(self.b.emit(C.ARG_LOAD, (), 2 + number, t))
+        for local in self.locals:
+            source = self.rng.choice(self.values)
+            self.b.store(local, self.b.cast(source, local.type.elem))
+        self.statements(self.left)
+        b = self.b
+        results = [self.value(self.rng.choice(self.types)) for _ in range(2)]
+        results += [b.load(v) for v in self.locals]
+        self.func.results = tuple(r.type for r in results)
+        b.emit(C.RETURN, tuple(results))
+        return self.func
+
+    # --- values ------------------------------------------------------------------------------
+
+    def const(self, t) -> Op:
+        value = self.rng.choice(_FRACTIONS if t.is_real else _NUMBERS)
+        return self.b.const(normalize(value, t), t)
+
+    def value(self, t, fresh: float = 0.4) -> Op:
+        """A value of type ``t``: one that stands there, a new constant, or a new operation."""
+        rng = self.rng
+        known = [v for v in self.values if v.type is t]
+        if known and rng.random() > fresh:
+            return rng.choice(known[-6:])
+        if self.left <= 0 or rng.random() < (0.1 if t is u1 else 0.35):
+            return self.const(t)
+        self.left -= 1
+        op = self.boolean() if t is u1 else self.number(t)
+        self.values.append(op)
+        return op
+
+    def boolean(self) -> Op:
+        b, rng = self.b, self.rng
+        kind = rng.randrange(4)
+        if kind == 0:
+            return b.unary(C.LOGIC_NOT, self.value(u1))
+        if kind == 1:
+            return b.binary(rng.choice((C.BIT_AND, C.BIT_OR)), self.value(u1), self.value(u1))
+        t = rng.choice(self.types)
+        if kind == 2:
+            return b.cast(self.value(t), u1)
+        return b.binary(rng.choice(_COMPARE), self.value(t), self.value(t))
+
+    def number(self, t) -> Op:
+        b, rng = self.b, self.rng
+        kind = rng.randrange(10)
+        if kind == 0:
+            return b.unary(rng.choice(_UNARY_REAL if t.is_real else _UNARY_INT), self.value(t))
+        if kind == 1:
+            return b.cast(self.value(rng.choice((*self.types, u1))), t)
+        if kind == 2:
+            return b.select(self.value(u1), self.value(t), self.value(t))
+        if kind == 3:
+            exponent = b.const(rng.randrange(5), i32 if rng.random() < 0.5 or t.is_real else t)
+            return b.binary(C.POW, self.value(t), exponent)
+        if kind == 4:
+            same = [v for v in self.locals if v.type is pointer_to(t)]
+            if same:
+                return b.load(rng.choice(same))
+        if kind == 5 and t in self.arrays:
+            return b.load(self.element(t))
+        code = rng.choice(_BINARY_BOTH if t.is_real else _BINARY_INT)
+        return b.binary(code, self.value(t), self.value(t))
+
+    def element(self, t) -> Op:
+        """The address of an element inside of an array that holds ``t``."""
+        b, rng = self.b, self.rng
+        base = b.emit(C.ARG_ADDR, (), (self.arrays.index(t), False), pointer_to(t))
+        if self.loops and rng.random() < 0.6:
+            index = b.loop_index(rng.choice(self.loops), 0)
+        else:
+            index = b.const(rng.randrange(SIZE), i32)
+        return b.emit(C.EXTERNAL_PTR, (base, index), "unsafe", pointer_to(t))
+
+    # --- statements --------------------------------------------------------------------------
+
+    def statements(self, ops: int) -> None:
+        goal = self.left - ops
+        while self.left > max(goal, 0):
+            self.left -= 1
+            self.statement()
+
+    def statement(self) -> None:
+        b, rng = self.b, self.rng
+        kind = rng.randrange(12)
+        if kind < 4:
+            local = rng.choice(self.locals)
+            b.store(local, self.value(local.type.elem))
+        elif kind < 7:
+            t = rng.choice(self.arrays)
+            value = self.value(t)
+            b.store(self.element(t), value)
+        elif kind == 7:
+            t = rng.choice(self.arrays)
+            value = self.value(t)
+            code = rng.choice((C.ATOMIC_ADD, C.ATOMIC_MAX, C.ATOMIC_XCHG))
+            self.values.append(b.emit(code, (self.element(t), value)))
+        elif kind < 10:
+            self.branch()
+        else:
+            self.loop()
+
+    def scope(self, block, ops: int) -> None:
+        saved = list(self.values)
+        with self.b.inside(block):
+            self.statements(min(ops, self.left))
+            if self.loops and self.rng.random() < 0.15:
+                self.b.emit(C.CONTINUE)
+        self.values = saved
+
+    def branch(self) -> None:
+        cond = self.value(u1)
+        for _ in range(1 + (self.rng.random() < 0.3)):
+            op = self.b.if_(cond)
+            self.scope(op.regions[0], self.rng.randrange(1, 8))
+            self.scope(op.regions[1], self.rng.randrange(0, 6))
+
+    def loop(self) -> None:
+        b, rng = self.b, self.rng
+        if len(self.loops) >= 3:
+            return
+        begin, end = b.const(rng.randrange(3), i32), b.const(rng.randrange(5), i32)
+        op = b.range_for((begin, end), ForAttr())
+        self.loops.append(op)
+        self.scope(op.regions[0], rng.randrange(2, 12))
+        self.loops.pop()
+
+
+def random_func(seed: int, types: tuple, ops: int = 60) -> Func:
+    """The function of this seed, with about ``ops`` operations and statements."""
+    return RandomIR(seed, types, ops).build()

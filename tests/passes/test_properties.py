@@ -1,0 +1,51 @@
+"""No pass changes what a random function computes, and every pass leaves good IR."""
+
+import pytest
+from qd_studio.engine.ir import parse, to_text, verify
+from qd_studio.engine.passes.full_simplify import ROUND
+
+from .qdir import assert_same_outcome, run_passes
+from .random_ir import INTS, REALS, random_func
+
+NAMES = [*dict.fromkeys(ROUND), "per_task_cse", "full_simplify"]
+SEEDS = range(24)
+
+
+def check(seed, types, names, config, exact=True):
+    before = random_func(seed, types)
+    text = to_text(before)
+    assert not verify(before), text
+    after = parse(text)
+    run_passes(after, names, config)
+    try:
+        assert_same_outcome(before, after, exact, seeds=2)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{text}\n---- after\n{to_text(after)}") from error
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("types", [INTS, REALS, (*INTS, *REALS)], ids=["ints", "reals", "all"])
+def test_each_pass_keeps_every_bit_without_fast_math(name, types):
+    for seed in SEEDS:
+        check(seed, types, [name], {"fast_math": False})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fast_math_does_not_touch_integers(name):
+    for seed in SEEDS:
+        check(100 + seed, INTS, [name], {"fast_math": True})
+
+
+def test_options_that_move_more_code():
+    config = {"fast_math": False, "flatten_if": True, "move_loop_invariant_outside_if": True}
+    for seed in SEEDS:
+        check(200 + seed, (*INTS, *REALS), ["full_simplify"], config)
+
+
+def test_a_second_run_of_the_group_has_nothing_to_do():
+    for seed in SEEDS:
+        func = random_func(300 + seed, (*INTS, *REALS))
+        run_passes(func, ["full_simplify"], {})
+        text = to_text(func)
+        run_passes(func, ["full_simplify"], {})
+        assert to_text(func) == text
