@@ -27,12 +27,6 @@ from typing import TYPE_CHECKING, Final
 
 from .. import logs as log
 from ..ir import Func
-from .registry import all_passes
-
-
-def known() -> set[str]:
-    return {info.name for info in all_passes()}
-
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -67,7 +61,7 @@ def full_simplify(func: Func, cx: PassCx) -> bool:
     with_cfg = False
     if func.stage in _TASK_STAGES and config.opt_level > 0:
         names = (*names, "per_task_cse")
-        with_cfg = config.cfg_optimization and "cfg_optimization" in known()
+        with_cfg = config.cfg_optimization
     changed = False
     quiet = 0  # passes in a row that had nothing to do
     for number in range(1, MAX_ROUNDS + 1):

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..analysis.alias import DIFFERENT, Memory
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -69,12 +70,13 @@ def simplify(func: Func, cx: PassCx) -> bool:
 
 
 class _Sweep:
-    __slots__ = ("changed", "flatten", "func", "repl")
+    __slots__ = ("changed", "flatten", "func", "memory", "repl")
 
     def __init__(self, func: Func, cx: PassCx) -> None:
         self.func = func
         self.flatten = cx.config.flatten_if
         self.changed = False
+        self.memory: Memory | None = None
         self.repl: dict[Op, Op] = {}
 
     def block(self, block: Block) -> list[Op]:
@@ -145,7 +147,15 @@ class _Sweep:
 
     def forget(self, loads: dict[Op, Op], ptr: Op) -> None:
         """Drop the loads that a write to ``ptr`` may change."""
-        loads.clear()
+        if not loads:
+            return
+        memory = self.memory
+        if memory is None:
+            memory = self.memory = Memory(self.func)
+        written = memory.location(ptr)
+        for other in list(loads):
+            if memory.relation(written, memory.location(other)) != DIFFERENT:
+                del loads[other]
 
     def control(self, op: Op, written: list[Op]) -> list[Op]:
         """What stands for a control op afterwards; adds the addresses it may write to."""

@@ -10,7 +10,19 @@ import random
 from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import (
-    f32, f64, i8, i16, i32, i64, normalize, pointer_to, u1, u8, u16, u32, u64,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    normalize,
+    pointer_to,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
 )  # fmt: skip
 
 INTS = (i8, u8, i16, u16, i32, u32, i64, u64)
