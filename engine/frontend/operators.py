@@ -169,7 +169,8 @@ def _pair(
 ) -> Any:
     row = COMPARE.get(type(op))
     if row is None:
-        if w.static and is_static(a) and is_static(b):
+        identity = isinstance(op, ast.Is | ast.IsNot)
+        if w.static and all(type(v) is not Op and (identity or is_static(v)) for v in (a, b)):
             return w.python(node, _IDENTITY[type(op)], a, b)
         if isinstance(op, ast.Is | ast.IsNot):
             word = "is" if isinstance(op, ast.Is) else "is not"

@@ -116,7 +116,7 @@ def is_static(value: Any) -> bool:
     kind = cast("type[Any]", type(value))
     if kind in _ATOMS:
         return True
-    if kind is Op or kind is ShapeRef:
+    if kind is Op or kind is NdarrayRef or kind is ShapeRef:
         return False
     if kind is tuple or kind is list or kind is IndexVector or kind is set:
         return all(is_static(v) for v in value)

@@ -1,0 +1,359 @@
+"""Mistakes in kernels: the class, the text, the place and the advice of each error."""
+
+import pytest
+from qd_studio import engine as qd
+
+from .harness import check_error
+
+S, T, N, I, C = (
+    qd.QuadrantsSyntaxError, qd.QuadrantsTypeError, qd.QuadrantsNameError, qd.QuadrantsIndexError,
+    qd.QuadrantsCompilationError,
+)  # fmt: skip
+U = qd.QuadrantsUnsupportedError
+
+
+def kernel(body, params="", returns=""):
+    return f"@qd.kernel\ndef k({params}){returns}:\n" + body
+
+
+X1 = "x: qd.types.NDArray[qd.f32, 1]"
+N1 = "n: qd.types.NDArray[qd.i32, 1]"
+
+CASES = {
+    # names and scopes
+    "undefined name": (kernel("    y = z\n    #   ^\n"), N, 'Name "z" is not defined', None),
+    "a near name is offered": (
+        kernel("    total = 1\n    y = totl\n    #   ^^^^\n"), N, 'Name "totl"', 'mean "total"',
+    ),
+    "used outside of its if": (
+        kernel("    if n > 0:\n        y = 1\n    z = y\n    #   ^\n", "n: qd.i32"),
+        N, 'Name "y" is not defined', "`if` at line 6",
+    ),
+    "used outside of its loop": (
+        kernel("    for i in range(3):\n        y = 1\n    z = i\n    #   ^\n"),
+        N, 'Name "i" is not defined', "`for`",
+    ),
+    "used outside of a static if": (
+        kernel("    if qd.static(True):\n        y = 1\n    z = y\n    #   ^\n"),
+        N, 'Name "y" is not defined', "static",
+    ),
+    "argument assigned": (
+        kernel("    a = 3\n    #^\n".replace("    #^", "   #^"), "a: qd.i32"),
+        S, 'Kernel argument "a" is immutable in the kernel', "a_ = a",
+    ),
+    "argument augmented": (
+        kernel("    a += 3\n", "a: qd.i32"), S, 'Kernel argument "a" is immutable', None,
+    ),
+    "loop variable assigned": (
+        kernel("    for i in range(3):\n        i = 5\n"), S, 'Loop variable "i"', "copy",
+    ),
+    "static value assigned": (
+        kernel("    a = qd.static(3)\n    if n > 0:\n        a = 4\n", "n: qd.i32"),
+        S, "Variable 'a' cannot be assigned", "compile-time" and "new name",
+    ),
+    "global augmented": (
+        "G = 1\n" + kernel("    G += 3\n"), S, 'Global "G" cannot be assigned', None,
+    ),
+    "loop variable shadows": (
+        kernel("    i = 1\n    for i in range(3):\n    #   ^\n        pass\n"),
+        S, "Variable 'i' is already declared in the outer scope and cannot be used as loop", None,
+    ),
+    # loops
+    "break in a parallel loop": (
+        kernel("    for i in range(3):\n        break\n        #^^^^\n".replace(
+            "        #^^^^", "#       ^^^^^")),
+        S, "Cannot break in the outermost loop", "serialize=True",
+    ),
+    "break in a static loop under if": (
+        kernel("    for i in qd.static(range(3)):\n        if n > i:\n            break\n",
+               "n: qd.i32"),
+        S, "You are trying to `break` a static `for` loop, but the `break` statement is inside a "
+        "non-static `if`", None,
+    ),
+    "continue in a static loop under if": (
+        kernel("    for i in qd.static(range(3)):\n        if n > i:\n            continue\n",
+               "n: qd.i32"),
+        S, "You are trying to `continue` a static `for` loop", None,
+    ),
+    "range with a step": (
+        kernel("    for i in range(0, 9, 2):\n    #        ^^^^^^^^^^^^^^\n        pass\n"),
+        S, "Range should have 1 or 2 arguments, found 3", None,
+    ),
+    "ndrange with too few variables": (
+        kernel("    for i in qd.ndrange(3, 4):\n    #   ^\n        pass\n"),
+        S, "Ndrange for loop with number of the loop variables not equal to the dimension",
+        "qd.grouped(qd.ndrange(3, 4))",
+    ),
+    "ndrange of a real": (
+        kernel("    for i, j in qd.ndrange(3, 4.5):\n    #                         ^^^\n"
+               "        pass\n"),
+        T, "Every argument of ndrange should be an integer scalar or a tuple/list", None,
+    ),
+    "loop over a list": (
+        kernel("    for i in [1, 2]:\n    #        ^^^^^^\n        pass\n"),
+        C, "TypeError: Cannot loop over the object <class 'list'>", "qd.static",
+    ),
+    "loop over an array with too few variables": (
+        kernel("    for i in x:\n    #   ^\n        pass\n", "x: qd.types.NDArray[qd.f32, 2]"),
+        C, "IndexError: Number of struct-for indices does not match loop variable dimensionality "
+        "(1 != 2)", None,
+    ),
+    "for-else": (
+        kernel("    for i in range(3):\n        pass\n    else:\n        pass\n"),
+        S, "'else' clause for 'for' not supported", None,
+    ),
+    "while-else": (
+        kernel("    while False:\n        pass\n    else:\n        pass\n"),
+        S, "'else' clause for 'while' not supported", None,
+    ),
+    "wrong keyword of loop_config": (
+        kernel("    qd.loop_config(speed=3)\n    for i in range(3):\n        pass\n"),
+        T, "loop_config() got an unexpected keyword argument 'speed'", "serialize",
+    ),
+    "block_dim no power of two": (
+        kernel("    qd.loop_config(block_dim=33)\n"), C, "power of two", None,
+    ),
+    # conditions
+    "real if": (
+        kernel("    if x[0]:\n    #  ^^^^\n        pass\n", X1),
+        T, "`if` conditions must be an integer; found f32. Consider using `if x != 0` instead of "
+        "`if x` for float values.", None,
+    ),
+    "real while": (
+        kernel("    while x[0]:\n    #     ^^^^\n        pass\n", X1),
+        T, "conditions must be an integer; found f32", None,
+    ),
+    "real ternary": (
+        kernel("    y = 1 if x[0] else 2\n    #        ^^^^\n", X1),
+        T, "'logic_not' takes integral inputs only, however 'f32' is provided", None,
+    ),
+    "real and": (
+        kernel("    y = x[0] and x[1]\n    #   ^^^^\n", X1),
+        T, "unsupported operand type(s) for '&&'", "x != 0",
+    ),
+    "not of a real": (
+        kernel("    y = not x[0]\n    #   ^^^^^^^^\n", X1),
+        T, "'logic_not' takes integral inputs only, however 'f32' is provided", None,
+    ),
+    "real assert": (kernel("    assert x[0]\n", X1), T, "conditions must be an integer", None),
+    # results
+    "return in a runtime if": (
+        kernel("    if a > 0:\n        return 1\n#       ^^^^^^^^\n    return 2\n", "a: qd.i32",
+               " -> qd.i32"),
+        S, "Return inside non-static if/for is not supported", None,
+    ),
+    "return without annotation": (
+        kernel("    return 1\n#   ^^^^^^^^\n"),
+        S, "A kernel with a return value must be annotated with a return type, e.g. def func() -> "
+        "qd.f32", None,
+    ),
+    "missing return": (
+        kernel("    y = 1\n", "", " -> qd.i32"),
+        S, "Kernel has a return type but does not have a return statement", None,
+    ),
+    "wrong number of results": (
+        kernel("    return 1, 2\n#   ^^^^^^^^^^^\n", "", " -> qd.i32"),
+        C, "Return (type=(1, 2)) cannot be converted into required type i32", "1 value",
+    ),
+    # statements and expressions that the language lacks
+    "try": (kernel("    try:\n        pass\n    finally:\n        pass\n"), S,
+            'Unsupported node "Try"', None),
+    "raise": (kernel("    raise ValueError\n"), S, 'Unsupported node "Raise"', "assert"),
+    "import": (kernel("    import os\n"), S, 'Unsupported node "Import"', None),
+    "global": (kernel("    global G\n"), S, 'Unsupported node "Global"', None),
+    "lambda": (kernel("    f = lambda: 3\n    #   ^^^^^^^^^\n"), S, 'Unsupported node "Lambda"',
+               None),
+    "delete": (kernel("    a = 1\n    del a\n"), S, 'Unsupported node "Delete"', None),
+    "yield": (kernel("    yield 3\n"), S, 'Unsupported node "Yield"', None),
+    "class": (kernel("    class A:\n        pass\n"), S, 'Unsupported node "ClassDef"', None),
+    "set": (kernel("    a = {1, 2}\n"), S, 'Unsupported node "Set"', None),
+    "match": (kernel("    match a:\n        case 1:\n            pass\n", "a: qd.i32"), S,
+              'Unsupported node "Match"', None),
+    "with": (kernel("    with open('f') as f:\n        pass\n"), S,
+             "'with' in Quadrants kernels only supports", None),
+    "nested def": (
+        kernel("    def f():\n        pass\n"), S,
+        "Function definition is not allowed in 'qd.kernel'.", "@qd.func",
+    ),
+    "is": (kernel("    a = 1\n    b = a is 1\n".replace("is 1", "is a")), S,
+           'Operator "is" in Quadrants scope is not supported.', None),
+    "is not": (kernel("    a = 1\n    b = a is not a\n"), S, 'Operator "is not"', None),
+    "in": (kernel("    a = 1\n    b = a in (1, 2)\n"), S,
+           '"In" is only supported inside `qd.static`.', None),
+    # values
+    "string value": (
+        kernel("    a = 'text'\n    #   ^^^^^^\n"), T,
+        "Invalid constant scalar data type: <class 'str'>", None,
+    ),
+    "array assigned to a local": (
+        kernel("    y = x\n    #   ^\n", X1), T, "Invalid constant scalar data type: ndarray x",
+        None,
+    ),
+    "NumPy array as a value": (
+        "A = np.zeros(3)\n" + kernel("    y = A + x[0]\n    #   ^\n", X1), T,
+        "Invalid constant scalar data type: <class 'numpy.ndarray'>", "argument",
+    ),
+    "integer literal too big": (
+        kernel("    y = 0x7fffffff + 1\n    #   ^^^^^^^^^^^^^^\n"), T,
+        "Integer literal 2147483648 exceeded the range of default_ip: i32", None,
+    ),
+    "typed literal too big": (
+        kernel("    y = qd.u8(300)\n    #   ^^^^^^^^^^\n"), T,
+        "Integer literal 300 exceeded the range of specified dtype: u8", None,
+    ),
+    "real literal of an integer type": (
+        kernel("    y = qd.i32(2.5)\n"), T,
+        "Floating-point literals must be annotated with a floating-point type. For type casting, "
+        "use `qd.cast`.", None,
+    ),
+    "integer literal of a real type": (
+        kernel("    y = qd.f32(1)\n"), T,
+        "Integer literals must be annotated with a integer type.", "qd.f32(1.0)",
+    ),
+    "second annotation": (
+        kernel("    y: qd.f32 = 1\n    y: qd.i32 = 2\n"), S,
+        "Static assign cannot have type overloading", "f32",
+    ),
+    # indices
+    "too few indices": (
+        kernel("    y = x[0]\n    #   ^^^^\n", "x: qd.types.NDArray[qd.f32, 2]"), I,
+        "Array with dim 2 accessed with indices of dim 1", "2 indices",
+    ),
+    "too many indices": (
+        kernel("    x[0, 1] = 2.0\n#   ^^^^^^^\n", X1), I,
+        "Array with dim 1 accessed with indices of dim 2", None,
+    ),
+    "negative index": (
+        kernel("    y = x[-1]\n    #     ^^\n", X1), S,
+        "Negative indices are not supported in Quadrants kernels.", "x.shape[0] - 1",
+    ),
+    "real index": (
+        kernel("    y = x[x[0]]\n    #     ^^^^\n", X1), T,
+        "indices must be integers, however 'f32' is provided as index 0", None,
+    ),
+    "real literal index": (
+        kernel("    y = x[1.0]\n", X1), T, "indices must be integers, however 'f32'", None,
+    ),
+    "slice of an array": (kernel("    y = x[0:2]\n", X1), U, "Slices of an ndarray", None),
+    "axis of a shape": (kernel("    y = x.shape[2]\n", X1), I, "Axis 2 of the shape", None),
+    "runtime index of a list": (
+        kernel("    l = [1, 2]\n    y = l[a]\n    #     ^\n", "a: qd.i32"), T,
+        "cannot be indexed with a run-time value", None,
+    ),
+    "attribute of a value": (
+        kernel("    y = a.b\n    #   ^^^\n", "a: qd.i32"), T, 'has no attribute "b"', None,
+    ),
+    "gradient of an array": (kernel("    y = x.grad[0]\n", X1), U, "gradient", None),
+    # operators
+    "shift of a real": (
+        kernel("    y = x[0] << 1\n    #   ^^^^^^^^^\n", X1), T,
+        "unsupported operand type(s) for '<<': 'f32' and 'i32'", None,
+    ),
+    "bit operation on a real": (
+        kernel("    y = x[0] & 1\n", X1), T,
+        "unsupported operand type(s) for '&': 'f32' and 'i32'", None,
+    ),
+    "invert of a real": (
+        kernel("    y = ~x[0]\n    #   ^^^^^\n", X1), T,
+        "'bit_not' takes integral inputs only, however 'f32' is provided", None,
+    ),
+    "augmented bit operation on a real": (
+        kernel("    x[0] |= 1\n", X1), T, "unsupported operand type(s) for '|='", None,
+    ),
+    "floor of an integer": (
+        kernel("    y = qd.floor(a)\n    #   ^^^^^^^^^^^\n", "a: qd.i32"), T,
+        "'floor' takes real inputs only, however 'i32' is provided", "qd.cast",
+    ),
+    "sine of an integer": (
+        kernel("    y = qd.sin(a)\n", "a: qd.i32"), T, "'sin' takes real inputs only", None,
+    ),
+    "popcnt of a real": (
+        kernel("    y = qd.popcnt(x[0])\n", X1), T, "'popcnt' takes integral inputs only", None,
+    ),
+    "division by the constant 0": (
+        kernel("    y = a // 0\n    #        ^\n", "a: qd.i32"), C, "Integer division by zero",
+        None,
+    ),
+    "modulo by the constant 0": (
+        kernel("    y = a % 0\n", "a: qd.i32"), C, "Integer division by zero", None,
+    ),
+    "Python division by zero": (
+        kernel("    y = 1 // 0\n    #   ^^^^^^\n"), C, "ZeroDivisionError", None,
+    ),
+    "negative constant exponent": (
+        kernel("    y = a ** -2\n", "a: qd.i32"), C, "Negative exponent in pow(int, int)", None,
+    ),
+    "bit_cast of another size": (
+        kernel("    y = qd.bit_cast(a, qd.i64)\n", "a: qd.i32"), T, "same size", None,
+    ),
+    "matrix product": (kernel("    y = a @ a\n", "a: qd.i32"), U, "Matrix products", None),
+    # atomics
+    "atomic on a value": (
+        kernel("    qd.atomic_add(a + 1, 2)\n    #             ^^^^^\n", "a: qd.i32"), S,
+        "cannot use a non-writable target as the first operand of 'atomic_add'", None,
+    ),
+    "atomic on an argument": (
+        kernel("    qd.atomic_max(a, 2)\n", "a: qd.i32"), S, "non-writable target", None,
+    ),
+    "bitwise atomic on a real": (
+        kernel("    qd.atomic_and(x[0], 1)\n", X1), T,
+        "'atomic_bit_and' requires integer operands", None,
+    ),
+    # static
+    "runtime value in static": (
+        kernel("    y = qd.static(a)\n    #             ^\n", "a: qd.i32"), C,
+        "ValueError: Input to qd.static must be compile-time constants or global pointers", None,
+    ),
+    "static range of a runtime value": (
+        kernel("    for i in qd.static(range(a)):\n    #                        ^\n"
+               "        pass\n", "a: qd.i32"), T, "range", None,
+    ),
+    "static_assert": (
+        kernel("    qd.static_assert(1 > 2, 'no good')\n#   " + "^" * 34 + "\n"), C,
+        "AssertionError: no good", None,
+    ),
+    "compile-time code that raises": (
+        "def f():\n    raise KeyError('oops')\n" + kernel("    y = f()\n    #   ^^^\n"), C,
+        "KeyError: 'oops'", None,
+    ),
+    "missing attribute of a module": (
+        kernel("    y = math.nope\n    #   ^^^^^^^^^\n"), C, "AttributeError", None,
+    ),
+    # calls
+    "kernel in a kernel": (
+        "@qd.kernel\ndef other():\n    pass\n" + kernel("    other()\n#   ^^^^^^^\n"), S,
+        "Kernels cannot call other kernels. I.e., nested kernels are not allowed.", None,
+    ),
+    "Python function on runtime values": (
+        kernel("    y = math.sin(x[0])\n    #   ^^^^^^^^^^^^^^\n", X1), T,
+        'The Python function "sin" cannot be called with run-time values', "qd.sin",
+    ),
+    "later part of the language": (
+        kernel("    v = qd.Vector([1, 2])\n    #   ^^^^^^^^^\n"), None,
+        "qd.Vector is not supported in this version", None,
+    ),
+    "print of an array": (kernel("    print(x)\n", X1), T, "Invalid constant scalar", None),
+    "unknown keyword of print": (kernel("    print(1, color=3)\n"), T, "print()", None),
+    "format that does not fit": (
+        kernel("    print(f'{a:.2d}')\n", "a: qd.i32"), T, "Format specifier '.2d'", None,
+    ),
+    "message of an assert": (
+        kernel("    assert a > 0, a\n    #             ^\n", "a: qd.i32"), T, "message", None,
+    ),
+    # unpacking
+    "too many targets": (
+        kernel("    a, b, c = 1, 2\n"), S, "The number of targets is not equal to value length",
+        None,
+    ),
+    "unpacking a number": (
+        kernel("    b, c = a\n    #      ^\n", "a: qd.i32"), T, "Cannot unpack type: i32", None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mistake(name, tmp_path):
+    text, kind, message, hint = CASES[name]
+    if kind is None:
+        from qd_studio.engine.lang.later import NotYetError as kind
+    check_error(text, kind, message, tmp_path, hint)
