@@ -128,9 +128,14 @@ class KernelCapture:
         else:
             self._grow(workloads=tuple(case.record() for case in self.cases))
         for name in self._backends:
-            self._compile_for(name)
-            self.steps.updated(self._publish())
-        return self.record
+            works, reason = base.availability(name)
+            if not works:
+                self.put(BackendRecord(backend=name, status="absent", reason=f"{name}: {reason}"))
+        for name, backend in list(self._backends.items()):
+            if backend.status == "not_run":
+                self._compile_for(name)
+                self.steps.updated(self._publish())
+        return self._publish()
 
     def launch(self, budget_s: float = 0.4) -> KernelRecord:
         """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
@@ -176,14 +181,11 @@ class KernelCapture:
         key = (backend, features, noalias)
         found = self._compiled.get(key)
         if found is None:
-            found = self._compiled[key] = compile_kernel(
-                self.kernel.decl,
-                features,
-                self.config_for(backend),
-                base.find(backend),
-                (),
-                noalias,
-            )
+            decl, config = self.kernel.decl, self.config_for(backend)
+            text = f"compiling {self.kernel.name} for {backend}"
+            with self.steps.step("compile", text, backend=backend, kind="compile"):
+                found = compile_kernel(decl, features, config, base.find(backend), (), noalias)
+            self._compiled[key] = found
         return found
 
     # ---- parts
@@ -220,10 +222,6 @@ class KernelCapture:
             return None
 
     def _compile_for(self, name: str) -> None:
-        works, reason = base.availability(name)
-        if not works:
-            self.put(BackendRecord(backend=name, status="absent", reason=f"{name}: {reason}"))
-            return
         held = self.steps.held(name, "compile")
         if held is not None:
             self._failed(name, held, None)

@@ -183,9 +183,7 @@ class Launcher:
         self._time(name, found, compiled, first_us, self._budget_s, "launch")
 
     def _compiled(self, name: str, found: _Round) -> Compiled:
-        text = f"compiling {self._kernel.name} for {name}"
-        with self._steps.step("compile", text, backend=name, kind="compile"):
-            return self._capture.compiled(name, found.features, found.noalias)
+        return self._capture.compiled(name, found.features, found.noalias)
 
     def _limited(self, name: str, found: _Round, kind: str) -> Any:
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
