@@ -65,6 +65,8 @@ ATOMICS: Final[dict[int, int]] = {
     C.BIT_OR: C.ATOMIC_BIT_OR,
     C.BIT_XOR: C.ATOMIC_BIT_XOR,
 }
+# Arithmetic of two booleans gives a boolean that says whether the number is not 0.
+BOOLEAN: Final[dict[int, int]] = {C.ADD: C.BIT_OR, C.SUB: C.BIT_XOR, C.MUL: C.BIT_AND}
 _DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
 
 
@@ -96,6 +98,8 @@ def binary(
             QuadrantsCompilationError, "Negative exponent in pow(int, int) is not allowed", nb,
             "make the base real: qd.cast(x, qd.f32)",
         )  # fmt: skip
+    if x.type is u1 and y.type is u1:
+        code = BOOLEAN.get(code, code)
     return w.emit(node, code, (x, y))
 
 

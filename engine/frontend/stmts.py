@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, void
+from ..types import DataType, u1, void
 from .exprs import lvalue, spread
 from .operators import ATOMICS, BINARY, Binary, binary
 from .registry import statement
@@ -251,9 +251,12 @@ def add_atomically(
     w: Walk, node: ast.AST, code: int, ptr: Op, value: Op, negate: bool = False
 ) -> Op:
     """An atomic update, which gives the old value; ``negate`` makes an addition a subtraction."""
-    if negate:
-        value = w.emit(node, C.NEG, (w.cast(value, cast(Any, ptr.type).elem, node),))
-    return w.emit(node, code, (ptr, value), None, cast(Any, ptr.type).elem)
+    target: DataType = cast(Any, ptr.type).elem
+    if target is u1 and code == C.ATOMIC_ADD:
+        code = C.ATOMIC_BIT_XOR if negate else C.ATOMIC_BIT_OR
+    elif negate:
+        value = w.emit(node, C.NEG, (w.cast(value, target, node),))
+    return w.emit(node, code, (ptr, value), None, target)
 
 
 # Control
