@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir import Block, Func, Op
+from ..ir import Block, Func, Op, listing
 from ..ir import codes as C
 from ..ir.printer import REGION_NAMES
 
@@ -69,8 +69,10 @@ class Cfg:
     def final(self) -> CfgNode:
         return self.nodes[-1]
 
-    def lines(self) -> list[str]:
-        """The graph as text, one line a node and one a op: the form of dump files."""
+    def lines(self, func: Func) -> list[str]:
+        """The graph as text, one line a node and one an op, as ``func`` prints it just now."""
+        printed = listing(func)
+        texts = dict(zip(printed.ids, printed.lines, strict=True))
         out: list[str] = []
         for node in self.nodes:
             head = f"Node {node.id} : "
@@ -82,7 +84,7 @@ class Cfg:
             if node.live_out:
                 head += "; live_out={" + ", ".join(f"${op.id}" for op in node.live_out) + "}"
             out.append(head)
-            out += [f"  {op!r}" for op in node.ops]
+            out += [f"  {texts[op.id].strip()}" for op in node.ops]
         return out
 
 

@@ -55,6 +55,7 @@ class Recorder(Instrument):
     """
 
     wants_remarks = True
+    wants_notes = True
 
     def __init__(self, progress: Callable[[str], object] | None = None) -> None:
         self.locs = LocTable()

@@ -7,6 +7,7 @@ package registers all of them, explicitly, by the list below.
 from importlib import import_module
 from typing import Final
 
+from .dump import DumpToFiles, PrintIr, instruments_for
 from .instruments import Fuel, Remarks, SkipPasses, Timer, VerifyEach
 from .manager import Instrument, PassCx, PassRemark, Run
 from .pipeline import POINTS, compile_to_offloads, offload_to_executable, run
@@ -47,7 +48,7 @@ for _module in MODULES:
     import_module(f".{_module}", __name__)
 
 __all__ = [
-    "MODULES", "POINTS", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo", "PassRemark",
-    "Remarks", "Run", "SkipPasses", "Timer", "VerifyEach", "all_passes", "compile_to_offloads",
-    "get", "offload_to_executable", "register", "run",
+    "MODULES", "POINTS", "DumpToFiles", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo",
+    "PassRemark", "PrintIr", "Remarks", "Run", "SkipPasses", "Timer", "VerifyEach", "all_passes",
+    "compile_to_offloads", "get", "instruments_for", "offload_to_executable", "register", "run",
 ]  # fmt: skip

@@ -43,11 +43,9 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
     task, number = cx.task, cx.task_index or 0
     graph = build_cfg(func, task, number)
-    if cx.watched:
-        cx.note("cfg_before", lambda: analyze(func, graph).graph)
+    cx.note("cfg_before", lambda: analyze(func, graph).graph)
     changed = _Optimizer(func, cx, Flow(graph, Memory(func), func.stage == "accesses")).run()
-    if cx.watched:
-        cx.note("cfg_after", lambda: analyze(func, build_cfg(func, task, number)).graph)
+    cx.note("cfg_after", lambda: analyze(func, build_cfg(func, task, number)).graph)
     return changed
 
 

@@ -43,10 +43,9 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
                 _demote_block(func, block, serial, unique)
                 changed = True
                 break
-        if cx.watched:
-            for op in block.ops:
-                if C.ATOMIC[op.code]:
-                    cx.remark(op, "stays atomic: other iterations may update the same element")
+        for op in block.ops:
+            if C.ATOMIC[op.code]:
+                cx.remark(op, "stays atomic: other iterations may update the same element")
     return changed
 
 

@@ -78,10 +78,12 @@ class Run:
 class Instrument:
     """What can watch a compile. Each method does nothing here; override those of interest.
 
-    wants_remarks: collect the remarks of passes (a little slower).
+    wants_remarks: collect the remarks of passes. wants_notes: `note` shall be called, which costs
+    what passes show there: control-flow graphs with their analyses.
     """
 
-    wants_remarks = False
+    wants_remarks: bool = False
+    wants_notes: bool = False
 
     def begin(self, func: Func, cx: PassCx) -> None:
         """A compile starts."""
@@ -150,7 +152,7 @@ class PassCx:
         assert isinstance(fp, DataType)
         self.default_fp: DataType = fp
         self._instruments = tuple(instruments)
-        self.watched = bool(self._instruments)
+        self.watched = any(instrument.wants_notes for instrument in self._instruments)
         self._remarks: list[PassRemark] | None = None
         self._cache: dict[Any, Any] = {}
         self._version = -1
@@ -173,11 +175,12 @@ class PassCx:
         return self._remarks is not None
 
     def note(self, name: str, data: Callable[[], Any]) -> None:
-        """Show instruments what ``data`` makes. Ask `watched` first if even that costs."""
-        if self._instruments:
+        """Show what ``data`` makes to the instruments that want it."""
+        if self.watched:
             made = data()
             for instrument in self._instruments:
-                instrument.note(name, self.func, made)
+                if instrument.wants_notes:
+                    instrument.note(name, self.func, made)
 
     def scope(self) -> Block:
         """The block that the pass shall work on: the task's body, else the root block."""

@@ -35,6 +35,15 @@ class Owned(Protocol):
     def program_ended(self) -> None: ...
 
 
+def _dumps(config: CompileConfig, switches: DebugSwitches) -> list[Any]:
+    """What prints and dumps IR; passes are not even imported where nobody asked for that."""
+    if not (config.print_ir or config.print_preprocessed_ir or switches.dumps):
+        return []
+    from ..passes import instruments_for
+
+    return list(instruments_for(config, switches))
+
+
 class Program:
     """See the module docstring.
 
@@ -55,7 +64,7 @@ class Program:
         self.backend: Final = backend
         self.origins: Final = origins or {}
         self.switches: Final = switches or DebugSwitches()
-        self.instruments: list[Any] = []
+        self.instruments: list[Any] = _dumps(config, self.switches)
         self.launches = 0
         self.lock: Final = threading.RLock()
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
