@@ -18,8 +18,8 @@ def escape_time(
     count: qd.types.NDArray[qd.i32, 2], left: qd.f32, top: qd.f32, pixel: qd.f32, patience: qd.i32
 ):
     for row, column in qd.ndrange(count.shape[0], count.shape[1]):
-        re_c = left + pixel * column
-        im_c = top - pixel * row
+        re_c = left + pixel * (column + 0.5)
+        im_c = top - pixel * (row + 0.5)
         re = 0.0
         im = 0.0
         steps = 0
@@ -43,7 +43,8 @@ def same_as_numpy(before, after, result):
     count, left, top, pixel, patience = before
     left, top, pixel = np.float32(left), np.float32(top), np.float32(pixel)
     rows, columns = np.indices(count.shape, dtype=np.float32)
-    re_c, im_c = left + pixel * columns, top - pixel * rows
+    half = np.float32(0.5)
+    re_c, im_c = left + pixel * (columns + half), top - pixel * (rows + half)
     re, im = np.zeros_like(re_c), np.zeros_like(im_c)
     expected = np.zeros(count.shape, np.int32)
     for _ in range(int(patience)):

@@ -16,7 +16,7 @@ from numba import prange  # noqa: E402
 
 fast = numba.njit(parallel=True, fastmath=True)
 
-ZERO, QUARTER, ONE, TWO, FOUR = (np.float32(value) for value in (0.0, 0.25, 1.0, 2.0, 4.0))
+ZERO, QUARTER, HALF, ONE, TWO, FOUR = map(np.float32, (0.0, 0.25, 0.5, 1.0, 2.0, 4.0))
 
 
 @fast
@@ -61,9 +61,9 @@ def nbody(x, y, z, mass, ax, ay, az, softening):
 @fast
 def mandelbrot(count, left, top, pixel, patience):
     for row in prange(count.shape[0]):
-        im_c = top - pixel * np.float32(row)
+        im_c = top - pixel * (np.float32(row) + HALF)
         for column in range(count.shape[1]):
-            re_c = left + pixel * np.float32(column)
+            re_c = left + pixel * (np.float32(column) + HALF)
             re = im = ZERO
             steps = 0
             while re * re + im * im <= FOUR and steps < patience:

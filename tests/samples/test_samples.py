@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
@@ -87,10 +88,10 @@ def test_all_kernels_were_found():
 
 def test_runs_as_a_script(script):
     """`python sample_kernels/x.py` prints a few lines and nothing on stderr."""
-    environment = os.environ | {"QD_OFFLINE_CACHE": "0", "PYTHONWARNINGS": "error"}
+    options = {"QD_OFFLINE_CACHE": "0", "QD_LOG_LEVEL": "error", "PYTHONWARNINGS": "error"}
     done = subprocess.run(
         [sys.executable, str(script)],
-        capture_output=True, text=True, timeout=120, env=environment, check=False,
+        capture_output=True, text=True, timeout=120, env=os.environ | options, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
