@@ -1,0 +1,118 @@
+"""The one table of actions: bindings, the palette, the help screen and key-map files read it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from textual.binding import Binding
+
+__all__ = ["COMMANDS", "SCOPES", "Command", "bindings", "by_scope"]
+
+
+class Command(NamedTuple):
+    """An action a person can ask for.
+
+    id: stable, for key maps. keys: separated by commas. action: the Textual action. hint: shown
+    in the key bar, empty for most. scope: where it works (`SCOPES`).
+    """
+
+    id: str
+    keys: str
+    title: str
+    help: str
+    action: str
+    scope: str
+    hint: str = ""
+
+
+SCOPES: Final = {
+    "everywhere": "Everywhere",
+    "list": "In any list or listing",
+    "home": "On the matrix of kernels",
+    "kernel": "On a kernel",
+}
+
+COMMANDS: Final = (
+    Command("help", "question_mark,f1", "Help", "Show all keys.", "app.help", "everywhere", "help"),
+    Command("quit", "q", "Quit", "Leave the studio.", "app.quit", "everywhere", "quit"),
+    Command("back", "escape", "Back", "Leave this screen, panel or search.", "app.back",
+            "everywhere"),
+    Command("palette", "ctrl+p,colon", "Commands", "Find and run any action.",
+            "app.command_palette", "everywhere"),
+    Command("search", "slash", "Search", "Find text in the focused list.", "app.search",
+            "everywhere", "search"),
+    Command("search-next", "n", "Next match", "Go to the next match.", "app.search_step(1)",
+            "everywhere"),
+    Command("search-previous", "N", "Previous match", "Go to the previous match.",
+            "app.search_step(-1)", "everywhere"),
+    Command("copy", "y", "Copy line", "Copy the line under the cursor, without its gutter.",
+            "app.copy_line", "everywhere"),
+    Command("copy-all", "Y", "Copy everything", "Copy the whole list.", "app.copy_all",
+            "everywhere"),
+    Command("save", "s", "Save session", "Write what is shown to a .qds file in this folder.",
+            "app.save_session", "everywhere", "save"),
+    Command("refresh", "r", "Compile again", "Import, compile and measure once more.",
+            "app.recompile", "everywhere"),
+    Command("log", "o", "Log", "What user code and the engine wrote.", "app.log", "everywhere"),
+    Command("config", "c", "Options", "See all compile options; change some and compare.",
+            "app.config", "everywhere", "options"),
+    Command("theme", "t", "Light or dark", "Switch between the light and the dark theme.",
+            "app.switch_theme", "everywhere"),
+    Command("suspend", "ctrl+z", "Suspend", "Go back to the shell; `fg` returns.",
+            "app.suspend_process", "everywhere"),
+    Command("line-up", "up,k", "Line up", "Move up.", "line(-1)", "list"),
+    Command("line-down", "down,j", "Line down", "Move down.", "line(1)", "list"),
+    Command("page-up", "pageup,ctrl+b", "Page up", "Move up by a screenful.", "page(-1)", "list"),
+    Command("page-down", "pagedown,ctrl+f,space", "Page down", "Move down by a screenful.",
+            "page(1)", "list"),
+    Command("first", "home,g", "First line", "Go to the first line.", "edge(0)", "list"),
+    Command("last", "end,G", "Last line", "Go to the last line.", "edge(1)", "list"),
+    Command("left", "left,h", "Scroll left", "Scroll sideways.", "side(-8)", "list"),
+    Command("right", "right,l", "Scroll right", "Scroll sideways.", "side(8)", "list"),
+    Command("choose", "enter", "Open", "Open what the line stands for.", "choose", "list", "open"),
+    Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel", "tab"),
+    Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
+            "screen.tab(-1)", "kernel"),
+    *(
+        Command(f"tab-{name}", str(i), f"Tab {name}", f"Show the {name} tab.",
+                f"screen.show_tab('{name}')", "kernel")
+        for i, name in enumerate(("source", "passes", "cfg", "launch", "code", "caches"), 1)
+    ),
+    Command("next-pass", "right_square_bracket", "Next pass",
+            "Step to the next pass that did something (on CFG and Code: the next graph or text).",
+            "screen.step(1)", "kernel", "pass"),
+    Command("previous-pass", "left_square_bracket", "Previous pass",
+            "Step back (on CFG and Code: the previous graph or text).", "screen.step(-1)",
+            "kernel"),
+    Command("next-hunk", "right_curly_bracket", "Next change", "Jump to the next changed lines.",
+            "screen.hunk(1)", "kernel"),
+    Command("previous-hunk", "left_curly_bracket", "Previous change",
+            "Jump to the changed lines before.", "screen.hunk(-1)", "kernel"),
+    Command("pane", "w", "Other pane", "Move between the pass list and the diff.",
+            "screen.other_pane", "kernel"),
+    Command("split", "u", "Split or unified", "Show the diff in two columns or in one.",
+            "screen.toggle('split')", "kernel", "split"),
+    Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",
+            "screen.toggle('fold_noops')", "kernel"),
+    Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff.",
+            "screen.toggle('whole')", "kernel"),
+    Command("backend", "b", "Next backend", "Show the next backend's compile.",
+            "screen.next_backend", "kernel", "backend"),
+    Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",
+            "kernel"),
+    Command("previous-kernel", "K", "Previous kernel", "Show the kernel before.",
+            "screen.kernel(-1)", "kernel"),
+)  # fmt: skip
+
+
+def by_scope(scope: str) -> list[Command]:
+    """The commands of one scope, in order."""
+    return [c for c in COMMANDS if c.scope == scope]
+
+
+def bindings(scope: str) -> list[Binding]:
+    """Textual bindings of one scope; ids let a key map change the keys."""
+    return [
+        Binding(c.keys, c.action, c.title, show=False, id=c.id, tooltip=c.help)
+        for c in by_scope(scope)
+    ]
