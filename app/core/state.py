@@ -62,7 +62,9 @@ class History:
     Keys of ``launches``: (kernel id, "backend workload").
     """
 
-    statements: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, "tuple[float, ...]"])
+    statements: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict[str, "tuple[float, ...]"]
+    )
     launches: Mapping[tuple[str, str], tuple[float, ...]] = field(
         default_factory=dict[tuple[str, str], "tuple[float, ...]"]
     )
@@ -150,9 +152,9 @@ def settle(record: Record, sel: Selection) -> Selection:
     if kernel is not None and sel.backend and kernel.backend(sel.backend) is None:
         sel = replace(sel, backend="")
     compiled = compiled_of(record, sel)
-    if sel.run is not None and compiled is not None and compiled.runs:
-        if not any(name_of(r) == sel.run for r in compiled.runs):
-            stage = sel.run[0]
-            near = [r for r in compiled.runs if r.stage == stage and r.state == "changed"]
-            sel = replace(sel, run=name_of(near[0]) if near else None)
+    run = sel.run
+    runs = compiled.runs if compiled is not None else ()
+    if run is not None and runs and not any(name_of(r) == run for r in runs):
+        near = [r for r in runs if r.stage == run[0] and r.state == "changed"]
+        sel = replace(sel, run=name_of(near[0]) if near else None)
     return sel

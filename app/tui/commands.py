@@ -35,7 +35,7 @@ SCOPES: Final = {
 COMMANDS: Final = (
     Command("help", "question_mark,f1", "Help", "Show all keys.", "app.help", "everywhere", "help"),
     Command("quit", "q", "Quit", "Leave the studio.", "app.quit", "everywhere", "quit"),
-    Command("back", "escape", "Back", "Leave this screen, panel or search.", "app.back",
+    Command("back", "escape", "Back", "Leave this screen, panel or search.", "app.leave",
             "everywhere"),
     Command("palette", "ctrl+p,colon", "Commands", "Find and run any action.",
             "app.command_palette", "everywhere"),
@@ -91,11 +91,11 @@ COMMANDS: Final = (
     Command("pane", "w", "Other pane", "Move between the pass list and the diff.",
             "screen.other_pane", "kernel"),
     Command("split", "u", "Split or unified", "Show the diff in two columns or in one.",
-            "screen.toggle('split')", "kernel", "split"),
+            "screen.flip('split')", "kernel", "split"),
     Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",
-            "screen.toggle('fold_noops')", "kernel"),
+            "screen.flip('fold_noops')", "kernel"),
     Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff.",
-            "screen.toggle('whole')", "kernel"),
+            "screen.flip('whole')", "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel", "backend"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",
@@ -110,7 +110,7 @@ def by_scope(scope: str) -> list[Command]:
     return [c for c in COMMANDS if c.scope == scope]
 
 
-def bindings(scope: str) -> list[Binding]:
+def bindings(scope: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:
     """Textual bindings of one scope; ids let a key map change the keys."""
     return [
         Binding(c.keys, c.action, c.title, show=False, id=c.id, tooltip=c.help)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from ....engine.inspect.record import BackendRecord
 from ..lines import Line, code_spans
 from .passes import user_line
 
-__all__ = ["artefacts_of", "code_lines"]
+__all__ = ["artefacts_of", "code_lines", "is_line", "user_line_of"]
 
 
 def artefacts_of(backend: BackendRecord | None) -> list[str]:
@@ -34,3 +36,17 @@ def code_lines(backend: BackendRecord | None, index: int) -> list[Line]:
             )
         )
     return out
+
+
+def user_line_of(key: object) -> int:
+    """The user's line that a key of `code_lines` stands for; 0 if none is known."""
+    if isinstance(key, tuple) and len(key) == 3:  # pyright: ignore[reportUnknownArgumentType]
+        kind, line, _ = cast("tuple[object, object, object]", key)
+        if kind == "line" and isinstance(line, int):
+            return line
+    return 0
+
+
+def is_line(key: object, line: int) -> bool:
+    """Whether a key of `code_lines` stands for the user's ``line``."""
+    return user_line_of(key) == line

@@ -18,8 +18,10 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.theme import Theme
 
 from ...core.lines import Line, text_of
+from ..commands import bindings
 from ..styles import cursor_style, search_style, styles
 
 __all__ = ["LineView"]
@@ -30,6 +32,7 @@ _KEPT = 2000
 class LineView(ScrollView, can_focus=True):
     """See the module docstring. ``header`` lines stay on top and scroll sideways only."""
 
+    BINDINGS = bindings("list")
     DEFAULT_CSS = """
     LineView { background: $background; color: $foreground; scrollbar-size: 1 1; }
     """
@@ -59,11 +62,14 @@ class LineView(ScrollView, can_focus=True):
         self._strips: dict[int, Strip] = {}
         self._styles: dict[str, Style] = {}
 
+    @property
+    def look(self) -> Theme:
+        """The app's theme."""
+        return self.app.current_theme  # pyright: ignore[reportUnknownMemberType]
+
     # --- content ---------------------------------------------------------------------------
 
-    def show(
-        self, lines: Sequence[Line], header: Sequence[Line] = (), key: object = None
-    ) -> None:
+    def show(self, lines: Sequence[Line], header: Sequence[Line] = (), key: object = None) -> None:
         """Replace the lines; the cursor goes to ``key``, or stays with the key it stood on."""
         old = self.current
         top = self.cursor - self.scroll_offset.y
@@ -112,7 +118,7 @@ class LineView(ScrollView, can_focus=True):
                 cached = self._strips[index] = self._strip(self.lines[index])
             strip = cached
             if index == self.cursor:
-                theme = self.app.current_theme
+                theme = self.look
                 over = cursor_style(theme.name, theme.dark, self.has_focus)
                 strip = Strip(Segment(s.text, (s.style or Style()) + over) for s in strip)
                 strip = strip.extend_cell_length(
@@ -123,7 +129,7 @@ class LineView(ScrollView, can_focus=True):
 
     def _strip(self, line: Line) -> Strip:
         if not self._styles:
-            theme = self.app.current_theme
+            theme = self.look
             self._styles = styles(theme.name, theme.dark)
         base = self.rich_style
         if line.row:
@@ -140,7 +146,7 @@ class LineView(ScrollView, can_focus=True):
     def _marked(self, segments: Sequence[Segment]) -> Iterator[Segment]:
         text = "".join(s.text for s in segments).lower()
         needle = self.needle.lower()
-        theme = self.app.current_theme
+        theme = self.look
         mark = search_style(theme.name, theme.dark)
         cuts: list[tuple[int, int]] = []
         at = text.find(needle)
@@ -156,7 +162,9 @@ class LineView(ScrollView, can_focus=True):
                     continue
                 if low > start:
                     yield Segment(segment.text[start - at : low - at], style)
-                yield Segment(segment.text[max(low, start) - at : min(high, end) - at], style + mark)
+                yield Segment(
+                    segment.text[max(low, start) - at : min(high, end) - at], style + mark
+                )
                 start = min(high, end)
             if start < end:
                 yield Segment(segment.text[start - at :], style)

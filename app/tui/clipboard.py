@@ -40,7 +40,7 @@ def copy(text: str, write: Callable[[str], object]) -> str:
     if "SSH_TTY" not in os.environ:
         tool = _local(text)
         used = tool or used
-    path = Path(tempfile.gettempdir()) / f"qd-studio-copy-{os.getuid()}.txt"
+    path = Path(tempfile.gettempdir()) / f"qd-studio-copy-{getattr(os, 'getuid', int)()}.txt"
     try:
         # A name that others cannot have planted: replaced, never followed.
         handle, part = tempfile.mkstemp(dir=path.parent, prefix="qd-studio-copy-")

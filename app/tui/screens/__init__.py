@@ -1,0 +1,1 @@
+"""Screens of the studio, one a file."""
