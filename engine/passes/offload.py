@@ -103,6 +103,8 @@ class _Carrier:
         self.segments = segments
         self.cx = cx
         self.home = {op: s for s in segments for op in s.ops}
+        # Operands as they were: building a task gives its ops operands that only it can see.
+        self.operands = {op: op.args for s in segments for op in s.ops}
         self.costs = _costs(segments)
         self.shared: set[Op] = set()  # allocas that become slots
         self.slots: dict[Op, int] = {}
@@ -212,7 +214,8 @@ class _Carrier:
                 new = self.func.new_op(C.GLOBAL_LOAD, x.type, (new,), None, x.loc, block)
                 out.append(new)
         else:
-            args = tuple([self.stand_in(a, segment, header, block) for a in x.args])
+            operands = self.operands[x]
+            args = tuple([self.stand_in(a, segment, header, block) for a in operands])
             new = self.func.new_op(x.code, x.type, args, x.attr, x.loc, block)
             out.append(new)
         self.func.origins[new.id] = x.id

@@ -26,6 +26,9 @@ What goes:
 * a `continue` as the last op of a loop's body, also inside ``if`` at its end;
 * a loop or a task over a range that is empty by its constant bounds.
 
+A loop that comes to stand at the root of a kernel this way is marked ``strictly_serialized``: only
+loops that the kernel's author wrote there run in parallel.
+
 It leaves alone an ``if`` with nothing in it (`simplify` deletes that), a ``while`` that never ends,
 and loops that run exactly once.
 """
@@ -47,7 +50,7 @@ __all__ = ["unreachable_code_elimination"]
 @register("unreachable_code_elimination", optional=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
-    sweep = _Sweep()
+    sweep = _Sweep(func.body)
     sweep.block(func.body)
     return sweep.changed
 
@@ -58,9 +61,10 @@ _INTERESTING = [
 
 
 class _Sweep:
-    __slots__ = ("changed",)
+    __slots__ = ("changed", "root")
 
-    def __init__(self) -> None:
+    def __init__(self, root: Block) -> None:
+        self.root = root
         self.changed = False
 
     def block(self, block: Block) -> bool:
@@ -77,6 +81,8 @@ class _Sweep:
             if out is None and (len(kept) != 1 or kept[0] is not op):
                 out = ops[:index]
             if out is not None:
+                if block is self.root and (len(kept) != 1 or kept[0] is not op):
+                    _serialize(kept)
                 set_block(kept, block)
                 out += kept
             if not goes_on:
@@ -136,6 +142,13 @@ class _Sweep:
                 return
             block.ops = block.ops[:-1]
             self.changed = True
+
+
+def _serialize(ops: list[Op]) -> None:
+    """Keep loops that come to the root from an if or a while in order."""
+    for op in ops:
+        if op.code == C.RANGE_FOR:
+            op.attr = op.attr._replace(strictly_serialized=True)
 
 
 def _is_empty(bounds: Op) -> bool:
