@@ -19,6 +19,7 @@ for addresses computed in the same iteration only (`Location.varies_in` helps wi
 
 from __future__ import annotations
 
+from operator import eq
 from typing import Final
 
 from ..ir import Func, Op
@@ -72,6 +73,7 @@ class Memory:
         self._values: dict[Op, int] = {}
         self._value_keys: dict[object, int] = {}
         self._may: dict[tuple[Location, int], int] = {}
+        self._groups: dict[tuple[int, bool], dict[tuple[int, ...], list[Location]]] = {}
 
     def location(self, ptr: Op) -> Location:
         """The location of an address."""
@@ -103,12 +105,25 @@ class Memory:
         mask = self._may.get(key)
         if mask is None:
             mask = 0
-            for b in self.locations:
-                # With the same bases the constants differ, so the places do.
-                other = b.kind == "array" and (b.bases != a.bases or b.space != a.space)
-                if other and self.relation(a, b) == MAYBE:
-                    mask |= 1 << b.number
+            for space, groups in self._groups.items():
+                if space == a.space or not self.noalias:
+                    for bases, group in groups.items():
+                        mask |= self._may_in_group(a, space, bases, group)
             self._may[key] = mask
+        return mask
+
+    def _may_in_group(
+        self, a: Location, space: tuple[int, bool], bases: tuple[int, ...], group: list[Location]
+    ) -> int:
+        """`may_alias` among the locations of one array whose indices have the same bases."""
+        if space == a.space:
+            if bases == a.bases:
+                return 0  # the constants differ, so the places do
+            if len(bases) == len(a.bases) and any(map(eq, bases, a.bases)):
+                group = [b for b in group if self.relation(a, b) == MAYBE]
+        mask = 0
+        for b in group:
+            mask |= 1 << b.number
         return mask
 
     # --- how locations are found -----------------------------------------------------------
@@ -130,6 +145,8 @@ class Memory:
             found = Location(len(self.locations), kind, ptr, space, indices)
             self._by_key[key] = found
             self.locations.append(found)
+            if kind == "array":
+                self._groups.setdefault(space, {}).setdefault(found.bases, []).append(found)
         return found
 
     def _element(self, ptr: Op) -> tuple[tuple[int, bool], tuple[_Index, ...]]:

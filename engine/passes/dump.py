@@ -4,7 +4,7 @@
 * ``QD_DUMP_SIMPLIFY=1``: ``{kernel}.simplify_I_call{n}_iter{i}_{step}.ir`` after each step of each
   round of each simplification group (``simplify_I`` whatever the group). n counts the groups of
   the process; ``iter0_00_start`` is what a group began with;
-* ``QD_DUMP_CFG=1``: ``{kernel}_CFG_{phase}_task{k}_before_cfg_opt.txt`` and ``.._post_cfg_opt.txt``,
+* ``QD_DUMP_CFG=1``: ``{kernel}_CFG_{phase}_task{k}_before_cfg_opt.txt`` and ``..post..``,
   the control-flow graph of each task around cfg_optimization;
 * ``print_ir=True``: the IR after each stage, under a label, to standard output.
 
