@@ -177,7 +177,7 @@ class CompileConfig:
         3, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)
     )
     max_vector_width: int = option(
-        8,
+        0,
         "Most 32-bit lanes a CPU vector may have; 0 leaves it to LLVM.",
         key=True,
         scope="cpu",

@@ -142,7 +142,7 @@ def init(
             log.warn(f"check_out_of_bound is off: the {backend} backend cannot report a failure")
             config.check_out_of_bound = False
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
-        log.info(f"Starting on arch={name}")
+        log.debug(f"Starting on arch={name}")
     return None
 
 

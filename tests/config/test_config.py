@@ -81,7 +81,7 @@ REFERENCE = {
     "print_full_traceback": False,
     "unrolling_limit": 32,
     "external_optimization_level": 3,
-    "max_vector_width": 8,
+    "max_vector_width": 0,  # 8 in Quadrants, which leaves half of a 512-bit machine unused
     "gpu_max_reg": 0,
     "constant_folding": True,
     "validate_autodiff": False,
