@@ -23,7 +23,7 @@ from .inline import inline
 from .operators import BINARY, Binary, binary
 from .registry import HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
-from .values import IndexVector, NdarrayRef, ShapeRef, describe, is_static
+from .values import IndexVector, NdarrayRef, ShapeRef, describe, is_sequence, is_static
 from .walk import Walk
 
 __all__ = ["arguments", "cast_to", "dtype_argument", "only_positional"]
@@ -231,7 +231,7 @@ def _sequence(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
             raise w.type_error(text, at, "loop over its indices")
         args.append(spread(w, value, at) if isinstance(value, ShapeRef) else value)
     result = w.python(node, fn, *args, **kwargs)
-    return result if isinstance(result, list | tuple) else w.python(node, list, result)
+    return result if is_sequence(result) else w.python(node, list, result)
 
 
 @handler("range")

@@ -19,7 +19,7 @@ from ..types import DataType
 from .exprs import bound, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
-from .values import NdarrayRef, describe
+from .values import SEQUENCES, NdarrayRef, describe
 from .walk import Frame, Walk
 
 __all__ = ["inline"]
@@ -124,11 +124,9 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
 
 def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
     """Numbers as values of run time, alone or in tuples; other things as they are."""
-    if isinstance(value, tuple):
-        kind = cast("type[Any]", type(cast(Any, value)))
-        if hasattr(value, "_fields"):
-            return cast(Any, value)
-        return kind([_constants(w, v, at) for v in cast("tuple[Any, ...]", value)])
+    kind: Any = cast(Any, type)(value)
+    if kind in SEQUENCES:
+        return kind([_constants(w, v, at) for v in value])
     if value is None or callable(value) or isinstance(value, DataType | str):
         return value
     return w.op(value, at)

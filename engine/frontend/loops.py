@@ -25,8 +25,9 @@ from .values import (
     NDRange,
     ShapeRef,
     describe,
+    is_sequence,
     is_static,
-)
+)  # fmt: skip
 from .walk import END, LoopInfo, Walk
 
 __all__: list[str] = []
@@ -267,24 +268,21 @@ def _ndrange(w: Walk, node: ast.Call, name: str, fn: Any) -> NDRange:
         axes = w.expr(keyword.value)
     ranges: list[tuple[Any, Any]] = []
     for value, at in values:
-        pair = value if isinstance(value, tuple | list) else (0, value)
-        if len(cast("tuple[Any, ...]", pair)) != 2 or not all(_is_integer(v) for v in pair):
+        pair = tuple(value) if is_sequence(value) else (0, value)
+        if len(pair) != 2 or not all(_is_integer(v) for v in pair):
             raise w.type_error(
                 "Every argument of ndrange should be an integer scalar or a tuple/list of "
                 "(int, int)", at, "convert real values with qd.cast(x, qd.i32)",
             )  # fmt: skip
-        begin, end = cast("tuple[Any, Any]", pair)
-        ranges.append((begin, end))
+        ranges.append((pair[0], pair[1]))
     if not ranges:
         raise w.type_error("ndrange() needs at least one argument", node)
     if axes is not None:
-        axes = tuple(axes) if isinstance(axes, tuple | list) else axes
-        if not isinstance(axes, tuple) or sorted(cast("tuple[Any, ...]", axes)) != list(
-            range(len(ranges))
-        ):
+        if not is_sequence(axes) or sorted(axes) != list(range(len(ranges))):
             text = f"axes={axes!r} is not a permutation of range({len(ranges)})"
             raise w.error(QuadrantsCompilationError, "ValueError: " + text, node)
-    return NDRange(tuple(ranges), cast("tuple[int, ...] | None", axes))
+        axes = tuple(axes)
+    return NDRange(tuple(ranges), axes)
 
 
 def _is_integer(value: Any) -> bool:

@@ -11,17 +11,17 @@ from ..ir import codes as C
 from ..types import DataType, f16, f32, f64, u1, u16, u32, u64
 from .calls import arguments
 from .intrinsics import real
-from .operators import Binary, binary
+from .operators import BINARY, Binary, binary
 from .registry import handler
 from .values import is_static
 from .walk import Walk
 
 __all__: list[str] = []
 
-_ADD: Final = Binary("+", C.ADD, lambda a, b: a + b)
-_SUB: Final = Binary("-", C.SUB, lambda a, b: a - b)
-_MUL: Final = Binary("*", C.MUL, lambda a, b: a * b)
-_DIV: Final = Binary("/", C.TRUEDIV, lambda a, b: a / b)
+_ADD: Final = BINARY[ast.Add]
+_SUB: Final = BINARY[ast.Sub]
+_MUL: Final = BINARY[ast.Mult]
+_DIV: Final = BINARY[ast.Div]
 _MIN: Final = Binary("min", C.MIN, min)
 _MAX: Final = Binary("max", C.MAX, max)
 

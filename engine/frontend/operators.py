@@ -7,7 +7,7 @@ they meet a value of run time. Index vectors are computed with element by elemen
 from __future__ import annotations
 
 import ast
-import operator
+import operator as _operator
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
@@ -18,7 +18,11 @@ from ..types import u1
 from .values import IndexVector, ShapeRef, describe, is_static
 from .walk import Walk
 
-__all__ = ["ATOMICS", "BINARY", "COMPARE", "UNARY", "Binary", "binary", "compare", "unary"]
+__all__ = [
+    "ATOMICS", "BINARY", "COMPARE", "UNARY", "Binary", "binary", "compare", "unary", "unused",
+]  # fmt: skip
+
+operator: Any = _operator  # several of its functions have no types
 
 
 class Binary(NamedTuple):
@@ -27,6 +31,11 @@ class Binary(NamedTuple):
     symbol: str
     code: int
     fn: Callable[[Any, Any], Any]
+
+
+def unused(a: Any, b: Any) -> Any:
+    """Python's function of an operator that is never applied to two compile-time values."""
+    raise NotImplementedError
 
 
 BINARY: Final[dict[type[ast.operator], Binary]] = {

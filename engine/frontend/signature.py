@@ -92,7 +92,7 @@ class _Decl:
     """What kernels and functions have in common. ``assigned``: names the body assigns to."""
 
     name: str
-    fn: FunctionType
+    fn: Any
     src: FunctionSource
     params: tuple[ParamDecl, ...]
     returns: tuple[NumberType, ...]
@@ -170,7 +170,7 @@ class FuncDecl(_Decl):
             raise LookupError
         names = self.fn.__code__.co_freevars
         if node.id in names:
-            return (self.fn.__closure__ or ())[names.index(node.id)].cell_contents
+            return self.fn.__closure__[names.index(node.id)].cell_contents
         if node.id in self.fn.__globals__:
             return self.fn.__globals__[node.id]
         return getattr(builtins, node.id)
@@ -192,7 +192,7 @@ def _fail(
     line, col = at.lineno, at.col_offset  # type: ignore[attr-defined]
     end = at.end_col_offset if at is not tree else col + len("def " + src.name)  # type: ignore[attr-defined]
     text_line = src.source_line(line)
-    where = SourceSpan(src.file, line, col, line, end, src.name, text_line.rstrip("\r\n"))
+    where = SourceSpan(src.file, line, col, line, end or col, src.name, text_line.rstrip("\r\n"))
     raise QuadrantsSyntaxError(text, span=where, hint=hint)
 
 
@@ -281,7 +281,7 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
         param = _read(name, found[name], default)
         if param is None:
             what = "kernel" if kernel else "function"
-            got = cast(Any, found[name])
+            got = found[name]
             _fail(
                 src,
                 f"Invalid type annotation (argument {index}) of Quadrants {what}: "

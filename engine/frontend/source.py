@@ -12,6 +12,7 @@ import ast
 import inspect
 import linecache
 from types import FunctionType
+from typing import Any
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
@@ -31,7 +32,7 @@ class FunctionSource:
 
     def __init__(self, fn: FunctionType) -> None:
         code = fn.__code__
-        self.fn = fn
+        self.fn: Any = fn
         self.name = code.co_name
         self.qualname = fn.__qualname__
         self.file = code.co_filename
@@ -46,7 +47,7 @@ class FunctionSource:
         if text is None:
             rest = self._lines[self.line - 1 :]
             if not rest:
-                self._missing("its source text cannot be found")
+                raise self._missing("its source text cannot be found")
             try:
                 text = inspect.getblock(rest)
             except (SyntaxError, IndentationError):
@@ -80,13 +81,13 @@ class FunctionSource:
         try:
             module = ast.parse("if 1:\n" + text if indented else text)
         except SyntaxError as error:
-            self._missing(f"the text at this place is no function ({error.msg})")
+            raise self._missing(f"the text at this place is no function ({error.msg})") from None
         body = module.body
         if indented and body and isinstance(body[0], ast.If):
             body = body[0].body
         node = body[0] if body else None
         if not isinstance(node, ast.FunctionDef) or not self._is_mine(node):
-            self._missing("the text at this place is not that function")
+            raise self._missing("the text at this place is not that function")
         ast.increment_lineno(node, self.line - 1 - indented)
         return node
 
@@ -97,8 +98,8 @@ class FunctionSource:
         count = code.co_argcount + code.co_kwonlyargcount
         return node.name == self.name and tuple(names) == code.co_varnames[:count]
 
-    def _missing(self, why: str) -> None:
-        raise QuadrantsSyntaxError(
+    def _missing(self, why: str) -> QuadrantsSyntaxError:
+        return QuadrantsSyntaxError(
             f"Cannot read the source of {self.name!r}: {why}",
             span=SourceSpan(self.file, self.line, function=self.name),
             hint=_HINT,

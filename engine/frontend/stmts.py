@@ -13,7 +13,7 @@ from .exprs import lvalue, spread
 from .operators import ATOMICS, BINARY, Binary, binary
 from .registry import statement
 from .signature import scalar_type
-from .values import IndexVector, NdarrayRef, ShapeRef, describe, is_static
+from .values import SEQUENCES, IndexVector, NdarrayRef, ShapeRef, describe, is_sequence, is_static
 from .walk import RETURN, Walk
 
 __all__ = ["add_atomically", "assign", "bind_static", "local_copy"]
@@ -24,10 +24,10 @@ _PLAIN: Final = (DataType, type(None))
 
 def local_copy(w: Walk, value: Any, name: str, node: ast.AST) -> Any:
     """``value`` as a local of its own: variables for numbers, the same container of variables."""
-    kind = cast("type[Any]", type(value))
-    if kind is ShapeRef:
-        value, kind = tuple(spread(w, value, cast(ast.expr, node))), tuple
-    if kind is tuple or kind is list or kind is IndexVector:
+    if isinstance(value, ShapeRef):
+        value = tuple(spread(w, value, cast(ast.expr, node)))
+    kind: Any = cast(Any, type)(value)
+    if kind in SEQUENCES:
         return kind([local_copy(w, v, name, node) for v in value])
     if kind is dict:
         return {k: local_copy(w, v, name, node) for k, v in value.items()}
@@ -49,7 +49,7 @@ def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
     elif isinstance(target, ast.Subscript):
         ptr = lvalue(w, target)
         if ptr is None:
-            _not_writable(w, target)
+            raise _not_writable(w, target)
         w.store(ptr, w.op(value, node), node)
     elif isinstance(target, ast.Starred):
         w.unsupported(target, "name every part of the value")
@@ -57,8 +57,8 @@ def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
         raise w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
 
 
-def _not_writable(w: Walk, target: ast.Subscript) -> Any:
-    raise w.syntax_error(
+def _not_writable(w: Walk, target: ast.Subscript) -> QuadrantsCompilationError:
+    return w.syntax_error(
         f"`{ast.unparse(target)}` cannot be assigned: it belongs to a compile-time value", target,
         "arrays that a kernel writes to must be its arguments",
     )  # fmt: skip
@@ -87,7 +87,7 @@ def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
     if isinstance(old, Op) and old.code == C.ALLOCA:
         w.store(old, w.op(value, node), node)
         return
-    if isinstance(old, tuple | list) and _same_shape(old, value):
+    if is_sequence(old) and _same_shape(old, value):
         for var, part in zip(old, value, strict=True):
             w.store(var, w.op(part, node), node)
         return
@@ -224,8 +224,7 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
         if isinstance(target, ast.Name):
             text = f'Global "{target.id}" cannot be assigned in a kernel'
             raise w.syntax_error(text, target, "copy it into a local variable first")
-        _not_writable(w, cast(ast.Subscript, target))
-        return
+        raise _not_writable(w, cast(ast.Subscript, target))
     _augment(w, node, row, ptr)
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType
 
 __all__ = [
+    "SEQUENCES",
     "Grouped",
     "IndexVector",
     "LoopConfig",
@@ -26,6 +27,7 @@ __all__ = [
     "NdarrayRef",
     "ShapeRef",
     "describe",
+    "is_sequence",
     "is_static",
 ]
 
@@ -52,6 +54,10 @@ class IndexVector(tuple[Any, ...]):
     """The index of a grouped loop: integers that are computed with element by element."""
 
     __slots__ = ()
+
+
+SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list, IndexVector))
+"""The kinds of sequences that may hold values of run time."""
 
 
 class NDRange:
@@ -96,7 +102,7 @@ class Grouped:
     over: Any
 
     def __iter__(self) -> Iterator[Any]:
-        return (IndexVector(index) for index in cast(Any, self.over))
+        return (IndexVector(index) for index in self.over)
 
 
 class LoopConfig(NamedTuple):
@@ -106,6 +112,11 @@ class LoopConfig(NamedTuple):
     block_dim: int = 0
     strictly_serialized: bool = False
     loop_name: str = ""
+
+
+def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
+    """Whether ``value`` is a tuple or a list."""
+    return isinstance(value, tuple | list)
 
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))

@@ -36,7 +36,7 @@ from ..ir import codes as C
 from ..types import DataType, Type, f16, f32, f64, parse_type, pointer_to, u1, void
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
-from .values import IndexVector, LoopConfig, NdarrayRef, describe
+from .values import SEQUENCES, IndexVector, LoopConfig, NdarrayRef, describe
 
 __all__ = ["END", "RETURN", "Frame", "LoopInfo", "Notice", "Saved", "Walk"]
 
@@ -79,12 +79,13 @@ class Frame:
     def __init__(
         self, decl: KernelDecl | FuncDecl, call: Loc | None, parent: Frame | None, depth: int
     ) -> None:
-        fn = decl.fn
+        fn: Any = decl.fn
         self.decl = decl
         self.name = decl.name
         self.file = decl.file
-        self.globals = fn.__globals__
-        self.closure = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        self.globals: dict[str, Any] = fn.__globals__
+        cells: Any = fn.__closure__ or ()
+        self.closure: dict[str, Any] = dict(zip(fn.__code__.co_freevars, cells, strict=True))
         self.call = call
         self.parent = parent
         self.depth = depth
@@ -396,10 +397,10 @@ class Walk:
 
     def loaded(self, value: Any, node: ast.AST) -> Any:
         """``value`` with local variables, alone or in containers, read."""
-        kind = cast("type[Any]", type(value))
+        kind: Any = cast(Any, type)(value)
         if kind is Op:
             return self.load(value, node) if value.code == C.ALLOCA else value
-        if kind is list or kind is tuple or kind is IndexVector:
+        if kind in SEQUENCES:
             return kind([self.loaded(v, node) for v in value])
         if kind is dict:
             return {k: self.loaded(v, node) for k, v in value.items()}

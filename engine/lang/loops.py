@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..frontend.registry import intrinsic
-from ..frontend.values import Grouped, NDRange
+from ..frontend.values import Grouped, NDRange, is_sequence
 from .functions import only_in_kernels
 
 __all__ = ["grouped", "loop_config", "ndrange", "static", "static_assert", "static_print"]
@@ -28,8 +28,8 @@ def ndrange(*ranges: Any, axes: tuple[int, ...] | None = None) -> NDRange:
     """
     pairs: list[tuple[Any, Any]] = []
     for one in ranges:
-        pair = one if isinstance(one, tuple | list) else (0, one)
-        if len(pair) != 2 or not all(hasattr(v, "__index__") for v in pair):  # type: ignore[arg-type]
+        pair = tuple(one) if is_sequence(one) else (0, one)
+        if len(pair) != 2 or not all(hasattr(v, "__index__") for v in pair):
             raise TypeError(
                 "Every argument of ndrange should be an integer scalar or a tuple/list of "
                 "(int, int)"

@@ -143,9 +143,12 @@ class Launchers:
         if program.switches.show_compiling:
             log.info(f"Compiling kernel '{self.decl.name}'...")
         try:
-            return compile_kernel(
+            compiled = compile_kernel(
                 self.decl, features, program.config, program.backend, program.instruments, noalias
             )
+            if noalias:
+                compiled.build.tell()
+            return compiled
         except QuadrantsCompilationError as error:
             if program.config.print_full_traceback:
                 raise
