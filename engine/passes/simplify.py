@@ -70,10 +70,11 @@ def simplify(func: Func, cx: PassCx) -> bool:
 
 
 class _Sweep:
-    __slots__ = ("changed", "flatten", "func", "memory", "repl")
+    __slots__ = ("changed", "cx", "flatten", "func", "memory", "repl")
 
     def __init__(self, func: Func, cx: PassCx) -> None:
         self.func = func
+        self.cx = cx
         self.flatten = cx.config.flatten_if
         self.changed = False
         self.memory: Memory | None = None
@@ -84,7 +85,7 @@ class _Sweep:
         interesting = _INTERESTING
         repl = self.repl
         get = repl.get
-        loads: dict[Op, Op] = {}
+        loads: dict[Op, Op] = {}  # by address
         written: list[Op] = []
         out: list[Op] | None = None
         absorbed = 0
@@ -107,7 +108,7 @@ class _Sweep:
                     writes: list[Op] = []
                     kept = self.control(op, writes)
                     for ptr in writes:
-                        self.forget(loads, ptr)
+                        self.forget(loads, ptr, op)
                     written += writes
                     if out is None and (absorbed or len(kept) != 1 or kept[0] is not op):
                         out = ops[:index]
@@ -141,12 +142,12 @@ class _Sweep:
             offset = op.args[1]
             return ptr if offset.code == C.CONST and offset.attr == 0 else None
         if ptr.code != C.ALLOCA:
-            self.forget(loads, ptr)
+            self.forget(loads, ptr, op)
             written.append(ptr)
         return None
 
-    def forget(self, loads: dict[Op, Op], ptr: Op) -> None:
-        """Drop the loads that a write to ``ptr`` may change."""
+    def forget(self, loads: dict[Op, Op], ptr: Op, writer: Op) -> None:
+        """Drop the loads that a write to ``ptr``, in ``writer``, may change."""
         if not loads:
             return
         memory = self.memory
@@ -155,7 +156,12 @@ class _Sweep:
         written = memory.location(ptr)
         for other in list(loads):
             if memory.relation(written, memory.location(other)) != DIFFERENT:
-                del loads[other]
+                load = loads.pop(other)
+                if self.cx.remarking and ptr is not other:
+                    line = writer.loc.root.line
+                    where = f" at line {line}" if line else f" by ${writer.id}"
+                    why = f"the write through ${ptr.id}{where} may hit the same element"
+                    self.cx.remark(load, f"${load.id} is not reused after it: {why}")
 
     def control(self, op: Op, written: list[Op]) -> list[Op]:
         """What stands for a control op afterwards; adds the addresses it may write to."""

@@ -1,6 +1,9 @@
 """No pass changes what a random function computes, and every pass leaves good IR."""
 
 import pytest
+from qd_studio.engine import passes
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, verify
 from qd_studio.engine.passes.full_simplify import ROUND
 
@@ -40,6 +43,21 @@ def test_options_that_move_more_code():
     config = {"fast_math": False, "flatten_if": True, "move_loop_invariant_outside_if": True}
     for seed in SEEDS:
         check(200 + seed, (*INTS, *REALS), ["full_simplify"], config)
+
+
+@pytest.mark.parametrize("target", ["interp", "cpu"])
+def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target):
+    config = CompileConfig().replace(fast_math=False)
+    for seed in SEEDS:
+        before = random_func(400 + seed, (*INTS, *REALS))
+        before.stage = "ast"
+        for op in before.body.ops:
+            # The loops depend on their order, so none may run in parallel.
+            if op.code == C.RANGE_FOR:
+                op.attr = op.attr._replace(strictly_serialized=True)
+        after = parse(to_text(before))
+        passes.run(after, config, target, (passes.VerifyEach(),))
+        assert_same_outcome(before, after, exact=True, seeds=2)
 
 
 def test_a_second_run_of_the_group_has_nothing_to_do():

@@ -129,6 +129,7 @@ def _times_reciprocal(op: Op, a: Op, value: float, t: DataType, rw: Rewriter) ->
         return None
     exact = math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
     if not (rw.fast_math or exact):
+        rw.cx.remark(op, f"${op.id} stays a division: fast_math would multiply by the reciprocal")
         return None
     factor = binary_fn(C.DIV, t, t, t)(1.0, value)
     if not _LEAST_NORMAL[t] <= abs(factor) < math.inf:
