@@ -18,6 +18,7 @@ wire = Wire()
 from qd_studio import engine as qd  # noqa: E402
 from qd_studio.engine import frontend, ir, passes  # noqa: E402
 from qd_studio.engine.config import CompileConfig  # noqa: E402
+from qd_studio.engine.runtime.features import ndarray_feature  # noqa: E402
 
 
 def kernel_in(path):
@@ -29,37 +30,24 @@ def kernel_in(path):
 
 def features():
     """What the generated kernel is compiled for: two arrays of f32 and a scalar."""
-    array = frontend.NdarrayFeature(qd.f32, 1, False)
+    array = ndarray_feature(qd.f32, 1)
     return (array, array, qd.f32)
 
 
-class Meter:
-    """An instrument that notes (pass, ops, nanoseconds) of every run."""
+class Meter(passes.Instrument):
+    """Notes (pass, ops, nanoseconds) of every run."""
 
     def __init__(self):
         self.runs = []
-        self._func = None
         self._ops = 0
 
-    def begin(self, func, cx):
-        self._func = func
-
-    def before(self, run):
-        body = self._func.body if run.task is None else self._func.tasks()[run.task].regions[-1]
+    def before(self, run, func):
+        body = func.body if run.task is None else func.tasks()[run.task].regions[1]
         self._ops = len(ir.walk(body))
         return True
 
     def after(self, run, func):
         self.runs.append((run.name, self._ops, run.ns))
-
-    def failed(self, run, func, exc):
-        pass
-
-    def stage(self, name, func):
-        pass
-
-    def end(self, func):
-        pass
 
 
 def main(path, rounds):
