@@ -8,7 +8,7 @@ from ....engine.inspect.record import BackendRecord, KernelRecord, Record
 from .. import format as fmt
 from ..lines import Line, Span, table
 
-__all__ = ["backends_of", "detail", "matrix"]
+__all__ = ["absent", "absent_lines", "backends_of", "detail", "matrix"]
 
 
 def backends_of(record: Record) -> list[str]:
@@ -22,8 +22,12 @@ def matrix(
     history: Mapping[str, Sequence[float]] | None = None,
     ascii_only: bool = False,
 ) -> tuple[list[Line], list[Line]]:
-    """(header lines, one line a kernel); columns are dropped, not squeezed, when room is short."""
-    names = backends_of(record)
+    """(header lines, one line a kernel); columns are dropped, not squeezed, when room is short.
+
+    A backend that is absent for every kernel has no columns: `absent` tells its reason once.
+    """
+    missing = {name for name, _ in absent(record)}
+    names = [n for n in backends_of(record) if n not in missing]
     # Columns in the order in which they are given up: from the last on.
     for columns in (
         ("cold", "warm", "launch", "rate", "agreement"),
@@ -39,6 +43,28 @@ def matrix(
 
 
 _LIMITS = {"cold": 9, "warm": 9, "launch": 17, "rate": 24, "agreement": 22}
+
+
+def absent(record: Record) -> list[tuple[str, str]]:
+    """(backend, reason) of the backends that no kernel could use."""
+    out: list[tuple[str, str]] = []
+    for name in backends_of(record):
+        found = [b for k in record.kernels for b in k.backends if b.backend == name]
+        if all(b.status == "absent" for b in found):
+            reason = found[0].reason
+            out.append((name, reason.removeprefix(f"{name}: ")))
+    return out
+
+
+def absent_lines(record: Record) -> list[Line]:
+    """The absent backends, those with the same reason on one line."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in absent(record):
+        reasons.setdefault(reason, []).append(name)
+    return [
+        Line(((f"  {', '.join(names)}: ", "accent"), (reason, "dim")))
+        for reason, names in reasons.items()
+    ]
 
 
 def _matrix(
@@ -152,7 +178,7 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             out.append(Line(((f"{workload.origin} ", "dim"), (workload.label, ""),
                              (f"   {args}", "dim"))))  # fmt: skip
     for backend in kernel.backends:
-        if backend.status in ("absent", "not_run"):
+        if backend.status == "not_run":
             out.append(Line(((f"{backend.backend} ", "accent"), (backend.reason, "dim"))))
         found = backend.agreement
         if found is not None and found.first_difference:

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 
 from ...core.format import error_text
 from ...core.lines import Line
-from ...core.panels.home import detail, matrix
+from ...core.panels.home import absent_lines, detail, matrix
 from ..commands import bindings
 from ..widgets.bars import KeyBar, SearchBar, TitleBar
 from ..widgets.lines import LineView
@@ -54,7 +54,8 @@ class HomeScreen(StudioScreen):
             head, lines = matrix(
                 record, view.size.width or 80, state.history.statements, state.ascii_only
             )
-            view.show([*lines, *self._problems()], head, state.sel.kernel or None)
+            below = [Line(()), *absent_lines(record), *self._problems()]
+            view.show([*lines, *below], head, state.sel.kernel or None)
         else:
             view.show(self._problems() or self._empty())
         self._paint_detail()
