@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def _aligned(dtype: DataType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
-    items: Iterable[Any] = shape if isinstance(shape, tuple | list) else (shape,)
+    items: Iterable[Any] = cast("list[Any]", shape) if isinstance(shape, tuple | list) else (shape,)
     extents = tuple([operator.index(n) for n in items])
     if len(extents) > _MAX_DIMS:
         raise RuntimeError(
@@ -103,9 +103,9 @@ class Ndarray:
 
     def _index(self, key: Any) -> tuple[int, ...]:
         """``key`` as checked indices. ``None`` and ``()`` mean the one element of a 0-D array."""
-        items: tuple[Any, ...] = (
-            () if key is None else tuple(key) if isinstance(key, tuple | list) else (key,)
-        )
+        items: tuple[Any, ...] = () if key is None else (key,)
+        if isinstance(key, tuple | list):
+            items = tuple(cast("list[Any]", key))
         extents = self._extents
         if len(items) != len(extents):
             raise QuadrantsIndexError(

@@ -76,7 +76,8 @@ def choose(wanted: tuple[str, ...], fallback: bool) -> tuple[str, str]:
         if backend:
             return (host() if backend == "cpu" else backend), backend
         reasons.append(f"{arch}: {reason}")
-    shown = f"[{', '.join(wanted)}]" if len(wanted) > 1 else wanted[0]
+    names = ", ".join(wanted)
+    shown = f"[{names}]" if len(wanted) > 1 else names
     why = "; ".join(reasons)
     if not fallback:
         raise QuadrantsRuntimeError(f"Arch={shown} is not supported ({why})")

@@ -8,7 +8,7 @@ common way is the code that `launch` generates; both accept the same arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def classify(
     if isinstance(value, array_class):
         return _ndarray(param, value, param.element_type(config))
     if isinstance(value, np.ndarray):
-        return _numpy(param, value, param.element_type(config))
+        return _numpy(param, cast("np.ndarray[Any, Any]", value), param.element_type(config))
     raise QuadrantsRuntimeTypeError(
         f"Invalid type for argument {param.name}, got {_short(value)}", kernel=kernel
     )
@@ -84,9 +84,10 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _scalar(kernel: str, index: int, value: Any, dtype: DataType) -> float | int:
-    real = isinstance(value, float | np.floating)
-    whole = isinstance(value, int | np.integer | np.bool_)
+def _scalar(kernel: str, index: int, given: Any, dtype: DataType) -> float | int:
+    real = isinstance(given, float | np.floating)
+    whole = isinstance(given, int | np.integer | np.bool_)
+    value: Any = given
     if dtype is u1 and (real or whole):
         return int(bool(value))
     if dtype.is_real and (real or whole):
@@ -139,9 +140,7 @@ def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None) -> Argument:
     data = value._live()
     dtype, ndim = value.dtype, len(data.shape)
     if wanted is not None and dtype is not wanted:
-        raise TypeError(
-            f"Expect element type {wanted} for argument {param.name}, but get {dtype}"
-        )
+        raise TypeError(f"Expect element type {wanted} for argument {param.name}, but get {dtype}")
     _check_ndim(param, ndim, data.shape)
     has_grad = value.grad is not None
     if param.needs_grad is not None and bool(param.needs_grad) is not has_grad:
@@ -160,9 +159,7 @@ def _check_ndim(param: ParamDecl, ndim: int, shape: tuple[int, ...]) -> None:
         )
 
 
-def _numpy(
-    param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None
-) -> Argument:
+def _numpy(param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None) -> Argument:
     try:
         dtype = dtype_of(value.dtype)
     except TypeError:

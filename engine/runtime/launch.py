@@ -13,7 +13,7 @@ call goes through three ways, each slower and more general than the one before:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -81,11 +81,12 @@ class Variant:
 
 def _overlap(values: Sequence[Any], written: tuple[int, ...]) -> bool:
     """Whether an array that is written shares memory with another one."""
-    arrays = {
-        i: np.lib.array_utils.byte_bounds(v)
-        for i, v in enumerate(values)
-        if isinstance(v, np.ndarray) and v.size
-    }
+    arrays: dict[int, tuple[int, int]] = {}
+    for i, value in enumerate(values):
+        if isinstance(value, np.ndarray) and value.size:
+            array = cast("np.ndarray[Any, Any]", value)
+            start = array.ctypes.data
+            arrays[i] = start, start + array.nbytes
     for i in written:
         if i in arrays:
             low, high = arrays[i]

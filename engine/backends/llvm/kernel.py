@@ -21,7 +21,8 @@ from ...ir import Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from . import abi
-from .emitter import Emitter, ModuleState, nest
+from .control import nest
+from .emitter import Emitter, ModuleState
 from .helpers import helper_text
 from .text import SIZE, name_of
 

@@ -7,15 +7,13 @@ LLVM's objects are not safe to use from two threads; callers hold `LOCK`.
 
 from __future__ import annotations
 
+import importlib
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...errors import QuadrantsInternalError
 from ..base import Target
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = ["LOCK", "Machine", "Module", "binding", "host_target", "version"]
 
@@ -23,10 +21,9 @@ LOCK: Final = threading.RLock()
 
 
 @cache
-def binding() -> ModuleType:
+def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine."""
-    import llvmlite.binding as llvm
-
+    llvm: Any = importlib.import_module("llvmlite.binding")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
@@ -35,8 +32,7 @@ def binding() -> ModuleType:
 @cache
 def version() -> str:
     """Name and version of the toolchain."""
-    import llvmlite
-
+    llvmlite: Any = importlib.import_module("llvmlite")
     numbers = ".".join(map(str, binding().llvm_version_info))
     return f"LLVM {numbers} (llvmlite {llvmlite.__version__})"
 

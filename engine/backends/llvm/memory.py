@@ -1,0 +1,210 @@
+"""LLVM IR for memory: local variables, arrays, the frame, atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...ir import Op
+from ...ir import codes as C
+from ...types import DataType, PointerType, Type, u1
+from . import abi
+from .scalars import combine
+from .text import MEMORY, SIZE, VALUE, constant, zero
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["MEMORY_OPS", "in_memory"]
+
+_ATOMIC: Final = {
+    C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL, C.ATOMIC_MIN: C.MIN, C.ATOMIC_MAX: C.MAX,
+    C.ATOMIC_BIT_AND: C.BIT_AND, C.ATOMIC_BIT_OR: C.BIT_OR, C.ATOMIC_BIT_XOR: C.BIT_XOR,
+}  # fmt: skip
+_RMW_INT: Final = {
+    C.ATOMIC_ADD: ("add", "add"), C.ATOMIC_MIN: ("min", "umin"), C.ATOMIC_MAX: ("max", "umax"),
+    C.ATOMIC_BIT_AND: ("and", "and"), C.ATOMIC_BIT_OR: ("or", "or"),
+    C.ATOMIC_BIT_XOR: ("xor", "xor"), C.ATOMIC_XCHG: ("xchg", "xchg"),
+}  # fmt: skip
+_RMW_REAL: Final = {
+    C.ATOMIC_ADD: "fadd", C.ATOMIC_MIN: "fmin", C.ATOMIC_MAX: "fmax", C.ATOMIC_XCHG: "xchg",
+}  # fmt: skip
+# What arithmetic on single bits is, on bytes that hold 0 or 1.
+_RMW_BOOL: Final = {
+    C.ATOMIC_ADD: "xor", C.ATOMIC_MUL: "and", C.ATOMIC_MIN: "and", C.ATOMIC_MAX: "or",
+    C.ATOMIC_BIT_AND: "and", C.ATOMIC_BIT_OR: "or", C.ATOMIC_BIT_XOR: "xor",
+    C.ATOMIC_XCHG: "xchg",
+}  # fmt: skip
+
+
+def _const(e: Emitter, op: Op) -> None:
+    e.v[op.id] = constant(op.attr, op.type)
+
+
+def _elem(op: Op) -> DataType:
+    """The element type of a pointer op."""
+    t: Type = op.type
+    assert isinstance(t, PointerType)
+    assert isinstance(t.elem, DataType)
+    return t.elem
+
+
+def _alloca(e: Emitter, op: Op) -> None:
+    t = _elem(op)
+    name = e.v[op.id] = e.name()
+    ty = MEMORY[t.name]
+    e.allocas.append(f"  {name} = alloca {ty}, align {max(SIZE[t.name], 4)}")
+    e.line(f"store {ty} {zero(t)}, ptr {name}")
+
+
+def _load(e: Emitter, op: Op) -> None:
+    t = op.type
+    ty = MEMORY[t.name]
+    got = e.value(f"load {ty}, ptr {e.v[op.args[0].id]}, align {SIZE[t.name]}")
+    e.v[op.id] = e.value(f"trunc i8 {got} to i1") if t is u1 else got
+
+
+def in_memory(e: Emitter, value: str, t: Type) -> str:
+    """``value`` as it is stored: ``u1`` as a byte."""
+    return e.value(f"zext i1 {value} to i8") if t is u1 else value
+
+
+def _store(e: Emitter, op: Op) -> None:
+    pointer, value = op.args
+    t = value.type
+    text = in_memory(e, e.v[value.id], t)
+    e.line(f"store {MEMORY[t.name]} {text}, ptr {e.v[pointer.id]}, align {SIZE[t.name]}")
+    _note_written(e, pointer)
+
+
+def _note_written(e: Emitter, pointer: Op) -> None:
+    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        pointer = pointer.args[0]
+    if pointer.code == C.ARG_ADDR:
+        e.state.written.add(pointer.attr[0])
+
+
+def _arg_load(e: Emitter, op: Op) -> None:
+    state, number = e.state, int(op.attr)
+    name = f"a.{state.param_names[number]}"
+    e.v[op.id] = e.param(name, VALUE[op.type.name], state.layout.params[number], "noundef")
+
+
+def _arg_addr(e: Emitter, op: Op) -> None:
+    number, is_grad = op.attr
+    e.v[op.id] = e.array(number, bool(is_grad))
+
+
+def _extent(e: Emitter, op: Op) -> None:
+    axis, number = op.attr
+    e.v[op.id] = e.extent(axis, number)
+
+
+def _external_ptr(e: Emitter, op: Op) -> None:
+    base, indices = op.args[0], op.args[1:]
+    if not indices:
+        e.v[op.id] = e.v[base.id]
+        return
+    number = base.attr[0]
+    extents = [e.extent(axis, number) for axis in range(1, len(indices))]
+    offset = e.linear(indices, extents)
+    _shift(e, op, e.v[base.id], offset)
+
+
+def _shift(e: Emitter, op: Op, base: str, offset: str) -> None:
+    ty = MEMORY[_elem(op).name]
+    e.v[op.id] = e.value(f"getelementptr inbounds {ty}, ptr {base}, i64 {offset}")
+
+
+def _linearize(e: Emitter, op: Op) -> None:
+    n = op.attr
+    extents = [e.v[x.id] for x in op.args[n:]]
+    e.v[op.id] = e.linear(op.args[:n], extents)
+
+
+def _shift_ptr(e: Emitter, op: Op) -> None:
+    base, offset = op.args
+    _shift(e, op, e.v[base.id], e.wide(offset))
+
+
+def _global_tmp(e: Emitter, op: Op) -> None:
+    at = e.state.layout.tmp + op.attr
+    e.v[op.id] = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
+
+
+def _launch_seed(e: Emitter, op: Op) -> None:
+    e.state.seeded = True
+    e.v[op.id] = e.param("seed", "i64", abi.SEED, "noundef")
+
+
+# Atomics
+
+
+def _atomic(e: Emitter, op: Op) -> None:
+    pointer, value = op.args[0], op.args[1]
+    code, t = op.code, op.type
+    _note_written(e, pointer)
+    at, val = e.v[pointer.id], in_memory(e, e.v[value.id], t)
+    ty = MEMORY[t.name]
+    if code == C.ATOMIC_CAS:
+        old = _compare_exchange(e, t, at, in_memory(e, e.v[op.args[2].id], t), val)
+    elif t is u1 or (t.is_int and code in _RMW_INT) or (t.is_real and code in _RMW_REAL):
+        if t is u1:
+            name = _RMW_BOOL[code]
+        elif t.is_real:
+            name = _RMW_REAL[code]
+        else:
+            name = _RMW_INT[code][not t.is_signed]
+        old = e.value(f"atomicrmw {name} ptr {at}, {ty} {val} monotonic, align {SIZE[t.name]}")
+    else:
+        old = _compare_exchange_loop(e, _ATOMIC[code], t, at, val)
+    e.v[op.id] = e.value(f"trunc i8 {old} to i1") if t is u1 else old
+
+
+def _compare_exchange(e: Emitter, t: Type, at: str, expected: str, new: str) -> str:
+    """One attempt to replace ``expected`` by ``new``; the old value."""
+    ty, bits = MEMORY[t.name], f"i{8 * SIZE[t.name]}"
+    if t.is_real:
+        expected = e.value(f"bitcast {ty} {expected} to {bits}")
+        new = e.value(f"bitcast {ty} {new} to {bits}")
+    pair = e.value(
+        f"cmpxchg ptr {at}, {bits} {expected}, {bits} {new} monotonic monotonic, "
+        f"align {SIZE[t.name]}"
+    )
+    old = e.value(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
+    return e.value(f"bitcast {bits} {old} to {ty}") if t.is_real else old
+
+
+def _compare_exchange_loop(e: Emitter, code: int, t: Type, at: str, val: str) -> str:
+    """An atomic update that the machine has no instruction for."""
+    ty, bits = MEMORY[t.name], f"i{8 * SIZE[t.name]}"
+    head, done = e.label("retry"), e.label("updated")
+    first = e.value(f"load atomic {bits}, ptr {at} monotonic, align {SIZE[t.name]}")
+    before = e.block
+    e.jump(head)
+    e.place(head)
+    again = e.name()
+    seen = e.value(f"phi {bits} [ {first}, %{before} ], [ {again}, %{head} ]")
+    old = e.value(f"bitcast {bits} {seen} to {ty}") if t.is_real else seen
+    new = combine(e, code, t, old, val)
+    if t.is_real:
+        new = e.value(f"bitcast {ty} {new} to {bits}")
+    pair = e.value(
+        f"cmpxchg weak ptr {at}, {bits} {seen}, {bits} {new} monotonic monotonic, "
+        f"align {SIZE[t.name]}"
+    )
+    e.line(f"{again} = extractvalue {{ {bits}, i1 }} {pair}, 0")
+    success = e.value(f"extractvalue {{ {bits}, i1 }} {pair}, 1")
+    e.branch(success, done, head)
+    e.place(done)
+    return old
+
+
+MEMORY_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
+    C.CONST: _const, C.ALLOCA: _alloca, C.LOCAL_LOAD: _load, C.GLOBAL_LOAD: _load,
+    C.LOCAL_STORE: _store, C.GLOBAL_STORE: _store, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr,
+    C.EXTERNAL_PTR: _external_ptr, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,
+    C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: _extent, C.GLOBAL_TMP: _global_tmp,
+    C.LAUNCH_SEED: _launch_seed,
+    **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
+}  # fmt: skip
