@@ -14,13 +14,18 @@ outermost axis, with all axes kept as they were::
 
 A piece has work for about 20 microseconds or more, judged by the body; bodies with loops get up
 to four pieces a thread, for balance, others one. ``num_cpu_threads`` of the loop, else
-``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False`` allows one.
+``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False`` allows one. The
+``block_dim`` of the loop, or a ``default_cpu_block_dim`` other than 32, says the least number of
+cells in a piece in place of that judgement.
 
 Serial tasks and tasks already made of pieces stay.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from ..config import OPTIONS
 from ..ir import Block, Builder, ForAttr, Func, Op, walk
 from ..ir import codes as C
 from ..ir.edit import clone, set_block
@@ -44,6 +49,9 @@ def _op_cost(code: int) -> int:
         return 10
     return 0 if code in (C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.ALLOCA, C.LOOP_INDEX) else 1
 
+
+_BLOCK_DIM: Final = OPTIONS["default_cpu_block_dim"].default
+"""At this value the cost of the body decides; another one, or the loop's own, is taken as said."""
 
 _COST = [_op_cost(code) for code in range(C.COUNT)]
 
@@ -126,6 +134,8 @@ def _plan(task: Op, cx: PassCx) -> tuple[int, int]:
     cells = _CHUNK_NS * 10 // max(cost, 1)
     cells = min(max(cells, 1 if loops else _MIN_PLAIN_CELLS), _MAX_CELLS)
     config = cx.config
+    chosen = config.default_cpu_block_dim
+    cells = task.attr.block_dim or (chosen if chosen != _BLOCK_DIM else cells)
     if not config.make_cpu_multithreading_loop:
         return cells, 1
     if task.attr.num_cpu_threads:

@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import logs as log
 from ..backends.base import Executable
+from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
 from . import args as arguments
 from .compile import Compiled, compile_kernel
@@ -96,6 +97,18 @@ def _overlap(values: Sequence[Any], written: tuple[int, ...]) -> bool:
     return False
 
 
+def _print_code(config: CompileConfig, kernel: str, compiled: Compiled) -> None:
+    """Print the generated texts that the ``print_kernel_...`` options ask for."""
+    asked = {
+        "llvm_ir": config.print_kernel_llvm_ir,
+        "llvm_ir_optimized": config.print_kernel_llvm_ir_optimized,
+        "asm": config.print_kernel_asm,
+    }
+    for name in compiled.artifact.names:
+        if asked.get(name):
+            print(f"[{kernel}] {name}:\n{compiled.artifact.text(name)}")
+
+
 class Launchers:
     """What one kernel has compiled in the current program. See the module docstring."""
 
@@ -149,6 +162,7 @@ class Launchers:
             )
             if noalias:
                 compiled.build.tell()
+            _print_code(program.config, self.decl.name, compiled)
             return compiled
         except QuadrantsCompilationError as error:
             if program.config.print_full_traceback:
