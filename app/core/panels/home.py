@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....engine.inspect.record import BackendRecord, KernelRecord, Record
+from ....engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from .. import format as fmt
 from ..lines import Line, Span, table
 
@@ -42,7 +42,7 @@ def matrix(
     return head, lines
 
 
-_LIMITS = {"cold": 9, "warm": 9, "launch": 17, "rate": 24, "agreement": 22}
+_LIMITS = {"cold": 9, "warm": 9, "launch": 28, "rate": 24, "agreement": 22}
 
 
 def absent(record: Record) -> list[tuple[str, str]]:
@@ -88,7 +88,8 @@ def _matrix(
     right.append(False)
     limits.append(8)
     many = len({k.file for k in record.kernels}) > 1
-    rows = [_row(k, names, columns, history, ascii_only, many, fixed == 4) for k in record.kernels]
+    saves = "saves" in header
+    rows = [_row(k, names, columns, history, ascii_only, many, saves) for k in record.kernels]
     keys = [k.id for k in record.kernels]
     head, lines = table(header, rows, keys, right, limits)
     groups: list[Span] = [("".join(t for t, _ in head.spans[:fixed]), "")]
@@ -121,7 +122,7 @@ def _row(
     if saves:
         out.append((fmt.spark(list(history.get(kernel.id, ())), 10), "accent"))
     for name in names:
-        out += _cells(kernel.backend(name), columns, ascii_only)
+        out += _cells(kernel, kernel.backend(name), columns, ascii_only)
     primary = next((b for b in kernel.backends if b.caches), None)
     glyphs = "".join(fmt.GLYPHS[c.state][ascii_only] for c in primary.caches) if primary else ""
     out.append((glyphs, "dim"))
@@ -147,14 +148,23 @@ def _cells(backend: BackendRecord | None, columns: Sequence[str], ascii_only: bo
     compiled = backend.compile
     found = backend.agreement
     agrees = {"ok": "ok", "differs": "bad"}.get(found.state, "dim") if found else "dim"
+    verdict = "oracle" if backend.backend == "interp" else fmt.agreement(found, ascii_only)
     values: dict[str, Span] = {
         "cold": (fmt.duration_ms(compiled.cold_ms) if compiled else "", ""),
         "warm": (fmt.duration_ms(compiled.warm_ms) if compiled else "", ""),
-        "launch": (fmt.launch_time(launch) if launch else "", "num"),
+        "launch": (_launch(kernel, launch) if launch else "", "num"),
         "rate": (fmt.throughput(launch) if launch else "", ""),
-        "agreement": (fmt.agreement(found, ascii_only), agrees),
+        "agreement": (verdict, agrees),
     }
     return [values[c] for c in columns]
+
+
+def _launch(kernel: KernelRecord, launch: LaunchRecord) -> str:
+    """The time of the largest workload that ran; which one, if a larger was left out."""
+    text = fmt.launch_time(launch)
+    if kernel.workloads and launch.workload != kernel.workloads[-1].label:
+        return f"{launch.workload}: {text}"
+    return text
 
 
 def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
