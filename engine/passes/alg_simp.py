@@ -1,4 +1,4 @@
-"""Algebraic simplification of single operations.
+"""alg_simp: algebraic simplification of single operations.
 
 Before::
 

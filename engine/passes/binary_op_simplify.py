@@ -1,4 +1,4 @@
-"""Merges chains of operations with constants, and puts constants on the right.
+"""binary_op_simplify: merges chains of operations with constants, and puts constants on the right.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Computes operations whose operands are constants.
+"""constant_fold: computes operations whose operands are constants.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Deletes ops whose value nobody uses and that have no effect.
+"""die: deletes ops whose value nobody uses and that have no effect.
 
 Before::
 

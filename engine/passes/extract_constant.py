@@ -1,4 +1,4 @@
-"""Moves constants to the front and keeps one of each.
+"""extract_constant: moves constants to the front and keeps one of each.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Moves operations that compute the same in every iteration out of a loop.
+"""loop_invariant_code_motion: operations that compute the same in every iteration leave a loop.
 
 Before (inside a task, or inside another loop)::
 

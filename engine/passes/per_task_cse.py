@@ -1,4 +1,4 @@
-"""Common subexpressions: computes a value once where it was computed before.
+"""per_task_cse: computes a value once that was computed before (common subexpressions).
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Simplification of blocks: repeated loads, ifs and loops without effect, trivial addresses.
+"""simplify: blocks with repeated loads, ifs and loops without effect, or trivial addresses.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Deletes code that cannot run.
+"""unreachable_code_elimination: deletes code that cannot run.
 
 Before::
 
