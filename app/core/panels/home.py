@@ -137,7 +137,9 @@ def _state(kernel: KernelRecord) -> str:
     return "ok" if any(b.status == "ok" for b in kernel.backends) else ""
 
 
-def _cells(backend: BackendRecord | None, columns: Sequence[str], ascii_only: bool) -> list[Span]:
+def _cells(
+    kernel: KernelRecord, backend: BackendRecord | None, columns: Sequence[str], ascii_only: bool
+) -> list[Span]:
     if backend is None or (backend.status != "ok" and backend.compile is None):
         reason = "…" if backend is None else fmt.backend_reason(backend)
         style = "bad" if backend is not None and backend.status == "error" else "dim"
