@@ -204,7 +204,11 @@ class CompileConfig:
         default_text="CPUs available to the process",
     )
     default_cpu_block_dim: int = option(
-        32, "Cells a CPU thread takes at a time, at least; at 32 the cost of the body decides.", key=True, scope="cpu", minimum=1
+        32,
+        "Cells a CPU thread takes at a time, at least; at 32 the cost of the body decides.",
+        key=True,
+        scope="cpu",
+        minimum=1,
     )
 
     # GPU
