@@ -418,7 +418,10 @@ class QuadrantsRuntimeError(_Located, RuntimeError):
         self.kernel = kernel
 
     def _body(self) -> str:
-        return f"(kernel={self.kernel}) {self.message}" if self.kernel else self.message
+        # The text of a check may name the kernel in its own way.
+        if not self.kernel or f"kernel={self.kernel}" in self.message:
+            return self.message
+        return f"(kernel={self.kernel}) {self.message}"
 
 
 class QuadrantsAssertionError(QuadrantsRuntimeError, AssertionError):

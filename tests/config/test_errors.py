@@ -172,6 +172,8 @@ def test_details_render():
     )
     assert str(errors.BackendUnavailableError("cuda", "no driver found")) == "cuda: no driver found"
     assert str(errors.QuadrantsAssertionError("index 5", kernel="k")) == "(kernel=k) index 5"
+    named = "[kernel=k] Out of bound access"
+    assert str(errors.QuadrantsAssertionError(named, kernel="k")) == named
     unsupported = errors.QuadrantsUnsupportedError(feature="bit_cast to f16", backend="cpu")
     assert str(unsupported) == "bit_cast to f16 is not supported on the cpu backend"
 
