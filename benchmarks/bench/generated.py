@@ -23,7 +23,7 @@ def generated(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1], a:
 FOOTER = """        y[i] = s + marked
 
 
-@generated.workload(n=[64, 4096])
+@generated.workload(n=[64])
 def arguments(n):
     return np.linspace(0.0, 1.0, n, dtype=np.float32), np.zeros(n, np.float32), 0.5
 """
