@@ -55,7 +55,8 @@ class Runner:
                 kernels = inspect.kernels_in(vars(loaded.module), path)
             except (KeyError, TypeError, ValueError) as error:
                 errors.append(_in_file(inspect.error_record(error, "config"), path))
-            if not kernels and not errors:
+            # A module of functions for kernels is no mistake, it only has nothing to show.
+            if not (kernels or errors or inspect.has_functions(vars(loaded.module), path)):
                 errors.append(_no_kernels(path))
         described = _named([inspect.describe(k) for k in kernels], job.labels.get(path, ""))
         steps.send(

@@ -15,36 +15,89 @@ from .store import RecordFileError, canonical, dumps, load, loads, save, schema,
 
 if TYPE_CHECKING:
     from .arguments import Call
-    from .capture import KernelCapture, capture_ir, capture_kernel, describe, kernel_id
-    from .discover import effective_config, ensure_program, kernels_in, recorded_calls
+    from .capture import (
+        KernelCapture,
+        cache_layers,
+        capture_ir,
+        capture_kernel,
+        describe,
+        kernel_id,
+    )
+    from .discover import (
+        effective_config,
+        ensure_program,
+        has_functions,
+        kernels_in,
+        recorded_calls,
+    )
     from .faults import error_record, is_user_file
     from .recorder import Recorder
+    from .settings import BackendInfo, OptionInfo, backends, options, parse_setting, self_test
     from .steps import StepLimit, Steps
-    from .tool import tool_info
+    from .tool import cpu_features, tool_info
 
 __all__ = [
-    "Call", "KernelCapture", "RecordFileError", "Recorder", "StepLimit", "Steps", "canonical",
-    "capture_ir", "capture_kernel", "describe", "dumps", "effective_config", "ensure_program",
-    "error_record", "is_user_file", "kernel_id", "kernels_in", "load", "loads", "record",
-    "recorded_calls", "save", "schema", "schema_text", "tool_info",
+    "BackendInfo",
+    "Call",
+    "KernelCapture",
+    "OptionInfo",
+    "RecordFileError",
+    "Recorder",
+    "StepLimit",
+    "Steps",
+    "backends",
+    "cache_layers",
+    "canonical",
+    "capture_ir",
+    "capture_kernel",
+    "cpu_features",
+    "describe",
+    "dumps",
+    "effective_config",
+    "ensure_program",
+    "error_record",
+    "has_functions",
+    "is_user_file",
+    "kernel_id",
+    "kernels_in",
+    "load",
+    "loads",
+    "options",
+    "parse_setting",
+    "record",
+    "recorded_calls",
+    "save",
+    "schema",
+    "schema_text",
+    "self_test",
+    "tool_info",
 ]  # fmt: skip
 
 _LAZY: Final = {
+    "BackendInfo": "settings",
     "Call": "arguments",
     "KernelCapture": "capture",
+    "OptionInfo": "settings",
     "Recorder": "recorder",
     "StepLimit": "steps",
     "Steps": "steps",
+    "backends": "settings",
+    "cache_layers": "capture",
     "capture_ir": "capture",
     "capture_kernel": "capture",
+    "cpu_features": "tool",
     "describe": "capture",
     "effective_config": "discover",
     "ensure_program": "discover",
     "error_record": "faults",
+    "has_functions": "discover",
     "is_user_file": "faults",
     "kernel_id": "capture",
     "kernels_in": "discover",
+    "options": "settings",
+    "parse_setting": "settings",
     "recorded_calls": "discover",
+    "self_test": "settings",
     "tool_info": "tool",
 }
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Call", "LaunchCase", "bytes_of", "cases_of", "copied", "describe_args", "restore",
-    "synthetic", "why_none",
+    "shape_of", "synthetic", "why_none",
 ]  # fmt: skip
 
 _EXTENTS: Final = {0: 1, 1: 64, 2: 32, 3: 16, 4: 8}
@@ -107,8 +107,13 @@ def _told_apart(cases: list[LaunchCase]) -> list[LaunchCase]:
 
 
 def _call_label(index: int, call: Call) -> str:
-    shapes = [str(a.shape) for a in call.args if isinstance(a, np.ndarray | Ndarray)]
+    shapes = [str(s) for s in map(shape_of, call.args) if s is not None]
     return f"call {index + 1}" + (f" {' '.join(shapes)}" if shapes else "")
+
+
+def shape_of(arg: Any) -> tuple[int, ...] | None:
+    """The shape of an array argument; None for others."""
+    return arg.shape if isinstance(arg, np.ndarray | Ndarray) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _again(call: Call) -> Callable[[], tuple[Any, ...]]:

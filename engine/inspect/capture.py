@@ -45,9 +45,9 @@ from .steps import StepLimit, Steps
 if TYPE_CHECKING:
     from ..lang.kernel import Kernel
 
-__all__ = ["KernelCapture", "capture_ir", "capture_kernel", "describe", "kernel_id"]
+__all__ = ["KernelCapture", "cache_layers", "capture_ir", "capture_kernel", "describe", "kernel_id"]
 
-_LANGUAGES: Final = {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "gas"}
+_LANGUAGES: Final = {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"}
 _LAYERS: Final = (
     ("fastcache", "off", "comes with the caches on disk"),
     ("offline", "off", "comes with the caches on disk"),

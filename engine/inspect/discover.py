@@ -7,16 +7,14 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..config import OPTIONS, CompileConfig, resolve
+from ..lang.func import FunctionOfKernels
 from ..lang.kernel import Kernel
-from ..lang.ndarray import Ndarray
 from ..runtime import program
-from .arguments import Call, bytes_of, copied
+from .arguments import Call, bytes_of, copied, shape_of
 from .record import ConfigEntry
 
-__all__ = ["effective_config", "ensure_program", "kernels_in", "recorded_calls"]
+__all__ = ["effective_config", "ensure_program", "has_functions", "kernels_in", "recorded_calls"]
 
 _ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "default": "default"}
 _MAX_CALLS = 3
@@ -30,6 +28,14 @@ def kernels_in(namespace: Mapping[str, Any], file: str) -> list[Kernel]:
         if isinstance(value, Kernel) and _same_file(value.decl.file, file):
             found[id(value)] = value
     return sorted(found.values(), key=lambda kernel: (kernel.decl.line, kernel.name))
+
+
+def has_functions(namespace: Mapping[str, Any], file: str) -> bool:
+    """Whether ``file`` defines functions for kernels: a helper module, then."""
+    return any(
+        isinstance(value, FunctionOfKernels) and _same_file(value.decl.file, file)
+        for value in list(namespace.values())
+    )
 
 
 def _same_file(a: str, b: str) -> bool:
@@ -105,4 +111,4 @@ def _is_new(known: list[Call], args: tuple[Any, ...]) -> bool:
 
 
 def _form(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a.shape if isinstance(a, np.ndarray | Ndarray) else a for a in args)
+    return tuple(a if (shape := shape_of(a)) is None else shape for a in args)

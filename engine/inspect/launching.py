@@ -319,5 +319,5 @@ def _counted(
 
 def _overlap(args: Sequence[Any]) -> bool:
     """Whether two of the arrays share memory, so that the code must not assume otherwise."""
-    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    arrays: list[Any] = [arg for arg in args if isinstance(arg, np.ndarray)]
     return any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.metadata
 import platform
+from typing import Any, Final
 
 from ..config import available_cpus
 from .record import ToolInfo
 
-__all__ = ["cpu_name", "tool_info", "version_of"]
+__all__ = ["cpu_features", "cpu_name", "tool_info", "version_of"]
+
+_VECTOR: Final = (
+    "sse2", "sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vl", "neon", "sve", "sve2",
+)  # fmt: skip
 
 
 def version_of(package: str) -> str:
@@ -33,13 +39,28 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def _llvm() -> Any:
+    """llvmlite's binding, loaded now; None if it is not installed."""
+    try:
+        return importlib.import_module("llvmlite.binding")
+    except ImportError:
+        return None
+
+
 def llvm_version() -> str:
     """The version of LLVM inside llvmlite, loading it; empty without llvmlite."""
-    try:
-        from llvmlite import binding
-    except ImportError:
+    binding = _llvm()
+    return "" if binding is None else ".".join(map(str, binding.llvm_version_info))
+
+
+def cpu_features() -> str:
+    """The processor as LLVM sees it: its model and what bears on vector code."""
+    binding = _llvm()
+    if binding is None:
         return ""
-    return ".".join(map(str, binding.llvm_version_info))
+    has: dict[str, bool] = dict(binding.get_host_cpu_features())
+    vector = [name for name in _VECTOR if has.get(name)]
+    return f"{binding.get_host_cpu_name()}: {' '.join(vector) or 'no vector units known'}"
 
 
 @functools.cache

@@ -38,7 +38,10 @@ APP_MAY = {
     "watch": set(),
     "report": set(),
     "tui": {"worker", "watch", "report"},
-    "cli": {"worker", "watch", "report", "tui"},
+    "batch": {"worker"},
+    "show": set(),
+    "doctor": set(),
+    "cli": {"worker", "report", "tui", "batch", "show", "doctor"},
     "": set(),
 }
 ENGINE_NEVER = {"textual", "rich", "watchdog", "quadrants", "taichi"}

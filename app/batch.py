@@ -1,0 +1,94 @@
+"""Reports without a screen: measure, and say what failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Final, cast
+
+from ..engine.inspect.record import ErrorRecord, KernelRecord, Record
+from .worker.client import collect
+from .worker.events import Event, Failed, KernelUpdated
+
+__all__ = ["PyprojectError", "failures", "measured", "rules_for"]
+
+_TABLE: Final = ("fail-on",)
+
+
+class PyprojectError(ValueError):
+    """A ``[tool.qd-studio]`` table that cannot be used."""
+
+
+def measured(
+    files: Iterable[str],
+    command: tuple[str, ...],
+    talk: Callable[[str], object],
+    **settings: Any,
+) -> Record:
+    """A complete record of ``files``; what happens on the way is told to ``talk``."""
+
+    def listen(event: Event) -> None:
+        if isinstance(event, KernelUpdated) and event.final:
+            talk(f"{event.kernel.id}: {_outcome(event.kernel)}")
+        elif isinstance(event, Failed):
+            talk(event.error.rendered or event.error.message)
+
+    return collect(files, on_event=listen, command=command, **settings)
+
+
+def _outcome(kernel: KernelRecord) -> str:
+    parts = [f"{b.backend} {b.status}" for b in kernel.backends if b.status in ("ok", "error")]
+    return ", ".join(parts) or "nothing could be done"
+
+
+def failures(record: Record) -> list[str]:
+    """One line for everything in the record that failed; empty if all is well.
+
+    A backend that is absent is no failure, and neither is a result that differs from the
+    interpreter's (a gate can make it one); a check of the author's that does not hold is.
+    """
+    out = [_line(error, os.path.basename(error.file)) for error in record.errors]
+    for kernel in record.kernels:
+        out += [_line(error, kernel.id) for error in kernel.errors]
+        for backend in kernel.backends:
+            out += [_line(e, f"{kernel.id} on {backend.backend}") for e in backend.errors]
+            if backend.status == "error" and not backend.errors:
+                out.append(f"{kernel.id} on {backend.backend}: {backend.reason}")
+            agreement = backend.agreement
+            if agreement is not None and agreement.check == "failed":
+                out.append(f"{kernel.id} on {backend.backend}: check: {agreement.check_message}")
+    return list(dict.fromkeys(out))
+
+
+def _line(error: ErrorRecord, where: str) -> str:
+    place = f" (line {error.line})" if error.line else ""
+    first = error.message.splitlines()[0] if error.message else error.kind
+    return f"{where}: {first}{place}"
+
+
+def rules_for(files: Iterable[str]) -> list[str]:
+    """The rules of ``[tool.qd-studio] fail-on`` in the pyproject.toml next above the first file.
+
+    PyprojectError for a file or table that cannot be read.
+    """
+    import tomllib
+
+    folder = os.path.dirname(os.path.abspath(next(iter(files))))
+    while not os.path.isfile(path := os.path.join(folder, "pyproject.toml")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return []
+        folder = above
+    try:
+        with open(path, "rb") as file:
+            tool = tomllib.load(file).get("tool", {})
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise PyprojectError(f"cannot read {path}: {error}") from None
+    table = cast("dict[str, Any]", tool.get("qd-studio", {}))
+    unknown = sorted(set(table) - set(_TABLE))
+    if unknown:
+        raise PyprojectError(f"{path}: [tool.qd-studio] has no {unknown[0]!r}, only fail-on")
+    rules = table.get("fail-on", [])
+    if not isinstance(rules, list) or not all(isinstance(r, str) for r in cast("list[Any]", rules)):
+        raise PyprojectError(f"{path}: fail-on must be a list of texts")
+    return cast("list[str]", rules)

@@ -1,0 +1,316 @@
+"""``qd-studio``: arguments, exit codes, and what goes to which stream.
+
+    qd-studio FILE...                   the live studio (a report where there is no terminal for it)
+    qd-studio --report FILE...          measure and write a report
+    qd-studio open SESSION              a saved session or report, nothing is run
+    qd-studio show FILE --panel P       one panel as text or JSON
+    qd-studio doctor                    what works here, and what is missing
+
+Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a gate failed;
+2 usage; 3 the environment (nothing to run on, a place that cannot be written); 130 interrupted.
+
+Everything heavy is imported where it is needed: the first screen must not wait for a compiler, and
+a report not for a screen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    from ..engine.inspect.record import Record
+
+__all__ = ["EXIT_ENVIRONMENT", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_OK", "EXIT_USAGE", "main"]
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_ENVIRONMENT: Final = 3
+EXIT_INTERRUPTED: Final = 130
+COMMANDS: Final = ("open", "show", "doctor")
+PANELS: Final = ("source", "passes", "ir", "cfg", "caches", "launch", "code", "log")
+
+
+class _Failure(Exception):
+    """Ends the program with a message on standard error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and how to learn more in another."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; gives its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+        return status
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else EXIT_USAGE
+    except _Failure as failure:
+        _talk(f"qd-studio: {failure}")
+        return failure.status
+    except KeyboardInterrupt:
+        _talk("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough; Python must not complain about it while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_OK
+
+
+def _run(words: list[str]) -> int:
+    if words and words[0] in COMMANDS:
+        command = {"open": _open, "show": _show, "doctor": _doctor}[words[0]]
+        return command(_command_parser(words[0]).parse_args(words[1:]))
+    parser = _main_parser()
+    options = parser.parse_args(words)
+    if not options.files:
+        parser.error("no files given")
+    if options.report or not _has_screen():
+        if not options.report:
+            _talk("no terminal to draw on: writing a report")
+        return _report(options, words)
+    for name in ("out", "fail_on", "baseline"):
+        if getattr(options, name):
+            parser.error(f"--{name.replace('_', '-')} goes with --report")
+    return _studio(options, words)
+
+
+# ---- arguments
+
+
+def _main_parser() -> _Parser:
+    parser = _Parser(
+        prog="qd-studio",
+        description="Interactive kernel workbench and IR inspector.",
+        epilog="Commands: open SESSION | show FILE --panel PANEL | doctor; each has --help.",
+    )
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="Python files with kernels")
+    _common(parser)
+    add("--report", action="store_true", help="write a report and exit, no screen")
+    add("--out", action="append", default=[], metavar="PATH",
+        help="with --report: write to PATH, by suffix .json, .md or .html; may be repeated; "
+        "without it Markdown goes to standard output")  # fmt: skip
+    add("--baseline", metavar="RECORD", help="with --report: a saved record to compare with")
+    add("--fail-on", action="append", default=[], metavar="RULE",
+        help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
+        "'launch.cpu.median_us>+20%%' or 'agreement!=ok'; may be repeated; rules under "
+        "[tool.qd-studio] fail-on of a pyproject.toml count, too")  # fmt: skip
+    add("--version", action=_Version, help="print the version and exit")
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"qd-studio {version('qd-studio')}")
+        parser.exit()
+
+
+def _common(parser: _Parser) -> None:
+    """What everything that compiles takes."""
+    add = parser.add_argument
+    add("--backend", action="append", default=[], metavar="NAMES",
+        help="backends to compile for, with commas or repeated; default: all")  # fmt: skip
+    add("--config", action="append", default=[], metavar="KEY=VALUE",
+        help="a compile option, such as fast_math=0; may be repeated")  # fmt: skip
+    add("--run", action="store_true",
+        help="also run each file's own main for a while, and launch kernels with the arguments "
+        "of the calls it makes")  # fmt: skip
+    add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
+    add("--time-limit", type=_positive, metavar="SECONDS",
+        help="how long importing a file, compiling a kernel and each launch may take")  # fmt: skip
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def _command_parser(command: str) -> _Parser:
+    texts = {
+        "open": "Open a saved session or report (.qds, .json). Nothing is compiled or run.",
+        "show": "Print one panel of a kernel file, a session or a report.",
+        "doctor": "Say what works here, what is missing, and how to get it.",
+    }
+    parser = _Parser(prog=f"qd-studio {command}", description=texts[command])
+    add = parser.add_argument
+    if command == "open":
+        add("session", metavar="SESSION")
+        add("--no-color", action="store_true", help="no colours")
+    elif command == "show":
+        add("file", metavar="FILE", help="a Python file, or a saved record (.qds, .json)")
+        add("--panel", choices=PANELS, required=True)
+        add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
+        add("--pass", dest="pass_name", metavar="NAME",
+            help="only the runs of this pass; 'NAME@STAGE' for those of one stage")  # fmt: skip
+        add("--json", action="store_true", help="as JSON, the shape of the record's own parts")
+        _common(parser)
+    else:
+        add("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments that a `WorkerClient` takes, from the command line."""
+    from ..engine import inspect
+    from .worker.protocol import Limits
+
+    try:
+        config = dict(inspect.parse_setting(text) for text in options.config)
+        backends = tuple(name for text in options.backend for name in text.split(",") if name)
+        if backends:
+            inspect.backends(backends)
+    except (KeyError, ValueError) as error:
+        raise _Failure(EXIT_USAGE, str(error.args[0])) from None
+    limit = options.time_limit
+    limits = Limits(import_s=limit, run_s=limit, compile_s=limit, launch_s=limit) if limit else None
+    return {"config": config, "backends": backends, "run": options.run, "limits": limits}
+
+
+# ---- commands
+
+
+def _studio(options: argparse.Namespace, words: list[str]) -> int:
+    from .tui.app import run
+
+    settings = _settings(options)
+    command = ("qd-studio", *words)
+    return run(options.files, no_color=_no_color(options), command=command, **settings)
+
+
+def _open(options: argparse.Namespace) -> int:
+    record = _saved(options.session)
+    if not _has_screen():
+        from .report import to_markdown
+
+        _write(to_markdown(record))
+        return EXIT_OK
+    from .tui.app import run_saved
+
+    return run_saved(record, options.session, no_color=_no_color(options))
+
+
+def _report(options: argparse.Namespace, words: list[str]) -> int:
+    from .batch import PyprojectError, failures, measured, rules_for
+    from .core.gates import RuleError, evaluate, parse_rule
+    from .report import SUFFIXES, to_markdown, write
+
+    for path in options.out:
+        if os.path.splitext(path)[1] not in SUFFIXES:
+            raise _Failure(EXIT_USAGE, f"--out {path}: the suffix must be one of {SUFFIXES}")
+        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise _Failure(EXIT_ENVIRONMENT, f"--out {path}: there is no such folder")
+    settings = _settings(options)
+    baseline = _saved(options.baseline) if options.baseline else None
+    try:
+        rules = [*rules_for(options.files), *options.fail_on]
+        for rule in rules:
+            parse_rule(rule)
+    except (PyprojectError, RuleError) as error:
+        raise _Failure(EXIT_USAGE, str(error)) from None
+    record = measured(options.files, ("qd-studio", *words), _talk, **settings)
+    try:
+        findings = evaluate(record, rules, baseline)
+    except RuleError as error:
+        raise _Failure(EXIT_USAGE, str(error)) from None
+    if not options.out:
+        _write(to_markdown(record, findings))
+    for path in options.out:
+        try:
+            write(record, path, findings)
+        except OSError as error:
+            raise _Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
+        _talk(f"wrote {path}")
+    failed = failures(record)
+    failed += [f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings if f.state == "failed"]
+    for line in failed:
+        _talk(f"FAILED {line}")
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+def _show(options: argparse.Namespace) -> int:
+    from .batch import failures, measured
+    from .show import NothingToShow, show
+
+    if options.file.endswith((".qds", ".json")):
+        record = _saved(options.file)
+    else:
+        launch = options.panel in ("launch", "log")
+        settings = _settings(options)
+        record = measured([options.file], ("qd-studio", "show"), _talk, launch=launch, **settings)
+    try:
+        text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
+    except NothingToShow as error:
+        for line in failures(record):
+            _talk(f"FAILED {line}")
+        raise _Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
+    _write(text)
+    failed = failures(record)
+    for line in failed:
+        _talk(f"FAILED {line}")
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from .doctor import examine, to_json, to_text
+
+    found = examine()
+    _write(to_json(found) if options.json else to_text(found))
+    return EXIT_OK if found.works else EXIT_ENVIRONMENT
+
+
+# ---- small things
+
+
+def _saved(path: str) -> Record:
+    from ..engine import inspect
+
+    try:
+        return inspect.load(path)
+    except OSError as error:
+        raise _Failure(EXIT_USAGE, f"cannot read {path}: {error.strerror}") from None
+    except inspect.RecordFileError as error:
+        raise _Failure(EXIT_USAGE, str(error)) from None
+
+
+def _has_screen() -> bool:
+    """Whether the studio can be drawn here."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _no_color(options: argparse.Namespace) -> bool:
+    return bool(options.no_color or os.environ.get("NO_COLOR"))
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _talk(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,0 +1,170 @@
+"""``qd-studio doctor``: what works on this machine, what is missing, and how to get it.
+
+Every backend that says it works is made to prove it: a small kernel is compiled and launched.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import sys
+from typing import Any, Final, NamedTuple
+
+from ..engine import inspect
+
+__all__ = ["Finding", "Findings", "examine", "to_json", "to_text"]
+
+_PACKAGES: Final = (
+    ("numpy", "arrays"),
+    ("llvmlite", "the cpu backend"),
+    ("msgspec", "records"),
+    ("textual", "the studio's screen"),
+    ("rich", "the studio's screen"),
+    ("watchdog", "noticing saves"),
+    ("pygments", "colours of code"),
+    ("cuda-python", "the cuda backend"),
+    ("pyopencl", "the opencl backend"),
+)
+_BACKEND_HINTS: Final = {
+    "cpu": "reinstall with: python -m pip install --force-reinstall llvmlite",
+}
+_MARKS: Final = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
+
+
+class Finding(NamedTuple):
+    """One thing looked at. state: ok, missing, broken, note. hint: what can be done about it."""
+
+    area: str
+    name: str
+    state: str
+    detail: str = ""
+    hint: str = ""
+
+
+class Findings(NamedTuple):
+    """All of it. works: kernels can be compiled and launched here."""
+
+    findings: list[Finding]
+    works: bool
+
+
+def examine() -> Findings:
+    """Look at everything. Takes about a second, most of it for the backends' self tests."""
+    backends = _backends()
+    works = any(f.state == "ok" and f.name == "cpu" for f in backends)
+    return Findings([*_machine(), *backends, *_packages(), *_caches(), *_terminal()], works)
+
+
+def _machine() -> list[Finding]:
+    tool = inspect.tool_info()
+    features = inspect.cpu_features()
+    return [
+        Finding("machine", "python", "ok", f"{tool.python} ({sys.executable})"),
+        Finding("machine", "platform", "ok", tool.platform),
+        Finding("machine", "processor", "ok", tool.cpu),
+        Finding("machine", "features", "ok" if features else "note", features or "unknown"),
+        Finding("machine", "threads", "ok", f"{tool.threads} available to this process"),
+        Finding("machine", "qd-studio", "ok", tool.version),
+    ]
+
+
+def _backends() -> list[Finding]:
+    out: list[Finding] = []
+    for found in inspect.backends():
+        if not found.works:
+            out.append(Finding("backend", found.name, "missing", found.reason))
+            continue
+        fault = inspect.self_test(found.name)
+        hint = _BACKEND_HINTS.get(found.name, "") if fault else ""
+        detail = fault or f"{found.toolchain}; a test kernel ran"
+        out.append(Finding("backend", found.name, "broken" if fault else "ok", detail, hint))
+    return out
+
+
+def _packages() -> list[Finding]:
+    out: list[Finding] = []
+    for name, purpose in _PACKAGES:
+        try:
+            version = importlib.metadata.version(name)
+            out.append(Finding("package", name, "ok", version))
+        except importlib.metadata.PackageNotFoundError:
+            hint = f"python -m pip install {name}"
+            out.append(Finding("package", name, "missing", f"needed for {purpose}", hint))
+    return out
+
+
+def _caches() -> list[Finding]:
+    return [
+        Finding("cache", layer.name, "ok" if layer.state == "bypass" else "note", layer.reason)
+        for layer in inspect.cache_layers()
+    ]
+
+
+def _terminal() -> list[Finding]:
+    environ = os.environ
+    out: list[Finding] = []
+    both = sys.stdin.isatty() and sys.stdout.isatty()
+    out.append(
+        Finding("terminal", "screen", "ok" if both else "note",
+                "standard input and output are a terminal" if both else "not a terminal",
+                "" if both else "the studio needs one; without it a report is written")
+    )  # fmt: skip
+    term = environ.get("TERM", "")
+    dumb = term in ("", "dumb")
+    out.append(
+        Finding("terminal", "type", "note" if dumb else "ok", f"TERM={term or 'is not set'}",
+                "a terminal emulator sets TERM; with 'dumb' a report is written" if dumb else "")
+    )  # fmt: skip
+    truecolor = environ.get("COLORTERM", "") in ("truecolor", "24bit")
+    colours = "true colour" if truecolor else "256 colours or fewer"
+    if environ.get("NO_COLOR"):
+        colours = "switched off by NO_COLOR"
+    hint = "" if truecolor else "a terminal with true colour sets COLORTERM=truecolor"
+    out.append(Finding("terminal", "colours", "ok" if truecolor else "note", colours, hint))
+    size = shutil.get_terminal_size((0, 0))
+    if size.columns:
+        fits = size.columns >= 80 and size.lines >= 24
+        out.append(
+            Finding("terminal", "size", "ok" if fits else "note",
+                    f"{size.columns} columns, {size.lines} lines",
+                    "" if fits else "the studio is made for 80 by 24 and more")
+        )  # fmt: skip
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    out.append(
+        Finding("terminal", "encoding", "ok" if encoding == "utf8" else "note",
+                sys.stdout.encoding or "unknown",
+                "" if encoding == "utf8" else "set a UTF-8 locale, such as LANG=C.UTF-8")
+    )  # fmt: skip
+    tools = [t for t in ("wl-copy", "xclip", "xsel", "pbcopy") if shutil.which(t)]
+    detail = f"OSC 52, {tools[0]}" if tools else "OSC 52 only; a file where that is not honoured"
+    hint = "inside tmux: set -g set-clipboard on" if environ.get("TMUX") else ""
+    out.append(Finding("terminal", "copying", "ok", detail, hint))
+    return out
+
+
+def to_text(found: Findings) -> str:
+    """A line a finding, a line more for a hint."""
+    out: list[str] = []
+    area = ""
+    for f in found.findings:
+        if f.area != area:
+            area = f.area
+            out += ([""] if out else []) + [area]
+        out.append(f"  {_MARKS[f.state]} {f.name:<12} {f.detail}".rstrip())
+        if f.hint:
+            out.append(f"  {'':7} {'':12} -> {f.hint}")
+    verdict = "kernels can be compiled and launched here"
+    if not found.works:
+        verdict = "kernels cannot be compiled for the cpu here; see above"
+    return "\n".join([*out, "", verdict]) + "\n"
+
+
+def to_json(found: Findings) -> str:
+    """The same as JSON: {"works": bool, "findings": [{area, name, state, detail, hint}]}."""
+    value: dict[str, Any] = {
+        "works": found.works,
+        "findings": [f._asdict() for f in found.findings],
+    }
+    return json.dumps(value, indent=1) + "\n"

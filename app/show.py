@@ -1,0 +1,289 @@
+"""One panel of a record as text or JSON: what ``qd-studio show`` prints.
+
+The text is that of the studio's own panels without colour. The JSON is made of the record's own
+parts, as the schema describes them, in one object per kernel and backend::
+
+    passes   {"kernel", "backend", "runs": [PassRun], "diffs": {run index: [lines]}}
+    ir       {"kernel", "backend", "run": index or null, "snapshot": Snapshot, "locs": [LocRecord]}
+    cfg      {"kernel", "backend", "cfgs": [CfgRecord]}
+    code     {"kernel", "backend", "artefacts": [Artefact]}
+    launch   {"kernel", "backend", "launches": [LaunchRecord], "agreement": AgreementRecord}
+    caches   {"kernel", "backend", "caches": [CacheLayer]}
+    source   {"kernel", "backend", "file": FileRecord, "statements": {line: [before, after]}}
+    log      a list of LogLine, of the whole record
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from ..engine.inspect.record import (
+    BackendRecord,
+    CompileRecord,
+    KernelRecord,
+    PassRun,
+    Record,
+)
+from .core.lines import Line, plain, text_of
+from .core.panels import cfg, code, launch, misc, passes, source
+
+__all__ = ["NothingToShow", "show"]
+
+_WIDTH: Final = 100
+Part = tuple[KernelRecord, BackendRecord]
+
+
+class NothingToShow(ValueError):
+    """No kernel, backend or pass of the record is what was asked for; the message says why."""
+
+
+def show(
+    record: Record,
+    panel: str,
+    kernel: str | None = None,
+    pass_name: str | None = None,
+    *,
+    as_json: bool = False,
+) -> str:
+    """The panel as text that ends in a line end.
+
+    kernel: a name or an id; None: all. pass_name: for passes, ir and cfg, only what this pass did,
+    ``NAME`` or ``NAME@STAGE``.
+    """
+    if panel == "log":
+        if as_json:
+            return _json([msgspec.to_builtins(line) for line in record.log])
+        return plain(misc.log_lines(record))
+    kernels = _kernels(record, kernel)
+    if as_json:
+        make = _JSON[panel]
+        return _json([x for k in kernels for x in make(record, k, pass_name)])
+    blocks = [_text(record, panel, k, pass_name) for k in kernels]
+    return "\n".join(blocks)
+
+
+def _kernels(record: Record, wanted: str | None) -> list[KernelRecord]:
+    found = [k for k in record.kernels if wanted is None or wanted in (k.name, k.id)]
+    if found:
+        return found
+    if not record.kernels:
+        raise NothingToShow("there are no kernels to show")
+    names = ", ".join(k.name for k in record.kernels)
+    raise NothingToShow(f"there is no kernel {wanted!r}; there are: {names}")
+
+
+def _parts(kernel: KernelRecord) -> list[tuple[BackendRecord, CompileRecord]]:
+    return [(b, b.compile) for b in kernel.backends if b.compile is not None]
+
+
+def _runs(compiled: CompileRecord, wanted: str | None) -> list[PassRun]:
+    """The runs of the pass called ``wanted`` ("name" or "name@stage"); None: all of them."""
+    if wanted is None:
+        return list(compiled.runs)
+    name, _, stage = wanted.partition("@")
+    found = [r for r in compiled.runs if r.name == name and stage in ("", r.stage)]
+    if not found:
+        known = sorted({r.name for r in compiled.runs})
+        raise NothingToShow(f"no pass {wanted!r} ran; there are: {', '.join(known)}")
+    return found
+
+
+# ---- text
+
+
+def _text(record: Record, panel: str, kernel: KernelRecord, pass_name: str | None) -> str:
+    if panel == "launch":
+        lines = [*launch.launch_lines(kernel, _width()), *_agreement(kernel)]
+        return _headed(kernel.id, lines)
+    if panel == "caches":
+        return _headed(kernel.id, misc.cache_lines(kernel))
+    parts = _parts(kernel)
+    if panel == "source":
+        compiled = parts[0][1] if parts else None
+        return _headed(kernel.id, source.source_lines(record, kernel, compiled))
+    if not parts:
+        reasons = "; ".join(b.reason for b in kernel.backends if b.reason) or "not compiled"
+        return _headed(kernel.id, [Line(((reasons, ""),))])
+    make = _TEXT[panel]
+    return "\n".join(
+        _headed(f"{kernel.id} on {backend.backend}", make(backend, compiled, pass_name))
+        for backend, compiled in parts
+    )
+
+
+def _headed(title: str, lines: list[Line]) -> str:
+    return f"== {title}\n" + plain(lines)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((_WIDTH, 24)).columns
+
+
+def _agreement(kernel: KernelRecord) -> list[Line]:
+    out: list[Line] = []
+    for backend in kernel.backends:
+        found = backend.agreement
+        if found is None:
+            continue
+        text = f"{backend.backend}: {found.state}"
+        if found.state != "unchecked":
+            text += f" ({found.workload}; largest error {found.max_abs:.3g}, {found.max_ulp:g} ulp;"
+            text += f" {found.tolerance})"
+        for extra in (found.reason, found.first_difference):
+            text += f"; {extra}" if extra else ""
+        if found.check != "none":
+            text += f"; check {found.check}" + (
+                f": {found.check_message}" if found.check_message else ""
+            )
+        out.append(Line(((text, ""),)))
+    return out
+
+
+def _passes_text(
+    backend: BackendRecord, compiled: CompileRecord, pass_name: str | None
+) -> list[Line]:
+    if pass_name is None:
+        return passes.list_lines(compiled)
+    out: list[Line] = []
+    for run in _runs(compiled, pass_name):
+        task = "" if run.task is None else f", task {run.task}"
+        round = f", round {run.round}" if run.round else ""
+        head = f"-- {run.name} in {run.stage}{round}{task}: {run.state}"
+        out.append(Line(((head, "title"),)))
+        out += misc.remark_lines(run)
+        if run.before != run.after:
+            old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
+            out += passes.diff_lines(compiled, old, new, passes.pass_diff(compiled, run))
+    return out
+
+
+def _ir_text(backend: BackendRecord, compiled: CompileRecord, pass_name: str | None) -> list[Line]:
+    if not compiled.snapshots:
+        return [Line((("no IR was recorded", ""),))]
+    index = _runs(compiled, pass_name)[-1].after if pass_name else _last(compiled)
+    return passes.listing_lines(compiled, compiled.snapshots[index])
+
+
+def _last(compiled: CompileRecord) -> int:
+    return compiled.runs[-1].after if compiled.runs else len(compiled.snapshots) - 1
+
+
+def _cfg_text(backend: BackendRecord, compiled: CompileRecord, pass_name: str | None) -> list[Line]:
+    out: list[Line] = []
+    for index, graph in enumerate(compiled.cfgs):
+        if _of_pass(compiled, graph.run, pass_name):
+            out.append(Line(((cfg.title(graph), "title"),)))
+            out += cfg.cfg_lines(compiled, index, _width())
+    return out or [Line((("no control-flow graph was recorded", ""),))]
+
+
+def _of_pass(compiled: CompileRecord, run: int, pass_name: str | None) -> bool:
+    return pass_name is None or any(r.index == run for r in _runs(compiled, pass_name))
+
+
+def _code_text(
+    backend: BackendRecord, compiled: CompileRecord, pass_name: str | None
+) -> list[Line]:
+    out: list[Line] = []
+    for index, artefact in enumerate(compiled.artefacts):
+        out.append(Line(((f"-- {artefact.name}", "title"),)))
+        out += code.code_lines(backend, index)
+    return out or [Line((("this backend keeps no code", ""),))]
+
+
+_TEXT: Final[dict[str, Callable[[BackendRecord, CompileRecord, str | None], list[Line]]]] = {
+    "passes": _passes_text,
+    "ir": _ir_text,
+    "cfg": _cfg_text,
+    "code": _code_text,
+}
+
+
+# ---- JSON
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _head(kernel: KernelRecord, backend: BackendRecord) -> dict[str, Any]:
+    return {"kernel": kernel.id, "backend": backend.backend}
+
+
+def _passes_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend, compiled in _parts(kernel):
+        runs = _runs(compiled, pass_name)
+        diffs: dict[str, list[str]] = {}
+        for run in runs if pass_name is not None else ():
+            if run.before != run.after:
+                old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
+                found = passes.pass_diff(compiled, run)
+                lines = passes.diff_lines(compiled, old, new, found)
+                diffs[str(run.index)] = [text_of(line).rstrip() for line in lines]
+        yield {**_head(kernel, backend), "runs": msgspec.to_builtins(runs), "diffs": diffs}
+
+
+def _ir_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend, compiled in _parts(kernel):
+        if compiled.snapshots:
+            run = _runs(compiled, pass_name)[-1] if pass_name else None
+            index = _last(compiled) if run is None else run.after
+            yield {
+                **_head(kernel, backend),
+                "run": None if run is None else run.index,
+                "snapshot": msgspec.to_builtins(compiled.snapshots[index]),
+                "locs": msgspec.to_builtins(compiled.locs),
+            }
+
+
+def _cfg_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend, compiled in _parts(kernel):
+        graphs = [g for g in compiled.cfgs if _of_pass(compiled, g.run, pass_name)]
+        yield {**_head(kernel, backend), "cfgs": msgspec.to_builtins(graphs)}
+
+
+def _code_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend, compiled in _parts(kernel):
+        yield {**_head(kernel, backend), "artefacts": msgspec.to_builtins(compiled.artefacts)}
+
+
+def _launch_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend in kernel.backends:
+        yield {
+            **_head(kernel, backend),
+            "launches": msgspec.to_builtins(backend.launches),
+            "agreement": msgspec.to_builtins(backend.agreement),
+        }
+
+
+def _caches_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend in kernel.backends:
+        yield {**_head(kernel, backend), "caches": msgspec.to_builtins(backend.caches)}
+
+
+def _source_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    file = next((f for f in record.files if f.path == kernel.file), None)
+    for backend, compiled in _parts(kernel):
+        before, after = source.heat(compiled, 0), source.heat(compiled, -1)
+        lines = sorted({n for path, n in (*before, *after) if path == kernel.file})
+        yield {
+            **_head(kernel, backend),
+            "file": msgspec.to_builtins(file),
+            "statements": {str(n): [before[kernel.file, n], after[kernel.file, n]] for n in lines},
+        }
+
+
+_JSON: Final[dict[str, Callable[[Record, KernelRecord, str | None], Iterator[Any]]]] = {
+    "passes": _passes_json,
+    "ir": _ir_json,
+    "cfg": _cfg_json,
+    "code": _code_json,
+    "launch": _launch_json,
+    "caches": _caches_json,
+    "source": _source_json,
+}

@@ -1,0 +1,107 @@
+"""Options and backends by name, for command lines and dialogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from ..config import OPTIONS
+from ..options import did_you_mean
+
+__all__ = ["BackendInfo", "OptionInfo", "backends", "options", "parse_setting", "self_test"]
+
+# Chosen in other ways than as an option of a compile.
+_ELSEWHERE: Final = {"arch": "backends are chosen with --backend"}
+
+
+class OptionInfo(NamedTuple):
+    """A compile option. choices: empty if any value of ``type`` (bool, int, float, str) will do."""
+
+    name: str
+    type: str
+    default: str | int | float | bool
+    choices: tuple[Any, ...]
+    doc: str
+    works: bool
+
+
+class BackendInfo(NamedTuple):
+    """A backend. reason: why it does not work here. toolchain: what generates its code."""
+
+    name: str
+    works: bool
+    reason: str
+    toolchain: str
+
+
+def options() -> list[OptionInfo]:
+    """Every option that can be set for a compile; ``works`` False: accepted, without effect."""
+    return [
+        OptionInfo(o.name, o.type.__name__, o.default, o.choices, o.doc, o.effect == "now")
+        for o in OPTIONS.values()
+        if not o.name.startswith("_") and o.name not in _ELSEWHERE
+    ]
+
+
+def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
+    """``name=value`` as an option and its value. ValueError says what is wrong with it."""
+    name, equals, value = text.partition("=")
+    name = name.strip()
+    if not equals:
+        raise ValueError(f"{text!r} is no setting: write NAME=VALUE, such as fast_math=0")
+    if name in _ELSEWHERE:
+        raise ValueError(f"{name} cannot be set here: {_ELSEWHERE[name]}")
+    option = OPTIONS.get(name)
+    if option is None or name.startswith("_"):
+        known = [info.name for info in options()]
+        raise ValueError(f"there is no option {name!r}{did_you_mean(name, known)}")
+    try:
+        return name, option.parse(value)
+    except ValueError:
+        raise ValueError(f"{name}={value.strip()} does not fit: {option.expected}") from None
+
+
+def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
+    """What is known of the backends called ``names``; None: of all. KeyError for no backend."""
+    from ..backends import base
+
+    known = base.names()
+    out: list[BackendInfo] = []
+    for name in known if names is None else names:
+        if name not in known:
+            raise KeyError(f"there is no backend {name!r}{did_you_mean(name, known)}")
+        works, reason = base.availability(name)
+        out.append(BackendInfo(name, works, reason, base.find(name).toolchain() if works else ""))
+    return out
+
+
+def self_test(backend: str) -> str:
+    """Compile and launch a small kernel on ``backend``; what went wrong, or an empty text."""
+    import numpy as np
+
+    from ..backends import base
+    from ..config import CompileConfig
+    from ..ir import Builder, ForAttr, Func, Param
+    from ..ir import codes as C
+    from ..passes import run
+    from ..types import i32, pointer_to
+
+    func = Func("self_test", (Param("x", "ndarray", i32, 1),))
+    build = Builder(func, func.body)
+    extent = build.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (0, 0))
+    loop = build.range_for((build.const(0, i32), extent), ForAttr())
+    with build.inside(loop.regions[0]):
+        index = build.loop_index(loop, 0)
+        start = build.emit(C.ARG_ADDR, (), (0, False), pointer_to(i32))
+        place = build.emit(C.EXTERNAL_PTR, (start, index), "unsafe", pointer_to(i32))
+        build.store(place, build.binary(C.MUL, index, build.const(3, i32)))
+    try:
+        config = CompileConfig(arch=backend)
+        found = base.find(backend)
+        artifact = found.lower(run(func, config, backend), config)
+        values = np.full(1000, -1, np.int32)
+        found.load(artifact).launch([values])
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    wrong = int(np.count_nonzero(values != 3 * np.arange(1000)))
+    return f"{wrong} of 1000 values are wrong" if wrong else ""
