@@ -114,10 +114,10 @@ class _Optimizer:
                     if value is not None and _same(value, stored):
                         self.dead.add(op)
                     else:
-                        value = stored
                         others = memory.may_alias(location)
                         valid &= ~others
                         touched |= bit | others
+                    value = stored
                 elif value is None:
                     value = op  # what is loaded here is what the next load would find
                 else:
@@ -143,9 +143,6 @@ class _Optimizer:
                 return None
         if value is None:
             return None
-        if value.code == C.ALLOCA and C.READ[at.code]:
-            name = repr(value.attr) if value.attr else f"${value.id}"
-            self.cx.remark(at, f"loads variable {name} before anything is stored to it")
         return value if value.code in (C.CONST, C.ALLOCA) or self.visible(value, at) else None
 
     def visible(self, value: Op, at: Op) -> bool:
@@ -175,6 +172,8 @@ class _Optimizer:
             load.code, load.args, load.attr = C.CONST, (), value.attr
             self.constant.add(load)
         elif value.code == C.ALLOCA:
+            name = repr(value.attr) if value.attr else f"${value.id}"
+            self.cx.remark(load, f"loads variable {name} before anything is stored to it")
             assert isinstance(load.type, DataType)
             load.code, load.args, load.attr = C.CONST, (), normalize(0, load.type)
             self.constant.add(load)

@@ -85,7 +85,7 @@ def _lower_loop(func: Func, loop: Op, outer: Builder, repl: dict[Op, Op]) -> Non
     ends = [outer.cast(x, i32) for x in loop.args[1::2]]
     nest = attr.axes or tuple(range(len(begins)))
     starts = ends if attr.reversed else begins
-    counters = {axis: outer.alloca(i32) for axis in nest}
+    counters = {axis: outer.alloca(i32, "counter") for axis in nest}
     for axis in nest:
         outer.store(counters[axis], starts[axis])
     inner_nonempty = [outer.binary(C.CMP_LT, begins[a], ends[a]) for a in nest[1:]]
@@ -123,15 +123,18 @@ def _lower_loop(func: Func, loop: Op, outer: Builder, repl: dict[Op, Op]) -> Non
             b.store(counters[axis], moved)
     body.ops = b.ops + body.ops
     set_block(b.ops, body)
-    _replace_indices(body, loop, indices, repl)
+    _replace_indices(func, body, loop, indices, repl)
 
 
-def _replace_indices(body: Block, loop: Op, indices: dict[int, Op], repl: dict[Op, Op]) -> None:
+def _replace_indices(
+    func: Func, body: Block, loop: Op, indices: dict[int, Op], repl: dict[Op, Op]
+) -> None:
     """Put the loop's counters in the place of its loop_index ops, anywhere in its body."""
     for block in all_blocks(body):
         mine = [op for op in block.ops if op.code == C.LOOP_INDEX and op.args[0] is loop]
         if mine:
             for op in mine:
                 repl[op] = indices[op.attr]
+                func.origins.setdefault(indices[op.attr].id, op.id)
             dead = set(mine)
             block.ops = [op for op in block.ops if op not in dead]
