@@ -15,7 +15,8 @@ After::
 
 The rules, for constants c and d:
 
-* ``c op x`` -> ``x op c`` for every commutative op, reals included;
+* ``c op x`` -> ``x op c`` for every commutative op, reals included (but not their min and max:
+  of two zeros with different signs they give either);
 * ``(x + c) - d`` and its relatives of + and - -> ``x + e``;
 * ``(x * c) * d`` -> ``x * e``; for reals any mix of * and /; ``(x / c) / d`` of integers;
 * ``(x & c) & d``, and so for ``|``, ``^`` and equal shifts;
@@ -52,6 +53,8 @@ def binary_op_simplify(func: Func, cx: PassCx) -> bool:
 def _swap(op: Op, rw: Rewriter) -> Op | None:
     a, b = op.args
     if a.code != C.CONST or b.code == C.CONST:
+        return None
+    if op.type.is_real and op.code in (C.MIN, C.MAX):
         return None
     op.args = (b, a)
     return op

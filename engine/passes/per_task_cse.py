@@ -82,7 +82,9 @@ class _Cse:
                         break
             if pure[code]:
                 if commutative[code] and args[0].id > args[1].id:
-                    args = (args[1], args[0])
+                    # Real min and max give either of two zeros with different signs.
+                    if not (op.type.is_real and (code == C.MIN or code == C.MAX)):
+                        args = (args[1], args[0])
                 attr = op.attr
                 key = (code, op.type, args, attr if code else const_key(attr))
                 first = known.setdefault(key, op)
