@@ -81,10 +81,10 @@ class _Cse:
                         args = op.args = tuple([get(x, x) for x in args])
                         break
             if pure[code]:
-                if commutative[code] and args[0].id > args[1].id:
-                    # Real min and max give either of two zeros with different signs.
-                    if not (op.type.is_real and (code == C.MIN or code == C.MAX)):
-                        args = (args[1], args[0])
+                swap = commutative[code] and args[0].id > args[1].id
+                # Real min and max give either of two zeros with different signs.
+                if swap and not (op.type.is_real and code in (C.MIN, C.MAX)):
+                    args = (args[1], args[0])
                 attr = op.attr
                 key = (code, op.type, args, attr if code else const_key(attr))
                 first = known.setdefault(key, op)

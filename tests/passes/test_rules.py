@@ -175,7 +175,7 @@ def test_identities_of_two_operations(t):
 def test_powers(exponent, fast_math):
     """Multiplications and `pow` round differently; beyond that the value is the power."""
     config = CompileConfig().replace(fast_math=fast_math)
-    powers = [n for n in range(-40, 41)]
+    powers = list(range(-40, 41))
     pairs = simplified(
         lambda b, x: [b.binary(C.POW, x, b.const(n, exponent)) for n in powers], f32, config
     )
