@@ -6,8 +6,9 @@ kernel is compiled anew. Look at
 
 - *Source*: the cost of the functions in the other file is credited to the lines that call them,
   with the chain of calls.
-- *Passes*: six levels of inlining leave many copies of the same sum of squares and constants such
-  as `blend`; watch constant folding and the merging of common subexpressions shrink them.
+- *Passes*: up to four levels of inlining leave many copies of the same sum of squares and
+  constants such as `blend`; watch constant folding and the merging of common subexpressions shrink
+  them.
 - *CFG*: `break` in a loop that is not parallel; the shading code runs only for rays that hit.
 """
 

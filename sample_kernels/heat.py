@@ -8,8 +8,8 @@ type. Look at
   loop-invariant motion, common subexpressions; one idea at a time, each with its diff.
 - *Home*: statements before -> after. The two start far apart and end (nearly) equal, and so do the
   launch times.
-- *Explain*: what is *not* removed. A division by a variable becomes a multiplication only under
-  `fast_math`.
+- *Options*: switch `fast_math` off. A division by a variable may no longer become a
+  multiplication, and sums keep their order: watch which statements stay.
 """
 
 import numpy as np

@@ -5,8 +5,8 @@ Two arrays take turns as source and destination (ping-pong). Look at
 
 - *Passes*: `sweep_pair` has two top-level loops, so `offload` makes two tasks; the second one sees
   all the first wrote. The inlined `neighbour_mean` is credited to your line in *Source*.
-- *CFG*: one block a task; the loop over `ndrange` stays a loop over two axes until the code
-  generator sees it.
+- *CFG*: each task's body is one straight block; the loop over `ndrange` stays a loop over two axes
+  until the code generator sees it.
 - *Code*: the inner axis is contiguous, so the four loads and the store are vector instructions. If
   the two axes were one loop with a division and a remainder, they could not be.
 """

@@ -5,7 +5,8 @@ amounts of work. Look at
 
 - *CFG*: the `while` has its condition in a block of its own, with the back edge in the gutter;
   `and` evaluates its right side only if the left one holds.
-- *Passes*: the squares computed for the test are not computed again for the step.
+- *Code*: `re`, `im` and `steps` live in registers, and what the test squares is not squared again
+  for the step.
 - *Launch*: rows near the real axis cost most; how the pool splits the rows shows in the spread.
 """
 

@@ -6,8 +6,9 @@ and `c` along rows. Look at
 
 - *Home*: GFLOP/s of the two at n = 512.
 - *Code*: which of the two innermost loops has vector multiply-adds.
-- *Passes* of `matmul_rows`: `a[i, k]` does not depend on j and leaves the innermost loop. `c[i,
-  j]` is only ever touched by the thread that owns row i, so its atomic addition is demoted.
+- *Passes* of `matmul_rows`: `a[i, k]` does not depend on j; `cache_loop_invariant_global_vars`
+  loads it ahead of the innermost loop. `c[i, j]` is only ever touched by the thread that owns row
+  i, so its atomic addition is demoted.
 """
 
 import numpy as np

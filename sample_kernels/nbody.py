@@ -3,12 +3,13 @@
 Quadratic work on linear data: arithmetic decides the speed, the arrays stay in cache. Look at
 
 - *Home*: GFLOP/s is the number here, and it hardly depends on n.
-- *Passes* of `accelerations`: the loads of body i stand inside the loop over j in the source's IR;
-  `loop_invariant_code_motion` lifts them out. The three accumulators begin as local variables in
-  memory; the control-flow passes turn them into values.
+- *Passes* of `accelerations`: body i does not change in the loop over j.
+  `loop_invariant_code_motion` lifts its addresses out, and `cache_loop_invariant_global_vars`
+  loads it once, ahead of the loop. The three accumulators are still variables in memory when LLVM
+  takes over.
 - *Code*: the loop over j is a reduction; with `fast_math` it uses whole vector registers, and the
   reciprocal square root may be an estimate with a correction.
-- *Config*: switch `fast_math` off and launch again.
+- *Options*: switch `fast_math` off and launch again.
 
 Positions, velocities and accelerations are separate arrays for each axis ("structure of arrays"),
 so that neighbouring bodies fill a vector register.

@@ -8,7 +8,7 @@ pass. Look at
 - *Passes* of `powers`: `x**2` and `x**3` become multiplications; the general `pow` would be a
   library call.
 - *Passes* of `zoo`: step through with `]`. The comment at each line names what happens to it.
-- *Compare* `horner` with `powers`, pass by pass: where they become alike, and where they never do.
+- `horner` beside `powers`: how many multiplications each of them ends with.
 """
 
 import numpy as np

@@ -12,7 +12,6 @@ Look at
 
 - *Passes* of `scan_blocks`: `offload` makes three tasks, the second one serial. What they exchange
   goes through the array `block_total`, never through locals.
-- *CFG*: the last task writes `block_total` no more, so its load needs no repetition.
 - *Launch*: many launches of `doubling_step` show what a launch itself costs.
 """
 

@@ -3,12 +3,12 @@
 A local scalar that a parallel loop updates is one cell shared by all threads, and each update is
 atomic. Taken literally that would be slower than one thread alone. Look at
 
-- *Passes*: `make_thread_local` gives each thread an accumulator of its own, and one atomic update
-  a thread remains.
+- *Passes*: `make_thread_local` gives each piece of the loop an accumulator of its own; one atomic
+  update a piece remains.
 - *Code*: under `fast_math` additions may be reordered, so the accumulator becomes several vector
-  registers; switch `fast_math` off in *Config* and it becomes one dependent chain of additions.
-- *Compare*: `array_sum` against `array_max`; what differs in the IR is the kind of the atomic and
-  the initial value.
+  registers; switch `fast_math` off in *Options* and it becomes one dependent chain of additions.
+- `array_max` beside `array_sum`: what differs in the IR is the kind of the atomic and the initial
+  value.
 - `dot` accumulates in double precision. It costs no memory traffic, and *Launch* says what else.
 
 Summing n numbers in single precision loses about sqrt(n) units in the last place, more without
