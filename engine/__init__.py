@@ -222,10 +222,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         value = globals()[name] = _found(name)
         return value
-    later = importlib.import_module(".lang.later", __name__)
-    if name in later.LATER:
-        raise later.unsupported(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise importlib.import_module(".types.later", __name__).unsupported("qd", name)
 
 
 def __dir__() -> list[str]:

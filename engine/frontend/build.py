@@ -61,9 +61,7 @@ class BuildResult:
 def _param(decl: ParamDecl, feature: Any) -> Param:
     if decl.kind == "ndarray":
         array = cast(NdarrayFeature, feature)
-        return Param(
-            decl.name, "ndarray", array.dtype, array.ndim, array.needs_grad, decl.boundary
-        )
+        return Param(decl.name, "ndarray", array.dtype, array.ndim, array.needs_grad, decl.boundary)
     return Param(decl.name, "scalar", cast(DataType, feature))
 
 

@@ -253,8 +253,10 @@ def _sum(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     parts = spread(w, values, node.args[0])
     total: Any = start
     for part in parts:
-        total = part if total == 0 and total is start else binary(
-            w, node, BINARY[ast.Add], total, part, node, node
+        total = (
+            part
+            if total == 0 and total is start
+            else binary(w, node, BINARY[ast.Add], total, part, node, node)
         )
     return total
 
@@ -338,5 +340,3 @@ def _static_assert(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     if not w.python(node, operator.truth, condition):
         text = f": {values[1]}" if len(values) > 1 else ""
         raise w.error(QuadrantsCompilationError, "AssertionError" + text, node)
-
-

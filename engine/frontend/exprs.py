@@ -33,7 +33,7 @@ def _name(w: Walk, node: ast.Name) -> Any:
     value = w.lookup(node)
     kind = cast("type[Any]", type(value))
     if kind is Op:
-        return w.load(value, node) if value.code == C.ALLOCA else value
+        return w.load(value, node) if value.type.is_ptr else value
     return w.loaded(value, node)
 
 
@@ -377,14 +377,14 @@ def lvalue(w: Walk, node: ast.expr) -> Op | None:
     """The address that an assignment to ``node`` writes to; None if it is not writable."""
     if isinstance(node, ast.Name):
         value = w.local(node.id)
-        return value if isinstance(value, Op) and value.code == C.ALLOCA else None
+        return value if isinstance(value, Op) and value.type.is_ptr else None
     if isinstance(node, ast.Subscript):
         base = bound(w, node.value)
         if type(base) is NdarrayRef:
             return address(w, node, base)
         if isinstance(base, list | tuple | dict):
             value = _item(w, node, base)
-            return value if isinstance(value, Op) and value.code == C.ALLOCA else None
+            return value if isinstance(value, Op) and value.type.is_ptr else None
     return None
 
 
@@ -426,13 +426,14 @@ def _fstring(w: Walk, node: ast.JoinedStr) -> str:
             if not is_static(value):
                 text = "An f-string with run-time values can only be printed or be a message"
                 raise w.type_error(text, piece.value)
-            spec = _fstring(w, piece.format_spec) if isinstance(
-                piece.format_spec, ast.JoinedStr
-            ) else ""
+            spec = (
+                _fstring(w, piece.format_spec)
+                if isinstance(piece.format_spec, ast.JoinedStr)
+                else ""
+            )
             convert = {97: ascii, 114: repr, 115: str}.get(piece.conversion)
             shown = convert(value) if convert else value
             parts.append(w.python(piece, format, shown, spec))
         else:
             parts.append(str(cast(ast.Constant, piece).value))
     return "".join(parts)
-

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..types import DataType
-from .exprs import bound, spread
+from .exprs import bound, lvalue, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
 from .values import SEQUENCES, NdarrayRef, describe
@@ -97,7 +97,13 @@ def _signature(param: ParamDecl) -> str:
 
 
 def _value(w: Walk, param: ParamDecl, node: ast.expr) -> Any:
-    return bound(w, node) if param.kind == "template" else w.expr(node)
+    if param.kind != "template":
+        return w.expr(node)
+    if isinstance(node, ast.Name | ast.Subscript):
+        reference = lvalue(w, node)
+        if reference is not None:
+            return reference
+    return bound(w, node)
 
 
 def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
@@ -181,4 +187,3 @@ def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
         except Exception:
             return False
     return True
-

@@ -207,5 +207,3 @@ def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
     code = C.ATOMIC_ADD if target.is_real else C.ATOMIC_BIT_OR
     zero = w.typed(-0.0 if target.is_real else 0, target, node)
     return w.emit(node, code, (ptr, zero), None, target)
-
-

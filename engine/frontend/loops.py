@@ -335,5 +335,3 @@ def _loop_config(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     w.frame.next_loop = LoopConfig(
         1 if serialize else threads, block, serialize, str(values.get("name") or "")
     )
-
-

@@ -79,9 +79,7 @@ BOOLEAN: Final[dict[int, int]] = {C.ADD: C.BIT_OR, C.SUB: C.BIT_XOR, C.MUL: C.BI
 _DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
 
 
-def binary(
-    w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST
-) -> Any:
+def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
     """``a <op> b``; ``na`` and ``nb`` are where the operands stand."""
     ta, tb = cast("type[Any]", type(a)), cast("type[Any]", type(b))
     if ta is IndexVector or tb is IndexVector:
@@ -177,9 +175,7 @@ _IDENTITY: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 
 
-def _pair(
-    w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb: ast.AST
-) -> Any:
+def _pair(w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
     row = COMPARE.get(type(op))
     if row is None:
         identity = isinstance(op, ast.Is | ast.IsNot)

@@ -134,5 +134,3 @@ def _assert(w: Walk, node: ast.Assert) -> None:
             text += "%f" if piece[1].type.is_real else "%d"
             values.append(piece[1])
     w.emit(node, C.ASSERT, (cond, *values), AssertAttr("user", text), void)
-
-

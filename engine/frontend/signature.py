@@ -227,7 +227,6 @@ def _annotations(src: FunctionSource) -> dict[str, Any]:
     return found
 
 
-
 def _text_of(value: Any) -> str:
     return value.__name__ if isinstance(value, type) else repr(value)
 

@@ -84,7 +84,7 @@ def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
             raise w.not_scalar(value, at)
         w.frame.scopes[-1][name] = local_copy(w, value, name, at if at else node)
         return
-    if isinstance(old, Op) and old.code == C.ALLOCA:
+    if isinstance(old, Op) and old.type.is_ptr:
         w.store(old, w.op(value, node), node)
         return
     if is_sequence(old) and _same_shape(old, value):
@@ -99,7 +99,7 @@ def _same_shape(old: Any, value: Any) -> bool:
     return (
         isinstance(value, tuple | list)
         and len(cast("tuple[Any, ...]", value)) == len(old)
-        and all(isinstance(var, Op) and var.code == C.ALLOCA for var in old)
+        and all(isinstance(var, Op) and var.type.is_ptr for var in old)
     )
 
 
@@ -143,7 +143,7 @@ def _assign_static(w: Walk, target: ast.expr, value: Any, node: ast.Assign) -> N
         if old is _NOT_BOUND or mine:
             scope[target.id] = value
             return
-        if isinstance(old, Op) and old.code == C.ALLOCA:
+        if isinstance(old, Op) and old.type.is_ptr:
             assign(w, target, value, node)
             return
         raise _immutable(w, target, old)
@@ -196,7 +196,7 @@ def _annassign(w: Walk, node: ast.AnnAssign) -> None:
         w.frame.scopes[-1][target.id] = w.variable(value, target.id, node)
         return
     old = w.local(target.id)
-    if isinstance(old, Op) and old.code == C.ALLOCA and cast(Any, old.type).elem is not dtype:
+    if isinstance(old, Op) and old.type.is_ptr and cast(Any, old.type).elem is not dtype:
         raise w.syntax_error(
             "Static assign cannot have type overloading", node,
             f'"{target.id}" has the type {cast(Any, old.type).elem} already',
@@ -394,4 +394,3 @@ def _with(w: Walk, node: ast.With) -> None:
         "'with' in Quadrants kernels only supports qd.stream_parallel(), qd.checkpoint(), "
         "qd.graph.parallel_context(), or qd.graph.parallel()", node.items[0].context_expr,
     )  # fmt: skip
-

@@ -2,7 +2,7 @@
 
 * an `ir.Op` of a primitive type: a value of run time;
 * an `ir.Op` of a pointer type, only as a binding of a name or an element of a bound container: a
-  local variable;
+  local variable, or an element of an array that is passed by reference;
 * a tuple, list or dict: a container known at compile time, of any of these;
 * `NdarrayRef`, `ShapeRef`, `IndexVector`: below;
 * every other Python object: itself, known at compile time.
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 from ..ir import Op
-from ..ir import codes as C
 from ..types import DataType
 
 __all__ = [
@@ -143,7 +142,7 @@ def is_static(value: Any) -> bool:
 def describe(value: Any) -> str:
     """What ``value`` is, for a message: a type name for values of run time."""
     if isinstance(value, Op):
-        return "a variable" if value.code == C.ALLOCA else value.type.name
+        return "a variable" if value.type.is_ptr else value.type.name
     if isinstance(value, NdarrayRef):
         return f"ndarray {value.name}"
     if isinstance(value, ShapeRef):

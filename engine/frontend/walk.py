@@ -399,7 +399,7 @@ class Walk:
         """``value`` with local variables, alone or in containers, read."""
         kind: Any = cast(Any, type)(value)
         if kind is Op:
-            return self.load(value, node) if value.code == C.ALLOCA else value
+            return self.load(value, node) if value.type.is_ptr else value
         if kind in SEQUENCES:
             return kind([self.loaded(v, node) for v in value])
         if kind is dict:

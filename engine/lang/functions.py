@@ -214,5 +214,3 @@ def random(dtype: DataType | type = float) -> float:
 def randn(dt: DataType | type = float) -> float:
     """A random number of the standard normal distribution."""
     return _random.gauss(0.0, 1.0)
-
-

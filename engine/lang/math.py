@@ -6,6 +6,7 @@ import math as _math
 from math import e, inf, nan, pi
 
 from ..frontend.registry import intrinsic
+from ..types.later import unsupported
 from .functions import (
     acos,
     asin,
@@ -99,3 +100,7 @@ def isnan(x: float) -> bool:
 def isinf(x: float) -> bool:
     """Whether x is an infinity; right under ``fast_math`` too."""
     return _math.isinf(x)
+
+
+def __getattr__(name: str) -> object:
+    raise unsupported("qd.math", name)

@@ -2,3 +2,8 @@
 
 from .annotations import *  # noqa: F403
 from .dtypes import *  # noqa: F403
+from .later import unsupported
+
+
+def __getattr__(name: str) -> object:
+    raise unsupported("qd.types", name)

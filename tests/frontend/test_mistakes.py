@@ -5,7 +5,7 @@ from qd_studio import engine as qd
 
 from .harness import check_error
 
-S, T, N, I, C = (
+S, T, N, X, C = (
     qd.QuadrantsSyntaxError, qd.QuadrantsTypeError, qd.QuadrantsNameError, qd.QuadrantsIndexError,
     qd.QuadrantsCompilationError,
 )  # fmt: skip
@@ -216,11 +216,11 @@ CASES = {
     ),
     # indices
     "too few indices": (
-        kernel("    y = x[0]\n    #   ^^^^\n", "x: qd.types.NDArray[qd.f32, 2]"), I,
+        kernel("    y = x[0]\n    #   ^^^^\n", "x: qd.types.NDArray[qd.f32, 2]"), X,
         "Array with dim 2 accessed with indices of dim 1", "2 indices",
     ),
     "too many indices": (
-        kernel("    x[0, 1] = 2.0\n#   ^^^^^^^\n", X1), I,
+        kernel("    x[0, 1] = 2.0\n#   ^^^^^^^\n", X1), X,
         "Array with dim 1 accessed with indices of dim 2", None,
     ),
     "negative index": (
@@ -355,5 +355,5 @@ CASES = {
 def test_mistake(name, tmp_path):
     text, kind, message, hint = CASES[name]
     if kind is None:
-        from qd_studio.engine.lang.later import NotYetError as kind
+        from qd_studio.engine.types.later import NotYetError as kind
     check_error(text, kind, message, tmp_path, hint)
