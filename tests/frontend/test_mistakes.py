@@ -235,7 +235,7 @@ CASES = {
         kernel("    y = x[1.0]\n", X1), T, "indices must be integers, however 'f32'", None,
     ),
     "slice of an array": (kernel("    y = x[0:2]\n", X1), U, "Slices of an ndarray", None),
-    "axis of a shape": (kernel("    y = x.shape[2]\n", X1), I, "Axis 2 of the shape", None),
+    "axis of a shape": (kernel("    y = x.shape[2]\n", X1), X, "Axis 2 of the shape", None),
     "runtime index of a list": (
         kernel("    l = [1, 2]\n    y = l[a]\n    #     ^\n", "a: qd.i32"), T,
         "cannot be indexed with a run-time value", None,
