@@ -29,7 +29,7 @@ What it does:
 
 * a global load is the earlier load of the same address in its block, when nothing between them
   may write there;
-* ifs that follow each other and have the same condition become one;
+* ifs on the same condition with nothing but pure ops between them become one;
 * an ``if``, ``range_for`` or task with nothing in it goes;
 * ``abs`` of an unsigned integer is the integer; an address shifted by 0 is the address;
 * under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
@@ -59,6 +59,7 @@ _INTERESTING = [
     C.CONTROL[code] or C.ATOMIC[code] or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
     for code in range(C.COUNT)
 ]
+_MOVABLE = [C.PURE[code] or code == C.ALLOCA for code in range(C.COUNT)]
 
 
 @register("simplify", optional=True)
@@ -88,12 +89,8 @@ class _Sweep:
         loads: dict[Op, Op] = {}  # by address
         written: list[Op] = []
         out: list[Op] | None = None
-        absorbed = 0
-        ops = block.ops
+        ops = self.merged(block)
         for index, op in enumerate(ops):
-            if absorbed:
-                absorbed -= 1
-                continue
             if repl:
                 args = op.args
                 for a in args:
@@ -103,14 +100,12 @@ class _Sweep:
             code = op.code
             if interesting[code]:
                 if C.CONTROL[code]:
-                    if code == C.IF:
-                        absorbed = self.absorb(op, ops, index)
                     writes: list[Op] = []
                     kept = self.control(op, writes)
                     for ptr in writes:
                         self.forget(loads, ptr, op)
                     written += writes
-                    if out is None and (absorbed or len(kept) != 1 or kept[0] is not op):
+                    if out is None and (len(kept) != 1 or kept[0] is not op):
                         out = ops[:index]
                     if out is not None:
                         set_block(kept, block)
@@ -177,24 +172,42 @@ class _Sweep:
             return _selects(self.func, op)
         return [op]
 
-    def absorb(self, op: Op, ops: list[Op], index: int) -> int:
-        """Append the branches of the ifs that follow ``op`` on the same condition to its own.
+    def merged(self, block: Block) -> list[Op]:
+        """The block's ops after ifs on the same condition have become one."""
+        ops = block.ops
+        movable = _MOVABLE
+        out: list[Op] | None = None
+        last: Op | None = None  # an if that the next one may join
+        at = 0  # its place in the new list
+        for index, op in enumerate(ops):
+            if op.code == C.IF:
+                if last is not None and op.args[0] is last.args[0]:
+                    if out is None:
+                        out = ops[:index]
+                    _join(last, op)
+                    # What stands between cannot depend on the first if.
+                    between = out[at + 1 :]
+                    out[at:] = [*between, last]
+                    at += len(between)
+                    continue
+                last, at = op, index if out is None else len(out)
+            elif last is not None and not movable[op.code]:
+                last = None
+            if out is not None:
+                out.append(op)
+        if out is not None:
+            block.ops = out
+            self.changed = True
+        return block.ops
 
-        Gives the number of those ifs, which stand from ``ops[index + 1]`` on.
-        """
-        cond = op.args[0]
-        get = self.repl.get
-        count = 0
-        for other in ops[index + 1 :]:
-            if other.code != C.IF or get(other.args[0], other.args[0]) is not cond:
-                break
-            count += 1
-            for mine, theirs in zip(op.regions, other.regions, strict=True):
-                # After a jump the other branch is not reached.
-                if not (mine.ops and C.END[mine.ops[-1].code]):
-                    set_block(theirs.ops, mine)
-                    mine.ops = mine.ops + theirs.ops
-        return count
+
+def _join(first: Op, second: Op) -> None:
+    """Append the branches of an if to those of another on the same condition."""
+    for mine, theirs in zip(first.regions, second.regions, strict=True):
+        # After a jump the other branch is not reached.
+        if not (mine.ops and C.END[mine.ops[-1].code]):
+            set_block(theirs.ops, mine)
+            mine.ops.extend(theirs.ops)
 
 
 def _is_flat(op: Op) -> bool:
