@@ -1,4 +1,4 @@
-"""Check the three files of a report: the JSON against its schema, all of them for every sample with a kernel.
+"""Check the files of a report: JSON against its schema, every sample with a kernel in all of them.
 
 python .ci/check_report.py R.json R.md R.html
 """
