@@ -56,6 +56,7 @@ class RandomIR:
         self.b = Builder(self.func, self.func.body)
         self.values: list[Op] = []
         self.loops: list[Op] = []
+        self.jumps = 0  # loops around that a continue may belong to
         self.locals = [self.b.alloca(self.rng.choice((*types, u1)), f"v{i}") for i in range(4)]
 
     def build(self) -> Func:
@@ -166,7 +167,7 @@ class RandomIR:
         saved = list(self.values)
         with self.b.inside(block):
             self.statements(min(ops, self.left))
-            if self.loops and self.rng.random() < 0.15:
+            if self.jumps and self.rng.random() < 0.15:
                 self.b.emit(C.CONTINUE)
         self.values = saved
 
@@ -182,10 +183,33 @@ class RandomIR:
         if len(self.loops) >= 3:
             return
         begin, end = b.const(rng.randrange(3), i32), b.const(rng.randrange(5), i32)
+        if rng.random() < 0.3:
+            self.repeat(end)
+            return
         op = b.range_for((begin, end), ForAttr())
         self.loops.append(op)
+        self.jumps += 1
         self.scope(op.regions[0], rng.randrange(2, 12))
+        self.jumps -= 1
         self.loops.pop()
+
+    def repeat(self, end: Op) -> None:
+        """A while that leaves after ``end`` iterations, or earlier."""
+        b, rng = self.b, self.rng
+        counter = b.alloca(i32, "n")
+        saved = list(self.values)
+        op = b.while_()
+        with b.inside(op.regions[0]):
+            old = b.load(counter)
+            b.emit(C.WHILE_CONTROL, (b.binary(C.CMP_LT, old, end),))
+            b.store(counter, b.binary(C.ADD, old, b.const(1, i32)))
+            self.jumps += 1
+            self.statements(min(rng.randrange(2, 10), self.left))
+            if rng.random() < 0.4:
+                b.emit(C.WHILE_CONTROL, (self.value(u1),))
+                self.statements(min(3, self.left))
+            self.jumps -= 1
+        self.values = saved
 
 
 def random_func(seed: int, types: tuple, ops: int = 60) -> Func:
