@@ -26,6 +26,7 @@ from ..core import format as fmt
 from ..core.cfg_layout import to_svg
 from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import Finding
+from ..core.panels.home import absent, backends_of
 from .plots import samples_plot, timeline
 from .style import STYLE
 
@@ -87,7 +88,8 @@ def _mark(state: str) -> str:
 
 
 def _matrix(record: Record) -> str:
-    names = list(dict.fromkeys(b.backend for k in record.kernels for b in k.backends))
+    missing = dict(absent(record))
+    names = [n for n in backends_of(record) if n not in missing]
     group = "".join(f'<th colspan="4" class="group">{esc(n)}</th>' for n in names)
     heads = "<th>cold</th><th>launch</th><th>rate</th><th>agreement</th>" * len(names)
     rows: list[str] = []
@@ -103,6 +105,7 @@ def _matrix(record: Record) -> str:
         f'<div class="wide"><table class="matrix"><thead><tr><th></th><th></th>{group}</tr>'
         f"<tr><th>kernel</th><th>statements</th>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
+        + "".join(f'<p class="none">{esc(n)}: {esc(r)}</p>' for n, r in missing.items())
     )
 
 
@@ -115,11 +118,12 @@ def _cells(backend: BackendRecord | None) -> str:
     launch = backend.launches[-1] if backend.launches else None
     found = backend.agreement
     state = "bad" if found is not None and found.state == "differs" else ""
+    verdict = "oracle" if backend.backend == "interp" else fmt.agreement(found)
     return (
         f'<td class="num">{esc(cold)}</td>'
         f'<td class="num">{esc(fmt.launch_time(launch) if launch else "")}</td>'
         f'<td class="num">{esc(fmt.throughput(launch) if launch else "")}</td>'
-        f'<td class="{state}">{esc(fmt.agreement(found))}</td>'
+        f'<td class="{state}">{esc(verdict)}</td>'
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
 from ..core import format as fmt
 from ..core.gates import Finding
+from ..core.panels.home import absent, backends_of
 
 __all__ = ["render"]
 
@@ -21,6 +22,8 @@ def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     if record.kernels:
         out += ["## Kernels", ""]
         out += _table(_header(record), [_row(k, record) for k in record.kernels])
+        for name, reason in absent(record):
+            out += [f"{name}: {_text(reason)}", ""]
         for kernel in record.kernels:
             out += _kernel(kernel)
     elif not record.errors:
@@ -52,11 +55,8 @@ def _gates(findings: Sequence[Finding]) -> list[str]:
 
 
 def _backends(record: Record) -> list[str]:
-    names: dict[str, None] = {}
-    for kernel in record.kernels:
-        for backend in kernel.backends:
-            names.setdefault(backend.backend)
-    return list(names)
+    missing = {name for name, _ in absent(record)}
+    return [n for n in backends_of(record) if n not in missing]
 
 
 def _header(record: Record) -> list[str]:
@@ -81,7 +81,7 @@ def _row(kernel: KernelRecord, record: Record) -> list[str]:
             cold,
             fmt.launch_time(launch) if launch else "",
             fmt.throughput(launch) if launch else "",
-            _text(fmt.agreement(backend.agreement)),
+            "oracle" if name == "interp" else _text(fmt.agreement(backend.agreement)),
         ]
     return out
 
