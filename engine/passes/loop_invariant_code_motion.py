@@ -150,6 +150,8 @@ class _Motion:
             if C.READ[op.code]:
                 store = stores.get(op.args[0])
                 why = "loads are not moved"
+                if op.code == C.GLOBAL_LOAD:
+                    why += " (cache_loop_invariant_global_vars may keep the element in a local)"
                 if store is not None:
                     line = store.loc.root.line
                     why = f"its operand ${op.args[0].id} is stored to in the loop"
