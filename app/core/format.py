@@ -81,10 +81,18 @@ def throughput(launch: LaunchRecord) -> str:
     """``47.1 GB/s 8.0 GFLOP/s``, whichever the workload told."""
     parts: list[str] = []
     if launch.gbps is not None:
-        parts.append(f"{_digits(launch.gbps)} GB/s")
+        parts.append(_rate(launch.gbps) + "B/s")
     if launch.gflops is not None:
-        parts.append(f"{_digits(launch.gflops)} GFLOP/s")
+        parts.append(_rate(launch.gflops) + "FLOP/s")
     return " ".join(parts)
+
+
+def _rate(giga: float) -> str:
+    """Giga-units per second with a fitting prefix: ``47.1 G``, ``812 M``."""
+    for least, scale, prefix in ((1e3, 1e-3, "T"), (1.0, 1.0, "G"), (1e-3, 1e3, "M")):
+        if giga >= least:
+            return f"{_digits(giga * scale)} {prefix}"
+    return f"{_digits(giga * 1e6)} k"
 
 
 def agreement(found: AgreementRecord | None, ascii_only: bool = False) -> str:

@@ -29,7 +29,7 @@ th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;verti
 th{font-weight:600;color:var(--dim);white-space:nowrap}
 th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--accent)}
 .num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-.matrix td:first-child{white-space:nowrap}
+.matrix td{white-space:nowrap}
 .none{color:var(--dim);font-style:italic}
 .bad,.gate-failed td:first-child{color:var(--bad);font-weight:600}
 a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
