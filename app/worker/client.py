@@ -62,9 +62,7 @@ __all__ = ["WorkerClient", "collect"]
 Value = str | int | float | bool
 
 _decoder: Final = msgspec.msgpack.Decoder(FromWorker)
-# Seconds: for the worker to say that a time limit stopped user code (it tries first, and can name
-# the line), to give up an old job when a new one waits, to end by itself, to come up.
-_GRACE_S: Final = 3.0
+# Seconds: for the worker to give up an old job when a new one waits, to end by itself, to come up.
 _GIVE_UP_S: Final = 2.0
 _END_S: Final = 1.0
 _START_S: Final = 60.0
@@ -286,7 +284,7 @@ class WorkerClient:
                 self._deadline = None
                 if message.limit_s:
                     reason = f"stopped after {message.limit_s:g} s: {message.text} did not end"
-                    self._arm(message.limit_s + _GRACE_S, reason)
+                    self._arm(message.limit_s + self._template.limits.grace_s, reason)
                 self._emit(Progress(message.text, message.done, message.total))
             case FileLoaded():
                 self._loaded(message)
@@ -330,6 +328,7 @@ class WorkerClient:
         if self._worker is not None:
             for stream in ("stdout", "stderr"):
                 self._log(self._worker.output(stream))
+            self._log(self._worker.unfinished_output())
         self._job = None
         self._step = None
         self._deadline = None

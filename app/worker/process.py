@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Final
 
 from ...engine.inspect.record import LogLine
@@ -42,7 +43,8 @@ class LineCutter:
         """The lines that ``data`` completes; with empty ``data`` the unfinished last line, too."""
         if self._lines > self.MAX_LINES:
             # Megabytes are not worth cutting up; only where the next line starts matters.
-            self._dropping = not data.endswith(b"\n")
+            if data:
+                self._dropping = not data.endswith(b"\n")
             return []
         *lines, rest = (self._rest + data).split(b"\n")
         if len(rest) > self.MAX_LINE or (not data and rest):
@@ -126,6 +128,10 @@ class WorkerProcess:
         data = _read(self.fds[stream])
         return self._cutters[stream].feed(data) if data else []
 
+    def unfinished_output(self) -> list[LogLine]:
+        """The begun lines of all streams, as lines: the user's code is done with them."""
+        return [line for cutter in self._cutters.values() for line in cutter.feed(b"")]
+
     def reset_output_limit(self) -> None:
         """A new job: output counts from 0."""
         for cutter in self._cutters.values():
@@ -140,21 +146,24 @@ class WorkerProcess:
                 if not (data := _read(self.fds[stream])):
                     break
                 out += cutter.feed(data)
-            out += cutter.feed(b"")
-        return out
+        return out + self.unfinished_output()
 
     def kill(self) -> None:
         """End the worker and what it started, whatever it is doing."""
-        if self._popen.poll() is None:
-            os.killpg(self.pid, signal.SIGKILL)
+        if self._popen.returncode is None:
+            # Nobody has waited for it yet, so that its number cannot be another process's by now.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self, timeout: float) -> int:
-        """Wait for the end (killing after ``timeout`` seconds); the exit status as Popen has it."""
-        try:
-            return self._popen.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return self._popen.wait()
+        """Wait up to ``timeout`` seconds for the end, then kill it, and in any case what it
+        started and left behind. The exit status as Popen has it."""
+        deadline = time.monotonic() + timeout
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while os.waitid(os.P_PID, self.pid, flags) is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        self.kill()
+        return self._popen.wait()
 
     def close(self) -> None:
         """Give back the pipes. The process must have been reaped."""

@@ -52,7 +52,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that each step may take, and how long timing may go on.
 
     measure_s: per workload and backend, warm-up included. interpret_s: per interpreted launch;
-    what takes longer is left out, not an error.
+    what takes longer is left out, not an error. grace_s: after a limit, for user code to be
+    stopped from within, which can tell its line, before the worker is killed.
     """
 
     import_s: float = 20.0
@@ -61,6 +62,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     launch_s: float = 20.0
     measure_s: float = 0.4
     interpret_s: float = 2.0
+    grace_s: float = 3.0
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

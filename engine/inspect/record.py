@@ -369,11 +369,12 @@ class Record(_Base, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
 
 
-# Names of fields that may differ between two runs over the same input.
+# Names of fields that may differ between two runs over the same input: times and how many launches
+# fit into one, and errors of sums, which depend on the order in which threads add.
 VOLATILE: Final = frozenset(
     {
         "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
-        "samples_us", "gbps", "gflops",
+        "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp",
     }
 )  # fmt: skip

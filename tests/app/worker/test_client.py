@@ -1,0 +1,244 @@
+"""The worker at its daily work: compile, launch, refresh, options, helpers."""
+
+import os
+
+import pytest
+from qd_studio.app.worker import events
+from qd_studio.app.worker.client import WorkerClient, collect
+from qd_studio.app.worker.protocol import Limits
+from qd_studio.engine import inspect
+
+from .live import HEAD, SCALE, Live, backend, kernel_file
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    return path
+
+
+def test_a_kernel_is_compiled_launched_and_compared(path):
+    with Live(path) as live:
+        record = live.complete()
+    (kernel,) = record.kernels
+    assert (kernel.id, kernel.line, record.errors) == ("kernels.py:scale", 5, ())
+    assert [(w.label, w.origin) for w in kernel.workloads] == [
+        ("n=64", "workload"), ("n=1000", "workload"),
+    ]  # fmt: skip
+    cpu, interp = kernel.backend("cpu"), kernel.backend("interp")
+    assert (cpu.status, interp.status) == ("ok", "ok")
+    assert [x.workload for x in cpu.launches] == ["n=64", "n=1000"]
+    assert (cpu.agreement.state, cpu.agreement.check) == ("ok", "passed")
+    assert cpu.agreement.workload == "n=64; n=1000"
+    runs = cpu.compile.runs
+    assert [r.index for r in runs] == list(range(len(runs)))
+    assert all((r.before != r.after) == (r.state == "changed") for r in runs)
+    assert {"llvm_ir", "asm"} <= {a.name for a in cpu.compile.artefacts}
+    assert {c.when for c in cpu.compile.cfgs} == {"before", "after"}
+    assert record.files[0].text == SCALE
+
+
+def test_news_come_in_a_sensible_order(path):
+    with Live(path) as live:
+        live.complete()
+    assert isinstance(live.seen[0], events.Started)
+    listed = live.of(events.RecordUpdated)[0]
+    assert (listed.complete, [k.name for k in listed.record.kernels]) == (False, ["scale"])
+    updates = live.of(events.KernelUpdated)
+    # Compiled IR first, launches later.
+    assert updates[0].kernel.backend("cpu").compile is not None
+    assert updates[0].kernel.backend("cpu").launches == ()
+    assert [u.final for u in updates].count(True) == 1
+    assert updates[-1].final
+
+
+def test_a_save_is_taken_up_by_the_same_worker(path):
+    with Live(path) as live:
+        live.complete()
+        path.write_text(SCALE.replace("* a", "+ a").replace("before[0] *", "before[0] +"))
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        assert len(live.of(events.Started)) == 1
+    assert "add" in "".join(backend(record).compile.snapshots[-1].lines)
+    assert backend(record).agreement.check == "passed"
+    assert not record.kernels[0].stale
+
+
+def test_options_change_the_compile_and_say_so(path):
+    with Live(path) as live:
+        before = live.complete()
+        live.client.set_config({"cfg_optimization": False, "default_fp": "f64"})
+        after = live.complete()
+    assert backend(before).compile.cfgs and not backend(after).compile.cfgs
+    changed = {
+        e.name: (e.value, e.default, e.origin) for e in after.config if e.origin != "default"
+    }
+    assert changed == {
+        "cfg_optimization": (False, True, "studio"), "default_fp": ("f64", "f32", "studio"),
+    }  # fmt: skip
+
+
+def test_options_of_the_files_own_init_count(tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text(SCALE + "\nqd.init(arch=qd.cpu, default_fp=qd.f64, log_level='error')\n")
+    record = collect([path], {"fast_math": False}, ["cpu"], limits=Limits(measure_s=0.01))
+    origins = {e.name: e.origin for e in record.config if e.origin != "default"}
+    assert origins == {"default_fp": "init", "log_level": "init", "fast_math": "studio"}
+    assert record.errors == ()
+
+
+def test_a_helper_counts_and_is_read_anew(tmp_path):
+    helper, path, other = tmp_path / "helper.py", tmp_path / "kernels.py", tmp_path / "other.py"
+    helper.write_text(HEAD + "@qd.func\ndef f(v):\n    return v + 1.5\n")
+    path.write_text("from helper import f\n" + kernel_file("for i in x:\n    x[i] = f(x[i])"))
+    other.write_text(SCALE)
+    with Live(path, other) as live:
+        record = live.complete()
+        assert {os.path.basename(f.path) for f in record.files} == {
+            "kernels.py", "helper.py", "other.py",
+        }  # fmt: skip
+        assert "1.5" in "\n".join(backend(record).compile.snapshots[-1].lines)
+        live.forget()
+        # The same size within the same second: a cached helper would not notice.
+        helper.write_text(HEAD + "@qd.func\ndef f(v):\n    return v + 2.5\n")
+        live.client.request_refresh([str(helper)])
+        record = live.complete()
+        assert {u.kernel.id for u in live.of(events.KernelUpdated)} == {"kernels.py:k"}
+    assert "2.5" in "\n".join(backend(record).compile.snapshots[-1].lines)
+    loc = next(x for x in backend(record).compile.locs if x.file == str(helper))
+    assert backend(record).compile.locs[loc.parent].file == str(path)
+
+
+def test_a_burst_of_requests_ends_with_the_last_content(path):
+    with Live(path) as live:
+        live.complete()
+        live.forget()
+        for i in range(20):
+            path.write_text(SCALE.replace("a: qd.f32", f"a{i}: qd.f32").replace("* a", f"* a{i}"))
+            live.client.request_refresh([str(path)])
+        path.write_text(SCALE.replace("scale", "last"))
+        live.client.request_refresh([str(path)])
+        record = live.wait(
+            lambda e: isinstance(e, events.RecordUpdated)
+            and e.complete and [k.name for k in e.record.kernels] == ["last"]
+        ).record  # fmt: skip
+    assert backend(record).agreement.check == "passed"
+    assert not record.kernels[0].stale
+
+
+def test_two_runs_differ_in_volatile_fields_only(path):
+    limits = Limits(measure_s=0.01)
+    one, two = (collect([path], command=("x",), limits=limits) for _ in range(2))
+    assert one != two
+    assert inspect.canonical(one) == inspect.canonical(two)
+
+
+def test_arguments_are_made_up_where_none_are_declared(tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text(
+        HEAD
+        + """
+@qd.kernel
+def gather(x: qd.types.ndarray(dtype=qd.f32, ndim=1), at: qd.types.ndarray(dtype=qd.i32, ndim=1),
+           n: qd.i32) -> qd.f32:
+    total = 0.0
+    for i in range(n):
+        total += x[at[i]]
+    return total
+
+
+@qd.kernel
+def unfit(x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+    for i in range(x.shape[0]):
+        x[i + 100000000] = 1.0
+
+
+@qd.kernel
+def shaped(size: qd.Template, x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+    for i in range(size):
+        x[i] = 1.0
+"""
+    )
+    record = collect([path], limits=Limits(measure_s=0.01))
+    gather, unfit, shaped = record.kernels
+    assert gather.workloads[0].origin == "synthetic"
+    assert gather.workloads[0].args == ("f32[64]", "i32[64]", "32")
+    assert gather.backend("cpu").agreement.state == "ok"
+    # What would have gone astray never reached compiled code.
+    assert unfit.backend("cpu").launches == ()
+    assert "do not fit" in unfit.backend("cpu").agreement.reason
+    assert unfit.backend("interp").errors[0].line == 17
+    # Nobody can make up a template argument, and that is said.
+    assert shaped.workloads[0].origin == "none"
+    assert "parameter size is a template" in shaped.workloads[0].reason
+    assert shaped.backend("cpu").status == "not_run"
+
+
+def test_run_records_the_calls_of_main(tmp_path):
+    path = tmp_path / "k.py"
+    body = kernel_file("for i in x:\n    x[i] = x[i] + 1.0")
+    path.write_text(
+        body
+        + """
+def main():
+    print("main runs")
+    x = np.zeros(7, np.float32)
+    k(x)
+    k(x)
+    k(np.zeros(9, np.float32))
+
+
+if __name__ == "__main__":
+    qd.init(arch=qd.cpu)
+    main()
+"""
+    )
+    record = collect([path], run=True, limits=Limits(measure_s=0.01))
+    (kernel,) = record.kernels
+    assert [(w.label, w.origin) for w in kernel.workloads] == [
+        ("call 1 (7,)", "recorded"), ("call 2 (9,)", "recorded"),
+    ]  # fmt: skip
+    assert kernel.backend("cpu").agreement.state == "ok"
+    assert "main runs" in [line.text for line in record.log]
+
+
+def test_existing_kernels_open_unchanged(tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text(SCALE.replace("from qd_studio import engine as qd", "import quadrants as qd"))
+    record = collect([path], limits=Limits(measure_s=0.01))
+    assert backend(record).agreement.check == "passed"
+
+
+def test_files_of_one_name_are_told_apart(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "k.py").write_text(SCALE)
+    record = collect([tmp_path / "a/k.py", tmp_path / "b/k.py"], limits=Limits(measure_s=0.01))
+    assert [k.id for k in record.kernels] == ["a/k.py:scale", "b/k.py:scale"]
+
+
+def test_absent_backends_say_why(path):
+    record = collect([path], backends=["cuda"], limits=Limits(measure_s=0.01))
+    assert backend(record, "cuda").status == "absent"
+    assert backend(record, "cuda").reason.startswith("cuda: ")
+
+
+def test_a_client_can_be_stopped_at_any_moment(path):
+    seen = []
+    client = WorkerClient([path], on_event=seen.append)
+    client.stop()
+    client.stop()
+    client.request_refresh()
+    assert not client.alive
+    # Stopping from within an event does not wait for itself.
+    clients = []
+
+    def stop_at_once(event):
+        if isinstance(event, events.Started):
+            clients[0].stop()
+
+    clients.append(WorkerClient([path], on_event=stop_at_once))
+    clients[0].request_refresh()
+    clients[0]._thread.join(60)
+    assert not clients[0].alive

@@ -1,0 +1,319 @@
+"""What users' files do wrong: each is an error with their line, and the next save recovers."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from qd_studio.app.worker import events
+from qd_studio.app.worker.client import collect
+from qd_studio.app.worker.process import LineCutter
+from qd_studio.app.worker.protocol import Limits
+
+from .live import HEAD, SCALE, Live, backend, kernel_file
+
+QUICK = Limits(
+    measure_s=0.01, import_s=1.0, run_s=1.0, compile_s=30.0, launch_s=1.0, interpret_s=1.0,
+    grace_s=0.5,
+)  # fmt: skip
+
+# name -> (content, kind, line, part of the message)
+BROKEN_FILES = {
+    "syntax error": (SCALE + "\ndef broken(:\n", "SyntaxError", 20, "invalid syntax"),
+    "not utf-8": (b"# caf\xe9\nx = 1\n", "UnicodeDecodeError", 1, "not valid utf-8: byte 0xe9"),
+    "not utf-8 later": (b"x = 1\n\n\ny = '\xff'\n", "UnicodeDecodeError", 4, "byte 0xff"),
+    "null byte": (b"x = 1\ny = 2\x00\n", "SyntaxError", 2, "null byte"),
+    "unknown encoding": (b"# -*- coding: klingon -*-\n", "SyntaxError", 1, "klingon"),
+    "empty": ("", "NoKernels", 0, "no kernels"),
+    "no kernels": ("x = 1\n", "NoKernels", 0, "no kernels"),
+    "raises": (HEAD + "x = 1\ny = x / 0\n", "ZeroDivisionError", 5, "division by zero"),
+    "raises deeper": (
+        "def f():\n    raise ValueError('deep')\n\n\nf()\n", "ValueError", 2, "deep",
+    ),
+    "missing module": ("import surely_not_there\n", "ModuleNotFoundError", 1, "surely_not_there"),
+    "exits": ("import sys\nsys.exit(7)\n", "SystemExit", 2, "sys.exit(7)"),
+    "loops forever": ("n = 0\nwhile True:\n    n += 1\n", "StepLimit", None, "stopped after 1 s"),
+    "recursion": ("def f():\n    f()\n\n\nf()\n", "RecursionError", 2, "recursion"),
+    "syntax the language lacks": (
+        kernel_file("with x:\n    pass"), None, 6, None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN_FILES)
+def test_a_broken_file_is_an_error_with_its_line_and_the_next_save_recovers(tmp_path, name):
+    content, kind, line, message = BROKEN_FILES[name]
+    path = tmp_path / "kernels.py"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with Live(path, limits=QUICK) as live:
+        record = live.complete()
+        found = [*record.errors, *(e for k in record.kernels for b in k.backends for e in b.errors)]
+        assert found, "nothing was reported"
+        error = found[0]
+        assert error.file == str(path)
+        if kind is not None:
+            assert error.kind == kind
+            assert message in error.message
+            assert live.of(events.Failed)[0].error == error
+        if line is not None:
+            assert error.line == line
+        assert str(path) in error.rendered
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        assert record.errors == ()
+        assert backend(record).agreement.check == "passed"
+
+
+def test_a_syntax_error_has_a_caret_under_the_place(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text("a = 1\nb = (2 +* 3)\n")
+    (error,) = collect([path], limits=QUICK).errors
+    assert (error.line, error.source[error.col : error.end_col]) == (2, "*")
+    assert error.rendered.splitlines()[1:3] == ["    b = (2 +* 3)", "            ^"]
+
+
+def test_a_missing_file_is_an_error_and_may_still_come(tmp_path):
+    path = tmp_path / "kernels.py"
+    with Live(path, limits=QUICK) as live:
+        (error,) = live.complete().errors
+        assert (error.kind, error.message) == ("FileNotFoundError", "there is no such file")
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        assert live.complete().kernels[0].name == "scale"
+
+
+def test_what_was_good_stays_as_stale(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    with Live(path, limits=QUICK) as live:
+        good = live.complete()
+        path.unlink()
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        assert [e.kind for e in record.errors] == ["FileNotFoundError"]
+        assert record.kernels[0].stale
+        assert record.kernels[0].backends == good.kernels[0].backends
+        assert live.of(events.Stale)[0].kernels == ("kernels.py:scale",)
+        # A kernel that no longer compiles keeps its last result, too, with the error on top.
+        path.write_text(SCALE.replace("x[i] * a", "x[i] * b"))
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        cpu = backend(record)
+        assert record.kernels[0].stale
+        assert (cpu.status, cpu.errors[0].line) == ("error", 8)
+        assert 'Name "b" is not defined' in cpu.errors[0].rendered
+        assert cpu.compile.snapshots == backend(good).compile.snapshots
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        assert not record.kernels[0].stale
+        assert record.errors == ()
+
+
+CRASHES = {
+    "exits hard": ("import os\nos._exit(3)\n", "exited with status 3"),
+    "segmentation fault": ("import ctypes\nctypes.string_at(0)\n", "SIGSEGV (segmentation fault)"),
+    "abort": ("import os\nos.abort()\n", "SIGABRT"),
+    "cannot be interrupted": (
+        "while True:\n    try:\n        while True:\n            pass\n"
+        "    except BaseException:\n        pass\n",
+        "stopped after 1 s: importing kernels.py did not end",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_a_crash_at_import_ends_the_worker_only(tmp_path, name):
+    content, message = CRASHES[name]
+    path, other = tmp_path / "kernels.py", tmp_path / "other.py"
+    path.write_text(content)
+    other.write_text(SCALE)
+    with Live(path, other, limits=QUICK) as live:
+        record = live.complete()
+        (error,) = record.errors
+        assert (error.stage, error.file) == ("import", str(path))
+        assert message in error.message
+        assert [k.id for k in record.kernels] == ["other.py:scale"]
+        assert backend(record).agreement.check == "passed"
+        assert not live.of(events.Exited)[0].expected
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        assert record.errors == ()
+        assert not any(k.stale for k in record.kernels)
+
+
+def two_kernels(body: str, workload: str = "np.ones(64, np.float32)") -> str:
+    """``k`` with ``body`` and a workload, then the harmless `scale`."""
+    declared = f"\n\n@k.workload(n=[1])\ndef args(n):\n    return {workload}\n\n"
+    return kernel_file(body) + declared + SCALE.removeprefix(HEAD)
+
+
+def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(two_kernels("for i in range(x.shape[0]):\n    x[i + 500000000] = 1.0"))
+    with Live(path, limits=QUICK) as live:
+        record = live.complete()
+        crashed, fine = record.kernels
+        (error,) = crashed.backend("cpu").errors
+        assert (error.kind, error.stage, error.backend) == ("WorkerCrash", "launch", "cpu")
+        assert (error.kernel, error.line) == ("k", 4)
+        assert "SIGSEGV" in error.message
+        # The interpreter saw it as well, and knows the line.
+        assert crashed.backend("interp").errors[0].line == 7
+        assert crashed.backend("cpu").compile is not None
+        assert backend(record, kernel=1).agreement.check == "passed"
+        assert not fine.stale
+        assert len(live.of(events.Started)) == 2
+
+
+def test_a_launch_that_does_not_end_is_stopped(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        two_kernels("for i in range(1):\n    while x[0] > 0.0:\n        x[0] = x[0] + 1.0")
+    )
+    with Live(path, limits=QUICK) as live:
+        record = live.complete()
+    (error,) = backend(record).errors
+    assert (error.kind, error.stage) == ("TimeLimit", "launch")
+    assert "stopped after 1 s: launching k on cpu with n=1 did not end" in error.message
+    assert backend(record, kernel=1).agreement.check == "passed"
+
+
+def test_a_crash_in_a_pass_is_named(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        two_kernels("for i in range(x.shape[0]):\n    x[i] = 1.0")
+        + """
+import os, signal
+from qd_studio.engine.passes import registry
+
+info = registry._passes["lower_access"]
+def crash(func, cx):
+    if func.name == "k":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return info.fn(func, cx)
+registry._passes["lower_access"] = info._replace(fn=crash)
+"""
+    )
+    with Live(path, limits=QUICK, backends=("cpu",)) as live:
+        record = live.complete()
+    (error,) = backend(record).errors
+    assert (error.stage, error.pass_name) == ("compile", "lower_access/lower_access")
+    assert "pass lower_access/lower_access" in error.message
+    assert backend(record, kernel=1).agreement.check == "passed"
+
+
+def test_a_failing_pass_keeps_the_ir_before_it(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        kernel_file("for i in range(x.shape[0]):\n    x[i] = 1.0")
+        + """
+from qd_studio.engine.passes import registry
+
+def fail(func, cx):
+    raise RuntimeError("a fault")
+registry._passes["lower_access"] = registry._passes["lower_access"]._replace(fn=fail)
+"""
+    )
+    record = collect([path], limits=QUICK)
+    cpu = backend(record)
+    (error,) = cpu.errors
+    assert (cpu.status, error.stage, error.pass_name) == ("error", "passes", "lower_access")
+    assert error.line == 5 or error.line == 4
+    assert (cpu.compile.runs[-1].name, cpu.compile.runs[-1].state) == ("lower_access", "failed")
+    assert cpu.compile.snapshots[-1].lines[0].startswith("kernel k(")
+
+
+def test_a_flood_of_output_is_cut_and_said(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "for i in range(200_000):\n    print('line', i)\nprint('z' * 9_999_999)\n" + SCALE
+    )
+    record = collect([path], limits=Limits(measure_s=0.01))
+    lines = [line.text for line in record.log if line.stream == "stdout"]
+    assert lines[:2] == ["line 0", "line 1"]
+    assert len(lines) == LineCutter.MAX_LINES
+    assert [line.text for line in record.log if line.stream == "engine"] == [
+        "stdout: more than 2000 lines; the rest is not shown"
+    ]
+    assert backend(record).agreement.check == "passed"
+
+
+def test_output_goes_to_the_log_and_input_is_empty(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "import os, sys\nprint('out')\nprint('err', file=sys.stderr)\nos.write(1, b'raw\\n')\n"
+        "print('unfinished \\udc80', end='')\nassert sys.stdin.read() == ''\n" + SCALE
+    )
+    record = collect([path], limits=Limits(measure_s=0.01))
+    assert record.errors == ()
+    assert [(x.stream, x.text) for x in record.log] == [
+        ("stdout", "out"), ("stdout", "raw"), ("stdout", "unfinished \\udc80"), ("stderr", "err"),
+    ]  # fmt: skip
+
+
+def test_workloads_and_checks_that_fail_are_told_with_their_lines(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        kernel_file("for i in x:\n    x[i] = 2.0 * x[i]")
+        + """
+@k.workload(n=[1, 0])
+def args(n):
+    return np.ones(4 // n, np.float32)
+
+@k.check
+def wrong(before, after, result):
+    assert after[0][0] == 3.0, "not three"
+"""
+    )
+    (kernel,) = collect([path], limits=Limits(measure_s=0.01)).kernels
+    assert [(e.kind, e.line) for e in kernel.errors] == [("ZeroDivisionError", 11)]
+    agreement = kernel.backend("cpu").agreement
+    assert (agreement.check, agreement.check_message) == ("failed", "n=1: not three (line 15)")
+
+
+def test_main_that_fails_or_hangs_leaves_the_kernels_alone(tmp_path):
+    for ending, kind in (("raise KeyError('k')", "KeyError"), ("while True: pass", "StepLimit")):
+        path = tmp_path / "kernels.py"
+        path.write_text(SCALE + f"\n\ndef main():\n    {ending}\n")
+        record = collect([path], run=True, limits=QUICK)
+        (error,) = record.errors
+        assert (error.kind, error.stage, error.line) == (kind, "run", 22)
+        assert backend(record).agreement.check == "passed"
+
+
+def test_a_broken_helper_is_blamed_and_mending_it_helps(tmp_path):
+    helper, path = tmp_path / "helper.py", tmp_path / "kernels.py"
+    helper.write_text("X = (1\n")
+    path.write_text("import helper\n" + SCALE)
+    with Live(path, limits=QUICK) as live:
+        (error,) = live.complete().errors
+        assert (error.kind, error.file, error.line) == ("SyntaxError", str(helper), 1)
+        helper.write_text("X = 1\n")
+        live.client.request_refresh([str(helper)])
+        assert live.complete().errors == ()
+
+
+def test_children_of_user_code_die_with_the_worker(tmp_path):
+    path = tmp_path / "kernels.py"
+    marker = tmp_path / "pid"
+    path.write_text(
+        f"import subprocess, sys\nchild = subprocess.Popen([{sys.executable!r}, '-c',"
+        " 'import time; time.sleep(600)'])\n"
+        f"open({str(marker)!r}, 'w').write(str(child.pid))\nimport os\nos.abort()\n"
+    )
+    with Live(path, limits=QUICK) as live:
+        live.complete()
+        pid = int(marker.read_text())
+    # Ended, or about to be: nobody waits for it, so the entry itself may stay as a zombie.
+    for _ in range(1200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return
+        if state in "ZX":
+            return
+        time.sleep(0.1)
+    pytest.fail("a process that the user's file started lives on")
