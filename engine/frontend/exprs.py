@@ -164,7 +164,7 @@ def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
         return [_extent(w, value, axis, node) for axis in range(value.array.ndim)]
     if isinstance(value, Op | NdarrayRef | int | float) or value is None:
         text = f"Cannot unpack type: {describe(value)}"
-        raise w.type_error(text, node, "a tuple or another compile-time sequence is needed")
+        raise w.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
     return list(w.python(node, list, value))
 
 
@@ -334,10 +334,8 @@ def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
     out: list[tuple[Any, ast.expr]] = []
     for n in nodes:
         if isinstance(n, ast.Slice):
-            raise w.error(
-                QuadrantsUnsupportedError, "Slices of an ndarray are not supported in a kernel", n,
-                "index one element, or loop over the range",
-            )  # fmt: skip
+            text = "An ndarray does not support an index of slice type"
+            raise w.syntax_error(text, n, "index one element, or loop over the range")
         at = n.value if isinstance(n, ast.Starred) else n
         value = w.expr(at)
         if isinstance(value, tuple | list | ShapeRef):

@@ -141,7 +141,7 @@ def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
 def _array(w: Walk, param: ParamDecl, value: Any, at: ast.AST) -> NdarrayRef:
     if not isinstance(value, NdarrayRef):
         text = f"Argument '{param.name}' must be an ndarray, got {describe(value)}"
-        raise w.type_error(text, at)
+        raise w.syntax_error(text, at)
     dtype = param.element_type(w.config)
     if dtype is not None and dtype is not value.dtype:
         text = f"Expect element type {dtype} for argument {param.name}, but get {value.dtype}"

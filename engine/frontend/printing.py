@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any, cast
 
-from ..errors import QuadrantsTypeError
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..types import void
 from .exprs import spread
 from .registry import handler, statement
-from .values import ShapeRef, is_static
+from .values import ShapeRef, describe, is_static
 from .walk import Walk
 
 __all__: list[str] = []
@@ -117,10 +116,11 @@ def _assert(w: Walk, node: ast.Assert) -> None:
     if node.msg is not None:
         message = w.expr(node.msg) if not isinstance(node.msg, ast.JoinedStr) else ""
         if not isinstance(message, str):
-            raise w.error(
-                QuadrantsTypeError, "The message of an assert must be a text or an f-string",
+            raise w.syntax_error(
+                f"assert info must be constant or formatted string, not {describe(message)}",
                 node.msg,
-            )  # fmt: skip
+                "put the value into an f-string",
+            )
         pieces = _fstring(w, node.msg) if isinstance(node.msg, ast.JoinedStr) else [message]
     text = ""
     values: list[Op] = []

@@ -272,7 +272,7 @@ CASES = {
     "a number for an array": (
         "@qd.func\ndef f(x: qd.types.NDArray[qd.f32, 1]):\n    return x[0]\n@qd.kernel\ndef k():\n"
         "    y = f(1)\n    #     ^\n",
-        T, "Argument 'x' must be an ndarray", None,
+        S, "Argument 'x' must be an ndarray", None,
     ),
     "an array of another type": (
         "@qd.func\ndef f(x: qd.types.NDArray[qd.i32, 1]):\n    return x[0]\n@qd.kernel\n"

@@ -234,7 +234,7 @@ CASES = {
     "real literal index": (
         kernel("    y = x[1.0]\n", X1), T, "indices must be integers, however 'f32'", None,
     ),
-    "slice of an array": (kernel("    y = x[0:2]\n", X1), U, "Slices of an ndarray", None),
+    "slice of an array": (kernel("    y = x[0:2]\n", X1), S, "slice type", None),
     "axis of a shape": (kernel("    y = x.shape[2]\n", X1), X, "Axis 2 of the shape", None),
     "runtime index of a list": (
         kernel("    l = [1, 2]\n    y = l[a]\n    #     ^\n", "a: qd.i32"), T,
@@ -338,7 +338,8 @@ CASES = {
         kernel("    print(f'{a:.2d}')\n", "a: qd.i32"), T, "Format specifier '.2d'", None,
     ),
     "message of an assert": (
-        kernel("    assert a > 0, a\n    #             ^\n", "a: qd.i32"), T, "message", None,
+        kernel("    assert a > 0, a\n    #             ^\n", "a: qd.i32"), S,
+        "assert info must be constant or formatted string, not i32", "f-string",
     ),
     # unpacking
     "too many targets": (
@@ -346,7 +347,7 @@ CASES = {
         None,
     ),
     "unpacking a number": (
-        kernel("    b, c = a\n    #      ^\n", "a: qd.i32"), T, "Cannot unpack type: i32", None,
+        kernel("    b, c = a\n    #      ^\n", "a: qd.i32"), S, "Cannot unpack type: i32", None,
     ),
 }  # fmt: skip
 
