@@ -110,8 +110,17 @@ def _main_parser() -> _Parser:
         help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
         "'launch.cpu.median_us>+20%%' or 'agreement!=ok'; may be repeated; rules under "
         "[tool.qd-studio] fail-on of a pyproject.toml count, too")  # fmt: skip
+    _theme(parser)
     add("--version", action=_Version, help="print the version and exit")
     return parser
+
+
+def _theme(parser: _Parser) -> None:
+    parser.add_argument(
+        "--theme",
+        choices=("dark", "light", "ansi", "ansi-light"),
+        help="colours of the studio; the ansi ones are the terminal's own",
+    )
 
 
 class _Version(argparse.Action):
@@ -160,6 +169,7 @@ def _command_parser(command: str) -> _Parser:
     if command == "open":
         add("session", metavar="SESSION")
         add("--no-color", action="store_true", help="no colours")
+        _theme(parser)
     elif command == "show":
         add("file", metavar="FILE", help="a Python file, or a saved record (.qds, .json)")
         add("--panel", choices=PANELS, required=True)
@@ -194,11 +204,17 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _studio(options: argparse.Namespace, words: list[str]) -> int:
-    from .tui.app import run
+    from .tui.run import run_studio
 
     settings = _settings(options)
     command = ("qd-studio", *words)
-    return run(options.files, no_color=_no_color(options), command=command, **settings)
+    return run_studio(
+        options.files,
+        no_color=_no_color(options),
+        theme=options.theme,
+        command=command,
+        **settings,
+    )
 
 
 def _open(options: argparse.Namespace) -> int:
@@ -208,9 +224,9 @@ def _open(options: argparse.Namespace) -> int:
 
         _write(to_markdown(record))
         return EXIT_OK
-    from .tui.app import run_saved
+    from .tui.run import open_session
 
-    return run_saved(record, options.session, no_color=_no_color(options))
+    return open_session(record, options.session, no_color=_no_color(options), theme=options.theme)
 
 
 def _report(options: argparse.Namespace, words: list[str]) -> int:

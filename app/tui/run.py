@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ...engine.inspect.record import Record
     from ..worker.client import WorkerClient
+    from ..worker.protocol import Limits
     from .app import StudioApp
 
 __all__ = ["THEMES", "open_session", "run_studio"]
@@ -47,7 +48,8 @@ def run_studio(
     *,
     config: Mapping[str, Value] | None = None,
     backends: Iterable[str] = (),
-    run_main: bool = False,
+    run: bool = False,
+    limits: Limits | None = None,
     no_color: bool = False,
     theme: str | None = None,
     command: Sequence[str] = (),
@@ -60,7 +62,8 @@ def run_studio(
         from ..worker.client import WorkerClient
 
         return WorkerClient(
-            files, config=config, backends=chosen, on_event=on_event, run=run_main,
+            files, config=config, backends=chosen, on_event=on_event, run=run,
+            limits=limits,
             command=command,
         )  # fmt: skip
 
