@@ -6,7 +6,12 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from ..errors import QuadrantsIndexError, QuadrantsSyntaxError, QuadrantsUnsupportedError
+from ..errors import (
+    QuadrantsCompilationError,
+    QuadrantsIndexError,
+    QuadrantsSyntaxError,
+    QuadrantsUnsupportedError,
+)
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, i32, pointer_to, promote, void
@@ -34,6 +39,13 @@ def _name(w: Walk, node: ast.Name) -> Any:
     kind = cast("type[Any]", type(value))
     if kind is Op:
         return w.load(value, node) if value.type.is_ptr else value
+    if kind is float and w.config.raise_on_templated_floats and not w.has_local(node.id):
+        raise w.error(
+            QuadrantsCompilationError,
+            f'The float "{node.id}" is captured by value and would compile anew when it changes',
+            node,
+            "pass it as an argument, or switch raise_on_templated_floats off",
+        )
     return w.loaded(value, node)
 
 

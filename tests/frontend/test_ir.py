@@ -214,3 +214,10 @@ def test_internal_faults_are_called_that(monkeypatch):
     monkeypatch.setitem(registry.STMT, ast.For, broken)
     with pytest.raises(qd.QuadrantsInternalError, match="ZeroDivisionError in the frontend"):
         built(small)
+
+
+def test_captured_floats_can_be_rejected(tmp_path):
+    kernel = load("G = 1.5\n@qd.kernel\ndef k() -> qd.f32:\n    return G\n", tmp_path)["k"]
+    assert names_of(kernel) == ["const", "return"]
+    with pytest.raises(qd.QuadrantsCompilationError, match='The float "G" is captured'):
+        built(kernel, CompileConfig(raise_on_templated_floats=True))
