@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from ..engine.inspect.record import ErrorRecord, KernelRecord, Record
-from .worker.client import collect
 from .worker.events import Event, Failed, KernelUpdated
+from .worker.once import collect
 
 __all__ = ["PyprojectError", "failures", "measured", "rules_for"]
 

@@ -64,7 +64,7 @@ def run_studio(
         return WorkerClient(
             files, config=config, backends=chosen, on_event=on_event, run=run,
             limits=limits,
-            command=command,
+            command=command, watch=True,
         )  # fmt: skip
 
     from .app import StudioApp

@@ -25,12 +25,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from selectors import EVENT_READ, DefaultSelector
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ...engine.inspect.record import ErrorRecord, LogLine, Record
 from ..core.session import Session, labels_of
+from .ends import crash_error, how_it_ended, why_stale
 from .events import (
     Event,
     Exited,
@@ -42,7 +43,7 @@ from .events import (
     Stale,
     Started,
 )
-from .process import WorkerProcess, how_it_ended
+from .process import WorkerProcess
 from .protocol import (
     FileLoaded,
     FromWorker,
@@ -57,7 +58,10 @@ from .protocol import (
     Working,
 )
 
-__all__ = ["WorkerClient", "collect"]
+if TYPE_CHECKING:
+    from ..watch import Watcher
+
+__all__ = ["Value", "WorkerClient"]
 
 Value = str | int | float | bool
 
@@ -84,11 +88,13 @@ class WorkerClient:
         launch: bool = True,
         limits: Limits | None = None,
         command: Iterable[str] = (),
+        watch: bool = False,
     ) -> None:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
-        files' own `main`. launch: False only compiles. command: kept in the record.
+        files' own `main`. launch: False only compiles. command: kept in the record. watch: look
+        again by itself whenever a file, or a helper that one imports, is saved.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
@@ -110,7 +116,9 @@ class WorkerClient:
         self._wake_lock = threading.Lock()
         self._gone = False
         self._stopping = False
+        self._watching: Final = watch
         # State of the thread below; nobody else touches it.
+        self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
         self._selector: Final = DefaultSelector()
         self._wanted: set[str] = set(paths)
@@ -176,10 +184,21 @@ class WorkerClient:
     def _run(self) -> None:
         self._selector.register(self._wake_read, EVENT_READ, "wake")
         try:
+            self._follow()
             while not self._stopping:
                 self._turn()
         finally:
             self._shut_down()
+
+    def _follow(self) -> None:
+        """Watch the files as they are known now."""
+        if not self._watching:
+            return
+        if self._watcher is None:
+            from ..watch import Watcher
+
+            self._watcher = Watcher(self.request_refresh)
+        self._watcher.watch(self._session.watched())
 
     def _turn(self) -> None:
         """One round: requests, work to hand out, news, clocks."""
@@ -296,7 +315,7 @@ class WorkerClient:
                 if kernel is not None:
                     self._emit(KernelUpdated(kernel, message.final))
                     if kernel.stale and message.final:
-                        self._emit(Stale((kernel.id,), _why(kernel.errors, kernel.name)))
+                        self._emit(Stale((kernel.id,), why_stale(kernel.errors, kernel.name)))
             case Problem():
                 self._session = self._session.file_problem(message.path, message.error)
                 self._emit(Failed(message.error))
@@ -317,12 +336,13 @@ class WorkerClient:
             self._emit(Failed(error))
         if not message.ok:
             self._emit_stale(before, message.path, message.errors)
+        self._follow()
         self._emit(RecordUpdated(self._record(), complete=False))
 
     def _emit_stale(self, before: Session, path: str, errors: tuple[ErrorRecord, ...]) -> None:
         ids = tuple(k.id for s in before.states if s.path == path for k in s.kernels)
         if ids:
-            self._emit(Stale(ids, _why(errors, os.path.basename(path))))
+            self._emit(Stale(ids, why_stale(errors, os.path.basename(path))))
 
     def _done(self, message: JobDone) -> None:
         if self._worker is not None:
@@ -375,9 +395,9 @@ class WorkerClient:
         if self._killed_for == _SUPERSEDED:
             self._again(set(job.files))
         elif step is None or self._job_restarts > _MAX_RESTARTS:
-            self._give_up_job(job, _crash(reason, step, pass_name))
+            self._give_up_job(job, crash_error(reason, step, pass_name))
         else:
-            self._after_crash(job, step, _crash(reason, step, pass_name))
+            self._after_crash(job, step, crash_error(reason, step, pass_name))
 
     def _after_crash(self, job: Job, step: Working, error: ErrorRecord) -> None:
         """Say what was lost, and let a new worker do the rest without the fatal step."""
@@ -424,6 +444,8 @@ class WorkerClient:
         self._emit(RecordUpdated(self._record(), complete=True))
 
     def _shut_down(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
         worker = self._worker
         if worker is not None:
             worker.send(Stop())
@@ -436,72 +458,3 @@ class WorkerClient:
             self._gone = True
             os.close(self._wake_read)
             os.close(self._wake_write)
-
-
-def collect(
-    files: Iterable[str | os.PathLike[str]],
-    config: Mapping[str, Value] | None = None,
-    backends: Iterable[str] = (),
-    on_event: Callable[[Event], object] = lambda event: None,
-    *,
-    run: bool = False,
-    launch: bool = True,
-    limits: Limits | None = None,
-    command: Iterable[str] = (),
-) -> Record:
-    """One complete look at ``files``, for reports: start a worker, wait, stop it.
-
-    KeyboardInterrupt stops the worker, too.
-    """
-    complete = threading.Event()
-    last: list[Record] = []
-
-    def listen(event: Event) -> None:
-        on_event(event)
-        if isinstance(event, RecordUpdated) and event.complete:
-            last[:] = [event.record]
-            complete.set()
-
-    client = WorkerClient(
-        files, config, backends, listen,
-        run=run, launch=launch, limits=limits, command=command,
-    )  # fmt: skip
-    try:
-        while not complete.wait(0.2) and client.alive:
-            pass
-    finally:
-        client.stop()
-    if not last:
-        raise RuntimeError("the worker's client ended before the record was complete")
-    return last[0]
-
-
-def _why(errors: tuple[ErrorRecord, ...], name: str) -> str:
-    """One line on why ``name`` shows an older result."""
-    if not errors:
-        return f"{name}: no new result"
-    error = errors[0]
-    at = f" (line {error.line})" if error.line else ""
-    return f"{name}: {error.message.splitlines()[0] if error.message else error.kind}{at}"
-
-
-def _crash(reason: str, step: Working | None, pass_name: str) -> ErrorRecord:
-    """The end of a worker as an error of the step it was in."""
-    kind = "TimeLimit" if reason.startswith("stopped after") else "WorkerCrash"
-    if step is None:
-        return ErrorRecord(kind=kind, message=reason, stage="worker", rendered=reason)
-    message = reason if kind == "TimeLimit" else f"{reason} during {step.text}"
-    if pass_name:
-        message += f", pass {pass_name}"
-    where = f'File "{step.file}"' + (f", line {step.line}" if step.line else "")
-    return ErrorRecord(
-        kind=kind,
-        message=message,
-        stage=step.stage,
-        pass_name=pass_name,
-        kernel=step.kernel_name,
-        backend=step.backend,
-        file=step.file,
-        line=step.line,
-        rendered=f"{where}:\n{message}",
-    )

@@ -14,7 +14,7 @@ from typing import Final
 from ...engine.inspect.record import LogLine
 from .protocol import FlightRecorder, ToWorker, Unframer, frame
 
-__all__ = ["LineCutter", "WorkerProcess", "how_it_ended"]
+__all__ = ["LineCutter", "WorkerProcess"]
 
 _READ: Final = 1 << 18
 
@@ -181,24 +181,3 @@ def _read(fd: int) -> bytes | None:
         return os.read(fd, _READ)
     except BlockingIOError:
         return None
-
-
-_SIGNALS: Final = {
-    signal.SIGSEGV: "segmentation fault",
-    signal.SIGBUS: "bus error",
-    signal.SIGFPE: "arithmetic exception",
-    signal.SIGILL: "illegal instruction",
-    signal.SIGABRT: "aborted",
-    signal.SIGKILL: "killed, perhaps for lack of memory",
-}
-
-
-def how_it_ended(status: int) -> str:
-    """An exit status in words."""
-    if status >= 0:
-        return f"the worker process exited with status {status}"
-    try:
-        number = signal.Signals(-status)
-    except ValueError:
-        return f"the worker process died of signal {-status}"
-    return f"the worker process died of {number.name} ({_SIGNALS.get(number, 'signal')})"

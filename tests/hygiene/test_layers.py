@@ -34,7 +34,7 @@ FACE = {"", "alias"}
 APP_CORE = {"core"}
 # Rooms of the app that the key may import, beside itself and `core`.
 APP_MAY = {
-    "worker": set(),
+    "worker": {"watch"},
     "watch": set(),
     "report": set(),
     "tui": {"worker", "watch", "report"},

@@ -4,7 +4,8 @@ import os
 
 import pytest
 from qd_studio.app.worker import events
-from qd_studio.app.worker.client import WorkerClient, collect
+from qd_studio.app.worker.client import WorkerClient
+from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine import inspect
 

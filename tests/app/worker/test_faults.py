@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from qd_studio.app.worker import events
-from qd_studio.app.worker.client import collect
+from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.process import LineCutter
 from qd_studio.app.worker.protocol import Limits
 

@@ -1,0 +1,52 @@
+"""One complete look at some files, without following them: what reports need."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from ...engine.inspect.record import Record
+from .client import Value, WorkerClient
+from .events import Event, RecordUpdated
+from .protocol import Limits
+
+__all__ = ["collect"]
+
+
+def collect(
+    files: Iterable[str | os.PathLike[str]],
+    config: Mapping[str, Value] | None = None,
+    backends: Iterable[str] = (),
+    on_event: Callable[[Event], object] = lambda event: None,
+    *,
+    run: bool = False,
+    launch: bool = True,
+    limits: Limits | None = None,
+    command: Iterable[str] = (),
+) -> Record:
+    """One complete look at ``files``, for reports: start a worker, wait, stop it.
+
+    KeyboardInterrupt stops the worker, too.
+    """
+    complete = threading.Event()
+    last: list[Record] = []
+
+    def listen(event: Event) -> None:
+        on_event(event)
+        if isinstance(event, RecordUpdated) and event.complete:
+            last[:] = [event.record]
+            complete.set()
+
+    client = WorkerClient(
+        files, config, backends, listen,
+        run=run, launch=launch, limits=limits, command=command,
+    )  # fmt: skip
+    try:
+        while not complete.wait(0.2) and client.alive:
+            pass
+    finally:
+        client.stop()
+    if not last:
+        raise RuntimeError("the worker's client ended before the record was complete")
+    return last[0]
