@@ -102,7 +102,8 @@ def _attr(op: Op) -> str:
 
 
 class _Printer:
-    def __init__(self, locs: bool) -> None:
+    def __init__(self, locs: bool, stage: bool) -> None:
+        self.stage = stage
         self.lines: list[str] = []
         self.ids: list[int] = []
         self.locs: list[Loc] = []
@@ -155,7 +156,8 @@ class _Printer:
         text = f"kernel {func.name}({params})"
         if func.results:
             text += " -> (" + ", ".join(t.name for t in func.results) + ")"
-        text += f" stage={func.stage}"
+        if self.stage:
+            text += f" stage={func.stage}"
         if not func.noalias:
             text += " may_alias"
         if func.global_tmp_size:
@@ -181,14 +183,15 @@ def _param(p: Param) -> str:
 
 
 def listing(func: Func) -> Listing:
-    """``func`` printed, with the op and location of each line."""
-    printer = _Printer(False)
+    """``func`` printed, with the op and location of each line; the stage is left out, so that
+    entering one changes no line."""
+    printer = _Printer(False, False)
     printer.func(func)
     return Listing(printer.lines, printer.ids, printer.locs)
 
 
 def to_text(func: Func, locs: bool = False) -> str:
     """``func`` printed; with ``locs`` the locations too, so that nothing is lost."""
-    printer = _Printer(locs)
+    printer = _Printer(locs, True)
     printer.func(func)
     return "\n".join(printer.lines) + "\n"

@@ -83,7 +83,9 @@ class Workload:
             made = self.function(**sizes)
             if made is None:
                 raise TypeError(f"workload {self.name}: the function returned no arguments")
-            return tuple(cast("tuple[Any, ...]", made)) if isinstance(made, tuple | list) else (made,)
+            return (
+                tuple(cast("tuple[Any, ...]", made)) if isinstance(made, tuple | list) else (made,)
+            )
 
         return Case(label, sizes, make)
 
