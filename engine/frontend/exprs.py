@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+import numpy as np
+
 from ..errors import (
     QuadrantsCompilationError,
     QuadrantsIndexError,
@@ -368,9 +370,10 @@ def address(w: Walk, node: ast.Subscript, array: NdarrayRef) -> Op:
         )  # fmt: skip
     args = [w.param(C.ARG_ADDR, array.param)]
     for k, (value, at) in enumerate(values):
-        if isinstance(value, int) and value < 0:
+        known = value.attr if isinstance(value, Op) and value.code == C.CONST else value
+        if isinstance(known, int | np.integer) and known < 0:
             text = "Negative indices are not supported in Quadrants kernels."
-            hint = f"count from the end with {array.name}.shape[{k}] - {-value}"
+            hint = f"count from the end with {array.name}.shape[{k}] - {-known}"
             raise w.error(QuadrantsSyntaxError, text, at, hint)
         index = w.op(value, at)
         if index.type.is_real:

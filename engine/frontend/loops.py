@@ -113,6 +113,8 @@ def _targets(w: Walk, node: ast.For) -> list[ast.Name]:
 def _check_count(w: Walk, node: ast.For, axes: int, grouped: bool, kind: str) -> None:
     t = node.target
     count = len(t.elts) if isinstance(t, ast.Tuple | ast.List) else 1
+    if axes == 0:
+        raise w.syntax_error("There is nothing to loop over: no axes", node.iter)
     if grouped:
         if count != 1 or isinstance(t, ast.Tuple | ast.List):
             text = "Group for should have 1 loop target, found " + str(count)

@@ -230,15 +230,15 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
 
 def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Op) -> None:
     target: DataType = cast(Any, ptr.type).elem
-    value = w.op(w.expr(node.value), node.value)
     atomic = ATOMICS.get(row.code)
+    old = w.load(ptr, node) if atomic is None else None
+    value = w.op(w.expr(node.value), node.value)
     if C.BITWISE[row.code] and (target.is_real or value.type.is_real):
         raise w.type_error(
             f"unsupported operand type(s) for '{row.symbol}=': '{target}' and '{value.type}'", node,
             "bit operations and shifts need integers",
         )  # fmt: skip
     if atomic is None:
-        old = w.load(ptr, node)
         w.store(ptr, binary(w, node, row, old, value, node.target, node.value), node)
         return
     if value.type.is_real and target.is_int:

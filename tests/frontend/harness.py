@@ -13,7 +13,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
-from qd_studio.engine.ir import walk
+from qd_studio.engine.ir import verify, walk
 from qd_studio.engine.runtime.features import NdarrayFeature
 
 HEAD = "from qd_studio import engine as qd\nimport math\nimport numpy as np\n"
@@ -38,7 +38,8 @@ def features_of(decl, values=None):
         if param.kind == "template":
             found.append(values[param.name])
         elif param.kind == "ndarray":
-            found.append(NdarrayFeature(param.dtype or qd.f32, param.ndim or 1, False))
+            ndim = 1 if param.ndim is None else param.ndim
+            found.append(NdarrayFeature(param.dtype or qd.f32, ndim, False))
         else:
             found.append(param.scalar_type(config))
     return tuple(found)
@@ -47,7 +48,9 @@ def features_of(decl, values=None):
 def built(kernel, config=None, **templates):
     """The result of building a kernel."""
     decl = kernel.decl
-    return build(decl, features_of(decl, templates), config or CompileConfig())
+    result = build(decl, features_of(decl, templates), config or CompileConfig())
+    assert verify(result.func) == []
+    return result
 
 
 def ops_of(kernel, config=None, **templates):

@@ -227,6 +227,13 @@ CASES = {
         kernel("    y = x[-1]\n    #     ^^\n", X1), S,
         "Negative indices are not supported in Quadrants kernels.", "x.shape[0] - 1",
     ),
+    "negative typed index": (
+        kernel("    y = x[qd.i32(-1)] + x[np.int64(0)]\n", X1), S, "Negative indices", None,
+    ),
+    "loop over nothing": (
+        kernel("    for i in qd.grouped(x):\n        pass\n", "x: qd.types.NDArray[qd.f32, 0]"),
+        S, "no axes", None,
+    ),
     "real index": (
         kernel("    y = x[x[0]]\n    #     ^^^^\n", X1), T,
         "indices must be integers, however 'f32' is provided as index 0", None,

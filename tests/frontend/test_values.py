@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-from .harness import load
+from .harness import built, load
 
 pytestmark = pytest.mark.usefixtures("interp")
 
@@ -82,6 +82,7 @@ CASES = {
     "subtract a real": ("qd.i32", "a = 3\na -= 0.5\na += 0.9\nreturn a", 3),
     "subtract wraps": ("qd.i32", "a = qd.u8(3)\na -= qd.u8(5)\nreturn a", 254),
     "subtract a narrow unsigned": ("qd.f32", "a = 3.0\na -= qd.u8(5)\nreturn a", -2.0),
+    "the target is read before the value": ("qd.i32", "a = 2\na *= (a := 3) + 1\nreturn a", 8),
     "divide an integer": ("qd.i32", "a = 7\na /= 2\nreturn a", 3),
     "atomics give the old value": (
         "qd.i32", "a = 3\nb = qd.atomic_max(a, 7)\nc = qd.atomic_sub(a, 1)\nreturn a * 100 + b * 10 + c", 637,
@@ -152,6 +153,7 @@ def test_value(name, tmp_path):
     result, body, expected = CASES[name]
     text = "".join(f"    {line}\n" for line in body.splitlines())
     kernel = load(f"@qd.kernel\ndef k() -> {result}:\n{text}", tmp_path)["k"]
+    built(kernel)
     got = kernel()
     if isinstance(expected, float):
         assert got == pytest.approx(expected, rel=1e-6)
