@@ -24,7 +24,6 @@ from .screens.base import LEAST, StudioScreen
 from .screens.home import HomeScreen
 
 if TYPE_CHECKING:
-    from ..watch import Watcher
     from ..worker.client import WorkerClient
 
 __all__ = ["StudioApp", "WorkerNews"]
@@ -71,8 +70,6 @@ class StudioApp(App[int]):
         self.options: dict[str, Value] = {}
         self._start = start
         self._client: WorkerClient | None = None
-        self._watcher: Watcher | None = None
-        self._watched: tuple[str, ...] = ()
         self._leaving = False
 
     # --- life ------------------------------------------------------------------------------
@@ -93,32 +90,13 @@ class StudioApp(App[int]):
         assert self._start is not None
         client = self._start(lambda event: self.post_message(WorkerNews(event)))
         self._client = client
-        from ..watch import Watcher
-
-        watcher = Watcher(client.request_refresh)
-        watcher.watch(client.session.watched())
-        self._watcher = watcher
         if self._leaving:
-            self._disconnect()
-
-    def _disconnect(self) -> None:
-        if self._watcher is not None:
-            self._watcher.stop()
-        if self._client is not None:
-            self._client.stop()
-
-    def _watch(self) -> None:
-        """Watch the helpers that the files import now, too."""
-        watcher, client = self._watcher, self._client
-        if watcher is not None and client is not None:
-            paths = client.session.watched()
-            if paths != self._watched:
-                self._watched = paths
-                watcher.watch(paths)
+            client.stop()
 
     def on_unmount(self) -> None:
         self._leaving = True
-        self._disconnect()
+        if self._client is not None:
+            self._client.stop()
 
     def on_resize(self) -> None:
         self._check_size()
@@ -139,7 +117,6 @@ class StudioApp(App[int]):
         if isinstance(event, ev.RecordUpdated):
             self.record = event.record
             self.complete = event.complete
-            self._watch()
             if event.complete:
                 self.history = remember(self.history, event.record)
                 self.progress = "ready"
