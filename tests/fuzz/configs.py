@@ -1,0 +1,71 @@
+"""The configurations that every generated kernel is compiled in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from qd_studio.engine import passes
+from qd_studio.engine.config import CompileConfig
+
+__all__ = ["VARIANTS", "Variant"]
+
+
+class Variant(NamedTuple):
+    """One way to compile.
+
+    options: of the config, besides ``fast_math=False`` and two threads. skip: optional passes that
+    do not run. pieces: cut parallel loops into pieces however small they are. errors: the kernel
+    may fail with an assertion, on all backends alike.
+    """
+
+    name: str
+    options: dict[str, Any]
+    skip: tuple[str, ...] = ()
+    pieces: bool = False
+    errors: bool = False
+
+    @property
+    def fast(self) -> bool:
+        return bool(self.options.get("fast_math"))
+
+    def config(self) -> CompileConfig:
+        return CompileConfig(**{"fast_math": False, "cpu_max_num_threads": 2, **self.options})
+
+
+def _variants() -> tuple[Variant, ...]:
+    off: dict[str, bool] = {
+        "advanced_optimization": False, "cfg_optimization": False, "constant_folding": False,
+        "make_thread_local": False, "cache_loop_invariant_global_vars": False,
+        "detect_read_only": False, "make_cpu_multithreading_loop": False,
+        "move_loop_invariant_outside_if": True, "flatten_if": True,
+    }  # fmt: skip
+    out = [Variant("all passes", {})]
+    out += [
+        Variant(f"without {info.name}", {}, (info.name,))
+        for info in passes.all_passes()
+        if info.optional
+    ]
+    out += [Variant(f"{name}={value}", {name: value}) for name, value in off.items()]
+    out += [
+        Variant("opt_level=0", {"opt_level": 0}),
+        Variant("external_optimization_level=0", {"external_optimization_level": 0}),
+        Variant("max_vector_width=0", {"max_vector_width": 0}),
+        Variant("fast_math", {"fast_math": True}),
+        Variant("fast_math, opt_level=0", {"fast_math": True, "opt_level": 0}),
+        Variant(
+            "fast_math, advanced_optimization=False",
+            {"fast_math": True, "advanced_optimization": False},
+        ),
+    ]
+    for n in (1, 2, 4):
+        out.append(Variant(f"threads={n}, small pieces", {"cpu_max_num_threads": n}, pieces=True))
+    out += [
+        Variant("fast_math, small pieces", {"fast_math": True}, pieces=True),
+        Variant("check_out_of_bound", {"check_out_of_bound": True}),
+        # One thread, so that of several failures the same comes first on all backends.
+        Variant("debug", {"debug": True, "cpu_max_num_threads": 1}, errors=True),
+    ]
+    return tuple(out)
+
+
+VARIANTS = _variants()
