@@ -20,7 +20,20 @@ from typing import Any
 
 from qd_studio.engine.ir import BY_NAME, result_type
 from qd_studio.engine.types import (
-    DataType, f16, f32, f64, i8, i16, i32, i64, promote, u1, u8, u16, u32, u64,
+    DataType,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    promote,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
 )  # fmt: skip
 
 from .model import Array, E, For, Function, Program, S, Scalar
@@ -220,7 +233,7 @@ class _Generator:
             body.append(self.let(scope, 2))
         t = self.some_type()
         result = self.clamped(t, scope, 3) if t.is_real and self.mode == "tame" else None
-        return Function(self.fresh("f"), params, tuple(body), result or self.value(t, scope, 3))
+        return Function(self.fresh(f"{self.name}_f"), params, tuple(body), result or self.value(t, scope, 3))
 
     # --- expressions -------------------------------------------------------------------------
 

@@ -18,12 +18,12 @@ loop of n elements are worth n half units more.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from qd_studio.engine import ir, passes
 from qd_studio.engine.backends import interp
 from qd_studio.engine.backends.base import find
@@ -34,9 +34,13 @@ from qd_studio.engine.types import f16, f32
 from .configs import VARIANTS, Variant
 from .model import Array, Program, expressions, walk
 
-__all__ = ["Failure", "Outcome", "Tally", "arguments", "check"]
+__all__ = [
+    "Failure", "Outcome", "Tally", "arguments", "check", "difference", "interpret", "outcome",
+    "tolerance",
+]  # fmt: skip
 
-MAX_STEPS = 20_000_000
+_ID = re.compile(r"\$\d+")
+MAX_STEPS = 2_000_000
 Values = list[Any]
 
 
@@ -60,17 +64,43 @@ class Tally:
     """Counts for the closing summary."""
 
     def __init__(self) -> None:
-        self.programs = 0
-        self.comparisons = 0
-        self.compiles = 0
+        self.programs = self.skipped = self.statements = 0
+        self.comparisons = self.compiles = self.ops = self.errors = 0
         self.by_config: dict[str, int] = {}
-        self.by_mode: dict[str, int] = {}
-        self.ops = 0
-        self.errors = 0
+        self.by_kind: dict[str, int] = {}
+
+    def count(self, p: Program, level: str, statements: int) -> None:
+        """One more program of a level."""
+        self.programs += 1
+        self.statements += statements
+        kind = f"{level} {p.mode}"
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
 
     def add(self, config: str) -> None:
+        """One more comparison, in a configuration."""
         self.comparisons += 1
         self.by_config[config] = self.by_config.get(config, 0) + 1
+
+    def merge(self, other: Tally) -> None:
+        for key, value in vars(other).items():
+            mine = getattr(self, key)
+            if isinstance(mine, dict):
+                for name, n in value.items():
+                    mine[name] = mine.get(name, 0) + n
+            else:
+                setattr(self, key, mine + value)
+
+    def summary(self, variants: int, seconds: float) -> str:
+        lines = [f"{n:8} kernels: {kind}" for kind, n in sorted(self.by_kind.items())]
+        lines += [f"{n:8} comparisons: {name}" for name, n in self.by_config.items()]
+        per = self.ops / max(self.compiles, 1)
+        lines += [
+            f"{self.programs} kernels of {self.statements} statements in {variants} configurations, "
+            f"{self.skipped} more that run too long; {self.comparisons} comparisons, "
+            f"{self.compiles} different compiles of {per:.0f} ops; {self.errors} runs that debug "
+            f"stopped; {seconds:.0f} s",
+        ]
+        return "\n".join(lines)
 
 
 # --- arguments ---------------------------------------------------------------------------------
@@ -156,7 +186,7 @@ def difference(p: Program, a: Outcome, b: Outcome, rtol: float) -> str:
 # --- running -----------------------------------------------------------------------------------
 
 
-def _outcome(p: Program, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
+def outcome(p: Program, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
     values = arguments(p)
     arrays = tuple(values[: len(p.arrays)])
     try:
@@ -168,7 +198,7 @@ def _outcome(p: Program, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome
 def interpret(p: Program, func: ir.Func, debug: bool = False) -> Outcome:
     """The interpreter on IR of any stage."""
     program = interp.compile_func(func, debug=debug, counted=True)
-    return _outcome(
+    return outcome(
         p, lambda v: program.launch(v, max_steps=MAX_STEPS, seed=1, print_fn=lambda text: None)
     )
 
@@ -177,7 +207,7 @@ def execute(p: Program, func: ir.Func, variant: Variant) -> Outcome:
     """The CPU backend on finished IR."""
     backend = find("cpu")
     executable = backend.load(backend.lower(func, variant.config()))
-    return _outcome(p, lambda v: executable.launch(v, 1))
+    return outcome(p, lambda v: executable.launch(v, 1))
 
 
 @contextmanager
@@ -209,15 +239,18 @@ class _Stages(passes.Instrument):
         self.texts: dict[str, str] = {}
 
     def stage(self, name: str, func: ir.Func) -> None:
-        self.texts[name] = ir.to_text(func, locs=True)
+        self.texts[name] = ir.to_text(func)
 
 
 def _key(func: ir.Func, variant: Variant) -> str:
+    """What decides the machine code: the IR up to numbering, and the backend's options."""
     options = variant.options
     backend = [options.get(k) for k in ("fast_math", "external_optimization_level",
                                         "max_vector_width", "cpu_max_num_threads", "debug")]
-    level = options.get("opt_level", 1)
-    return hashlib.sha256(f"{backend} {level}\n{ir.to_text(func)}".encode()).hexdigest()
+    level = min(options.get("opt_level", 1), 1)
+    numbers: dict[str, str] = {}
+    text = _ID.sub(lambda m: numbers.setdefault(m[0], f"${len(numbers)}"), ir.to_text(func))
+    return hashlib.sha256(f"{backend} {level}\n{text}".encode()).hexdigest()
 
 
 def check(

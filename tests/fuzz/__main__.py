@@ -1,0 +1,61 @@
+"""`python -m tests.fuzz --count 2000 --seed 0`: the big job, with a closing summary.
+
+Exit status 1 if anything disagreed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from .campaign import LEVELS, run
+from .configs import VARIANTS
+from .runner import Tally
+
+
+def _part(begin: int, end: int, level: str, small: bool) -> tuple[Tally, list[str]]:
+    return run(range(begin, end), level, lambda text: None, small)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=200, help="number of kernels")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first kernel")
+    parser.add_argument("--level", choices=(*LEVELS, "both"), default="both")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
+    args = parser.parse_args()
+    start = time.perf_counter()
+    tally, failures = Tally(), list[str]()
+    end = args.seed + args.count
+    step = 20 if args.jobs > 1 else args.count
+    if args.jobs == 1:
+        tally, failures = run(range(args.seed, end), args.level, _say, not args.keep)
+    else:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
+            parts = [
+                pool.submit(_part, s, min(s + step, end), args.level, not args.keep)
+                for s in range(args.seed, end, step)
+            ]
+            for done in as_completed(parts):
+                part, found = done.result()
+                tally.merge(part)
+                failures += found
+                for text in found:
+                    _say(text)
+                _say(f"{tally.programs} kernels, {len(failures)} failures")
+    print(tally.summary(len(VARIANTS), time.perf_counter() - start))
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

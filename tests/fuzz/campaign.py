@@ -1,0 +1,157 @@
+"""Many programs by seed: generated at two levels, checked, counted, failures made small.
+
+Level ``source``: Python source text through the real frontend, whose IR must compute what a direct
+lowering of the same program computes; once through `qd.init` and a call as a user would do it.
+Level ``ir``: the direct lowering itself, with operations on constants that Python would fold.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from qd_studio import engine as qd
+from qd_studio.engine import ir
+
+from .configs import VARIANTS, Variant
+from .frontends import build, load
+from .generate import generate
+from .lower import lower
+from .model import Program, count
+from .runner import Failure, Outcome, Tally, check, difference, interpret, outcome, tolerance
+from .shrink import shrink
+from .source import program_source
+
+__all__ = ["LEVELS", "check_seed", "report", "run", "shrunk"]
+
+LEVELS = ("source", "ir")
+BATCH = 20
+"""Programs in a module."""
+
+
+def level_of(seed: int, level: str) -> str:
+    """Of mixed campaigns every third seed is of level ``ir``."""
+    if level != "both":
+        return level
+    return "ir" if seed % 3 == 2 else "source"
+
+
+def make(seed: int, level: str) -> Program:
+    return generate(seed, f"k{seed}", pairs=level == "ir")
+
+
+def _too_long(p: Program) -> bool:
+    """Whether the program runs longer than is useful, by its direct lowering."""
+    try:
+        interpret(p, lower(p))
+    except qd.QuadrantsRuntimeError as error:
+        return "step limit" in str(error)
+    return False
+
+
+def check_seed(
+    p: Program, level: str, tally: Tally, module: Any = None,
+    variants: tuple[Variant, ...] = VARIANTS, launch: bool = True,
+) -> Failure | None:  # fmt: skip
+    """Everything that is compared for one program."""
+    direct = lower(p)
+    if level == "ir":
+        return check(p, direct, tally, variants)
+    try:
+        func = build(p, module, fast_math=False)
+        plain = build(p, module, fast_math=False, short_circuit_operators=False)
+    except qd.QuadrantsCompilationError as error:
+        return Failure(p, "frontend", f"{type(error).__name__}: {error}")
+    expected = interpret(p, direct)
+    for name, made in (("frontend", func), ("short_circuit_operators=False", plain)):
+        problems = ir.verify(made)
+        what = str(problems[0]) if problems else ""
+        what = what or difference(p, expected, interpret(p, made), tolerance(p, False))
+        if what:
+            return Failure(p, name, f"{what} (direct lowering, frontend)")
+        tally.add(name)
+    failure = check(p, func, tally, variants)
+    if failure is None and launch:
+        what = difference(p, expected, _call(p, module), tolerance(p, False))
+        if what:
+            return Failure(p, "call", what)
+        tally.add("call")
+    return failure
+
+
+def _call(p: Program, module: Any) -> Outcome:
+    """The kernel called as a user calls it; the caller has called `qd.init`."""
+    kernel = getattr(module, p.name)
+
+    def launch(values: list[Any]) -> tuple[Any, ...]:
+        result = kernel(*values)
+        return () if result is None else result if isinstance(result, tuple) else (result,)
+
+    return outcome(p, launch)
+
+
+def shrunk(failure: Failure, level: str, folder: Path, limit: int = 200) -> Program:
+    """The failing program, smaller, if it still fails in the same configuration."""
+    variants = tuple(v for v in VARIANTS if v.name == failure.config) or VARIANTS[:1]
+    number = 0
+
+    def fails(p: Program) -> bool:
+        nonlocal number
+        number += 1
+        try:
+            if ir.verify(lower(p)):
+                return False
+            module = load([p], folder, f"shrink_{p.name}_{number}") if level == "source" else None
+            found = check_seed(p, level, Tally(), module, variants, failure.config == "call")
+        except Exception:
+            return False
+        return found is not None and found.config == failure.config
+
+    return shrink(failure.program, fails, limit)
+
+
+def run(
+    seeds: range,
+    level: str = "both",
+    tell: Callable[[str], object] = print,
+    small: bool = True,
+    variants: tuple[Variant, ...] = VARIANTS,
+) -> tuple[Tally, list[str]]:
+    """Check the programs of these seeds; counts and the texts of failures."""
+    tally, failures = Tally(), list[str]()
+    qd.init(arch=qd.cpu, fast_math=False, offline_cache=False, log_level="error")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for start in range(seeds.start, seeds.stop, BATCH):
+            batch = range(start, min(start + BATCH, seeds.stop))
+            programs = [(make(s, level_of(s, level)), level_of(s, level)) for s in batch]
+            sources = [p for p, kind in programs if kind == "source"]
+            module = load(sources, folder, f"batch{start}") if sources else None
+            for p, kind in programs:
+                if _too_long(p):
+                    tally.skipped += 1
+                    continue
+                tally.count(p, kind, count(p.body))
+                failure = check_seed(p, kind, tally, module, variants)
+                if failure:
+                    failures.append(report(failure, kind, folder if small else None))
+                    tell(failures[-1])
+            tell(f"seeds to {batch.stop - 1}: {tally.programs} kernels, {len(failures)} failures")
+    qd.reset()
+    return tally, failures
+
+
+def report(failure: Failure, level: str, folder: Path | None) -> str:
+    """A failure in words, with the smallest source found."""
+    p = shrunk(failure, level, folder) if folder else failure.program
+    head = f"seed {p.seed} ({level}, {p.mode}), {failure.config}: {failure.what}"
+    scalars = ", ".join(f"{s.name}={s.value!r}" for s in p.scalars)
+    shapes = ", ".join(f"{a.name}{[p.dims[d] for d in a.dims]}" for a in p.arrays)
+    return f"{head}\n  arrays {shapes}; scalars {scalars}\n{program_source(p)}"
+
+
+def processes() -> int:
+    return max(1, len(os.sched_getaffinity(0)))
