@@ -7,7 +7,6 @@ Level ``ir``: the direct lowering itself, with operations on constants that Pyth
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -151,7 +150,3 @@ def report(failure: Failure, level: str, folder: Path | None) -> str:
     scalars = ", ".join(f"{s.name}={s.value!r}" for s in p.scalars)
     shapes = ", ".join(f"{a.name}{[p.dims[d] for d in a.dims]}" for a in p.arrays)
     return f"{head}\n  arrays {shapes}; scalars {scalars}\n{program_source(p)}"
-
-
-def processes() -> int:
-    return max(1, len(os.sched_getaffinity(0)))

@@ -125,7 +125,8 @@ class _Generator:
         self.types: dict[str, DataType] = {}
         """Every variable's type."""
         self.names = 0
-        self.budget = r.choice((4, 6, 10, 16))
+        self.budget = r.choice((2, 3, 4, 6, 8, 16))
+        self.depth = r.choice((1, 2, 2, 3))
 
     # --- names and parameters ----------------------------------------------------------------
 
@@ -233,7 +234,9 @@ class _Generator:
             body.append(self.let(scope, 2))
         t = self.some_type()
         result = self.clamped(t, scope, 3) if t.is_real and self.mode == "tame" else None
-        return Function(self.fresh(f"{self.name}_f"), params, tuple(body), result or self.value(t, scope, 3))
+        return Function(
+            self.fresh(f"{self.name}_f"), params, tuple(body), result or self.value(t, scope, 3)
+        )
 
     # --- expressions -------------------------------------------------------------------------
 
@@ -312,7 +315,8 @@ class _Generator:
 
     def load(self, array: Array, scope: _Scope) -> E:
         if array in scope.own:
-            return E("load", array.dtype, tuple(E("var", i32, (), n) for n in scope.cell), array.name)
+            cell = tuple(E("var", i32, (), n) for n in scope.cell)
+            return E("load", array.dtype, cell, array.name)
         shallow = scope.inner()
         shallow.readable = []
         shallow.own = []
@@ -346,7 +350,9 @@ class _Generator:
             return self.choice(t, scope, depth, self.integral)
         if kind < 16:
             op = r.choice(("bit_shl", "bit_sar", "bit_shr"))
-            amount = r.choice((const(r.randint(0, 7), i32), self.integral(self.some_int(), scope, 0)))
+            amount = const(r.randint(0, 7), i32)
+            if self.chance(0.5):
+                amount = self.integral(self.some_int(), scope, 0)
             a, b = self.pair(self.integral(t, scope, depth - 1), amount, scope)
             return E(op, t, (a, b))
         if kind < 17:
@@ -356,8 +362,9 @@ class _Generator:
                 exponent = E("bit_and", i32, (low, const(7, i32)))
             return E("pow", t, self.pair(self.integral(t, scope, depth - 1), exponent, scope))
         if kind < 18:
-            a, b = self.integral(t, scope, depth - 1), self.integral(self.other(t), scope, depth - 1)
-            return E(r.choice(("and", "or")), t, (self.not_const(a, scope), self.not_const(b, scope)))
+            a = self.not_const(self.integral(t, scope, depth - 1), scope)
+            b = self.not_const(self.integral(self.other(t), scope, depth - 1), scope)
+            return E(r.choice(("and", "or")), t, (a, b))
         return self.converted(t, scope, depth)
 
     def converted(self, t: DataType, scope: _Scope, depth: int) -> E:
@@ -373,7 +380,8 @@ class _Generator:
 
     def call(self, f: Function, scope: _Scope, depth: int) -> E:
         # Deep arguments of nested calls would blow up: inlining copies them.
-        args = tuple(self.value(t, scope, min(depth - 1, 1)) for _, t in f.params)
+        args = [self.value(t, scope, min(depth - 1, 1)) for _, t in f.params]
+        args = tuple(self.not_const(a, scope) for a in args)
         return E("call", f.result.t, args, f.name)
 
     def int_binary(self, t: DataType, scope: _Scope, depth: int) -> E:
@@ -407,7 +415,8 @@ class _Generator:
             op = r.choice(("and", "or", "bit_and", "bit_xor"))
             return E(op, u1, (self.not_const(a, scope), self.not_const(b, scope)))
         if depth > 0 and kind < 3:
-            return E("not", u1, (self.not_const(self.integral(self.some_int(), scope, depth - 1), scope),))
+            a = self.integral(self.some_int(), scope, depth - 1)
+            return E("not", u1, (self.not_const(a, scope),))
         if depth > 0 and kind < 4:
             t = self.some_int()
             args = tuple(self.integral(t, scope, depth - 1) for _ in range(3))
@@ -417,8 +426,8 @@ class _Generator:
             t = self.some_real()
             a, b = self.exact(t, scope, depth - 1), self.exact(t, scope, depth - 1)
         else:
-            t = self.some_int()
-            a, b = self.integral(t, scope, depth - 1), self.integral(self.some_int(), scope, depth - 1)
+            a = self.integral(self.some_int(), scope, depth - 1)
+            b = self.integral(self.some_int(), scope, depth - 1)
         return E(r.choice(_COMPARE), u1, self.pair(a, b, scope))
 
     def exact(self, t: DataType, scope: _Scope, depth: int) -> E:
@@ -482,7 +491,8 @@ class _Generator:
             return e, (0.5, 2.0)
         a, (p, q) = self.tame(t, scope, depth - 1)
         if self.chance(0.1):
-            low = E("bit_and", i32, (self.not_const(self.integral(i32, scope, 1), scope), const(3, i32)))
+            low = self.not_const(self.integral(i32, scope, 1), scope)
+            low = E("bit_and", i32, (low, const(3, i32)))
             return E("add", t, (E("cast", t, (low,)), const(0.5, t))), (0.5, 3.5)
         if r.randrange(2):
             return self.tame_unary(self.not_const(a, scope), p, q)
@@ -544,7 +554,7 @@ class _Generator:
 
     def let(self, scope: _Scope, depth: int) -> S:
         t = u1 if self.chance(0.1) else self.some_type()
-        e = self.value(t, scope, depth)
+        e = self.value(t, scope, min(depth, self.depth))
         name = self.fresh("v")
         self.declare(name, t, scope)
         return S("let", name, (e,))
@@ -575,7 +585,7 @@ class _Generator:
         if self.chance(0.05):
             options.append(self.true_assert)
         made = r.choice(options)(scope, depth)
-        return made if made is not None else self.let(scope, 2)
+        return made if made is not None else self.let(scope, self.depth)
 
     def true_assert(self, scope: _Scope, depth: int) -> S:
         array = self.r.choice(self.arrays)
@@ -591,13 +601,14 @@ class _Generator:
         if t.is_int and t is not u1 and self.chance(0.6):
             op = self.r.choice(("add", "sub", "mul", "bit_and", "bit_or", "bit_xor", "floordiv",
                                 "floormod", "bit_shl", "bit_sar"))  # fmt: skip
-            e = self.value(self.other(t), scope, 2)
+            e = self.value(self.other(t), scope, self.depth)
             if e.op == "const" and e.data == 0:
                 e = const(1, e.t)
             return S("aug", (op, name), (e,))
         if t.is_real and self.mode == "exact" and self.chance(0.5):
-            return S("aug", (self.r.choice(("add", "sub", "mul")), name), (self.exact(t, scope, 2),))
-        return S("set", name, (self.value(t, scope, 2),))
+            op = self.r.choice(("add", "sub", "mul"))
+            return S("aug", (op, name), (self.exact(t, scope, self.depth),))
+        return S("set", name, (self.value(t, scope, self.depth),))
 
     def write(self, scope: _Scope, depth: int) -> S | None:
         """Store to an array: anywhere in serial code, at the loop's own cell in parallel."""
@@ -612,8 +623,10 @@ class _Generator:
         t = array.dtype
         if t.is_int and t is not u1 and self.chance(0.3):
             op = self.r.choice(("add", "sub", "bit_xor", "mul"))
-            return S("aug", (op, array.name), (self.value(self.other(t), scope, 2), *indices))
-        return S("store", array.name, (self.value(t, scope, 3), *indices))
+            return S(
+                "aug", (op, array.name), (self.value(self.other(t), scope, self.depth), *indices)
+            )
+        return S("store", array.name, (self.value(t, scope, self.depth), *indices))
 
     def atomic(self, scope: _Scope, depth: int) -> S | None:
         r = self.r
@@ -631,7 +644,7 @@ class _Generator:
             if op == "add" and self.chance(0.2):
                 op = "sub"
         t = named[name].dtype if name in named else self.types[name]
-        values = [self.value(t, scope, 2)]
+        values = [self.value(t, scope, self.depth)]
         if op == "cas":
             values.append(self.value(t, scope, 1))
         indices = self.target_indices(named[name], scope) if name in named else ()
@@ -647,7 +660,7 @@ class _Generator:
         return tuple(self.index(d, array, k, scope) for k, d in enumerate(array.dims))
 
     def branch(self, scope: _Scope, depth: int) -> S:
-        condition = self.not_const(self.boolean(scope, 2), scope)
+        condition = self.not_const(self.boolean(scope, self.depth), scope)
         bodies: list[tuple[S, ...]] = []
         for k in range(2):
             if k and self.chance(0.5):
@@ -727,10 +740,10 @@ class _Generator:
 
     def top(self, scope: _Scope) -> list[S]:
         out: list[S] = []
-        for _ in range(self.r.randint(1, 4)):
-            if self.chance(0.45):
+        for _ in range(self.r.choice((1, 1, 2, 2, 3))):
+            if self.chance(0.4):
                 serial = scope
-                out += self.statements(serial, self.r.randint(1, 4), 2)
+                out += self.statements(serial, self.r.randint(1, 3), 2)
             if self.chance(0.85):
                 out.append(self.parallel(scope))
         if not any(s.kind == "for" for s in out):
@@ -740,10 +753,12 @@ class _Generator:
     def parallel(self, scope: _Scope) -> S:
         """A loop of the kernel's top level: a parallel task, unless it is serialized."""
         r = self.r
-        own = r.choice(self.arrays) if self.chance(0.7) else self.new_array(self.some_type(), self.shape())
+        own = r.choice(self.arrays)
+        if self.chance(0.3):
+            own = self.new_array(self.some_type(), self.shape())
         dims = own.dims
-        forms = {1: ("range", "range", "array")}.get(len(dims), ("ndrange", "ndrange", "array", "grouped"))
-        form = r.choice(forms)
+        flat = ("range", "range", "array")
+        form = r.choice(flat if len(dims) == 1 else ("ndrange", "ndrange", "array", "grouped"))
         inner = scope.inner()
         inner.settable = set()
         inner.serial = inner.top = False
@@ -772,12 +787,12 @@ class _Generator:
         # Targets of atomics are not read in the same loop.
         for name in inner.atomics:
             inner.variables.pop(name, None)
-        self.budget = max(self.budget, 3)
+        self.budget = max(self.budget, 2)
         body = self.parallel_body(inner)
         return S("for", loop, bounds, (body,))
 
     def parallel_body(self, scope: _Scope) -> tuple[S, ...]:
-        body = list(self.statements(scope, self.r.randint(1, 5), 3))
+        body = list(self.statements(scope, self.r.randint(1, 4), 3))
         if body[-1].kind in ("break", "continue"):
             return tuple(body)
         made = self.write(scope, 2)
@@ -785,7 +800,8 @@ class _Generator:
             body.append(made)
         for name, t, op in self.sinks:
             if self.chance(0.7):
-                e = self.value(t, scope, 2)
+                e = self.value(t, scope, self.depth)
                 plain = op in ("add", "bit_and", "bit_or", "bit_xor") and self.chance(0.7)
-                body.append(S("aug", (op, name), (e,)) if plain else S("atomic", ("", op, name), (e,)))
+                target = ("aug", (op, name)) if plain else ("atomic", ("", op, name))
+                body.append(S(*target, (e,)))
         return tuple(body)

@@ -95,8 +95,8 @@ class Tally:
         lines += [f"{n:8} comparisons: {name}" for name, n in self.by_config.items()]
         per = self.ops / max(self.compiles, 1)
         lines += [
-            f"{self.programs} kernels of {self.statements} statements in {variants} configurations, "
-            f"{self.skipped} more that run too long; {self.comparisons} comparisons, "
+            f"{self.programs} kernels of {self.statements} statements in {variants} "
+            f"configurations, {self.skipped} more that run too long; {self.comparisons} comparisons, "
             f"{self.compiles} different compiles of {per:.0f} ops; {self.errors} runs that debug "
             f"stopped; {seconds:.0f} s",
         ]
@@ -222,12 +222,12 @@ def _small_pieces(wanted: bool) -> Iterator[None]:
         pieces_pass._CHUNK_NS, pieces_pass._MIN_PLAIN_CELLS = saved
 
 
-def compiled(source: str, variant: Variant, target: str = "cpu", upto: str | None = None) -> ir.Func:
+def compiled(source: str, variant: Variant) -> ir.Func:
     """The finished IR of a kernel given as IR text."""
     func = ir.parse(source)
     instruments = [passes.SkipPasses(variant.skip)] if variant.skip else []
     with _small_pieces(variant.pieces):
-        passes.run(func, variant.config(), target, instruments, upto)
+        passes.run(func, variant.config(), "cpu", instruments)
     ir.check(func, "the pipeline")
     return func
 
@@ -245,8 +245,16 @@ class _Stages(passes.Instrument):
 def _key(func: ir.Func, variant: Variant) -> str:
     """What decides the machine code: the IR up to numbering, and the backend's options."""
     options = variant.options
-    backend = [options.get(k) for k in ("fast_math", "external_optimization_level",
-                                        "max_vector_width", "cpu_max_num_threads", "debug")]
+    backend = [
+        options.get(k)
+        for k in (
+            "fast_math",
+            "external_optimization_level",
+            "max_vector_width",
+            "cpu_max_num_threads",
+            "debug",
+        )
+    ]
     level = min(options.get("opt_level", 1), 1)
     numbers: dict[str, str] = {}
     text = _ID.sub(lambda m: numbers.setdefault(m[0], f"${len(numbers)}"), ir.to_text(func))
@@ -306,9 +314,7 @@ def _check_stages(p: Program, source: str, expected: Outcome, tally: Tally) -> F
             seen.add(text)
             where = f"interp at {name} for {target}"
             try:
-                what = difference(
-                    p, expected, interpret(p, ir.parse(text)), tolerance(p, False)
-                )
+                what = difference(p, expected, interpret(p, ir.parse(text)), tolerance(p, False))
             except Exception as error:
                 what = _text(error)
             if what:

@@ -59,7 +59,8 @@ def text(e: E) -> str:
     if op == "cast_bits":
         return f"qd.bit_cast({text(args[0])}, qd.{e.t})"
     if op == "chain":
-        return f"({text(args[0])} {_INFIX[e.data[0]]} {text(args[1])} {_INFIX[e.data[1]]} {text(args[2])})"
+        a, b, c = map(text, args)
+        return f"({a} {_INFIX[e.data[0]]} {b} {_INFIX[e.data[1]]} {c})"
     if op == "ifexp":
         return f"({text(args[1])} if {text(args[0])} else {text(args[2])})"
     if op == "call":
