@@ -107,9 +107,17 @@ def shrunk(failure: Failure, level: str, folder: Path, limit: int = 200) -> Prog
             found = check_seed(p, level, Tally(), module, variants, failure.config == "call")
         except Exception:
             return False
-        return found is not None and found.config == failure.config
+        if found is None or found.config != failure.config:
+            return False
+        return _error(found.what) == _error(failure.what)
 
     return shrink(failure.program, fails, limit)
+
+
+def _error(what: str) -> str:
+    """The class of an error, empty for a difference of values."""
+    head = what.split(":", 1)[0]
+    return head if head.endswith("Error") else ""
 
 
 def run(

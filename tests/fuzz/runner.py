@@ -96,9 +96,9 @@ class Tally:
         per = self.ops / max(self.compiles, 1)
         lines += [
             f"{self.programs} kernels of {self.statements} statements in {variants} "
-            f"configurations, {self.skipped} more that run too long; {self.comparisons} comparisons, "
-            f"{self.compiles} different compiles of {per:.0f} ops; {self.errors} runs that debug "
-            f"stopped; {seconds:.0f} s",
+            f"configurations, {self.skipped} more that run too long; {self.comparisons} "
+            f"comparisons, {self.compiles} different compiles of {per:.0f} ops; {self.errors} runs "
+            f"that debug stopped; {seconds:.0f} s",
         ]
         return "\n".join(lines)
 

@@ -34,7 +34,8 @@ def shrink(p: Program, fails: Callable[[Program], bool], limit: int = 400) -> Pr
 def _smaller(p: Program) -> Iterator[Program]:
     """Programs a step smaller than ``p``, big steps first."""
     for body in _without_parts(p.body):
-        yield p._replace(body=body)
+        returns = bool(body) and body[-1].kind == "return"
+        yield p._replace(body=body, results=p.results if returns else ())
     for body in _flattened(p.body):
         yield p._replace(body=body)
     if p.body and p.body[-1].kind == "return":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from qd_studio.engine import ir
 from qd_studio.engine.ir import codes as C
+from qd_studio.engine.types import i32
 
 from . import campaign, runner
 from .campaign import make
@@ -90,7 +91,7 @@ def test_a_wrong_pass_is_found_and_made_small(monkeypatch):
     def wrong(source, variant):
         func = honest(source, variant)
         for op in ir.walk(func.body):
-            if op.code == C.MAX and op.type.is_int:
+            if op.code == C.MAX and op.type is i32:
                 op.code = C.MIN
         return func
 
