@@ -14,7 +14,7 @@ from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import i32, void
-from .exprs import spread
+from .exprs import elements, spread
 from .registry import handler, statement
 from .stmts import bind_static
 from .values import (
@@ -261,7 +261,9 @@ def _jump(w: Walk, node: ast.Break | ast.Continue) -> str:
 
 @handler("ndrange")
 def _ndrange(w: Walk, node: ast.Call, name: str, fn: Any) -> NDRange:
-    values = [(w.expr(a), a) for a in node.args]
+    values: list[tuple[Any, ast.expr]] = []
+    for arg in node.args:
+        values.extend((value, arg) for value in elements(w, (arg,)))
     axes: Any = None
     for keyword in node.keywords:
         if keyword.arg != "axes":

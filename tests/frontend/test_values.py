@@ -241,8 +241,10 @@ def fill(x: qd.types.ndarray(), value: float):
 
 @qd.kernel
 def over(x: qd.types.NDArray[qd.i32, 2], seen: qd.types.NDArray[qd.i32, 2]):
-    for i, j in x:
-        seen[i, j] += x[i, j] + i
+    for i, j in qd.ndrange(*x.shape):
+        seen[i, j] += x[i, j]
+    for i, _ in x:
+        qd.atomic_add(seen[i, 0], i)
 
 
 @qd.kernel
@@ -273,7 +275,7 @@ def test_arrays():
     y = np.arange(6, dtype=np.int32).reshape(2, 3)
     seen = np.ones((2, 3), np.int32)
     over(y, seen)
-    assert seen.tolist() == [[1, 2, 3], [5, 6, 7]]
+    assert seen.tolist() == [[1, 2, 3], [7, 5, 6]]
     out = np.zeros(7, np.int32)
     shapes(y, out)
     assert out.tolist() == [2, 3, 2, 6, 2, 3, 2]
