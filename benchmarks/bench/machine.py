@@ -43,11 +43,13 @@ def versions(python: str, *packages: str) -> str:
 
 def facts(options: Options) -> dict[str, str]:
     """Date, processor, load and versions, in the order they are printed."""
+    load = os.getloadavg()
+    busy = "; BUSY: compare nothing but ratios of best calls" if load[0] > cores() / 2 else ""
     known = {
         "date": datetime.date.today().isoformat(),
         "processor": f"{cpu_model()}, {cores()} cores",
         "system": f"{platform.system()} {platform.machine()}",
-        "load before": " ".join(f"{load:.1f}" for load in os.getloadavg()),
+        "load before": " ".join(f"{value:.1f}" for value in load) + busy,
         "ours": versions(options.ours, "qd-studio", "llvmlite", "numpy", "textual"),
     }
     if options.reference:
