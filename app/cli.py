@@ -330,3 +330,7 @@ def _talk(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,246 @@
+"""The command line's contract: what goes to which stream, and the exit codes."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import jsonschema
+import pytest
+from qd_studio.app import cli
+from qd_studio.engine import inspect
+
+from tests.app.records import make_record
+from tests.app.worker.live import SCALE
+
+FAST = ["--backend", "cpu"]
+
+
+def program(*words, cwd=None, **options):
+    """Run the installed program; nothing of it is a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "qd_studio.app.cli", *map(str, words)],
+        capture_output=True, text=True, timeout=300, cwd=cwd, stdin=subprocess.DEVNULL, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    return path
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "old.json"
+    inspect.save(make_record(), path)
+    return path
+
+
+def test_a_report_goes_to_stdout_and_talk_to_stderr(path):
+    done = program("--report", *FAST, path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# ")
+    assert "scale" in done.stdout
+    assert "kernels.py:scale: cpu ok" in done.stderr
+
+
+def test_without_a_terminal_the_studio_is_a_report(path):
+    done = program(*FAST, path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("# ")
+    assert "no terminal to draw on" in done.stderr
+
+
+def test_outputs_by_suffix(path, tmp_path):
+    outs = [tmp_path / name for name in ("r.json", "r.md", "r.html")]
+    done = program("--report", *FAST, *(f"--out={out}" for out in outs), path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert all(out.read_text() for out in outs)
+    data = json.loads(outs[0].read_text())
+    jsonschema.validate(data, inspect.schema())
+    assert data["command"][:2] == ["qd-studio", "--report"]
+    assert data["kernels"][0]["backends"][0]["agreement"]["check"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("", "no kernels"),
+        ("def broken(:\n", "SyntaxError"),
+        ("import os; os._exit(0)\n", "the worker process exited with status 0"),
+        (SCALE.replace("* a", "* nobody"), 'Name "nobody" is not defined'),
+        (SCALE.replace("== before", "!= before"), "check"),
+    ],
+)
+def test_a_report_on_what_fails_exits_1_with_the_error_in_it(path, tmp_path, content, line):
+    path.write_text(content)
+    out = tmp_path / "r.md"
+    done = program("--report", *FAST, "--out", out, path)
+    assert done.returncode == 1
+    assert line in done.stderr
+    assert "FAILED" in done.stderr
+    assert out.read_text()
+
+
+def test_gates_decide_the_exit_code(path, tmp_path):
+    out = tmp_path / "old.json"
+    assert program("--report", *FAST, "--out", out, path).returncode == 0
+    same = ["--report", *FAST, "--out", tmp_path / "new.json", "--baseline", out]
+    done = program(*same, "--fail-on", "ir.statements>+0%", "--fail-on", "agreement!=ok", path)
+    assert done.returncode == 0, done.stderr
+    done = program(*same, "--fail-on", "ir.statements>3", path)
+    assert done.returncode == 1
+    assert "FAILED gate ir.statements>3: kernels.py:scale" in done.stderr
+
+
+def test_rules_of_pyproject_count(path, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.qd-studio]\nfail-on = ["ir.statements>3"]\n')
+    assert program("--report", *FAST, path).returncode == 1
+    (tmp_path / "pyproject.toml").write_text("[tool.qd-studio]\nfailon = []\n")
+    done = program("--report", *FAST, path)
+    assert (done.returncode, "has no 'failon'" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ([], 2, "no files given"),
+        (["--nonsense"], 2, "--nonsense"),
+        (["--report", "k.py", "--config", "fast_mth=1"], 2, 'did you mean "fast_math"'),
+        (["--report", "k.py", "--config", "fast_math=maybe"], 2, "fast_math=maybe does not fit"),
+        (["--report", "k.py", "--config", "fast_math"], 2, "write NAME=VALUE"),
+        (["--report", "k.py", "--config", "arch=cpu"], 2, "--backend"),
+        (["--report", "k.py", "--backend", "cpuu"], 2, "there is no backend 'cpuu'"),
+        (["--report", "k.py", "--out", "r.txt"], 2, "the suffix must be one of"),
+        (["--report", "k.py", "--out", "no/such/folder/r.json"], 3, "there is no such folder"),
+        (["--report", "k.py", "--fail-on", "???"], 2, "cannot read rule"),
+        (["--report", "k.py", "--baseline", "nothing.json"], 2, "cannot read nothing.json"),
+        (["--report", "k.py", "--time-limit", "-1"], 2, "--time-limit"),
+        (["open"], 2, "SESSION"),
+        (["open", "nothing.qds"], 2, "cannot read nothing.qds"),
+        (["show", "k.py", "--panel", "nothing"], 2, "--panel"),
+        (["doctor", "--nonsense"], 2, "--nonsense"),
+    ],
+)
+def test_usage_and_environment_errors(tmp_path, monkeypatch, capsys, words, status, message):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+
+
+def test_the_version_is_data(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("qd-studio ")
+
+
+def test_interrupting_a_report(tmp_path):
+    path, marker = tmp_path / "kernels.py", tmp_path / "busy"
+    path.write_text(f"open({str(marker)!r}, 'w').close()\nwhile True:\n    pass\n")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "qd_studio.app.cli", "--report", str(path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not marker.exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert "interrupted" in err
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_leaves_early_is_no_error(saved):
+    command = f"{sys.executable} -m qd_studio.app.cli show {saved} --panel ir"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | head -n 1"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_saved_session_opens_without_a_terminal_as_markdown(tmp_path):
+    session = tmp_path / "s.qds"
+    inspect.save(make_record(), session)
+    assert zipfile.is_zipfile(session)
+    done = program("open", session)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "scale" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("panel", "words", "expected"),
+    [
+        ("source", [], "x[i] = x[i] * (a * 1.0)"),
+        ("passes", [], "alg_simp"),
+        ("passes", ["--pass", "alg_simp"], "x * 1 is x"),
+        ("ir", [], "range_for"),
+        ("cfg", [], "before cfg_optimization"),
+        ("caches", [], "memory"),
+        ("launch", [], "n=1024"),
+        ("code", [], "ret void"),
+        ("log", [], "Nothing was written"),
+    ],
+)
+def test_show_prints_each_panel(saved, capsys, panel, words, expected):
+    assert cli.main(["show", str(saved), "--panel", panel, *words]) == 0
+    out, err = capsys.readouterr()
+    assert expected in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("panel", "key"),
+    [
+        ("source", "file"), ("passes", "runs"), ("ir", "snapshot"), ("cfg", "cfgs"),
+        ("caches", "caches"), ("launch", "launches"), ("code", "artefacts"),
+    ],
+)  # fmt: skip
+def test_show_json_is_made_of_the_records_parts(saved, capsys, panel, key):
+    assert cli.main(["show", str(saved), "--panel", panel, "--json", "--kernel", "scale"]) == 0
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (first["kernel"], first["backend"]) == ("scale.py:scale", "cpu")
+    assert first[key]
+
+
+def test_show_says_what_there_is_instead(saved, capsys):
+    assert cli.main(["show", str(saved), "--panel", "ir", "--kernel", "nothing"]) == 2
+    assert "there is no kernel 'nothing'; there are: scale" in capsys.readouterr().err
+    assert cli.main(["show", str(saved), "--panel", "passes", "--pass", "nothing"]) == 2
+    assert "no pass 'nothing' ran; there are: alg_simp, die" in capsys.readouterr().err
+
+
+def test_show_compiles_a_file(path, capsys):
+    words = ["show", str(path), "--panel", "passes", "--pass", "offload", "--json", *FAST]
+    assert cli.main(words) == 0
+    (part,) = json.loads(capsys.readouterr().out)
+    assert [run["name"] for run in part["runs"]] == ["offload"]
+    assert any("+ " in line and "offloaded" in line for line in part["diffs"].popitem()[1])
+
+
+def test_doctor_says_what_works(capsys):
+    assert cli.main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["works"]
+    states = {(f["area"], f["name"]): f for f in found["findings"]}
+    assert states["backend", "cpu"]["state"] == "ok"
+    assert states["backend", "interp"]["state"] == "ok"
+    assert all(f["detail"] for f in found["findings"])
+    assert cli.main(["doctor"]) == 0
+    assert "kernels can be compiled and launched here" in capsys.readouterr().out
+
+
+def test_doctor_fails_where_nothing_can_run(monkeypatch, capsys):
+    monkeypatch.setattr(inspect, "self_test", lambda name: "no luck")
+    assert cli.main(["doctor"]) == 3
+    out = capsys.readouterr().out
+    assert "BROKEN" in out
+    assert "no luck" in out
+    assert "-> reinstall" in out
