@@ -44,7 +44,7 @@ def versions(python: str, *packages: str) -> str:
 def facts(options: Options) -> dict[str, str]:
     """Date, processor, load and versions, in the order they are printed."""
     load = os.getloadavg()
-    busy = "; BUSY: compare nothing but ratios of best calls" if load[0] > cores() / 2 else ""
+    busy = "; BUSY: nothing here is settled" if load[0] > cores() / 2 else ""
     known = {
         "date": datetime.date.today().isoformat(),
         "processor": f"{cpu_model()}, {cores()} cores",

@@ -3,7 +3,7 @@
 In each round each engine runs one kernel for a short while. A ratio is the median over rounds of
 the quotient of the two medians within the round, so slow drift of the machine cancels. Results are
 compared before anything is timed: a fast wrong answer is reported as wrong, not as fast. "Best" is
-the fastest single call of all rounds: on a machine with other work it is the more honest number.
+the fastest single call of all rounds; on a busy machine that may be disturbed, too.
 """
 
 import contextlib
