@@ -72,7 +72,7 @@ class Memory:
         self._by_key: dict[object, Location] = {}
         self._values: dict[Op, int] = {}
         self._value_keys: dict[object, int] = {}
-        self._may: dict[tuple[Location, int], int] = {}
+        self._may: dict[Location, int] = {}  # of the locations known so far
         self._groups: dict[tuple[int, bool], dict[tuple[int, ...], list[Location]]] = {}
 
     def location(self, ptr: Op) -> Location:
@@ -101,15 +101,14 @@ class Memory:
         """Bit set, by number, of the *other* known locations that may be the same as ``a``."""
         if a.kind != "array":
             return 0
-        key = (a, len(self.locations))
-        mask = self._may.get(key)
+        mask = self._may.get(a)
         if mask is None:
             mask = 0
             for space, groups in self._groups.items():
                 if space == a.space or not self.noalias:
                     for bases, group in groups.items():
                         mask |= self._may_in_group(a, space, bases, group)
-            self._may[key] = mask
+            self._may[a] = mask
         return mask
 
     def _may_in_group(
@@ -145,6 +144,7 @@ class Memory:
             found = Location(len(self.locations), kind, ptr, space, indices)
             self._by_key[key] = found
             self.locations.append(found)
+            self._may.clear()
             if kind == "array":
                 self._groups.setdefault(space, {}).setdefault(found.bases, []).append(found)
         return found

@@ -133,36 +133,43 @@ class _Builder:
         """Add the nodes of a block; gives its first node and those that control leaves it from."""
         first = current = self.node(block, label, depth, parallel)
         _link(entry, current)
-        for op in block.ops:
+        ops = block.ops
+        begin = 0  # of the run of plain ops that goes into the current node
+        for i, op in enumerate(ops):
             code = op.code
-            if not op.regions and code not in _ENDS:
-                current.ops.append(op)
+            if not _SPLITS[code]:
                 continue
             if code == C.IF:
+                current.ops = ops[begin:i]
                 after_from = self.branches(op, current, depth, parallel)
-            elif op.regions:
-                if code == C.OFFLOADED:
-                    inside = op.attr.kind == "range_for"
-                    after_from = self.block(op.regions[1], [current], "body", depth, inside)[1]
-                else:
-                    after_from = self.loop(op, current, depth, parallel, block)
-            elif code == C.WHILE_CONTROL:
-                current.ops.append(op)
-                if self.loops:
-                    self.loops[-1][1].append(current)
-                after_from = [current]
+            elif code == C.OFFLOADED:
+                inside = op.attr.kind == "range_for"
+                current.ops = ops[begin:i]
+                after_from = self.block(op.regions[1], [current], "body", depth, inside)[1]
+            elif code in (C.RANGE_FOR, C.WHILE):
+                current.ops = ops[begin:i]
+                after_from = self.loop(op, current, depth, parallel, block)
             else:
-                current.ops.append(op)
+                current.ops = ops[begin : i + 1]
                 if code == C.CONTINUE and self.loops:
                     self.loops[-1][0].append(current)
-                elif code == C.BREAK and self.loops:
-                    self.loops[-1][1].append(current)
-                else:
+                elif code in (C.CONTINUE, C.RETURN):
                     self.ends.append(current)
-                return first, []
+                else:
+                    self.leave(current)
+                if code != C.WHILE_CONTROL:
+                    return first, []
+                after_from = [current]
+            begin = i + 1
             current = self.node(block, label, depth, parallel)
             _link(after_from, current)
+        current.ops = ops[begin:]
         return first, [current]
+
+    def leave(self, node: CfgNode) -> None:
+        """Note that the innermost loop may be left at the end of ``node``."""
+        if self.loops:
+            self.loops[-1][1].append(node)
 
     def branches(self, op: Op, before: CfgNode, depth: int, parallel: bool) -> list[CfgNode]:
         ends: list[CfgNode] = []
@@ -190,7 +197,9 @@ class _Builder:
         return breaks if op.code == C.WHILE else [before, *around, *breaks]
 
 
-_ENDS = frozenset({C.WHILE_CONTROL, C.CONTINUE, C.BREAK, C.RETURN})
+_SPLITS = [
+    C.CONTROL[c] or c in (C.WHILE_CONTROL, C.CONTINUE, C.BREAK, C.RETURN) for c in range(C.COUNT)
+]
 
 
 def _drop_empty(graph: Cfg) -> None:

@@ -121,11 +121,8 @@ class Flow:
         for events in self.events:
             # The last definition of each location; those before it do not leave the node. An
             # atomic reads what was there, but what it leaves is its own doing.
-            mine: dict[Location, int] = {}
-            for kind, op, location in events:
-                if kind != LOAD:
-                    mine[location] = self._define(op, location)
-            last.append(mine)
+            ops = {location: op for kind, op, location in events if kind != LOAD}
+            last.append({location: self._define(op, location) for location, op in ops.items()})
         gen: list[int] = []
         kill: list[int] = []
         for mine in last:

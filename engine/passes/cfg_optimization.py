@@ -63,6 +63,7 @@ class _Optimizer:
         self.constant: set[Op] = set()  # loads that became constants in place
         self.changed = False
         self._order: dict[Op, int] = {}
+        self._counts: dict[Op, int] | None = None
 
     def run(self) -> bool:
         flow = self.flow
@@ -77,10 +78,9 @@ class _Optimizer:
             flow.events = [[e for e in events if e[1] not in gone] for events in flow.events]
         replace_uses(self.scope, self.repl)
         flow.live(loaded_later(self.func, flow.graph.task))
-        counts = use_counts(self.scope)
         for node in flow.graph.nodes:
             if flow.events[node.id]:
-                self.drop_dead(node, counts)
+                self.drop_dead(node)
         drop(self.scope, self.dead)
         return self.changed or bool(self.dead or self.constant)
 
@@ -183,7 +183,7 @@ class _Optimizer:
 
     # --- dead stores -----------------------------------------------------------------------
 
-    def drop_dead(self, node: CfgNode, counts: dict[Op, int]) -> None:
+    def drop_dead(self, node: CfgNode) -> None:
         """Walk a node upwards, with the locations that are live."""
         flow = self.flow
         live = flow.live_out[node.id]
@@ -200,13 +200,19 @@ class _Optimizer:
                     self.dead.add(op)
             elif live & bit or (node.parallel and location.kind != "local"):
                 live |= flow.reads(location)
-            elif op not in counts:
+            elif not self.used(op):
                 self.dead.add(op)
             else:
                 op.code = C.LOCAL_LOAD if location.kind == "local" else C.GLOBAL_LOAD
                 op.args = op.args[:1]
                 live |= flow.reads(location)
                 self.changed = True
+
+    def used(self, op: Op) -> bool:
+        """Whether anything takes the value of an atomic."""
+        if self._counts is None:
+            self._counts = use_counts(self.scope)
+        return op in self._counts
 
 
 def _constant(op: Op) -> float | int | None:
