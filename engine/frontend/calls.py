@@ -68,8 +68,10 @@ def _call(w: Walk, node: ast.Call) -> Any:
 def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
     """Call any other Python object, at compile time."""
     owner = getattr(fn, "__self__", None)
-    if isinstance(owner, list | dict | tuple) and not is_static(owner):
-        return _container_method(w, node, fn, cast(Any, owner))
+    if isinstance(owner, list | dict | tuple):
+        container = cast(Any, owner)
+        if not is_static(container) or _is_local(w, container):
+            return _container_method(w, node, fn, container)
     args = elements(w, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -92,24 +94,38 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         return inline(w, node, decl)
     raise w.type_error(
         f'The Python function "{name}" cannot be called with run-time values', node,
-        f"use qd.{name}" if name in HANDLERS else
+        f"use qd.{name}" if _has_counterpart(name) else
         "write a @qd.func, or call it with compile-time values only",
     )  # fmt: skip
 
 
+def _has_counterpart(name: str) -> bool:
+    """Whether the language has a function of this name, such as ``sin`` for ``math.sin``."""
+    return any(
+        fn.__name__ == name and ".lang.functions" in fn.__module__
+        for fn in INTRINSICS
+        if isinstance(fn, FunctionType)
+    )
+
+
+def _is_local(w: Walk, container: Any) -> bool:
+    return any(container is value for scope in w.frame.scopes for value in scope.values())
+
+
 _READS: Final = ("items", "keys", "values", "get")
+_STATIC_READS: Final = (*_READS, "copy", "count", "index")
 
 
 def _container_method(w: Walk, node: ast.Call, fn: Any, owner: Any) -> Any:
     name = fn.__name__
-    if name not in _READS:
+    if name not in (_STATIC_READS if is_static(owner) else _READS):
         raise w.syntax_error(
             f"{type(owner).__name__}.{name}() cannot be used on a container of variables", node,
             "build the container with a comprehension",
         )  # fmt: skip
     args = [w.expr(a) for a in node.args]
     found = w.python(node, fn, *args)
-    return w.loaded(found if name == "get" else list(found), node)
+    return w.loaded(list(found) if name in ("items", "keys", "values") else found, node)
 
 
 # Arguments of intrinsics

@@ -22,21 +22,30 @@ _NOT_BOUND: Final = object()
 _PLAIN: Final = (DataType, type(None))
 
 
-def local_copy(w: Walk, value: Any, name: str, node: ast.AST) -> Any:
-    """``value`` as a local of its own: variables for numbers, the same container of variables."""
+def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | None = None) -> Any:
+    """``value`` as a local of its own: variables for numbers, the same container of variables.
+
+    source: where the value stands, if not at ``node``.
+    """
+    at = source or node
     if isinstance(value, ShapeRef):
-        value = tuple(spread(w, value, cast(ast.expr, node)))
+        value = tuple(spread(w, value, cast(ast.expr, at)))
     kind: Any = cast(Any, type)(value)
     if kind in SEQUENCES:
-        return kind([local_copy(w, v, name, node) for v in value])
+        return kind([local_copy(w, v, name, node, at) for v in value])
     if kind is dict:
-        return {k: local_copy(w, v, name, node) for k, v in value.items()}
+        return {k: local_copy(w, v, name, node, at) for k, v in value.items()}
     if isinstance(value, _PLAIN) or callable(value):
         return value
-    return w.variable(w.op(value, node), name, node)
+    return w.variable(w.op(value, at), name, node)
 
 
 # Assignment
+
+
+def _source(node: ast.AST) -> ast.AST:
+    """Where the value of an assignment stands."""
+    return node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
 
 
 def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
@@ -50,9 +59,7 @@ def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
         ptr = lvalue(w, target)
         if ptr is None:
             raise _not_writable(w, target)
-        w.store(ptr, w.op(value, node), node)
-    elif isinstance(target, ast.Starred):
-        w.unsupported(target, "name every part of the value")
+        w.store(ptr, w.op(value, _source(node)), node)
     else:
         raise w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
 
@@ -65,6 +72,9 @@ def _not_writable(w: Walk, target: ast.Subscript) -> QuadrantsCompilationError:
 
 
 def _unpacked(w: Walk, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> list[Any]:
+    for one in target.elts:
+        if isinstance(one, ast.Starred):
+            w.unsupported(one, "name every part of the value")
     at = node.value if isinstance(node, ast.Assign) else cast(ast.expr, node)
     values = spread(w, value, at)
     if len(values) != len(target.elts):
@@ -79,13 +89,13 @@ def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
     name = target.id
     old = w.local(name) if w.has_local(name) else _NOT_BOUND
     if old is _NOT_BOUND:
-        at = node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
+        at = _source(node)
         if isinstance(value, NdarrayRef):
             raise w.not_scalar(value, at)
-        w.frame.scopes[-1][name] = local_copy(w, value, name, at if at else node)
+        w.frame.scopes[-1][name] = local_copy(w, value, name, node, at)
         return
     if isinstance(old, Op) and old.type.is_ptr:
-        w.store(old, w.op(value, node), node)
+        w.store(old, w.op(value, _source(node)), node)
         return
     if is_sequence(old) and _same_shape(old, value):
         for var, part in zip(old, value, strict=True):

@@ -348,6 +348,29 @@ CASES = {
         kernel("    assert a > 0, a\n    #             ^\n", "a: qd.i32"), S,
         "assert info must be constant or formatted string, not i32", "f-string",
     ),
+    "Python function without a counterpart": (
+        kernel("    y = np.sum(a)\n", "a: qd.i32"), T, 'The Python function "sum"', "@qd.func",
+    ),
+    "append to a list": (
+        kernel("    l = []\n    for i in range(3):\n        l.append(i)\n"), S,
+        "list.append() cannot be used", "comprehension",
+    ),
+    "append to a list of variables": (
+        kernel("    l = [a]\n    l.append(3)\n", "a: qd.i32"), S, "list.append()", None,
+    ),
+    "array element of a tuple": (
+        kernel("    x[0] = (1, 2)\n    #      ^^^^^^\n", X1), T,
+        "Invalid constant scalar data type: <class 'tuple'>", "a number is needed",
+    ),
+    "element of a global list": (
+        "G = [1]\n" + kernel("    G[0] = 2\n#   ^^^^\n"), S, "`G[0]` cannot be assigned", None,
+    ),
+    "attribute assigned": (
+        kernel("    math.pi = 3\n#   ^^^^^^^\n"), S, "Cannot assign to `math.pi`", None,
+    ),
+    "star target": (
+        kernel("    a, *b = 1, 2, 3\n    #  ^^\n"), S, 'Unsupported node "Starred"', None,
+    ),
     # unpacking
     "too many targets": (
         kernel("    a, b, c = 1, 2\n"), S, "The number of targets is not equal to value length",
