@@ -193,8 +193,8 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         backends = tuple(name for text in options.backend for name in text.split(",") if name)
         if backends:
             inspect.backends(backends)
-    except (KeyError, ValueError) as error:
-        raise _Failure(EXIT_USAGE, str(error.args[0])) from None
+    except ValueError as error:
+        raise _Failure(EXIT_USAGE, str(error)) from None
     limit = options.time_limit
     limits = Limits(import_s=limit, run_s=limit, compile_s=limit, launch_s=limit) if limit else None
     return {"config": config, "backends": backends, "run": options.run, "limits": limits}

@@ -17,7 +17,6 @@ __all__ = ["Comparison", "compare"]
 # relative to the values, relative to the array's largest value
 _TOLERANCE: Final = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-9, 1e-10)}
 _NAMES: Final = {2: "f16", 4: "f32", 8: "f64"}
-_ORDER: Final[dict[int, type[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
 _HUGE: Final = float(np.finfo(np.float64).max)
 
 
@@ -83,13 +82,16 @@ def _ulps(
     if not bool(np.any(where)):
         return 0.0
     kind: Any = f"f{size}"
+    sign = 1 << (8 * size - 1)
     ordered: list[np.ndarray[Any, Any]] = []
     for values in (x, y):
         picked = np.ascontiguousarray(values.astype(kind)[where])
-        bits = picked.view(_ORDER[size]).astype(np.float64)
-        # Bit patterns of negative reals count downwards from the most negative integer.
-        ordered.append(np.where(bits < 0, -float(1 << (8 * size - 1)) - bits, bits))
-    return float(np.max(np.abs(ordered[0] - ordered[1])))
+        bits = picked.view(f"u{size}").astype(np.uint64)
+        # Unsigned numbers in the order of the reals: negative patterns count downwards to 0.
+        magnitude = bits & np.uint64(sign - 1)
+        ordered.append(np.where(bits >= sign, sign - magnitude, sign + magnitude))
+    low, high = np.minimum(*ordered), np.maximum(*ordered)
+    return float(np.max(high - low))
 
 
 def _first(

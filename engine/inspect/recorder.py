@@ -88,7 +88,8 @@ class Recorder(Instrument):
         before = self._now
         if run.changed or func.stage != self._stage:
             self._now = self._snapshot(func)
-        changed = run.changed or self._now != before
+        # What the IR says counts, not what the pass says of itself.
+        changed = self._now != before
         state = "skipped" if run.skipped else "changed" if changed else "noop"
         self._add(run, state, before)
 

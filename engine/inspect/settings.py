@@ -62,14 +62,14 @@ def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
 
 
 def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
-    """What is known of the backends called ``names``; None: of all. KeyError for no backend."""
+    """What is known of the backends called ``names``; None: of all. ValueError for no backend."""
     from ..backends import base
 
     known = base.names()
     out: list[BackendInfo] = []
     for name in known if names is None else names:
         if name not in known:
-            raise KeyError(f"there is no backend {name!r}{did_you_mean(name, known)}")
+            raise ValueError(f"there is no backend {name!r}{did_you_mean(name, known)}")
         works, reason = base.availability(name)
         out.append(BackendInfo(name, works, reason, base.find(name).toolchain() if works else ""))
     return out

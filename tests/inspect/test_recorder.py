@@ -1,0 +1,110 @@
+"""What the recorder keeps of a compile, and that watching changes nothing."""
+
+import pytest
+from qd_studio.engine import ir, passes
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.inspect import Recorder, capture_ir
+from qd_studio.engine.ir import codes as C
+
+from tests.app.records import make_func
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return capture_ir(make_func())
+
+
+def test_snapshots_follow_the_runs_without_a_gap(compiled):
+    now = 0
+    for run in compiled.runs:
+        assert run.before == now
+        now = run.after
+        assert (run.before != run.after) == (run.state == "changed")
+    assert now == len(compiled.snapshots) - 1
+
+
+def test_equal_ir_is_stored_once(compiled):
+    texts = [snapshot.lines for snapshot in compiled.snapshots]
+    assert len(set(texts)) == len(texts)
+    assert len(texts) < len(compiled.runs) / 3
+
+
+def test_a_snapshot_knows_op_and_place_of_each_line(compiled):
+    first = compiled.snapshots[0]
+    at = next(i for i, line in enumerate(first.lines) if "global_store" in line)
+    assert first.lines[at].lstrip().startswith(f"${first.ids[at]} :")
+    assert compiled.locs[first.locs[at]].line == 7
+    assert (first.lines[-1], first.ids[-1], first.locs[-1]) == ("}", -1, -1)
+    assert first.ops == sum(id >= 0 for id in first.ids)
+
+
+def test_changes_are_counted_by_identity(compiled):
+    for run in compiled.runs:
+        old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
+        before, after = set(old.ids) - {-1}, set(new.ids) - {-1}
+        assert (run.added, run.removed) == (len(after - before), len(before - after))
+        if run.state == "changed" and not (run.added or run.removed):
+            texts = [dict(zip(s.ids, map(str.strip, s.lines), strict=True)) for s in (old, new)]
+            changed = [id for id in before & after if texts[0][id] != texts[1][id]]
+            assert run.rewritten == len(changed)
+
+
+def test_metrics_describe_the_finished_function(compiled):
+    last = compiled.snapshots[-1]
+    for name, op in (("loads", "global_load"), ("stores", "global_store")):
+        assert compiled.metrics[name] == sum(f" {op} " in f"{line} " for line in last.lines) == 1
+    assert compiled.metrics["ops.final"] == last.ops
+    assert compiled.metrics["atomics"] == 0
+    assert set(passes.POINTS) <= {name.removeprefix("ops.") for name in compiled.metrics}
+    (task,) = compiled.tasks
+    assert (task.kind, task.axes, compiled.locs[task.loc].line) == ("range_for", 1, 6)
+
+
+def test_graphs_stand_around_each_cfg_optimization(compiled):
+    runs = {graph.run for graph in compiled.cfgs}
+    assert {compiled.runs[run].name for run in runs} == {"cfg_optimization"}
+    for run in runs:
+        assert [g.when for g in compiled.cfgs if g.run == run] == ["before", "after"]
+    graph = compiled.cfgs[0]
+    assert (graph.nodes[0].label, graph.nodes[-1].label) == ("start", "final")
+    lines = {line for node in graph.nodes for line in node.lines}
+    shown = {line.strip() for line in compiled.snapshots[compiled.runs[graph.run].before].lines}
+    assert lines and lines <= shown
+
+
+def test_watching_changes_nothing():
+    texts = []
+    for instruments in ((), (Recorder(),)):
+        func = passes.run(make_func(), CompileConfig(), "cpu", instruments)
+        texts.append(ir.to_text(func, locs=True))
+    assert texts[0] == texts[1]
+
+
+def test_a_failing_pass_keeps_what_came_before(monkeypatch):
+    def fail(func, cx):
+        func.body.ops.clear()
+        raise RuntimeError("a fault")
+
+    registry = passes.registry
+    broken = registry.get("lower_access")._replace(fn=fail)
+    monkeypatch.setitem(registry._passes, "lower_access", broken)
+    told = []
+    recorder = Recorder(told.append)
+    with pytest.raises(Exception, match="a fault"):
+        passes.run(make_func(), CompileConfig(), "cpu", (recorder,))
+    last = recorder.runs[-1]
+    assert (last.name, last.state, last.before) == ("lower_access", "failed", last.after)
+    assert "offloaded" in "".join(recorder.snapshots[last.after].lines)
+    assert told[-1] == "lower_access/lower_access"
+
+
+def test_call_sites_come_before_what_was_inlined_there():
+    func = make_func()
+    inner = ir.get_loc("lib.py", 3, 4, 3, 9, "f", parent=ir.get_loc("scale.py", 7, 8))
+    store = next(op for op in ir.walk(func.body) if op.code == C.GLOBAL_STORE)
+    store.loc = inner
+    found = capture_ir(func)
+    at = next(i for i, loc in enumerate(found.locs) if loc.file == "lib.py")
+    parent = found.locs[at].parent
+    assert 0 <= parent < at
+    assert (found.locs[parent].file, found.locs[parent].line) == ("scale.py", 7)
