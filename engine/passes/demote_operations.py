@@ -1,7 +1,8 @@
 """demote_operations: operations that backends need not know become simpler ones.
 
-After it none of ``floordiv``, ``floormod``, ``bit_shr``, ``sgn``, ``inv``, ``rsqrt`` and ``pow``
-with an integer exponent is left (`GONE` for the first six). For i32::
+After it, to the end of the pipeline, there is no ``floordiv``, ``floormod``, ``sgn``, ``inv`` or
+``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer exponent (`is_demoted`
+tells), so backends need not know them. For i32::
 
     <i32> $3 = floordiv $1, $2          <i32> $4 = div $1, $2
                                         <i32> $5 = mod $1, $2
@@ -14,7 +15,7 @@ division and a correction from the sign of the remainder. Unsigned operands need
 
 * real: ``floordiv`` is the floor of the quotient, ``floormod`` the remainder with the divisor
   added where the signs differ;
-* ``bit_shr`` is a shift of the unsigned type, between two bit casts where the type is signed;
+* ``bit_shr`` of a signed type is one of the unsigned type, between two bit casts;
 * ``pow`` with an integer exponent squares and multiplies in a loop over the exponent's bits, for
   reals in f64 so that rounding errors do not add up; an f64 base goes to ``pow`` of reals. A
   negative exponent gives the reciprocal of a real; of an integer the truncated reciprocal: 0, or
@@ -22,7 +23,8 @@ division and a correction from the sign of the remainder. Unsigned operands need
   `insert_debug_checks`);
 * ``sgn`` is two comparisons (of a NaN: 0), ``inv`` is ``1 / x``, ``rsqrt`` ``1 / sqrt(x)``.
 
-Left alone: ``pow`` of reals, ``div`` and ``mod``, all other mathematics.
+Left alone: ``pow`` of reals, ``bit_shr`` of unsigned types, ``div`` and ``mod``, all other
+mathematics.
 """
 
 from __future__ import annotations
@@ -37,8 +39,13 @@ from ..types import DataType, Type, f64, to_unsigned
 from .manager import PassCx
 from .registry import register
 
-GONE: Final = frozenset({C.FLOORDIV, C.FLOORMOD, C.BIT_SHR, C.SGN, C.INV, C.RSQRT})
-"""Opcodes that no longer occur after this pass."""
+
+def is_demoted(op: Op) -> bool:
+    """Whether ``op`` is one that no longer occurs after this pass."""
+    code = op.code
+    if code == C.POW:
+        return op.args[1].type.is_int
+    return code in _RULES and (code != C.BIT_SHR or op.type.is_signed)
 
 
 @register("demote_operations")
@@ -51,10 +58,9 @@ def demote_operations(func: Func, cx: PassCx) -> bool:
             continue
         b = Builder(func, block, ops=[], default_fp=cx.default_fp)
         for op in block.ops:
-            rule = rules.get(op.code)
-            if rule is not None and (op.code != C.POW or op.args[1].type.is_int):
+            if op.code in rules and is_demoted(op):
                 b.loc = op.loc
-                rule(b, op)
+                rules[op.code](b, op)
                 changed = True
             b.ops.append(op)
         block.ops = b.ops
@@ -138,13 +144,10 @@ def _floormod(b: Builder, op: Op) -> None:
 def _bit_shr(b: Builder, op: Op) -> None:
     x, amount = op.args
     t = _scalar(op.type)
-    if not t.is_signed:
-        _become(op, C.BIT_SAR, x, amount)
-        return
     u = to_unsigned(t)
     bits = b.emit(C.CAST_BITS, (x,), None, u)
     count = b.emit(C.CAST_BITS, (amount,), None, u)
-    _become(op, C.CAST_BITS, b.emit(C.BIT_SAR, (bits, count), None, u))
+    _become(op, C.CAST_BITS, b.emit(C.BIT_SHR, (bits, count), None, u))
 
 
 def _sgn(b: Builder, op: Op) -> None:

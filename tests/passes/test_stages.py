@@ -9,8 +9,9 @@ from qd_studio.engine import passes
 from qd_studio.engine.backends import interp
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
-from qd_studio.engine.ir import verify
+from qd_studio.engine.ir import verify, walk
 from qd_studio.engine.lang.kernel import Kernel
+from qd_studio.engine.passes.demote_operations import is_demoted
 from qd_studio.engine.runtime.features import NdarrayFeature
 from qd_studio.engine.types import dtype_of
 
@@ -84,6 +85,9 @@ class SameAfterEachPass(passes.Instrument):
             if run.name == "demote_random":
                 self.expected = now  # other numbers from here on, and the same to the end
             assert_same(self.expected, now, run)
+
+    def end(self, func):
+        assert not [op for op in walk(func.body) if is_demoted(op)]
 
 
 @pytest.mark.parametrize("path", sample_files(), ids=lambda path: path.stem)
