@@ -69,8 +69,9 @@ def nest(
     """Loops over every axis, outermost first, around the last region of ``op``."""
     order = axes or tuple(range(len(bounds) // 2))
     opened: list[_Loop] = []
+    wide = [e.widened(bound) for bound in bounds]
     for axis in order:
-        opened.append(_open_loop(e, op, axis, bounds[2 * axis], bounds[2 * axis + 1], reverse))
+        opened.append(_open_loop(e, op, axis, wide[2 * axis], wide[2 * axis + 1], reverse))
     e.loops.append((opened[-1].latch, opened[-1].out))
     e.run(op.regions[-1])
     e.loops.pop()
@@ -78,7 +79,7 @@ def nest(
     for loop in reversed(opened):
         e.jump(loop.latch)
         e.place(loop.latch)
-        e.line(f"{loop.counter}.next = add nsw i32 {loop.counter}, {-1 if reverse else 1}")
+        e.line(f"{loop.counter}.next = add nsw i64 {loop.counter}, {-1 if reverse else 1}")
         e.jump(loop.head)
         e.place(loop.out)
 
@@ -99,27 +100,21 @@ def _open_loop(e: Emitter, op: Op, axis: int, begin: str, end: str, reverse: boo
     counter = f"%i{op.id}.{axis}"
     start, last, test = begin, end, "slt"
     if reverse:
-        start, last, test = e.value(f"sub i32 {end}, 1"), begin, "sge"
-        # An empty range must stay empty where end - 1 wraps.
-        some = e.value(f"icmp slt i32 {begin}, {end}")
-        enter = e.label("reverse")
-        e.branch(some, enter, out)
-        e.place(enter)
+        start, last, test = e.value(f"sub nsw i64 {end}, 1"), begin, "sge"
     before = e.block
     e.jump(head)
     e.place(head)
-    e.line(f"{counter} = phi i32 [ {start}, %{before} ], [ {counter}.next, %{latch} ]")
-    inside = e.value(f"icmp {test} i32 {counter}, {last}")
+    e.line(f"{counter} = phi i64 [ {start}, %{before} ], [ {counter}.next, %{latch} ]")
+    inside = e.value(f"icmp {test} i64 {counter}, {last}")
     e.branch(inside, body, out)
     e.place(body)
-    wide = e.value(f"sext i32 {counter} to i64")
-    e.loop_values[op.id, axis] = counter, wide
+    e.loop_values[op.id, axis] = counter
     return _Loop(head, latch, out, counter)
 
 
 def _loop_index(e: Emitter, op: Op) -> None:
-    found = e.loop_values[op.args[0].id, op.attr]
-    e.v[op.id], e.wides[op.id] = found
+    wide = e.wides[op.id] = e.loop_values[op.args[0].id, op.attr]
+    e.v[op.id] = e.value(f"trunc nsw i64 {wide} to i32")
 
 
 # Effects
@@ -165,7 +160,7 @@ def _print(e: Emitter, op: Op) -> None:
     slots = "null"
     if op.args:
         slots = e.name()
-        e.allocas.append(f"  {slots} = alloca [{len(op.args)} x i64], align 8")
+        e.head.append(f"  {slots} = alloca [{len(op.args)} x i64], align 8")
     for i, a in enumerate(op.args):
         ty, text = _as_slot(e, e.v[a.id], a.type)
         at = e.value(f"getelementptr inbounds i64, ptr {slots}, i64 {i}")

@@ -10,7 +10,10 @@ What the text relies on LLVM for, and what it does itself to help it:
   values.
 * Index arithmetic is done in 64 bits from the loop index on (`wide`), so that ``a[i + 1]`` is one
   address plus a constant, which is what lets a loop use vector instructions.
-* Bounds of loops are i32 and loops count with ``nsw``.
+* Loops count in 64 bits, so that no counter must be shown not to wrap; the i32 that the IR speaks
+  of is a truncation.
+* An address is formed in two steps, the row and the place in it: the first is then invariant in
+  the innermost loop as a whole.
 """
 
 from __future__ import annotations
@@ -88,26 +91,41 @@ class ModuleState:
         ]  # fmt: skip
 
 
+class _Values(dict[int, str]):
+    """Operand texts by op id. An offset kept in two parts is summed where its value is wanted."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        super().__init__()
+        self.emitter: Final = emitter
+
+    def __missing__(self, op_id: int) -> str:
+        row, last = self.emitter.offsets[op_id]
+        # Not remembered: the next use may stand where this one is not computed.
+        return last if row == "0" else self.emitter.value(f"add nsw i64 {row}, {last}")
+
+
 class Emitter:
     """Emits the statements of one function; see the module docstring.
 
     in_entry: in the kernel's entry function, where values of the frame are loaded when first used;
-    elsewhere they are parameters of the function. `params` collects them either way. asserts: the
-    function can fail.
+    elsewhere they are parameters of the function. `params` collects them either way. head: lines
+    for the start of the function. wides: of a loop index, itself in 64 bits. offsets: of a
+    `linearize`, its value in two parts. loop_values: loop counters. asserts: the function can fail.
     """
 
     def __init__(self, state: ModuleState, in_entry: bool = False) -> None:
         self.state: Final = state
         self.fast: Final = state.fast
         self.in_entry: Final = in_entry
-        self.v: dict[int, str] = {}
+        self.v: Final[dict[int, str]] = _Values(self)
+        self.offsets: dict[int, tuple[str, str]] = {}
         self.lines: list[str] = []
         self.ids: list[int] = []
-        self.allocas: list[str] = []
+        self.head: list[str] = []
         self.params: dict[str, Slot] = {}
         self.loaded: dict[str, str] = {}
         self.wides: dict[int, str] = {}
-        self.loop_values: dict[tuple[int, int], tuple[str, str]] = {}
+        self.loop_values: dict[tuple[int, int], str] = {}
         self.op_id = -1
         self.block = "entry"
         self.ended = False
@@ -206,6 +224,15 @@ class Emitter:
         name = f"n{axis}.{self.state.param_names[number]}"
         return self.param(name, "i32", at, "noundef range(i32 0, -2147483648)")
 
+    def extent64(self, axis: int, number: int) -> str:
+        """An extent as i64, computed at the head of the function."""
+        narrow = self.extent(axis, number)
+        wide = f"{narrow}.wide"
+        if wide not in self.loaded:
+            self.loaded[wide] = wide
+            self.head.append(f"  {wide} = zext nneg i32 {narrow} to i64")
+        return wide
+
     # Blocks
 
     def run(self, block: Block) -> None:
@@ -237,16 +264,24 @@ class Emitter:
             return known
         return self.value(f"sext {VALUE[op.type.name]} {self.v[op.id]} to i64")
 
-    def linear(self, indices: tuple[Op, ...], extents: list[str]) -> str:
-        """The row-major offset of ``indices``; ``extents`` are those of axes 1.. as i32 text."""
+    def widened(self, text: str) -> str:
+        """An i32 operand as i64."""
+        return text if text.lstrip("-").isdigit() else self.value(f"sext i32 {text} to i64")
+
+    def rows(self, indices: tuple[Op, ...], extents: list[str]) -> tuple[str, str]:
+        """The row-major offset of ``indices`` as a sum: all axes but the last, and the last.
+
+        ``extents``: those of axes 1.. as i64.
+        """
         if not indices:
-            return "0"
-        total = self.wide(indices[0])
+            return "0", "0"
+        total, last = "0", self.wide(indices[0])
         for index, extent in zip(indices[1:], extents, strict=True):
-            n = self.value(f"zext nneg i32 {extent} to i64")
-            row = self.value(f"mul nsw i64 {total}, {n}")
-            total = self.value(f"add nsw i64 {row}, {self.wide(index)}")
-        return total
+            if total != "0":
+                last = self.value(f"add nsw i64 {total}, {last}")
+            total = self.value(f"mul nsw i64 {last}, {extent}")
+            last = self.wide(index)
+        return total, last
 
 
 def _is_index_sum(op: Op, depth: int) -> bool:

@@ -77,7 +77,7 @@ class _Kernel:
         params = ["ptr noalias noundef align 64 %frame", *chunk, *(s.declaration for s in slots)]
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
-        self.module.add(["entry:", *body.allocas])
+        self.module.add(["entry:", *body.head])
         self.module.add(body.lines, body.ids)
         self.module.add(["stop:", "  ret void", "}"])
         call = ", ".join(["ptr %frame", *(["i32 %chunk"] if chunked else []),
@@ -107,8 +107,7 @@ class _Kernel:
     def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
         body.op_id = op.id
         if chunked:
-            wide = body.value("sext i32 %chunk to i64")
-            body.loop_values[op.id, 0] = "%chunk", wide
+            body.loop_values[op.id, 0] = body.value("sext i32 %chunk to i64")
             body.loops.append(("stop", "stop"))
             body.run(op.regions[1])
         elif op.attr.kind == "serial":

@@ -53,7 +53,7 @@ def _alloca(e: Emitter, op: Op) -> None:
     t = _elem(op)
     name = e.v[op.id] = e.name()
     ty = MEMORY[t.name]
-    e.allocas.append(f"  {name} = alloca {ty}, align {max(SIZE[t.name], 4)}")
+    e.head.append(f"  {name} = alloca {ty}, align {max(SIZE[t.name], 4)}")
     e.line(f"store {ty} {zero(t)}, ptr {name}")
 
 
@@ -106,25 +106,38 @@ def _external_ptr(e: Emitter, op: Op) -> None:
         e.v[op.id] = e.v[base.id]
         return
     number = base.attr[0]
-    extents = [e.extent(axis, number) for axis in range(1, len(indices))]
-    offset = e.linear(indices, extents)
-    _shift(e, op, e.v[base.id], offset)
+    extents = [e.extent64(axis, number) for axis in range(1, len(indices))]
+    _element(e, op, e.v[base.id], e.rows(indices, extents))
 
 
-def _shift(e: Emitter, op: Op, base: str, offset: str) -> None:
+def _element(e: Emitter, op: Op, base: str, parts: tuple[str, str]) -> None:
+    """``base`` plus both parts of an offset.
+
+    In two steps, so that what does not change in the inner loop is an address by itself.
+    """
     ty = MEMORY[_elem(op).name]
-    e.v[op.id] = e.value(f"getelementptr inbounds {ty}, ptr {base}, i64 {offset}")
+    for part in parts:
+        if part != "0":
+            base = e.value(f"getelementptr inbounds {ty}, ptr {base}, i64 {part}")
+    e.v[op.id] = base
 
 
 def _linearize(e: Emitter, op: Op) -> None:
     n = op.attr
-    extents = [e.v[x.id] for x in op.args[n:]]
-    e.v[op.id] = e.linear(op.args[:n], extents)
+    e.offsets[op.id] = e.rows(op.args[:n], [_extent64(e, x) for x in op.args[n:]])
+
+
+def _extent64(e: Emitter, op: Op) -> str:
+    """An operand of `linearize` that is an extent, as i64."""
+    if op.code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
+        return e.extent64(*op.attr)
+    return e.widened(e.v[op.id])
 
 
 def _shift_ptr(e: Emitter, op: Op) -> None:
     base, offset = op.args
-    _shift(e, op, e.v[base.id], e.wide(offset))
+    parts = e.offsets.get(offset.id) or ("0", e.v[offset.id])
+    _element(e, op, e.v[base.id], parts)
 
 
 def _global_tmp(e: Emitter, op: Op) -> None:
