@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...ir import Op
+from ...ir import Op, walk
 from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64
 from ..base import AssertSite, PrintSite
@@ -17,7 +17,14 @@ from .text import MEMORY
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["CONTROL_OPS", "nest"]
+__all__ = ["CONTROL_OPS", "Counter", "nest"]
+
+
+class Counter(NamedTuple):
+    """A loop counter: as the i32 that the IR speaks of, if anything needs it, and in 64 bits."""
+
+    narrow: str
+    wide: str
 
 
 def _if(e: Emitter, op: Op) -> None:
@@ -68,10 +75,14 @@ def nest(
 ) -> None:
     """Loops over every axis, outermost first, around the last region of ``op``."""
     order = axes or tuple(range(len(bounds) // 2))
+    counted = {
+        x.attr for x in walk(op.regions[-1])
+        if x.code == C.LOOP_INDEX and x.args[0] is op and x.id not in e.unused
+    }  # fmt: skip
     opened: list[_Loop] = []
-    wide = [e.widened(bound) for bound in bounds]
     for axis in order:
-        opened.append(_open_loop(e, op, axis, wide[2 * axis], wide[2 * axis + 1], reverse))
+        ends = bounds[2 * axis : 2 * axis + 2]
+        opened.append(_open_loop(e, op, axis, ends, axis in counted, reverse))
     e.loops.append((opened[-1].latch, opened[-1].out))
     e.run(op.regions[-1])
     e.loops.pop()
@@ -79,42 +90,55 @@ def nest(
     for loop in reversed(opened):
         e.jump(loop.latch)
         e.place(loop.latch)
-        e.line(f"{loop.counter}.next = add nsw i64 {loop.counter}, {-1 if reverse else 1}")
+        step = -1 if reverse else 1
+        e.line(f"{loop.counter}.next = add nsw {loop.type} {loop.counter}, {step}")
         e.jump(loop.head)
         e.place(loop.out)
 
 
 class _Loop(NamedTuple):
-    """An open loop: its labels and its counter."""
+    """An open loop: its labels, its counter and that one's type."""
 
     head: str
     latch: str
     out: str
     counter: str
+    type: str
 
 
-def _open_loop(e: Emitter, op: Op, axis: int, begin: str, end: str, reverse: bool) -> _Loop:
-    """The head of one loop: counter and test. Leaves the emitter in its body."""
+def _open_loop(
+    e: Emitter, op: Op, axis: int, ends: list[str], counted: bool, reverse: bool
+) -> _Loop:
+    """The head of one loop: counter and test. Leaves the emitter in its body.
+
+    counted: the index is wanted as a number, not for addresses alone.
+    """
     mark = e.label("")
     head, body, latch, out = (f"{part}{mark}" for part in ("for", "body", "next", "endfor"))
     counter = f"%i{op.id}.{axis}"
+    # Backwards the counter passes the least i32 where the loop begins there.
+    ty = "i32" if counted and not reverse else "i64"
+    begin, end = ends if ty == "i32" else (e.widened(text) for text in ends)
     start, last, test = begin, end, "slt"
     if reverse:
         start, last, test = e.value(f"sub nsw i64 {end}, 1"), begin, "sge"
     before = e.block
     e.jump(head)
     e.place(head)
-    e.line(f"{counter} = phi i64 [ {start}, %{before} ], [ {counter}.next, %{latch} ]")
-    inside = e.value(f"icmp {test} i64 {counter}, {last}")
+    e.line(f"{counter} = phi {ty} [ {start}, %{before} ], [ {counter}.next, %{latch} ]")
+    inside = e.value(f"icmp {test} {ty} {counter}, {last}")
     e.branch(inside, body, out)
     e.place(body)
-    e.loop_values[op.id, axis] = counter
-    return _Loop(head, latch, out, counter)
+    if ty == "i32":
+        e.loop_values[op.id, axis] = Counter(counter, e.value(f"sext i32 {counter} to i64"))
+    else:
+        narrow = e.value(f"trunc nsw i64 {counter} to i32") if counted else ""
+        e.loop_values[op.id, axis] = Counter(narrow, counter)
+    return _Loop(head, latch, out, counter, ty)
 
 
 def _loop_index(e: Emitter, op: Op) -> None:
-    wide = e.wides[op.id] = e.loop_values[op.args[0].id, op.attr]
-    e.v[op.id] = e.value(f"trunc nsw i64 {wide} to i32")
+    e.v[op.id] = e.loop_values[op.args[0].id, op.attr].narrow
 
 
 # Effects

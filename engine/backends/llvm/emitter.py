@@ -10,8 +10,8 @@ What the text relies on LLVM for, and what it does itself to help it:
   values.
 * Index arithmetic is done in 64 bits from the loop index on (`wide`), so that ``a[i + 1]`` is one
   address plus a constant, which is what lets a loop use vector instructions.
-* Loops count in 64 bits, so that no counter must be shown not to wrap; the i32 that the IR speaks
-  of is a truncation.
+* A loop whose index is only used in addresses counts in 64 bits. Other loops count in 32, as wide
+  as the values that are computed from the index, and extend for addresses.
 * An address is formed in two steps, the row and the place in it: the first is then invariant in
   the innermost loop as a whole.
 """
@@ -26,12 +26,12 @@ from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from ..base import AssertSite, PrintSite
 from . import abi
-from .control import CONTROL_OPS
+from .control import CONTROL_OPS, Counter
 from .memory import MEMORY_OPS
 from .scalars import SCALAR
 from .text import SIZE, VALUE, name_of
 
-__all__ = ["Emitter", "ModuleState"]
+__all__ = ["Emitter", "ModuleState", "only_in_addresses"]
 
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
 # Ops whose sum in 64 bits may stand for their sum in 32 when it is an array index.
@@ -109,8 +109,8 @@ class Emitter:
 
     in_entry: in the kernel's entry function, where values of the frame are loaded when first used;
     elsewhere they are parameters of the function. `params` collects them either way. head: lines
-    for the start of the function. wides: of a loop index, itself in 64 bits. offsets: of a
-    `linearize`, its value in two parts. loop_values: loop counters. asserts: the function can fail.
+    for the start of the function. offsets: of a `linearize`, its value in two parts. loop_values: loop counters. unused: i32 values that only
+    addresses are made of, which `wide` computes in 64 bits. asserts: the function can fail.
     """
 
     def __init__(self, state: ModuleState, in_entry: bool = False) -> None:
@@ -119,13 +119,13 @@ class Emitter:
         self.in_entry: Final = in_entry
         self.v: Final[dict[int, str]] = _Values(self)
         self.offsets: dict[int, tuple[str, str]] = {}
+        self.unused: set[int] = set()
         self.lines: list[str] = []
         self.ids: list[int] = []
         self.head: list[str] = []
         self.params: dict[str, Slot] = {}
         self.loaded: dict[str, str] = {}
-        self.wides: dict[int, str] = {}
-        self.loop_values: dict[tuple[int, int], str] = {}
+        self.loop_values: dict[tuple[int, int], Counter] = {}
         self.op_id = -1
         self.block = "entry"
         self.ended = False
@@ -237,12 +237,13 @@ class Emitter:
 
     def run(self, block: Block) -> None:
         """Emit the ops of ``block`` up to the first that leaves it."""
-        emit = _EMIT
+        emit, unused = _EMIT, self.unused
         for op in block.ops:
             if self.ended:
                 return
-            self.op_id = op.id
-            emit[op.code](self, op)
+            if op.id not in unused:
+                self.op_id = op.id
+                emit[op.code](self, op)
 
     # Addresses
 
@@ -252,16 +253,16 @@ class Emitter:
         Sums of loop indices, constants, extents and parameters are summed in 64 bits. That is
         the same number wherever the index is one that an array can have.
         """
-        if op.code == C.CONST:
+        code = op.code
+        if code == C.CONST:
             return str(op.attr)
-        if op.type.bits == 64:
-            return self.v[op.id]
-        if op.code in (C.ADD, C.SUB) and _is_index_sum(op, 4):
+        if code == C.LOOP_INDEX:
+            return self.loop_values[op.args[0].id, op.attr].wide
+        if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
+            return self.extent64(*op.attr)
+        if _is_index_sum(op, 4):
             a, b = self.wide(op.args[0]), self.wide(op.args[1])
-            return self.value(f"{'add' if op.code == C.ADD else 'sub'} nsw i64 {a}, {b}")
-        known = self.wides.get(op.id)
-        if known is not None:
-            return known
+            return self.value(f"{'add' if code == C.ADD else 'sub'} nsw i64 {a}, {b}")
         return self.value(f"sext {VALUE[op.type.name]} {self.v[op.id]} to i64")
 
     def widened(self, text: str) -> str:
@@ -285,11 +286,32 @@ class Emitter:
 
 
 def _is_index_sum(op: Op, depth: int) -> bool:
-    if op.code in _INDEX_LEAVES:
-        return True
+    """Whether ``op`` is a sum that `wide` may compute in 64 bits."""
     if depth == 0 or op.code not in (C.ADD, C.SUB) or op.type.bits != 32:
         return False
-    return all(_is_index_sum(a, depth - 1) for a in op.args)
+    a, b = op.args
+    return (a.code in _INDEX_LEAVES or _is_index_sum(a, depth - 1)) and (
+        b.code in _INDEX_LEAVES or _is_index_sum(b, depth - 1)
+    )
+
+
+def only_in_addresses(ops: list[Op]) -> set[int]:
+    """Ids of those of ``ops`` (in program order) whose i32 value nothing but addresses needs."""
+    needed: set[Op] = set()
+    unused: set[int] = set()
+    for op in reversed(ops):
+        code = op.code
+        if code == C.LINEARIZE:
+            for i, a in enumerate(op.args):
+                # `wide` asks for an index by its parts, if it is one of these.
+                if i >= op.attr or not (a.code == C.LOOP_INDEX or _is_index_sum(a, 4)):
+                    needed.add(a)
+        elif op not in needed and (code == C.LOOP_INDEX or _is_index_sum(op, 4)):
+            unused.add(op.id)
+            needed.update([a for a in op.args if a.code == C.ARG_LOAD])
+        else:
+            needed.update(op.args)
+    return unused
 
 
 def _refuse(e: Emitter, op: Op) -> None:

@@ -21,8 +21,8 @@ from ...ir import Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from . import abi
-from .control import nest
-from .emitter import Emitter, ModuleState
+from .control import Counter, nest
+from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text
 from .text import SIZE, name_of
 
@@ -106,8 +106,10 @@ class _Kernel:
 
     def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
         body.op_id = op.id
+        body.unused = only_in_addresses(walk(op.regions[1]))
         if chunked:
-            body.loop_values[op.id, 0] = body.value("sext i32 %chunk to i64")
+            wide = body.value("sext i32 %chunk to i64")
+            body.loop_values[op.id, 0] = Counter("%chunk", wide)
             body.loops.append(("stop", "stop"))
             body.run(op.regions[1])
         elif op.attr.kind == "serial":

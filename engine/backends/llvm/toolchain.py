@@ -24,6 +24,9 @@ LOCK: Final = threading.RLock()
 def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine."""
     llvm: Any = importlib.import_module("llvmlite.binding")
+    # Loop strength reduction takes a quarter of the time of code generation, and the pointers it
+    # makes of every row of a stencil end up on the stack: x86 and ARM address well without it.
+    llvm.set_option("", "-disable-lsr")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
