@@ -174,7 +174,7 @@ class CompileConfig:
         False, "Break matrices into scalars where they are built.", key=True, later="matrices"
     )
     external_optimization_level: int = option(
-        3, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)
+        2, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)
     )
     max_vector_width: int = option(
         0,

@@ -108,9 +108,10 @@ class Emitter:
     """Emits the statements of one function; see the module docstring.
 
     in_entry: in the kernel's entry function, where values of the frame are loaded when first used;
-    elsewhere they are parameters of the function. `params` collects them either way. head: lines
-    for the start of the function. offsets: of a `linearize`, its value in two parts. loop_values: loop counters. unused: i32 values that only
-    addresses are made of, which `wide` computes in 64 bits. asserts: the function can fail.
+    elsewhere they are parameters of the function. `params` collects them either way.
+    head: lines for the start of the function. offsets: of a `linearize`, its value in two parts.
+    loop_values: loop counters. unused: i32 values that only addresses are made of, which `wide`
+    computes in 64 bits. asserts: the function can fail.
     """
 
     def __init__(self, state: ModuleState, in_entry: bool = False) -> None:

@@ -217,7 +217,9 @@ class _Kernel:
                 state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
         module.add(["", *state.declares.values()])
         text = self.attributes
-        module.add(["", f"attributes #0 = {{ {text} }}", f"attributes #1 = {{ noinline {text} }}"])
+        # Straight code that runs once a launch, or a chunk: not worth the time of LLVM's passes.
+        module.add(["", f"attributes #0 = {{ noinline optnone {text} }}"])
+        module.add([f"attributes #1 = {{ noinline {text} }}"])
         module.add(["!0 = !{}"])
 
 

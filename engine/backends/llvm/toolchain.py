@@ -27,6 +27,9 @@ def binding() -> Any:
     # Loop strength reduction takes a quarter of the time of code generation, and the pointers it
     # makes of every row of a stencil end up on the stack: x86 and ARM address well without it.
     llvm.set_option("", "-disable-lsr")
+    # Carrying a stencil's loads from one iteration to the next turns them into permutations of
+    # vectors, which cost more than the loads (three times as much for bytes).
+    llvm.set_option("", "-enable-load-in-loop-pre=false")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
@@ -61,12 +64,17 @@ class Module:
         except RuntimeError as error:
             raise QuadrantsInternalError(f"LLVM refuses the generated code: {error}") from None
 
-    def optimise(self, level: int, vectorise: bool = True) -> None:
-        """Run LLVM's pipeline of this level (0 to 3)."""
+    def optimise(self, level: int) -> None:
+        """Run LLVM's pipeline of this level (0 to 3).
+
+        Loops are vectorised from level 2 on. Straight-line code is not: on kernels that costs a
+        tenth of the pipeline's time and gives slower code more often than faster.
+        """
         llvm: Any = self._machine.llvm
         options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization = options.slp_vectorization = vectorise and level > 1
-        options.loop_interleaving = options.loop_unrolling = level > 1
+        options.slp_vectorization = False
+        options.loop_vectorization = options.loop_interleaving = level > 1
+        options.loop_unrolling = level > 1
         builder = llvm.create_pass_builder(self._machine.ref, options)
         builder.getModulePassManager().run(self.ref, builder)
 
