@@ -38,7 +38,7 @@ def _constant(w: Walk, node: ast.Constant) -> Any:
 @expression(ast.Name)
 def _name(w: Walk, node: ast.Name) -> Any:
     value = w.lookup(node)
-    kind = cast("type[Any]", type(value))
+    kind = value.__class__
     if kind is Op:
         return w.load(value, node) if value.type.is_ptr else value
     if kind is float and w.config.raise_on_templated_floats and not w.has_local(node.id):

@@ -11,7 +11,7 @@ function with the same template arguments inside itself can never end and is an 
 from __future__ import annotations
 
 import ast
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
@@ -130,7 +130,7 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
 
 def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
     """Numbers as values of run time, alone or in tuples; other things as they are."""
-    kind: Any = cast(Any, type)(value)
+    kind: Any = value.__class__
     if kind in SEQUENCES:
         return kind([_constants(w, v, at) for v in value])
     if value is None or callable(value) or isinstance(value, DataType | str):

@@ -81,7 +81,7 @@ _DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
 
 def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
     """``a <op> b``; ``na`` and ``nb`` are where the operands stand."""
-    ta, tb = cast("type[Any]", type(a)), cast("type[Any]", type(b))
+    ta, tb = a.__class__, b.__class__
     if ta is IndexVector or tb is IndexVector:
         return _elementwise(w, node, row, a, b)
     if ta is not Op and tb is not Op:

@@ -30,7 +30,7 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
     at = source or node
     if isinstance(value, ShapeRef):
         value = tuple(spread(w, value, cast(ast.expr, at)))
-    kind: Any = cast(Any, type)(value)
+    kind: Any = value.__class__
     if kind in SEQUENCES:
         return kind([local_copy(w, v, name, node, at) for v in value])
     if kind is dict:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeGuard, cast
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from ..ir import Op
 from ..types import DataType
@@ -123,7 +123,7 @@ _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
 
 def is_static(value: Any) -> bool:
     """Whether ``value`` is known at compile time, with everything in it."""
-    kind = cast("type[Any]", type(value))
+    kind = value.__class__
     if kind in _ATOMS:
         return True
     if kind is Op or kind is NdarrayRef or kind is ShapeRef:
@@ -147,4 +147,4 @@ def describe(value: Any) -> str:
         return f"ndarray {value.name}"
     if isinstance(value, ShapeRef):
         return f"shape of {value.array.name}"
-    return str(cast("type[Any]", type(value)))
+    return str(value.__class__)

@@ -327,7 +327,7 @@ class Walk:
 
     def op(self, value: Any, node: ast.AST) -> Op:
         """``value`` as a value of run time; numbers become constants of the default types."""
-        kind = cast("type[Any]", type(value))
+        kind = value.__class__
         if kind is Op:
             return value
         if kind is bool or kind is np.bool_:
@@ -397,7 +397,7 @@ class Walk:
 
     def loaded(self, value: Any, node: ast.AST) -> Any:
         """``value`` with local variables, alone or in containers, read."""
-        kind: Any = cast(Any, type)(value)
+        kind: Any = value.__class__
         if kind is Op:
             return self.load(value, node) if value.type.is_ptr else value
         if kind in SEQUENCES:

@@ -2,6 +2,7 @@
 
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine import logs
 
 
 @pytest.fixture
@@ -9,3 +10,4 @@ def interp():
     qd.init(arch=qd.interp, log_level="error", offline_cache=False)
     yield
     qd.reset()
+    logs.set_level("info")
