@@ -13,7 +13,11 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import QuadrantsUnsupportedError
+from ..errors import (
+    QuadrantsCompilationError,
+    QuadrantsRuntimeError,
+    QuadrantsUnsupportedError,
+)
 from ..runtime import launch, program
 from . import workload as workloads
 from .ndarray import Ndarray
@@ -64,7 +68,13 @@ class Kernel:
         if self.launchers.program is not owner:
             self.launchers.start(owner)
             owner.own(self)
-        return self.launchers.call(self, args)
+        try:
+            return self.launchers.call(self, args)
+        except (QuadrantsCompilationError, QuadrantsRuntimeError) as error:
+            if owner.config.print_full_traceback:
+                raise
+            # The error shows the user's own lines; the engine's frames would hide them.
+            raise error.with_traceback(None) from error.__cause__
 
     def program_ended(self) -> None:
         """Forget what was compiled; the next call compiles anew."""

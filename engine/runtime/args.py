@@ -52,12 +52,14 @@ def bind(
     for p in params[: len(args)]:
         if p.name in left:
             raise QuadrantsSyntaxError(f"Multiple values for argument '{p.name}'.")
+    names = {p.name for p in params}
+    for name in left:
+        if name not in names:
+            raise QuadrantsSyntaxError(f"Unexpected argument '{name}'.")
     for p in params[len(args) :]:
         if p.name not in left:
             raise QuadrantsSyntaxError(f"Missing argument '{p.name}'.")
-        out.append(left.pop(p.name))
-    for name in left:
-        raise QuadrantsSyntaxError(f"Unexpected argument '{name}'.")
+        out.append(left[p.name])
     return tuple(out)
 
 

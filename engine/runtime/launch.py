@@ -19,9 +19,8 @@ import numpy as np
 
 from .. import logs as log
 from ..backends.base import Executable
-from ..config import CompileConfig
-from ..errors import QuadrantsCompilationError
 from . import args as arguments
+from .code_dumps import show_code
 from .compile import Compiled, compile_kernel
 from .prepare import MISSING, prepare
 from .program import Program
@@ -97,18 +96,6 @@ def _overlap(values: Sequence[Any], written: tuple[int, ...]) -> bool:
     return False
 
 
-def _print_code(config: CompileConfig, kernel: str, compiled: Compiled) -> None:
-    """Print the generated texts that the ``print_kernel_...`` options ask for."""
-    asked = {
-        "llvm_ir": config.print_kernel_llvm_ir,
-        "llvm_ir_optimized": config.print_kernel_llvm_ir_optimized,
-        "asm": config.print_kernel_asm,
-    }
-    for name in compiled.artifact.names:
-        if asked.get(name):
-            print(f"[{kernel}] {name}:\n{compiled.artifact.text(name)}")
-
-
 class Launchers:
     """What one kernel has compiled in the current program. See the module docstring."""
 
@@ -156,18 +143,13 @@ class Launchers:
         """Compile for these features as the program's options say."""
         if program.switches.show_compiling:
             log.info(f"Compiling kernel '{self.decl.name}'...")
-        try:
-            compiled = compile_kernel(
-                self.decl, features, program.config, program.backend, program.instruments, noalias
-            )
-            if noalias:
-                compiled.build.tell()
-            _print_code(program.config, self.decl.name, compiled)
-            return compiled
-        except QuadrantsCompilationError as error:
-            if program.config.print_full_traceback:
-                raise
-            raise error.with_traceback(None) from error.__cause__
+        compiled = compile_kernel(
+            self.decl, features, program.config, program.backend, program.instruments, noalias
+        )
+        if noalias:
+            compiled.build.tell()
+        show_code(compiled.artifact, program.config, program.switches)
+        return compiled
 
     def call(self, kernel: HasHot, args: tuple[Any, ...]) -> Any:
         """Launch with any arguments, and prepare a launcher for more of the kind."""

@@ -1,0 +1,38 @@
+"""Generated code, printed or written to files as the options and the environment ask.
+
+``print_kernel_llvm_ir``, ``print_kernel_llvm_ir_optimized`` and ``print_kernel_asm`` print a
+kernel's texts to standard output; ``QD_DUMP_IR=1`` writes ``{task}_llvm.ll``, the functions of each
+task, to ``debug_dump_path``. All of it reads the artifact, and changes nothing that runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from ..backends.base import Artifact
+from ..config import CompileConfig, DebugSwitches
+
+__all__ = ["show_code"]
+
+_PRINTED: Final = {
+    "llvm_ir": "print_kernel_llvm_ir",
+    "llvm_ir_optimized": "print_kernel_llvm_ir_optimized",
+    "asm": "print_kernel_asm",
+}
+_MARK: Final = "\n; task "
+
+
+def show_code(artifact: Artifact, config: CompileConfig, switches: DebugSwitches) -> None:
+    """Print and write what is asked for of a kernel that has just been compiled."""
+    for name, option in _PRINTED.items():
+        if getattr(config, option) and name in artifact.names:
+            sys.stdout.write(f"[{artifact.meta.name}] {name}:\n{artifact.text(name)}\n")
+    if switches.dump_ir and "llvm_ir" in artifact.names:
+        directory = Path(config.debug_dump_path)
+        directory.mkdir(parents=True, exist_ok=True)
+        parts = artifact.text("llvm_ir").split(_MARK)[1:]
+        for task, part in zip(artifact.meta.tasks, parts, strict=True):
+            text = _MARK.lstrip("\n") + part
+            (directory / f"{task.name}_llvm.ll").write_text(text, encoding="utf-8")
