@@ -17,6 +17,7 @@ from ..errors import (
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, i32, pointer_to, promote, void
+from ..types.later import NotYetError
 from .operators import BINARY, binary, compare, unary
 from .registry import expression
 from .values import NdarrayRef, ShapeRef, describe, is_static
@@ -409,7 +410,12 @@ def _attribute(w: Walk, node: ast.Attribute) -> Any:
     if isinstance(base, Op | ShapeRef):
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
-    return w.python(node, getattr, base, node.attr)
+    try:
+        return getattr(base, node.attr)
+    except NotYetError as error:
+        raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
+    except Exception as error:
+        raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
 
 
 def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:

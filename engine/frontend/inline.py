@@ -30,6 +30,11 @@ _Arg = tuple[Any, ast.AST]
 
 def inline(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
     """The value of a call, with the function's body written into the current block."""
+    if decl.requires_top_level and w.depth:
+        raise w.syntax_error(
+            f'Function "{decl.name}" requires the top level of a kernel', node,
+            "call it outside of every runtime `if`, `for` and `while`",
+        )  # fmt: skip
     args = _arguments(w, node, decl)
     loc = w.loc(node)
     caller = w.frame

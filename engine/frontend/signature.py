@@ -132,10 +132,12 @@ class KernelDecl(_Decl):
 class FuncDecl(_Decl):
     """A function that kernels inline. A default may be any Python value.
 
-    has_template: some parameter is a template.
+    has_template: some parameter is a template. requires_top_level: it may be called at the top
+        level of a kernel only, because its loops must run in parallel.
     """
 
     has_template: bool = False
+    requires_top_level: bool = False
     assigned: set[str] = field(default_factory=set[str])
 
     def assigns(self, name: str) -> bool:
@@ -353,7 +355,7 @@ def parse_kernel(fn: Any) -> KernelDecl:
     return KernelDecl(src.name, src.fn, src, tuple(params), _returns(src, found))
 
 
-def parse_func(fn: Any) -> FuncDecl:
+def parse_func(fn: Any, requires_top_level: bool = False) -> FuncDecl:
     """Read the signature of a function that kernels inline."""
     src = _source(fn, "func")
     _shape(src, "functions")
@@ -361,4 +363,4 @@ def parse_func(fn: Any) -> FuncDecl:
     params = tuple(_params(src, found, False))
     returns = _returns(src, found)
     template = any(p.kind == "template" for p in params)
-    return FuncDecl(src.name, src.fn, src, params, returns, template)
+    return FuncDecl(src.name, src.fn, src, params, returns, template, requires_top_level)

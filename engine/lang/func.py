@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, cast
 
-from ..errors import QuadrantsAssertionError, QuadrantsUnsupportedError, SourceSpan
+from ..errors import QuadrantsAssertionError, SourceSpan
 from ..frontend.signature import FuncDecl, parse_func
 
 __all__ = ["FunctionOfKernels", "func", "pyfunc"]
@@ -18,8 +18,10 @@ class FunctionOfKernels:
     ``qd.template()`` arguments go by reference.
     """
 
-    def __init__(self, fn: Any, from_python: bool = False) -> None:
-        self.decl: FuncDecl = parse_func(fn)
+    def __init__(
+        self, fn: Any, from_python: bool = False, requires_top_level: bool = False
+    ) -> None:
+        self.decl: FuncDecl = parse_func(fn, requires_top_level)
         self.from_python = from_python
         functools.update_wrapper(cast(Any, self), fn)
 
@@ -40,11 +42,14 @@ class FunctionOfKernels:
 def func(fn: Any = None, /, *, requires_top_level: bool = False) -> Any:
     """Decorate a function that kernels, and other such functions, inline where they call it.
 
-    QuadrantsSyntaxError for a signature that cannot be.
+    requires_top_level: calling it under a runtime ``if``, ``for`` or ``while`` is an error, also
+    when other functions stand between. QuadrantsSyntaxError for a signature that cannot be.
     """
-    if requires_top_level:
-        raise QuadrantsUnsupportedError(feature="@qd.func(requires_top_level=True)")
-    return func if fn is None else FunctionOfKernels(fn)
+
+    def decorate(fn: Any) -> FunctionOfKernels:
+        return FunctionOfKernels(fn, requires_top_level=requires_top_level)
+
+    return decorate if fn is None else decorate(fn)
 
 
 def pyfunc(fn: Any) -> FunctionOfKernels:

@@ -269,6 +269,12 @@ CASES = {
         "@qd.func\ndef f(x):\n    return x\n@qd.kernel\ndef k():\n    y = f(1, x=1)\n",
         S, "Multiple values for argument 'x'.", None,
     ),
+    "not at the top level": (
+        "@qd.func(requires_top_level=True)\ndef f(x):\n    return x\n@qd.func\ndef g(x):\n"
+        "    return f(x)\n    #      ^^^^\n@qd.kernel\ndef k(n: qd.i32):\n    y = f(n) + g(n)\n"
+        "    if n > 0:\n        y = g(1)\n",
+        S, 'Function "f" requires the top level of a kernel', "outside",
+    ),
     "a number for an array": (
         "@qd.func\ndef f(x: qd.types.NDArray[qd.f32, 1]):\n    return x[0]\n@qd.kernel\ndef k():\n"
         "    y = f(1)\n    #     ^\n",

@@ -264,7 +264,8 @@ def shapes(x: qd.types.NDArray, out: qd.types.NDArray[qd.i32, 1]):
 
 @qd.kernel
 def nought(x: qd.types.NDArray[qd.f32, 0]):
-    x[()] += 1
+    y = qd.static(x)
+    y[()] += 1
     x[None] *= 2
 
 
