@@ -274,9 +274,10 @@ def _show(options: argparse.Namespace) -> int:
     if options.file.endswith((".qds", ".json")):
         record = _saved(options.file)
     else:
-        launch = options.panel in ("launch", "log")
         settings = _settings(options)
-        record = measured([options.file], ("qd-studio", "show"), _talk, launch=launch, **settings)
+        settings["launch"] = options.panel in ("launch", "log")
+        settings["only"] = [options.kernel] if options.kernel else []
+        record = measured([options.file], ("qd-studio", "show"), _talk, **settings)
     try:
         text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
     except NothingToShow as error:

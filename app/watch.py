@@ -26,7 +26,7 @@ from watchdog.observers import Observer
 
 __all__ = ["Debounce", "Watcher"]
 
-QUIET_S: Final = 0.03
+QUIET_S: Final = 0.015
 BUSY_QUIET_S: Final = 0.3
 AT_MOST_S: Final = 1.2
 _IGNORED: Final = frozenset({"opened", "closed_no_write"})

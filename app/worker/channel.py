@@ -54,6 +54,7 @@ class Channel:
         self._messages = messages
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self.newest = 0
+        self.sending = False
         self.interrupt: Callable[[], None] = lambda: None
         threading.Thread(target=self._read, name="requests", daemon=True).start()
 
@@ -80,11 +81,14 @@ class Channel:
     def send(self, message: FromWorker) -> None:
         """Write a whole message. If nobody reads any more, there is nothing left to do."""
         data = memoryview(frame(message))
+        self.sending = True
         try:
             while data:
                 data = data[os.write(self._messages, data) :]
         except BrokenPipeError:
             os._exit(0)
+        finally:
+            self.sending = False
 
 
 class JobSteps(inspect.Steps):
@@ -151,6 +155,10 @@ class JobSteps(inspect.Steps):
     def _alarm(self, number: int, frame: Any) -> None:
         kind = self._kind
         if not kind:
+            return
+        if self._channel.sending:
+            # Half a message would be the end of all others: come back when it is out.
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             return
         if self.superseded and kind in _INTERRUPTIBLE:
             raise Superseded

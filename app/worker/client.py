@@ -86,6 +86,7 @@ class WorkerClient:
         *,
         run: bool = False,
         launch: bool = True,
+        only: Iterable[str] = (),
         limits: Limits | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
@@ -93,8 +94,9 @@ class WorkerClient:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
-        files' own `main`. launch: False only compiles. command: kept in the record. watch: look
-        again by itself whenever a file, or a helper that one imports, is saved.
+        files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
+        command: kept in the record. watch: look again by itself whenever a file, or a helper that
+        one imports, is saved.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
@@ -106,6 +108,7 @@ class WorkerClient:
             backends=tuple(backends),
             run=run,
             launch=launch,
+            only=tuple(only),
             limits=limits or Limits(),
         )
         self._on_event: Final = on_event

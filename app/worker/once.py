@@ -22,6 +22,7 @@ def collect(
     *,
     run: bool = False,
     launch: bool = True,
+    only: Iterable[str] = (),
     limits: Limits | None = None,
     command: Iterable[str] = (),
 ) -> Record:
@@ -40,7 +41,7 @@ def collect(
 
     client = WorkerClient(
         files, config, backends, listen,
-        run=run, launch=launch, limits=limits, command=command,
+        run=run, launch=launch, only=only, limits=limits, command=command,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

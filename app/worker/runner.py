@@ -113,7 +113,8 @@ class Runner:
         captures: list[Any] = []
         steps.total += 2 * len(kernels)
         for kernel, described in kernels:
-            if described.id in job.skip:
+            unwanted = job.only and not {described.id, described.name} & set(job.only)
+            if unwanted or described.id in job.skip:
                 steps.done += 2
                 continue
             steps.kernel = described
@@ -130,7 +131,7 @@ class Runner:
             capture.compile()
             steps.done += 1
             if not job.launch:
-                steps.send_kernel(capture.record, final=True)
+                steps.send_kernel(capture.generate_texts(), final=True)
         if not job.launch:
             return
         for capture in captures:

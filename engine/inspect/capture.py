@@ -12,7 +12,7 @@ one backend is part of its record and does not stop the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,7 @@ from ..runtime import args as arguments
 from ..runtime.compile import Compiled, compile_kernel
 from .arguments import Call, LaunchCase, cases_of, why_none
 from .faults import error_record
-from .launching import Launcher
+from .launching import ORACLE, Launcher
 from .record import (
     Artefact,
     BackendRecord,
@@ -57,7 +57,7 @@ _LAYERS: Final = (
 
 
 def kernel_id(kernel: Kernel) -> str:
-    """ "file name:kernel name"."""
+    """``file name:kernel name``."""
     return f"{os.path.basename(kernel.decl.file)}:{kernel.name}"
 
 
@@ -110,6 +110,8 @@ class KernelCapture:
         self._calls = calls
         self._features: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], Compiled] = {}
+        # Backend -> op id -> index of its location, for texts that are made later.
+        self._places: dict[str, dict[int, int]] = {}
         self._backends: dict[str, BackendRecord] = {
             name: BackendRecord(backend=name, status="not_run") for name in backends
         }
@@ -139,7 +141,27 @@ class KernelCapture:
 
     def launch(self, budget_s: float = 0.4) -> KernelRecord:
         """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
+        self.generate_texts()
         Launcher(self, budget_s).run()
+        return self._publish()
+
+    def generate_texts(self) -> KernelRecord:
+        """Add the generated texts that cost time to make and are not needed to launch."""
+        for name, backend in self._backends.items():
+            compiled = self._compiled.get((name, self._features or (), True))
+            if backend.compile is None or compiled is None or backend.status != "ok":
+                continue
+            text = f"printing the code of {self.kernel.name} for {name}"
+            try:
+                with self.steps.step("codegen", text, backend=name, kind="compile"):
+                    artefacts = _artefacts(compiled.artifact, self._places[name], lazy=True)
+            except (Exception, StepLimit) as error:
+                self.add_error(
+                    error_record(error, "codegen", kernel=self.kernel.name, backend=name)
+                )
+                continue
+            full = msgspec.structs.replace(backend.compile, artefacts=artefacts)
+            self._backends[name] = msgspec.structs.replace(backend, compile=full)
         return self._publish()
 
     # ---- for Launcher
@@ -232,7 +254,7 @@ class KernelCapture:
                 why = self.record.workloads[0].reason
             self.put(BackendRecord(backend=name, status="not_run", reason=why))
             return
-        recorder = Recorder(self.steps.passing)
+        recorder = Recorder(self.steps.passing, lambda: self._passed(name, recorder))
         text = f"compiling {self.kernel.name} for {name}"
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
@@ -252,9 +274,22 @@ class KernelCapture:
             self._failed(name, described, partial)
         else:
             self._compiled[name, self._features, True] = compiled
+            self._places[name] = recorder.loc_of_op
             self.put(
                 BackendRecord(backend=name, status="ok", compile=record, caches=cache_layers())
             )
+
+    def _passed(self, name: str, recorder: Recorder) -> None:
+        """The passes are done: show what they did while code is generated, which takes longer."""
+        if name == ORACLE:
+            return
+        compiled = CompileRecord(**_seen(recorder))
+        self.put(
+            BackendRecord(
+                backend=name, status="not_run", reason="generating code", compile=compiled
+            )
+        )
+        self.steps.updated(self.record)
 
     def _failed(self, name: str, error: ErrorRecord, partial: CompileRecord | None) -> None:
         self.put(
@@ -302,25 +337,29 @@ def _seen(recorder: Recorder) -> dict[str, Any]:
 
 
 def _compile_record(recorder: Recorder, compiled: Compiled) -> CompileRecord:
-    artifact = compiled.artifact
-    loc_of = recorder.loc_of_op
-    artefacts = tuple(
-        Artefact(
-            name=name,
-            language=artifact.languages.get(name) or _LANGUAGES.get(name, "text"),
-            text=artifact.text(name),
-            lines=tuple([loc_of.get(op, -1) for op in artifact.lines.get(name, ())]),
-        )
-        for name in artifact.names
-    )
     # What the passes took, without what watching them took.
     timings = {**compiled.timings, "passes_ms": sum(run.us for run in recorder.runs) / 1e3}
     return CompileRecord(
         **timings,
         cold_ms=sum(timings.values()),
-        artefacts=artefacts,
-        code_bytes=len(artifact.code),
+        artefacts=_artefacts(compiled.artifact, recorder.loc_of_op, lazy=False),
+        code_bytes=len(compiled.artifact.code),
         **_seen(recorder),
+    )
+
+
+def _artefacts(
+    artifact: base.Artifact, places: Mapping[int, int], *, lazy: bool
+) -> tuple[Artefact, ...]:
+    """The texts of a compile; without ``lazy`` only those that are there already."""
+    return tuple(
+        Artefact(
+            name=name,
+            language=artifact.languages.get(name) or _LANGUAGES.get(name, "text"),
+            text=artifact.text(name),
+            lines=tuple([places.get(op, -1) for op in artifact.lines.get(name, ())]),
+        )
+        for name in (artifact.names if lazy else tuple(artifact.texts))
     )
 
 
@@ -348,5 +387,5 @@ def capture_kernel(
 ) -> KernelRecord:
     """Compile ``kernel`` for each backend and, unless ``launch`` is False, run and compare it."""
     capture = KernelCapture(kernel, backends, config or CompileConfig(), steps, calls)
-    record = capture.compile()
-    return capture.launch(budget_s) if launch else record
+    capture.compile()
+    return capture.launch(budget_s) if launch else capture.generate_texts()

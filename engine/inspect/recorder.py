@@ -50,14 +50,19 @@ class LocTable:
 class Recorder(Instrument):
     """See the module docstring.
 
-    progress: told "stage/pass" before each run. snapshots, runs, cfgs, tasks, metrics, origins:
-    what was seen so far; complete after `end`, and as far as it came when a pass failed.
+    progress: told "stage/pass" before each run. done: called when the last pass has run.
+    snapshots, runs, cfgs, tasks, metrics, origins: what was seen so far; complete after `end`, and
+    as far as it came when a pass failed.
     """
 
     wants_remarks = True
     wants_notes = True
 
-    def __init__(self, progress: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        progress: Callable[[str], object] | None = None,
+        done: Callable[[], object] | None = None,
+    ) -> None:
         self.locs = LocTable()
         self.snapshots: list[Snapshot] = []
         self.runs: list[PassRun] = []
@@ -67,6 +72,7 @@ class Recorder(Instrument):
         self.origins: dict[str, int] = {}
         self.loc_of_op: dict[int, int] = {}
         self._progress = progress
+        self._done = done
         self._known: dict[tuple[str, ...], int] = {}
         self._texts: list[dict[int, str]] = []
         self._now = -1
@@ -111,6 +117,8 @@ class Recorder(Instrument):
         self._describe_tasks(func)
         for op in walk(func.body):
             self.loc_of_op[op.id] = self.locs.number(op.loc)
+        if self._done is not None:
+            self._done()
 
     # ---- parts
 
@@ -126,7 +134,7 @@ class Recorder(Instrument):
             CfgNode(
                 id=node.id,
                 ops=tuple([op.id for op in node.ops]),
-                lines=tuple([texts.get(op.id, repr(op)) for op in node.ops]),
+                lines=tuple([texts.get(op.id) or repr(op) for op in node.ops]),
                 prev=tuple([n.id for n in node.prev]),
                 next=tuple([n.id for n in node.next]),
                 live_out=tuple([op.id for op in node.live_out]),
