@@ -15,12 +15,13 @@ from typing import Any
 from qd_studio import engine as qd
 from qd_studio.engine import ir
 
+from .cases import case_of
 from .configs import VARIANTS, Variant
 from .frontends import build, load
 from .generate import generate
 from .lower import lower
 from .model import Program, count
-from .runner import Failure, Outcome, Tally, check, difference, interpret, outcome, tolerance
+from .runner import Failure, Outcome, Tally, check, difference, interpret, outcome
 from .shrink import shrink
 from .source import program_source
 
@@ -45,7 +46,7 @@ def make(seed: int, level: str) -> Program:
 def _too_long(p: Program) -> bool:
     """Whether the program runs longer than is useful, by its direct lowering."""
     try:
-        interpret(p, lower(p))
+        interpret(case_of(p), lower(p))
     except qd.QuadrantsRuntimeError as error:
         return "step limit" in str(error)
     return False
@@ -56,27 +57,27 @@ def check_seed(
     variants: tuple[Variant, ...] = VARIANTS, launch: bool = True,
 ) -> Failure | None:  # fmt: skip
     """Everything that is compared for one program."""
-    direct = lower(p)
+    direct, case = lower(p), case_of(p)
     if level == "ir":
-        return check(p, direct, tally, variants)
+        return check(case, direct, tally, variants)
     try:
         func = build(p, module, fast_math=False)
         plain = build(p, module, fast_math=False, short_circuit_operators=False)
     except qd.QuadrantsCompilationError as error:
-        return Failure(p, "frontend", f"{type(error).__name__}: {error}")
-    expected = interpret(p, direct)
+        return Failure("frontend", f"{type(error).__name__}: {error}")
+    expected = interpret(case, direct)
     for name, made in (("frontend", func), ("short_circuit_operators=False", plain)):
         problems = ir.verify(made)
         what = str(problems[0]) if problems else ""
-        what = what or difference(p, expected, interpret(p, made), tolerance(p, False))
+        what = what or difference(case, expected, interpret(case, made), case.rtol)
         if what:
-            return Failure(p, name, f"{what} (direct lowering, frontend)")
+            return Failure(name, f"{what} (direct lowering, frontend)")
         tally.add(name)
-    failure = check(p, func, tally, variants)
+    failure = check(case, func, tally, variants)
     if failure is None and launch:
-        what = difference(p, expected, _call(p, module), tolerance(p, False))
+        what = difference(case, expected, _call(p, module), case.rtol)
         if what:
-            return Failure(p, "call", what)
+            return Failure("call", what)
         tally.add("call")
     return failure
 
@@ -89,10 +90,10 @@ def _call(p: Program, module: Any) -> Outcome:
         result = kernel(*values)
         return () if result is None else result if isinstance(result, tuple) else (result,)
 
-    return outcome(p, launch)
+    return outcome(case_of(p), launch)
 
 
-def shrunk(failure: Failure, level: str, folder: Path, limit: int = 200) -> Program:
+def shrunk(p: Program, failure: Failure, level: str, folder: Path, limit: int = 200) -> Program:
     """The failing program, smaller, if it still fails in the same configuration."""
     variants = tuple(v for v in VARIANTS if v.name == failure.config) or VARIANTS[:1]
     number = 0
@@ -111,7 +112,7 @@ def shrunk(failure: Failure, level: str, folder: Path, limit: int = 200) -> Prog
             return False
         return _error(found.what) == _error(failure.what)
 
-    return shrink(failure.program, fails, limit)
+    return shrink(p, fails, limit)
 
 
 def _error(what: str) -> str:
@@ -141,19 +142,20 @@ def run(
                 if _too_long(p):
                     tally.skipped += 1
                     continue
-                tally.count(p, kind, count(p.body))
+                tally.count(f"{kind} {p.mode}", count(p.body))
                 failure = check_seed(p, kind, tally, module, variants)
                 if failure:
-                    failures.append(report(failure, kind, folder if small else None))
+                    failures.append(report(p, failure, kind, folder if small else None))
                     tell(failures[-1])
             tell(f"seeds to {batch.stop - 1}: {tally.programs} kernels, {len(failures)} failures")
     qd.reset()
     return tally, failures
 
 
-def report(failure: Failure, level: str, folder: Path | None) -> str:
+def report(p: Program, failure: Failure, level: str, folder: Path | None) -> str:
     """A failure in words, with the smallest source found."""
-    p = shrunk(failure, level, folder) if folder else failure.program
+    if folder:
+        p = shrunk(p, failure, level, folder)
     head = f"seed {p.seed} ({level}, {p.mode}), {failure.config}: {failure.what}"
     scalars = ", ".join(f"{s.name}={s.value!r}" for s in p.scalars)
     shapes = ", ".join(f"{a.name}{[p.dims[d] for d in a.dims]}" for a in p.arrays)

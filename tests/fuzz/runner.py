@@ -6,13 +6,6 @@ The reference is the interpreter on the frontend's IR, before any pass. It is co
   of target: tells a wrong pass apart from a wrong backend;
 * the CPU backend in each configuration of `configs` (kernels whose final IR and options of the
   backend are the same as in an earlier configuration run once).
-
-Tolerance. Integers, and reals of ``exact`` kernels, must agree bit for bit, but for the sign of a
-zero and the payload of a NaN. ``tame`` kernels call functions that no two libraries round alike and
-sum in another order in parallel reductions: they compute with well-conditioned expressions of a
-few dozen operations, so agreement is asked to within 2**5 units in the last place of the coarsest
-real type they use, and under ``fast_math``, which reassociates, 2**9 units. Sums over a parallel
-loop of n elements are worth n half units more.
 """
 
 from __future__ import annotations
@@ -29,14 +22,11 @@ from qd_studio.engine.backends import interp
 from qd_studio.engine.backends.base import find
 from qd_studio.engine.errors import QuadrantsAssertionError
 from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_pass
-from qd_studio.engine.types import f16, f32
 
 from .configs import VARIANTS, Variant
-from .model import Array, Program, expressions, walk
 
 __all__ = [
-    "Failure", "Outcome", "Tally", "arguments", "check", "difference", "interpret", "outcome",
-    "tolerance",
+    "Case", "Failure", "Outcome", "Tally", "check", "difference", "interpret", "outcome",
 ]  # fmt: skip
 
 _ID = re.compile(r"\$\d+")
@@ -44,10 +34,25 @@ MAX_STEPS = 2_000_000
 Values = list[Any]
 
 
+class Case(NamedTuple):
+    """A kernel's arguments and what agreement means for it.
+
+    make: fresh arguments, the same at each call. arrays: names of those that are arrays. rtol,
+    fast_rtol: relative tolerance for reals without and with ``fast_math``; 0 asks for the same
+    value. fast: whether results under ``fast_math`` mean anything.
+    """
+
+    name: str
+    make: Callable[[], Values]
+    arrays: tuple[str, ...]
+    rtol: float
+    fast_rtol: float
+    fast: bool = True
+
+
 class Failure(NamedTuple):
     """A disagreement. config: where it shows. what: the first difference, or an error."""
 
-    program: Program
     config: str
     what: str
 
@@ -69,11 +74,10 @@ class Tally:
         self.by_config: dict[str, int] = {}
         self.by_kind: dict[str, int] = {}
 
-    def count(self, p: Program, level: str, statements: int) -> None:
-        """One more program of a level."""
+    def count(self, kind: str, statements: int) -> None:
+        """One more program of a kind."""
         self.programs += 1
         self.statements += statements
-        kind = f"{level} {p.mode}"
         self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
 
     def add(self, config: str) -> None:
@@ -103,54 +107,7 @@ class Tally:
         return "\n".join(lines)
 
 
-# --- arguments ---------------------------------------------------------------------------------
-
-
-def _fill(p: Program, array: Array, random: np.random.Generator) -> np.ndarray:
-    t = array.dtype
-    shape = tuple(p.dims[d] for d in array.dims)
-    if t.is_real:
-        if p.mode == "tame":
-            values = random.uniform(0.5, 2.0, shape)
-        else:
-            plain = np.array([0.0, 1.0, -1.0, 0.5, 2.0, -3.25, 1e3, 65504.0])
-            values = np.where(
-                random.random(shape) < 0.4, random.choice(plain, shape), random.normal(0, 10, shape)
-            )
-        return np.ascontiguousarray(values.astype(t.np)).reshape(shape)
-    edges = np.array([0, 1, 2, 5, t.max, t.min, t.max // 3], dtype=t.np)
-    spread = random.integers(t.min, t.max, shape, dtype=t.np, endpoint=True)
-    small = random.integers(0, 10, shape).astype(t.np)
-    pick = random.random(shape)
-    values = np.where(pick < 0.3, random.choice(edges, shape), np.where(pick < 0.7, small, spread))
-    return np.ascontiguousarray(values.astype(t.np)).reshape(shape)
-
-
-def arguments(p: Program) -> Values:
-    """Fresh arguments, the same for each call."""
-    random = np.random.default_rng(p.seed)
-    return [_fill(p, a, random) for a in p.arrays] + [s.value for s in p.scalars]
-
-
 # --- comparison --------------------------------------------------------------------------------
-
-
-def units(p: Program) -> float:
-    """The unit in the last place of the coarsest real type that the program uses."""
-    types = {a.dtype for a in p.arrays} | {s.dtype for s in p.scalars} | set(p.results)
-    for f in p.functions:
-        types |= {t for _, t in f.params} | {e.t for e in expressions(f.result)}
-        types |= {x.t for s in walk(f.body) for e in s.exprs for x in expressions(e)}
-    types |= {x.t for s in walk(p.body) for e in s.exprs for x in expressions(e)}
-    return 2.0**-10 if f16 in types else 2.0**-23 if f32 in types else 2.0**-52
-
-
-def tolerance(p: Program, fast: bool) -> float:
-    """Relative tolerance for reals; 0 asks for the same bits."""
-    if p.mode != "tame":
-        return 0.0
-    cells = max((int(np.prod([p.dims[d] for d in a.dims])) for a in p.arrays), default=1)
-    return units(p) * ((512 if fast else 32) + cells / 2)
 
 
 def _differs(a: Any, b: Any, rtol: float) -> bool:
@@ -163,51 +120,51 @@ def _differs(a: Any, b: Any, rtol: float) -> bool:
     return not bool(np.all(close | (x == y) | (np.isnan(x) & np.isnan(y))))
 
 
-def difference(p: Program, a: Outcome, b: Outcome, rtol: float) -> str:
+def difference(c: Case, a: Outcome, b: Outcome, rtol: float) -> str:
     """The first difference in words, empty if there is none."""
     if a.error or b.error:
         if a.error == b.error:
             return ""
         return f"errors differ: {a.error or 'none'!r} and {b.error or 'none'!r}"
-    for array, x, y in zip(p.arrays, a.arrays, b.arrays, strict=True):
+    for name, x, y in zip(c.arrays, a.arrays, b.arrays, strict=True):
         if _differs(x, y, rtol):
             wrong = [i for i in np.ndindex(x.shape) if _differs(x[i], y[i], rtol)]
             at = wrong[0]
             return (
-                f"{array.name}{list(at)} ({array.dtype}): {x[at]!r} and {y[at]!r}; "
+                f"{name}{list(at)}: {x[at]!r} and {y[at]!r}; "
                 f"{len(wrong)} of {x.size} elements differ"
             )
     for k, (x, y) in enumerate(zip(a.results, b.results, strict=True)):
         if _differs(x, y, rtol):
-            return f"result {k} ({p.results[k]}): {x!r} and {y!r}"
+            return f"result {k}: {x!r} and {y!r}"
     return ""
 
 
 # --- running -----------------------------------------------------------------------------------
 
 
-def outcome(p: Program, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
-    values = arguments(p)
-    arrays = tuple(values[: len(p.arrays)])
+def outcome(c: Case, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
+    values = c.make()
+    arrays = tuple(v for v in values if isinstance(v, np.ndarray))
     try:
         return Outcome(arrays, launch(values))
     except QuadrantsAssertionError as error:
         return Outcome(arrays, (), f"{error.message} @{error.line}")
 
 
-def interpret(p: Program, func: ir.Func, debug: bool = False) -> Outcome:
+def interpret(c: Case, func: ir.Func, debug: bool = False) -> Outcome:
     """The interpreter on IR of any stage."""
     program = interp.compile_func(func, debug=debug, counted=True)
     return outcome(
-        p, lambda v: program.launch(v, max_steps=MAX_STEPS, seed=1, print_fn=lambda text: None)
+        c, lambda v: program.launch(v, max_steps=MAX_STEPS, seed=1, print_fn=lambda text: None)
     )
 
 
-def execute(p: Program, func: ir.Func, variant: Variant) -> Outcome:
+def execute(c: Case, func: ir.Func, variant: Variant) -> Outcome:
     """The CPU backend on finished IR."""
     backend = find("cpu")
     executable = backend.load(backend.lower(func, variant.config()))
-    return outcome(p, lambda v: executable.launch(v, 1))
+    return outcome(c, lambda v: executable.launch(v, 1))
 
 
 @contextmanager
@@ -262,7 +219,7 @@ def _key(func: ir.Func, variant: Variant) -> str:
 
 
 def check(
-    p: Program,
+    c: Case,
     func: ir.Func,
     tally: Tally,
     variants: tuple[Variant, ...] = VARIANTS,
@@ -272,25 +229,25 @@ def check(
     source = ir.to_text(func, locs=True)
     problems = ir.verify(func)
     if problems:
-        return Failure(p, "frontend", str(problems[0]))
+        return Failure("frontend", str(problems[0]))
     try:
-        expected = interpret(p, func)
+        expected = interpret(c, func)
     except Exception as error:
-        return Failure(p, "interp on the frontend's IR", _text(error))
+        return Failure("interp on the frontend's IR", _text(error))
     if stages:
-        failure = _check_stages(p, source, expected, tally)
+        failure = _check_stages(c, source, expected, tally)
         if failure:
             return failure
     done: set[str] = set()
     for variant in variants:
-        if variant.fast and p.mode == "exact":
+        if variant.fast and not c.fast:
             continue
         try:
-            what = _check_variant(p, source, expected, variant, done, tally)
+            what = _check_variant(c, source, expected, variant, done, tally)
         except Exception as error:
             what = _text(error)
         if what:
-            return Failure(p, variant.name, what)
+            return Failure(variant.name, what)
         tally.add(variant.name)
     return None
 
@@ -299,7 +256,7 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _check_stages(p: Program, source: str, expected: Outcome, tally: Tally) -> Failure | None:
+def _check_stages(c: Case, source: str, expected: Outcome, tally: Tally) -> Failure | None:
     variant = VARIANTS[0]
     seen: set[str] = set()
     for target in ("interp", "cpu"):
@@ -307,24 +264,24 @@ def _check_stages(p: Program, source: str, expected: Outcome, tally: Tally) -> F
         try:
             passes.run(ir.parse(source), variant.config(), target, [recorder, passes.VerifyEach()])
         except Exception as error:
-            return Failure(p, f"passes for {target}", _text(error))
+            return Failure(f"passes for {target}", _text(error))
         for name, text in recorder.texts.items():
             if text in seen:
                 continue
             seen.add(text)
             where = f"interp at {name} for {target}"
             try:
-                what = difference(p, expected, interpret(p, ir.parse(text)), tolerance(p, False))
+                what = difference(c, expected, interpret(c, ir.parse(text)), c.rtol)
             except Exception as error:
                 what = _text(error)
             if what:
-                return Failure(p, where, what)
+                return Failure(where, what)
             tally.add(f"interp at {name}")
     return None
 
 
 def _check_variant(
-    p: Program, source: str, expected: Outcome, variant: Variant, done: set[str], tally: Tally
+    c: Case, source: str, expected: Outcome, variant: Variant, done: set[str], tally: Tally
 ) -> str:
     func = compiled(source, variant)
     key = _key(func, variant)
@@ -333,17 +290,17 @@ def _check_variant(
     done.add(key)
     tally.compiles += 1
     tally.ops += len(ir.walk(func.body))
-    rtol = tolerance(p, variant.fast)
-    found = execute(p, func, variant)
+    rtol = c.fast_rtol if variant.fast else c.rtol
+    found = execute(c, func, variant)
     if variant.errors and found.error:
         # Where the kernel does what debug forbids, the interpreter must say the same.
         tally.errors += 1
-        expected = interpret(p, func, debug=True)
-    what = difference(p, expected, found, rtol)
+        expected = interpret(c, func, debug=True)
+    what = difference(c, expected, found, rtol)
     if not what:
         return ""
     try:
-        passes_wrong = difference(p, expected, interpret(p, func, debug=True), rtol)
+        passes_wrong = difference(c, expected, interpret(c, func, debug=True), rtol)
     except Exception as error:
         passes_wrong = _text(error)
     return f"{what} (expected, found; {'passes' if passes_wrong else 'backend'} at fault)"

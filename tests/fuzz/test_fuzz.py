@@ -12,12 +12,13 @@ from qd_studio.engine.types import i32
 
 from . import campaign, runner
 from .campaign import make
+from .cases import arguments, case_of
 from .configs import VARIANTS
 from .frontends import build, load
 from .generate import generate
 from .lower import lower
 from .model import count
-from .runner import Tally, difference, interpret, tolerance
+from .runner import Tally, difference, interpret
 from .source import program_source
 
 BATCHES = [range(start, start + 3) for start in range(0, 18, 3)]
@@ -45,14 +46,14 @@ def test_frontend_and_direct_lowering_agree(tmp_path):
     module = load(programs, tmp_path, "many")
     agreed = 0
     for p in programs:
-        func, direct = build(p, module), lower(p)
+        func, direct, case = build(p, module), lower(p), case_of(p)
         assert not ir.verify(func)
         try:
-            expected = interpret(p, direct)
+            expected = interpret(case, direct)
         except Exception as error:
             assert "step limit" in str(error)
             continue
-        assert not difference(p, expected, interpret(p, func), tolerance(p, False)), p.seed
+        assert not difference(case, expected, interpret(case, func), case.rtol), p.seed
         agreed += 1
     assert agreed > 100
 
@@ -60,9 +61,7 @@ def test_frontend_and_direct_lowering_agree(tmp_path):
 def test_programs_depend_on_the_seed_alone():
     for seed in range(5):
         assert generate(seed) == generate(seed)
-        assert runner.arguments(generate(seed))[0].tobytes() == (
-            runner.arguments(generate(seed))[0].tobytes()
-        )
+        assert arguments(generate(seed))[0].tobytes() == (arguments(generate(seed))[0].tobytes())
     assert len({program_source(generate(seed, "k")) for seed in range(50)}) == 50
 
 
@@ -98,25 +97,25 @@ def test_a_wrong_pass_is_found_and_made_small(monkeypatch):
     monkeypatch.setattr(runner, "compiled", wrong)
     for seed in range(2, 200, 3):
         p = make(seed, "ir")
-        failure = runner.check(p, lower(p), Tally(), VARIANTS[:1], stages=False)
+        failure = runner.check(case_of(p), lower(p), Tally(), VARIANTS[:1], stages=False)
         if failure:
             break
     assert failure is not None and failure.config == "all passes"
-    small = campaign.shrunk(failure, "ir", None)
+    small = campaign.shrunk(p, failure, "ir", None)
     assert count(small.body) <= min(4, count(p.body))
     assert "max(" in program_source(small)
-    assert "seed" in campaign.report(failure, "ir", None)
+    assert "seed" in campaign.report(p, failure, "ir", None)
 
 
 def test_a_wrong_backend_is_told_from_a_wrong_pass(monkeypatch):
     p = next(p for p in map(generate, range(50)) if p.mode == "int" and len(p.arrays) == 1)
     honest = runner.execute
 
-    def wrong(program, finished, variant):
-        found = honest(program, finished, variant)
+    def wrong(case, finished, variant):
+        found = honest(case, finished, variant)
         found.arrays[0].flat[0] ^= 1
         return found
 
     monkeypatch.setattr(runner, "execute", wrong)
-    failure = runner.check(p, lower(p), Tally(), VARIANTS[:1], stages=False)
+    failure = runner.check(case_of(p), lower(p), Tally(), VARIANTS[:1], stages=False)
     assert failure is not None and failure.what.endswith("backend at fault)")
