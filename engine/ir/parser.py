@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from ..errors import IRParseError, SourceSpan
@@ -61,6 +62,10 @@ def parse(text: str, file: str = "<ir>") -> Func:
     Raises IRParseError with line and column.
     """
     return _Parser(text, file).run()
+
+
+# The same few attributes stand on thousands of lines; they are immutable.
+_value: Final = lru_cache(4096)(ast.literal_eval)
 
 
 def _literal_end(line: str, at: int) -> int:
@@ -138,7 +143,7 @@ class _Parser:
     def literal(self, start: int, end: int) -> Any:
         """The value of the Python literal between two columns."""
         try:
-            return ast.literal_eval(self.line[start:end])
+            return _value(self.line[start:end])
         except (ValueError, SyntaxError):
             self.fail("not a Python literal", start)
 

@@ -16,8 +16,8 @@ from .configs import VARIANTS
 from .runner import Tally
 
 
-def _part(begin: int, end: int, level: str, small: bool) -> tuple[Tally, list[str]]:
-    return run(range(begin, end), level, lambda text: None, small)
+def _part(begin: int, end: int, level: str, small: bool, thorough: bool) -> tuple[Tally, list[str]]:
+    return run(range(begin, end), level, lambda text: None, small, thorough=thorough)
 
 
 def main() -> int:
@@ -27,18 +27,20 @@ def main() -> int:
     parser.add_argument("--level", choices=(*LEVELS, "both"), default="both")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
+    parser.add_argument("--thorough", action="store_true", help="LLVM optimises every compile")
     args = parser.parse_args()
     start = time.perf_counter()
     tally, failures = Tally(), list[str]()
     end = args.seed + args.count
     step = 20 if args.jobs > 1 else args.count
     if args.jobs == 1:
-        tally, failures = run(range(args.seed, end), args.level, _say, not args.keep)
+        seeds = range(args.seed, end)
+        tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
     else:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
             parts = [
-                pool.submit(_part, s, min(s + step, end), args.level, not args.keep)
+                pool.submit(_part, s, min(s + step, end), args.level, not args.keep, args.thorough)
                 for s in range(args.seed, end, step)
             ]
             for done in as_completed(parts):

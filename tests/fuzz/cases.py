@@ -10,6 +10,8 @@ elements are worth n half units more.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from qd_studio.engine.types import f16, f32
 

@@ -15,7 +15,8 @@ class Variant(NamedTuple):
 
     options: of the config, besides ``fast_math=False`` and two threads. skip: optional passes that
     do not run. pieces: cut parallel loops into pieces however small they are. errors: the kernel
-    may fail with an assertion, on all backends alike.
+    may fail with an assertion, on all backends alike. plain: it is a matter of our own passes, so
+    LLVM need not optimise what they give, which takes most of the time (see `quick`).
     """
 
     name: str
@@ -23,10 +24,16 @@ class Variant(NamedTuple):
     skip: tuple[str, ...] = ()
     pieces: bool = False
     errors: bool = False
+    plain: bool = False
 
     @property
     def fast(self) -> bool:
         return bool(self.options.get("fast_math"))
+
+    def quick(self) -> Variant:
+        """The same for our passes; LLVM's own optimisation is off where it does not matter."""
+        options = {**self.options, "external_optimization_level": 0}
+        return self._replace(options=options) if self.plain else self
 
     def config(self) -> CompileConfig:
         return CompileConfig(**{"fast_math": False, "cpu_max_num_threads": 2, **self.options})
@@ -41,11 +48,11 @@ def _variants() -> tuple[Variant, ...]:
     }  # fmt: skip
     out = [Variant("all passes", {})]
     out += [
-        Variant(f"without {info.name}", {}, (info.name,))
+        Variant(f"without {info.name}", {}, (info.name,), plain=True)
         for info in passes.all_passes()
         if info.optional
     ]
-    out += [Variant(f"{name}={value}", {name: value}) for name, value in off.items()]
+    out += [Variant(f"{name}={value}", {name: value}, plain=True) for name, value in off.items()]
     out += [
         Variant("opt_level=0", {"opt_level": 0}),
         Variant("external_optimization_level=0", {"external_optimization_level": 0}),

@@ -101,8 +101,8 @@ class Expressions:
         self.types: dict[str, DataType] = {}
         """Every variable's type."""
         self.names = 0
-        self.budget = r.choice((2, 3, 4, 6, 8, 16))
-        self.depth = r.choice((1, 2, 2, 3))
+        self.budget = r.choice((1, 2, 3, 4, 6, 12))
+        self.depth = r.choice((1, 1, 2, 2, 3))
 
     # --- names and parameters ----------------------------------------------------------------
 

@@ -224,14 +224,18 @@ def check(
     tally: Tally,
     variants: tuple[Variant, ...] = VARIANTS,
     stages: bool = True,
+    reference: ir.Func | None = None,
 ) -> Failure | None:
-    """Compare ``func``, the program in stage ``ast``, in all ways; the first disagreement."""
+    """Compare ``func``, the kernel in stage ``ast``, in all ways; the first disagreement.
+
+    reference: what is interpreted instead of ``func`` to learn what is right.
+    """
     source = ir.to_text(func, locs=True)
     problems = ir.verify(func)
     if problems:
         return Failure("frontend", str(problems[0]))
     try:
-        expected = interpret(c, func)
+        expected = interpret(c, reference or func)
     except Exception as error:
         return Failure("interp on the frontend's IR", _text(error))
     if stages:
