@@ -7,8 +7,10 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 
 import qd_studio.engine.passes  # noqa: F401 - registers every pass
+from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
 from qd_studio.engine.ir.optable import CODES
 from qd_studio.engine.options import AREAS, UNSUITED, Option
@@ -107,6 +109,44 @@ def ops_page() -> str:
     return "\n".join([NOTE, "# Operations", "", intro, "", *table(head, rows)]) + "\n"
 
 
+def ir_page() -> str:
+    """The text form of the IR, its stages, the verifier's rules."""
+    example = ir.to_text(
+        ir.parse(
+            """kernel saxpy(x: ndarray<f32, 1>, y: ndarray<f32, 1>, a: f32) stage=typed {
+              <i32> $0 = const 0
+              <i32> $1 = external_tensor_shape_along_axis [(0, 1)]
+              <f32> $2 = arg_load [2]
+              $3 : range_for $0, $1 {block_dim=128} body {
+                <i32> $4 = loop_index $3 [0]
+                <*f32> $5 = arg_addr [(0, False)]
+                <*f32> $6 = external_ptr $5, $4 ['unsafe']
+                <f32> $7 = global_load $6
+                <f32> $8 = mul $2, $7
+                <*f32> $9 = arg_addr [(1, False)]
+                <*f32> $10 = external_ptr $9, $4 ['unsafe']
+                <f32> $11 = atomic_add $10, $8
+              }
+            }"""
+        )
+    ).rstrip()
+    rows: list[tuple[str, ...]] = []
+    for name, stage in ir.STAGES.items():
+        without = ", ".join(f"`{ir.CODES[code].name}`" for code in sorted(stage.forbidden))
+        types = "exact" if stage.typed else "free"
+        rows.append((f"`{name}`", types, "tasks" if stage.offloaded else "ops", without))
+    lines = [NOTE, "# The IR", "", *_docstring(ir.op), "", "## Text", "", "```text", example]
+    lines += ["```", "", *_docstring(ir.parser), "", "## Stages", "", *_docstring(ir.spec), ""]
+    lines += table(("stage", "operand types", "the root holds", "without"), rows)
+    lines += ["", "## Rules", "", *_docstring(ir.verifier)]
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(module: ModuleType) -> list[str]:
+    """A module's docstring as it stands."""
+    return ["```text", *(inspect.getdoc(module) or "").splitlines(), "```"]
+
+
 def passes_page() -> str:
     """Every pass, with what its file says it does."""
     lines = [
@@ -127,6 +167,7 @@ def passes_page() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "config.md": config_page,
+    "ir.md": ir_page,
     "ops.md": ops_page,
     "passes.md": passes_page,
 }

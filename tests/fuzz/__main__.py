@@ -16,10 +16,6 @@ from .configs import VARIANTS
 from .runner import Tally
 
 
-def _part(begin: int, end: int, level: str, small: bool, thorough: bool) -> tuple[Tally, list[str]]:
-    return run(range(begin, end), level, lambda text: None, small, thorough=thorough)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="number of kernels")
@@ -44,8 +40,8 @@ def main() -> int:
                 for s in range(args.seed, end, step)
             ]
             for done in as_completed(parts):
-                part, found = done.result()
-                tally.merge(part)
+                counted, found = done.result()
+                tally.merge(counted)
                 failures += found
                 for text in found:
                     _say(text)

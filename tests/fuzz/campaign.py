@@ -25,7 +25,7 @@ from .runner import Failure, Outcome, Tally, check, difference, interpret, outco
 from .shrink import shrink
 from .source import program_source
 
-__all__ = ["LEVELS", "check_seed", "report", "run", "shrunk"]
+__all__ = ["LEVELS", "check_seed", "part", "report", "run", "shrunk"]
 
 LEVELS = ("source", "ir")
 BATCH = 20
@@ -156,6 +156,11 @@ def run(
             tell(f"seeds to {batch.stop - 1}: {tally.programs} kernels, {len(failures)} failures")
     qd.reset()
     return tally, failures
+
+
+def part(begin: int, end: int, level: str, small: bool, thorough: bool) -> tuple[Tally, list[str]]:
+    """`run` for another process: seeds from ``begin`` up to ``end``, without a word."""
+    return run(range(begin, end), level, lambda text: None, small, thorough=thorough)
 
 
 def report(p: Program, failure: Failure, level: str, folder: Path | None) -> str:
