@@ -36,7 +36,7 @@ def main() -> int:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
             parts = [
-                pool.submit(_part, s, min(s + step, end), args.level, not args.keep, args.thorough)
+                pool.submit(part, s, min(s + step, end), args.level, not args.keep, args.thorough)
                 for s in range(args.seed, end, step)
             ]
             for done in as_completed(parts):
