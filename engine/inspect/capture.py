@@ -176,7 +176,16 @@ class KernelCapture:
         self._publish()
 
     def add_error(self, error: ErrorRecord) -> None:
-        """Record an error that no backend is to blame for."""
+        """Record an error that no backend is to blame for; it stands at the kernel if nowhere."""
+        if not error.file:
+            decl = self.kernel.decl
+            place = f'File "{decl.file}", line {decl.line}, in {decl.name}:'
+            error = msgspec.structs.replace(
+                error,
+                file=decl.file,
+                line=decl.line,
+                rendered=f"{place}\n{error.rendered or error.message}",
+            )
         self._grow(errors=(*self.record.errors, error))
 
     def put_workload(self, index: int, workload: WorkloadRecord) -> None:

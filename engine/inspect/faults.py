@@ -133,12 +133,13 @@ def _of_python(
 ) -> ErrorRecord:
     found = _last_user_frame(error.__traceback__, user)
     span = _span_of(*found) if found else SourceSpan("", 0)
+    message = str(error) or type(error).__name__
     last = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, SystemExit):
-        last = f"the file called sys.exit({error.code!r})"
+        message = last = f"the file called sys.exit({error.code!r})"
     return ErrorRecord(
         kind=type(error).__name__,
-        message=last,
+        message=message,
         stage=stage,
         kernel=kernel,
         backend=backend,

@@ -5,8 +5,10 @@ are what checks and comparisons look at. The interpreter goes first and counts i
 workload that takes it more than `ORACLE_STEPS` is left to the others and stays unchecked. Steps,
 not seconds, decide that, so that two captures check the same workloads.
 
-Arguments made up from a signature may not fit the kernel (an index may go astray). The interpreter
-sees every access outside of an array, so that such arguments never reach compiled code.
+The interpreter sees every access outside of an array. Where it finds one, compiled code is not
+launched with these arguments: it would write to memory that belongs to somebody else, and the
+worker would fail later, somewhere else. This happens above all with arguments made up from a
+signature. (A check that the compiler put in stops every backend alike, so that is no reason.)
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import msgspec
 import numpy as np
 
 from ..backends import interp
-from ..errors import QuadrantsRuntimeError
+from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from ..runtime.compile import Compiled
 from .agreement import Comparison, compare
 from .arguments import LaunchCase, copied, restore
@@ -143,7 +145,7 @@ class Launcher:
         except Exception as raised:
             error = self._error(raised, ORACLE)
             found.unchecked = f"the interpreter failed: {error.message}"
-            if found.case.origin == "synthetic":
+            if not isinstance(raised, QuadrantsAssertionError):
                 found.unfit = error
             state.errors.append(error)
         else:
@@ -156,7 +158,9 @@ class Launcher:
         """Launch on a backend, compare, check, and time."""
         state = self._state[name]
         if found.unfit is not None:
-            state.unchecked = f"made-up arguments do not fit the kernel: {found.unfit.message}"
+            made_up = "made-up arguments do not fit the kernel: "
+            why = made_up if found.case.origin == "synthetic" else "not launched: "
+            state.unchecked = state.unchecked or why + found.unfit.message
             return
         held = self._steps.held(name, "launch")
         if held is not None:

@@ -152,7 +152,14 @@ def two_kernels(body: str, workload: str = "np.ones(64, np.float32)") -> str:
 
 def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
     path = tmp_path / "kernels.py"
-    path.write_text(two_kernels("for i in range(x.shape[0]):\n    x[i + 500000000] = 1.0"))
+    # Too long for the interpreter, which would have seen it coming.
+    body = """
+    for i in range(2000000):
+        x[0] += 1.0
+    for i in range(x.shape[0]):
+        x[i + 500000000] = 1.0
+    """
+    path.write_text(two_kernels(body))
     with Live(path, limits=QUICK) as live:
         record = live.complete()
         crashed, fine = record.kernels
@@ -160,12 +167,21 @@ def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
         assert (error.kind, error.stage, error.backend) == ("WorkerCrash", "launch", "cpu")
         assert (error.kernel, error.line) == ("k", 4)
         assert "SIGSEGV" in error.message
-        # The interpreter saw it as well, and knows the line.
-        assert crashed.backend("interp").errors[0].line == 7
         assert crashed.backend("cpu").compile is not None
         assert backend(record, kernel=1).agreement.check == "passed"
         assert not fine.stale
         assert len(live.of(events.Started)) == 2
+
+
+def test_what_the_interpreter_sees_go_astray_is_not_launched(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(two_kernels("for i in range(x.shape[0]):\n    x[i + 500000000] = 1.0"))
+    record = collect([path], limits=QUICK)
+    astray = record.kernels[0]
+    assert astray.backend("interp").errors[0].line == 7
+    assert (astray.backend("cpu").status, astray.backend("cpu").launches) == ("ok", ())
+    assert astray.backend("cpu").agreement.reason.startswith("not launched: interp: ")
+    assert backend(record, kernel=1).agreement.check == "passed"
 
 
 def test_a_launch_that_does_not_end_is_stopped(tmp_path):
