@@ -11,7 +11,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from .campaign import LEVELS, run
+from .campaign import LEVELS, part, run
 from .configs import VARIANTS
 from .runner import Tally
 
