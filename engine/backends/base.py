@@ -105,7 +105,8 @@ class KernelMeta(NamedTuple):
     """What a launch has to know. Plain data.
 
     written: numbers of the array parameters that some task writes. noalias: the code assumes that
-    a written array overlaps no other. seeded: the code asks for `launch_seed`.
+    a written array overlaps no other. seeded: the code asks for `launch_seed`. reports: asserts
+    that end nothing, and are told of after a launch.
     """
 
     name: str
@@ -118,6 +119,7 @@ class KernelMeta(NamedTuple):
     tasks: tuple[TaskMeta, ...] = ()
     asserts: tuple[AssertSite, ...] = ()
     prints: tuple[PrintSite, ...] = ()
+    reports: tuple[AssertSite, ...] = ()
 
 
 @dataclass(slots=True)

@@ -48,7 +48,8 @@ class AssertAttr(NamedTuple):
     """An assertion.
 
     kind: ``user`` (from the kernel's own assert; reported only in debug), ``bound`` (an array
-        index), ``check`` (another check that the compiler put in).
+        index), ``check`` (another check that the compiler put in), ``overflow`` (counted and
+        reported after the launch, which goes on).
     text: the message; ``%d`` and ``%f`` stand for the op's further operands, in order.
     """
 

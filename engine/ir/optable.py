@@ -131,7 +131,7 @@ break            |               | none     | void    | effect end          | le
 continue         |               | none     | void    | effect end          | next iteration of the innermost loop (or end of this iteration of the task)
 offloaded        |               | TaskAttr | void    | control loop effect | a task; regions: header (pure ops that end in `bounds`), body
 bounds           | *bounds       | none     | void    | effect end          | begin, end of each axis of the task; none for a serial task
-assert           | cond *args    | AssertAttr | void  | effect              | an error with a text if cond is 0
+assert           | cond *args    | AssertAttr | void  | effect              | an error with a text if cond is 0; kind overflow: a report
 print            | *args         | tuple    | void    | effect              | write to standard output; attribute: pieces, each a text or a format spec in a 1-tuple
 return           | *values       | none     | void    | effect end          | the kernel's results
 """  # noqa: E501

@@ -325,7 +325,7 @@ def _bounds(v: _Verifier, op: Op) -> str | None:
 
 def _assert(v: _Verifier, op: Op) -> str | None:
     attr: AssertAttr = op.attr
-    if attr.kind not in ("user", "bound", "check"):
+    if attr.kind not in ("user", "bound", "check", "overflow"):
         return f"unknown kind of assert {attr.kind!r}"
     return None
 

@@ -29,6 +29,7 @@ MODULES: Final = (
     "extract_constant",
     "handle_external_ptr_boundary",
     "insert_debug_checks",
+    "insert_overflow_reports",
     "loop_invariant_code_motion",
     "lower_access",
     "lower_ast",

@@ -88,11 +88,11 @@ def prepare(
 ) -> Callable[..., Any] | None:
     """The launcher for ``variant``, which passes other calls to ``miss``.
 
-    None if the executable has no native frame (another backend than the CPU), or arguments that
-    only the long way takes (arrays with gradients).
+    None if the executable has no native frame (another backend than the CPU), or for what only the
+    long way takes (arrays with gradients, kernels that have something to report after a launch).
     """
     frame = getattr(variant.executable, "frame", None)
-    if frame is None:
+    if frame is None or variant.executable.meta.reports:
         return None
     params = owner.decl.params
     names = [f"a{i}" for i in range(len(params))]

@@ -41,6 +41,8 @@ class CpuExecutable:
         if given:
             pool.pack(frame[0], pool.start, *given)
         code = self.enter(frame[1])
+        if self.meta.reports:
+            pool.report(frame)
         if code == abi.ASSERTED:
             pool.check(frame)
         if code == abi.OVERLAPPED:

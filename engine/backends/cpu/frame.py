@@ -18,7 +18,7 @@ from ...errors import QuadrantsAssertionError
 from ...ir import Param
 from ...types import DataType, u1
 from ..base import KernelMeta
-from ..interp.text import assert_text
+from ..interp.text import assert_text, tell_report
 from ..llvm import abi
 from .native import Native
 
@@ -99,6 +99,18 @@ class FramePool:
         raise QuadrantsAssertionError.from_loc(
             assert_text(site.text, values, site.types), site.loc, kernel=self.meta.name
         )
+
+    def report(self, frame: Frame) -> None:
+        """Tell what a launch with ``frame`` has counted, and count from 0 again."""
+        for i, site in enumerate(self.meta.reports):
+            at = self.layout.reports + abi.REPORT * i
+            (count,) = struct.unpack_from("<Q", frame[0], at)
+            if count:
+                form = "<" + "".join(map(_slot_format, site.types))
+                values = struct.unpack_from(form, frame[0], at + 8)
+                text = assert_text(site.text, values, site.types)
+                tell_report(text, count, site.loc, self.meta.name)
+                struct.pack_into("<Q", frame[0], at, 0)
 
 
 def _slot_format(t: DataType) -> str:

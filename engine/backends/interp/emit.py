@@ -396,8 +396,9 @@ class Emitter:
             return
         name = f"op{op.id}"
         self.names[name] = op
+        act = "noted" if op.attr.kind == "overflow" else "failed"
         values = "".join(f"{self.values[a]}, " for a in op.args[1:])
-        self.line(f"if not {self.values[op.args[0]]}: cx.failed({name}, ({values}))")
+        self.line(f"if not {self.values[op.args[0]]}: cx.{act}({name}, ({values}))")
 
     def print_(self, op: Op) -> None:
         name = f"op{op.id}"

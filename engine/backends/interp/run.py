@@ -26,7 +26,7 @@ from ...ir import codes as C
 from ...types import DataType, PointerType, f16, f32, normalize
 from .emit import Emitter
 from .memory import array_view, tmp_views
-from .text import assert_text, print_text
+from .text import assert_text, print_text, tell_report
 
 __all__ = ["Program", "compile_func", "run"]
 
@@ -50,6 +50,7 @@ class _Context:
         self.shapes: list[tuple[int, ...]] = []
         self.tmp: dict[str, Any] = {}
         self.results: tuple[Any, ...] = ()
+        self.reports: dict[Op, tuple[int, tuple[Any, ...]]] = {}
 
     def take(self, param: Param, value: Any) -> None:
         """Store one argument."""
@@ -64,6 +65,17 @@ class _Context:
         self.arrays.append(array_view(data, param))
         self.grads.append(None if grad is None else array_view(grad, param))
         self.shapes.append(data.shape)  # type: ignore[union-attr]
+
+    def noted(self, op: Op, values: tuple[Any, ...]) -> None:
+        """Count an assert that ends nothing; the values of its first failure are kept."""
+        count, first = self.reports.get(op, (0, values))
+        self.reports[op] = count + 1, first
+
+    def tell(self) -> None:
+        """Report what was noted."""
+        for op, (count, values) in self.reports.items():
+            text = assert_text(op.attr.text, values, [a.type for a in op.args[1:]])
+            tell_report(text, count, op.loc, self.func.name)
 
     def failed(self, op: Op, values: tuple[Any, ...]) -> None:
         text = assert_text(op.attr.text, values, [a.type for a in op.args[1:]])
@@ -136,6 +148,8 @@ class Program:
                 self.entry(cx)
         except IndexError as error:
             raise self.lost(error) from None
+        finally:
+            cx.tell()
         return cx.results
 
     def lost(self, error: IndexError) -> BaseException:

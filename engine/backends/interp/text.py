@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ... import logs as log
+from ...errors import QuadrantsRuntimeError
+from ...ir import Loc
 from ...types import Type, f64
 
-__all__ = ["assert_text", "number_text", "print_text"]
+__all__ = ["assert_text", "number_text", "print_text", "tell_report"]
 
 Number = int | float
 
@@ -75,3 +78,10 @@ def assert_text(text: str, values: Sequence[Number], types: Sequence[Type]) -> s
         else:
             out.append("%" if part == "%%" else part)
     return "".join(out)
+
+
+def tell_report(text: str, count: int, loc: Loc, kernel: str) -> None:
+    """Warn of what a kernel has noted ``count`` times, with the source line it stands in."""
+    if log.enabled("warn"):
+        times = "" if count == 1 else f" (the first of {count} in this launch)"
+        log.warn(str(QuadrantsRuntimeError.from_loc(text + times, loc, kernel=kernel)))

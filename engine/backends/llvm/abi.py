@@ -14,6 +14,7 @@
               one, then each extent in 8 bytes
          .    results, 8 bytes each
          .    values of the failed assertion, 8 bytes each
+         .    for each report: how often its condition failed, and the two values of the first time
          .    global temporaries, aligned to 64
 
 A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 0 or 1. A kernel is
@@ -31,7 +32,7 @@ from ...types import DataType
 
 __all__ = [
     "ASSERTED", "DONE", "ERROR", "HANDLE", "OVERLAP", "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT",
-    "SEED", "THREADS", "Layout", "layout",
+    "REPORT", "SEED", "THREADS", "Layout", "layout",
 ]  # fmt: skip
 
 ERROR: Final = 0
@@ -42,6 +43,8 @@ THREADS: Final = 32
 OVERLAP: Final = 40
 SEED: Final = 56
 PARAMS: Final = 64
+REPORT: Final = 24
+"""Size of one report."""
 
 DONE: Final = 0
 """A kernel returns this after a launch without fault,"""
@@ -55,13 +58,15 @@ ASSERTED: Final = 2
 class Layout:
     """Where things lie in the frame of a kernel with this signature; offsets in bytes.
 
-    params: of each parameter. results / failed: of the first result, of the first value of a
-    failed assertion. tmp: of the global temporaries. size: of the whole frame.
+    params: of each parameter. results / failed / reports: of the first result, of the first
+    value of a failed assertion, of the first report. tmp: of the global temporaries. size: of the
+    whole frame.
     """
 
     params: tuple[int, ...]
     results: int
     failed: int
+    reports: int
     tmp: int
     size: int
 
@@ -72,9 +77,9 @@ def param_slots(param: Param) -> int:
 
 
 def layout(
-    params: Sequence[Param], results: Sequence[DataType], failed: int, tmp_size: int
+    params: Sequence[Param], results: Sequence[DataType], failed: int, reports: int, tmp_size: int
 ) -> Layout:
-    """The frame of a kernel. failed: most values an assertion of it shows."""
+    """The frame of a kernel. failed: most values an assertion shows. reports: number of reports."""
     at = PARAMS
     offsets: list[int] = []
     for param in params:
@@ -82,5 +87,7 @@ def layout(
         at += 8 * param_slots(param)
     results_at = at
     failed_at = results_at + 8 * len(results)
-    tmp = (failed_at + 8 * failed + 63) & -64
-    return Layout(tuple(offsets), results_at, failed_at, tmp, (tmp + tmp_size + 63) & -64)
+    reports_at = failed_at + 8 * failed
+    tmp = (reports_at + REPORT * reports + 63) & -64
+    size = (tmp + tmp_size + 63) & -64
+    return Layout(tuple(offsets), results_at, failed_at, reports_at, tmp, size)

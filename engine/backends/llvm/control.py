@@ -153,10 +153,14 @@ def _as_slot(e: Emitter, value: str, t: Type) -> tuple[str, str]:
 
 def _assert(e: Emitter, op: Op) -> None:
     state = e.state
-    site = len(state.asserts)
     values = op.args[1:]
     types = tuple([a.type for a in values if isinstance(a.type, DataType)])
-    state.asserts.append(AssertSite(op.attr.kind, op.attr.text, types, op.loc))
+    place = AssertSite(op.attr.kind, op.attr.text, types, op.loc)
+    if op.attr.kind == "overflow":
+        _report(e, op, place)
+        return
+    site = len(state.asserts)
+    state.asserts.append(place)
     holds, fails = e.label("holds"), e.label("fails")
     e.branch(e.v[op.args[0].id], holds, fails)
     e.asserts = True
@@ -166,13 +170,33 @@ def _assert(e: Emitter, op: Op) -> None:
         first, noted = e.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), e.label("note")
         e.branch(first, noted, "stop")
         e.place(noted)
-        for i, a in enumerate(values):
-            ty, text = _as_slot(e, e.v[a.id], a.type)
-            at = e.value(
-                f"getelementptr inbounds i8, ptr %frame, i64 {state.layout.failed + 8 * i}"
-            )
-            e.line(f"store {ty} {text}, ptr {at}, align 8")
+        _note(e, values, state.layout.failed)
     e.jump("stop")
+    e.place(holds)
+
+
+def _note(e: Emitter, values: tuple[Op, ...], offset: int) -> None:
+    """Store values into the frame, for a message."""
+    for i, a in enumerate(values):
+        ty, text = _as_slot(e, e.v[a.id], a.type)
+        at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {offset + 8 * i}")
+        e.line(f"store {ty} {text}, ptr {at}, align 8")
+
+
+def _report(e: Emitter, op: Op, place: AssertSite) -> None:
+    """Count a failure, note the values of the first one, and go on."""
+    state = e.state
+    offset = state.layout.reports + abi.REPORT * len(state.reports)
+    state.reports.append(place)
+    holds, fails, noted = e.label("holds"), e.label("fails"), e.label("note")
+    e.branch(e.v[op.args[0].id], holds, fails)
+    e.place(fails)
+    at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {offset}")
+    before = e.value(f"atomicrmw add ptr {at}, i64 1 monotonic, align 8")
+    e.branch(e.value(f"icmp eq i64 {before}, 0"), noted, holds)
+    e.place(noted)
+    _note(e, op.args[1:], offset + 8)
+    e.jump(holds)
     e.place(holds)
 
 

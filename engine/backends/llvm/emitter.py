@@ -68,8 +68,9 @@ class ModuleState:
     """What the functions of one module share.
 
     declares: intrinsics by name. helpers: names of `helpers` in use. asserts / prints: the sites,
-    numbered as the code numbers them. written: array parameters that are written. seeded: whether
-    any code asks for the launch's seed. failed: most values an assertion shows.
+    numbered as the code numbers them. reports: likewise, of asserts that end nothing. written:
+    array parameters that are written. seeded: whether any code asks for the launch's seed. failed:
+    most values an assertion shows.
     """
 
     def __init__(self, func: Func, fast_math: bool) -> None:
@@ -79,13 +80,16 @@ class ModuleState:
         self.helpers: dict[str, None] = {}
         self.asserts: list[AssertSite] = []
         self.prints: list[PrintSite] = []
+        self.reports: list[AssertSite] = []
         self.written: set[int] = set()
         self.seeded = False
         asserts = [op for op in walk(func.body) if op.code == C.ASSERT]
-        self.failed = max([len(op.args) - 1 for op in asserts], default=0)
+        ending = [op for op in asserts if op.attr.kind != "overflow"]
+        self.failed = max([len(op.args) - 1 for op in ending], default=0)
         self.layout: Final = abi.layout(
-            func.params, func.results, self.failed, func.global_tmp_size
-        )
+            func.params, func.results, self.failed, len(asserts) - len(ending),
+            func.global_tmp_size,
+        )  # fmt: skip
         self.param_names: Final = [
             name_of(p.name, f"arg{i}") for i, p in enumerate(func.params)
         ]  # fmt: skip

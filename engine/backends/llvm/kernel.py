@@ -176,6 +176,7 @@ class _Kernel:
         meta = KernelMeta(
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
             state.seeded, tuple(self.tasks), tuple(state.asserts), tuple(state.prints),
+            tuple(state.reports),
         )  # fmt: skip
         return KernelText(
             "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout

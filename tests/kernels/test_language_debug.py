@@ -1,0 +1,158 @@
+"""What `debug` and `check_out_of_bound` add to a kernel: checks that raise, reports that do not."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+ARCHES = ("cpu", "interp")
+
+
+@pytest.fixture(params=ARCHES)
+def start(request):
+    def init(**options):
+        qd.init(arch=getattr(qd, request.param), **options)
+
+    yield init
+    qd.reset()
+
+
+@qd.kernel
+def wraps(x: qd.types.ndarray(dtype=qd.i32, ndim=1), y: qd.types.ndarray(dtype=qd.u32, ndim=1)):
+    for i in x:
+        x[i] = i * 1_000_000_000
+    y[0] -= 1
+    y[1] -= 1
+
+
+@qd.kernel
+def wide(a: qd.i64, b: qd.i64, u: qd.u64, s: qd.i32) -> tuple[qd.i64, qd.i64, qd.u64, qd.i32]:
+    return a * b, a - b, u + u, s << s
+
+
+def test_overflow_is_reported_once_a_line_with_operands_and_count(start, capfd):
+    start(debug=True)
+    x, y = np.zeros(6, np.int32), np.array([1, 0], np.uint32)
+    wraps(x, y)
+    assert x.tolist() == [0, 1000000000, 2000000000, -1294967296, -294967296, 705032704]
+    assert y.tolist() == [0, 2**32 - 1]
+    said = capfd.readouterr().err
+    assert said.count("Integer overflow") == 2
+    assert "Integer overflow of i32: 3 * 1000000000 (the first of 3 in this launch)" in said
+    assert "x[i] = i * 1_000_000_000\n           ^^^^^^^^^^^^^^^^^" in said
+    assert "Integer overflow of u32: 0 - 1\n" in said
+    assert "y[1] -= 1" in said
+    # Counting starts anew with each launch.
+    wraps(x[:4], np.array([1, 1], np.uint32))
+    said = capfd.readouterr().err
+    assert said.count("Integer overflow") == 1
+    assert "Integer overflow of i32: 3 * 1000000000\n" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ((2**62, 2, 1, 1), ["i64: 4611686018427387904 * 2"]),
+        ((-1, -(2**63), 1, 1), ["i64: -1 * -9223372036854775808"]),
+        ((-(2**63), 1, 2**63, 30), [
+            "i64: -9223372036854775808 - 1",
+            "u64: 9223372036854775808 + 9223372036854775808", "i32: 30 << 30",
+        ]),
+        ((0, -(2**63) + 1, 2**63 - 1, 40), ["i32: 40 << 40"]),
+        ((3037000499, -3037000499, 0, 0), []),
+    ],
+)  # fmt: skip
+def test_overflow_of_64_bits_and_of_shifts(start, capfd, args, told):
+    start(debug=True)
+    wide(*args)
+    said = capfd.readouterr().err
+    assert said.count("Integer overflow") == len(told)
+    for text in told:
+        assert f"Integer overflow of {text}\n" in said
+
+
+def test_overflow_is_silent_without_debug(start, capfd):
+    start()
+    wraps(np.zeros(6, np.int32), np.zeros(2, np.uint32))
+    assert capfd.readouterr().err == ""
+
+
+@qd.kernel
+def reach(x: qd.types.ndarray(dtype=qd.f32, ndim=2), n: qd.i32):
+    for i in range(n):
+        x[i, i - 1] += 1
+
+
+def test_check_out_of_bound_alone_raises(start):
+    start(check_out_of_bound=True)
+    with pytest.raises(qd.QuadrantsAssertionError) as caught:
+        reach(np.zeros((2, 2), np.float32), 1)
+    error = caught.value
+    assert "with indices [0, -1] (parameter x, shape [2, 2])" in str(error)
+    assert error.kernel == "reach"
+    assert error.span.source_line.strip() == "x[i, i - 1] += 1"
+    # The program goes on.
+    reach(np.zeros((2, 2), np.float32), 0)
+
+
+@qd.kernel
+def asserting(x: qd.types.ndarray(dtype=qd.i32, ndim=1), n: qd.i32):
+    for i in range(n):
+        assert qd.atomic_add(x[1], 1) < 2, f"no {i} of {n}"
+        x[0] += 1
+    x[2] = 5
+
+
+def test_a_failing_assert_changes_nothing_in_release(start):
+    start()
+    x = np.zeros(3, np.int32)
+    asserting(x, 5)
+    assert x.tolist() == [5, 5, 5]
+
+
+def test_a_failing_assert_raises_in_debug_and_later_tasks_do_not_run(start):
+    start(debug=True)
+    x = np.zeros(3, np.int32)
+    with pytest.raises(qd.QuadrantsAssertionError, match="no 2 of 5"):
+        asserting(x, 5)
+    assert x[2] == 0
+
+
+@qd.kernel
+def divided(a: qd.i32, b: qd.i32) -> tuple[qd.i32, qd.i32, qd.i32, qd.i32]:
+    return a // b, a % b, qd.raw_div(a, b), qd.raw_mod(a, b)
+
+
+@qd.kernel
+def powered(a: qd.i32, b: qd.i32) -> qd.i32:
+    return a**b
+
+
+@qd.kernel
+def real(a: qd.f32, b: qd.f32) -> tuple[qd.i32, qd.f32]:
+    return qd.cast(a, qd.u1), qd.raw_mod(a, b)
+
+
+def test_no_operation_ends_the_process(start):
+    start()
+    assert divided(7, 0) == (0, 0, 0, 0)
+    assert divided(-(2**31), -1) == (-(2**31), 0, -(2**31), 0)
+    assert [powered(b, -1) for b in (2, 1, -1, 0, -2)] == [0, 1, -1, 0, 0]
+    assert [powered(-1, e) for e in (-2, -3)] == [1, -1]
+    assert real(0.5, 2.0) == (1, 0.5)
+    assert real(-7.5, 2.0) == (1, -1.5)
+    assert real(0.0, 2.0) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "args", "text"),
+    [
+        (divided, (7, 0), "Integer division by zero"),
+        (powered, (3, -1), "Negative exponent in pow(int, int) is not allowed"),
+    ],
+)
+def test_operations_without_a_result_raise_in_debug(start, kernel, args, text):
+    start(debug=True)
+    with pytest.raises(qd.QuadrantsAssertionError) as caught:
+        kernel(*args)
+    assert text in str(caught.value)
+    assert caught.value.line == kernel.decl.line + 2
