@@ -1,0 +1,153 @@
+"""The thread pool: every chunk once, whoever launches, from wherever, also after a fork."""
+
+import ctypes
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+from irkit import config
+from qd_studio.engine.backends import base
+from qd_studio.engine.backends.cpu import native
+from qd_studio.engine.backends.cpu.frame import FramePool
+from qd_studio.engine.ir import parse
+
+COUNT = """
+kernel k(x: ndarray<i32, 1>) stage=accesses {
+  $0 : offloaded {kind='range_for' unit='chunk'} header {
+    <i32> $1 = const 0
+    <i32> $2 = external_tensor_shape_along_axis [(0, 0)]
+    $3 : bounds $1, $2
+  } body {
+    <i32> $4 = loop_index $0 [0]
+    <i64> $5 = linearize $4 [1]
+    <*i32> $6 = arg_addr [(0, False)]
+    <*i32> $7 = shift_ptr $6, $5
+    <i32> $8 = global_load $7
+    <i32> $9 = const 1
+    <i32> $10 = add $8, $9
+    $11 : global_store $7, $10
+  }
+}
+"""
+PRINTING = """
+kernel p() stage=accesses {
+  $0 : offloaded {kind='range_for' unit='chunk'} header {
+    <i32> $1 = const 0
+    <i32> $2 = const 6
+    $3 : bounds $1, $2
+  } body {
+    <i32> $4 = loop_index $0 [0]
+    $5 : print $4 ((None,), ';')
+  }
+}
+""".replace("$4 ((", "$4 [((").replace(", ';')", ", ';')]")
+
+
+def load(text, threads):
+    backend = base.find("cpu")
+    return backend.load(backend.lower(parse(text), config(cpu_max_num_threads=threads)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 16])
+@pytest.mark.parametrize("chunks", [0, 1, 2, 3, 64, 1000])
+def test_every_chunk_runs_once(threads, chunks):
+    kernel = load(COUNT, threads)
+    x = np.zeros(chunks, np.int32)
+    for _ in range(10):
+        kernel.launch((x,))
+    assert (x == 10).all()
+
+
+def test_threads_are_made_when_first_wanted_and_kept():
+    load(COUNT, 6).launch((np.zeros(64, np.int32),))
+    made = native.native().workers()
+    assert made >= 5
+    load(COUNT, 2).launch((np.zeros(64, np.int32),))
+    assert native.native().workers() == made
+
+
+def test_launches_from_many_python_threads():
+    kernel = load(COUNT, 3)
+    arrays = [np.zeros(200, np.int32) for _ in range(6)]
+    failures = []
+
+    def work(x):
+        try:
+            for _ in range(200):
+                kernel.launch((x,))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+    assert all((x == 200).all() for x in arrays)
+
+
+def test_a_launch_from_within_a_launch(monkeypatch):
+    """What is printed goes through Python, which may launch a kernel itself."""
+    inner = load(COUNT, 3)
+    x = np.zeros(50, np.int32)
+    written = []
+
+    class Out:
+        def write(self, text):
+            inner.launch((x,))
+            written.append(text)
+
+    monkeypatch.setattr("sys.stdout", Out())
+    load(PRINTING, 3).launch(())
+    assert sorted(written) == [f"{i};" for i in range(6)]
+    assert (x == 6).all()
+
+
+def _in_child(results):
+    x = np.zeros(500, np.int32)
+    load(COUNT, 4).launch((x,))
+    results.put((int(x.sum()), native.native().workers()))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_child_of_a_fork_makes_threads_of_its_own():
+    kernel = load(COUNT, 4)
+    kernel.launch((np.zeros(500, np.int32),))
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    child = context.Process(target=_in_child, args=(results,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert results.get() == (500, 3)
+    x = np.zeros(500, np.int32)
+    kernel.launch((x,))
+    assert x.sum() == 500
+
+
+def test_python_threads_where_there_are_no_posix_threads():
+    kernel = load(COUNT, 3)
+    substitute = native.make_native(threads=False)
+    layout = kernel.frame.layout
+    kernel_frames = FramePool(kernel.meta, layout, substitute, 3, 0)
+    x = np.zeros(300, np.int32)
+    for _ in range(3):
+        frame = kernel_frames.new()
+        kernel_frames.pack(frame[0], kernel_frames.start, *kernel_frames.values((x,), 0))
+        assert kernel.enter(frame[1]) == 0
+    assert (x == 3).all()
+    assert substitute.parallel != native.native().parallel
+
+
+def test_frames_are_aligned_and_come_back():
+    kernel = load(COUNT, 1)
+    frames = [kernel.frame.new() for _ in range(5)]
+    assert all(pointer.value % 64 == 0 for _, pointer in frames)
+    kernel.launch((np.zeros(3, np.int32),))
+    kernel.launch((np.zeros(3, np.int32),))
+    assert len(kernel.frame.free) == 1
+    assert isinstance(kernel.frame.free[0][1], ctypes.c_void_p)
