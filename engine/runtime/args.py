@@ -181,9 +181,9 @@ def _numpy(param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | Non
             f"Invalid argument {param.name}: an extent of {value.shape} is 2**31 or more"
         )
     feature: NdarrayFeature = ndarray_feature(dtype, value.ndim)
-    if value.flags.c_contiguous and value.flags.aligned and value.dtype.isnative:
+    if value.flags.c_contiguous and value.flags.aligned:
         return Argument(feature, value)
-    if value.flags.f_contiguous or (value.flags.c_contiguous and value.dtype.isnative):
+    if value.flags.f_contiguous or value.flags.c_contiguous:
         return Argument(feature, np.array(value, dtype.np, order="C"), value)
     raise ValueError(
         f"Invalid argument {param.name}: strided NumPy arrays are not supported, pass "
