@@ -86,15 +86,16 @@ class Memory:
         """SAME, DIFFERENT or MAYBE."""
         if a is b:
             return SAME
-        if a.kind != "array" or b.kind != "array":
-            return DIFFERENT
         if a.space != b.space:
-            return DIFFERENT if self.noalias else MAYBE
-        if len(a.indices) != len(b.indices):
-            return MAYBE
-        for (va, ca), (vb, cb) in zip(a.indices, b.indices, strict=True):
-            if va == vb and ca != cb:
-                return DIFFERENT
+            both_arrays = a.kind == b.kind == "array"
+            return MAYBE if both_arrays and not self.noalias else DIFFERENT
+        # Two locations with the same bases differ in a constant; locals and temporaries have none.
+        if a.bases == b.bases:
+            return DIFFERENT
+        if len(a.indices) == len(b.indices):
+            for (va, ca), (vb, cb) in zip(a.indices, b.indices, strict=True):
+                if va == vb and ca != cb:
+                    return DIFFERENT
         return MAYBE
 
     def may_alias(self, a: Location) -> int:
