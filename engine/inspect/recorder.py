@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..analysis.cfg import Cfg
-from ..ir import Func, Loc, listing, walk
+from ..ir import Func, Loc, walk
 from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..passes.manager import Instrument, PassCx, Run
+from .listings import LineCache
 from .record import CfgNode, CfgRecord, LocRecord, PassRun, Remark, Snapshot, TaskRecord
 
 __all__ = ["LocTable", "Recorder", "count_kinds"]
@@ -74,7 +75,8 @@ class Recorder(Instrument):
         self._progress = progress
         self._done = done
         self._known: dict[tuple[str, ...], int] = {}
-        self._texts: list[dict[int, str]] = []
+        self._ids: list[frozenset[int]] = []
+        self._lines = LineCache(self.locs.number)
         self._now = -1
         self._stage = ""
         self._phase = ""
@@ -129,12 +131,13 @@ class Recorder(Instrument):
 
     def _graph(self, when: str, graph: Cfg, func: Func) -> None:
         """Keep a control-flow graph, its lines as the IR prints them at this moment."""
-        texts = self._texts[self._now if when == "before" else self._snapshot(func)]
+        shown = self._ids[self._now if when == "before" else self._snapshot(func)]
+        now = self._lines.now
         nodes = tuple(
             CfgNode(
                 id=node.id,
                 ops=tuple([op.id for op in node.ops]),
-                lines=tuple([texts.get(op.id) or repr(op) for op in node.ops]),
+                lines=tuple([now[op.id] if op.id in shown else repr(op) for op in node.ops]),
                 prev=tuple([n.id for n in node.prev]),
                 next=tuple([n.id for n in node.next]),
                 live_out=tuple([op.id for op in node.live_out]),
@@ -166,24 +169,15 @@ class Recorder(Instrument):
 
     def _snapshot(self, func: Func) -> int:
         """The index of the IR as it is now, printed if it was not seen before."""
-        lines, ids, locs = listing(func)
+        texts, ids, locs = self._lines.listing(func)
         self._stage = func.stage
-        key = tuple(lines)
-        found = self._known.get(key)
+        found = self._known.get(texts)
         if found is not None:
             return found
-        number = self.locs.number
-        snapshot = Snapshot(
-            lines=key,
-            ids=tuple(ids),
-            locs=tuple([number(loc) for loc in locs]),
-            ops=len(ids) - ids.count(-1),
-        )
+        snapshot = Snapshot(lines=texts, ids=ids, locs=locs, ops=len(ids) - ids.count(-1))
         self.snapshots.append(snapshot)
-        self._texts.append(
-            {id: line.lstrip() for id, line in zip(ids, lines, strict=True) if id >= 0}
-        )
-        index = self._known[key] = len(self.snapshots) - 1
+        self._ids.append(frozenset(ids))
+        index = self._known[texts] = len(self.snapshots) - 1
         return index
 
     def _add(self, run: Run, state: str, before: int) -> None:
@@ -212,12 +206,15 @@ class Recorder(Instrument):
 
     def _difference(self, before: int, after: int) -> tuple[int, int, int]:
         """Ops added, removed, and rewritten in place, by identity."""
+        replaced = self._lines.replaced
+        self._lines.replaced = {}
         if before == after:
             return 0, 0, 0
-        old, new = self._texts[before], self._texts[after]
-        kept = old.keys() & new.keys()
-        rewritten = sum(1 for id in kept if old[id] != new[id])
-        return len(new) - len(kept), len(old) - len(kept), rewritten
+        old, new = self._ids[before], self._ids[after]
+        now = self._lines.now
+        kept = (id for id in replaced if id in old and id in new)
+        rewritten = sum(1 for id in kept if now[id] != replaced[id])
+        return len(new - old), len(old - new), rewritten
 
 
 def count_kinds(func: Func) -> dict[str, int]:

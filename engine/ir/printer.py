@@ -31,7 +31,9 @@ from .loc import UNKNOWN, Loc
 from .op import Block, Func, Op
 from .optable import CODES
 
-__all__ = ["REGION_NAMES", "Listing", "format_const", "listing", "to_text"]
+__all__ = [
+    "REGION_NAMES", "Listing", "format_const", "header", "listing", "op_text", "to_text", "trailer",
+]  # fmt: skip
 
 REGION_NAMES: Final[dict[int, tuple[str, ...]]] = {
     C.IF: ("then", "else"),
@@ -101,6 +103,34 @@ def _attr(op: Op) -> str:
     return f" [{attr!r}]"
 
 
+def op_text(op: Op) -> str:
+    """One op as text, without its regions and without indentation."""
+    args = op.args
+    text = _NAME[op.code]
+    if args:
+        text += " " + ", ".join([f"${a.id}" for a in args])
+    if op.attr is not None:
+        text += _attr(op)
+    if op.type is void:
+        return f"${op.id} : {text}"
+    return f"<{op.type.name}> ${op.id} = {text}"
+
+
+def header(func: Func) -> str:
+    """The first line of a function, without its stage and the brace."""
+    params = ", ".join(_param(p) for p in func.params)
+    text = f"kernel {func.name}({params})"
+    if func.results:
+        text += " -> (" + ", ".join(t.name for t in func.results) + ")"
+    return text
+
+
+def trailer(func: Func) -> str:
+    """What follows the stage in a function's first line."""
+    text = "" if func.noalias else " may_alias"
+    return text + (f" global_tmp={func.global_tmp_size}" if func.global_tmp_size else "")
+
+
 class _Printer:
     def __init__(self, locs: bool, stage: bool) -> None:
         self.stage = stage
@@ -126,16 +156,7 @@ class _Printer:
         lines, ids, locs = self.lines, self.ids, self.locs
         marked = self.table is not None
         for op in block.ops:
-            args = op.args
-            text = _NAME[op.code]
-            if args:
-                text += " " + ", ".join([f"${a.id}" for a in args])
-            if op.attr is not None:
-                text += _attr(op)
-            if op.type is void:
-                text = f"{pad}${op.id} : {text}"
-            else:
-                text = f"{pad}<{op.type.name}> ${op.id} = {text}"
+            text = pad + op_text(op)
             mark = self.mark(op.loc) if marked else ""
             if not op.regions:
                 lines.append(text + mark if marked else text)
@@ -152,16 +173,10 @@ class _Printer:
             self.line(pad + "}")
 
     def func(self, func: Func) -> None:
-        params = ", ".join(_param(p) for p in func.params)
-        text = f"kernel {func.name}({params})"
-        if func.results:
-            text += " -> (" + ", ".join(t.name for t in func.results) + ")"
+        text = header(func)
         if self.stage:
             text += f" stage={func.stage}"
-        if not func.noalias:
-            text += " may_alias"
-        if func.global_tmp_size:
-            text += f" global_tmp={func.global_tmp_size}"
+        text += trailer(func)
         self.line(text + self.mark(func.loc) + " {", -1, func.loc)
         self.block(func.body, "  ")
         self.line("}")
