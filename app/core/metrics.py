@@ -25,6 +25,7 @@ __all__ = ["Metric", "is_time", "kernel_metrics", "record_metrics"]
 
 Value = int | float | str
 _TIMES: Final = ("_ms", "_us")
+_COMPILE: Final = frozenset({"frontend", "passes", "codegen", "load", "compile"})
 
 
 class Metric(NamedTuple):
@@ -42,10 +43,10 @@ def is_time(name: str) -> bool:
 def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
     """All metrics of one kernel."""
     out: dict[str, Metric] = {}
-    failed = bool(kernel.errors)
+    errors = (*kernel.errors, *(e for b in kernel.backends for e in b.errors))
+    failed = any(e.stage in _COMPILE for e in errors)
     primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
     for backend in kernel.backends:
-        failed = failed or (backend.status == "error" and backend.compile is None)
         out.update(_backend_metrics(backend))
     if primary is not None:
         for name, count in primary.metrics.items():

@@ -52,7 +52,8 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
     return ErrorRecord(
         kind=kind,
         message=message,
-        stage=step.stage,
+        # A step may tell itself apart by a further word, as in "check n=64".
+        stage=step.stage.split(" ", 1)[0],
         pass_name=pass_name,
         kernel=step.kernel_name,
         backend=step.backend,

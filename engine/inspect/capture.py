@@ -151,6 +151,10 @@ class KernelCapture:
             compiled = self._compiled.get((name, self._features or (), True))
             if backend.compile is None or compiled is None or backend.status != "ok":
                 continue
+            held = self.steps.held(name, "codegen")
+            if held is not None:
+                self.add_error(held)
+                continue
             text = f"printing the code of {self.kernel.name} for {name}"
             try:
                 with self.steps.step("codegen", text, backend=name, kind="compile"):
@@ -186,7 +190,8 @@ class KernelCapture:
                 line=decl.line,
                 rendered=f"{place}\n{error.rendered or error.message}",
             )
-        self._grow(errors=(*self.record.errors, error))
+        if error not in self.record.errors:
+            self._grow(errors=(*self.record.errors, error))
 
     def put_workload(self, index: int, workload: WorkloadRecord) -> None:
         """Replace what the record says of case ``index``."""
@@ -206,6 +211,22 @@ class KernelCapture:
             arguments.classify(decl.name, i, param, value, self.config, Ndarray)
             for i, (param, value) in enumerate(zip(decl.params, given, strict=True))
         ]
+
+    def made(self, case: LaunchCase) -> tuple[Any, ...] | None:
+        """Fresh arguments that fit the signature; None, with an error, if they cannot be made."""
+        stage = f"workload {case.label}"
+        error = self.steps.held("", stage)
+        if error is None:
+            try:
+                text = f"making the arguments {case.label} of {self.kernel.name}"
+                with self.steps.step(stage, text, kind="make"):
+                    args = case.make()
+                    self.bound(args)
+                return args
+            except (Exception, StepLimit) as raised:
+                error = error_record(raised, "workload", kernel=self.kernel.name)
+        self.add_error(error)
+        return None
 
     def compiled(self, backend: str, features: tuple[Any, ...], noalias: bool = True) -> Compiled:
         """The kernel compiled for these features, compiling it now if it was not."""
@@ -244,13 +265,8 @@ class KernelCapture:
     def _features_of_a_case(self) -> tuple[Any, ...] | None:
         if not self.cases:
             return None
-        case = self.cases[0]
-        try:
-            with self.steps.step("workload", f"arguments {case.label}", kind="make"):
-                return tuple(arg.feature for arg in self.bound(case.make()))
-        except (Exception, StepLimit) as error:
-            self.add_error(error_record(error, "workload", kernel=self.kernel.name))
-            return None
+        args = self.made(self.cases[0])
+        return None if args is None else tuple(arg.feature for arg in self.bound(args))
 
     def _compile_for(self, name: str) -> None:
         held = self.steps.held(name, "compile")

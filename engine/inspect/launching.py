@@ -112,24 +112,22 @@ class Launcher:
 
     def _made(self, case: LaunchCase) -> _Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
-        stage = f"workload {case.label}"
-        error = self._steps.held("", stage)
-        if error is None:
-            try:
-                text = f"making the arguments {case.label} of {self._kernel.name}"
-                with self._steps.step(stage, text, kind="make"):
-                    args = case.make()
-                    features = tuple(arg.feature for arg in self._capture.bound(args))
-                return _Round(case, copied(args), features, not _overlap(args))
-            except (Exception, StepLimit) as raised:
-                error = error_record(raised, "workload", kernel=self._kernel.name)
-        self._capture.add_error(error)
-        return None
+        args = self._capture.made(case)
+        if args is None:
+            return None
+        features = tuple(arg.feature for arg in self._capture.bound(args))
+        return _Round(case, copied(args), features, not _overlap(args))
 
     def _interpret(self, found: _Round) -> None:
         """Let the interpreter say what is right."""
         state = self._state[ORACLE]
         shown = self._names == [ORACLE]
+        held = self._steps.held(ORACLE, "launch")
+        if held is not None:
+            found.unchecked = f"the interpreter failed: {held.message}"
+            if held not in state.errors:
+                state.errors.append(held)
+            return
         try:
             compiled = self._compiled(ORACLE, found)
             program = interp.compile_func(compiled.func, counted=True)

@@ -89,8 +89,9 @@ class FileRecord(_Base, frozen=True, kw_only=True):
 class ErrorRecord(_Base, frozen=True, kw_only=True):
     """A failure, with the user's line where there is one.
 
-    kind: class name. stage: import, discover, frontend, passes, codegen, load, launch, check,
-    worker. chain: "file:line in function" of each inlined call, outermost first.
+    kind: class name. stage: import, config, discover, run (of the file's main), workload, frontend,
+    passes, codegen, load, compile (one of these four), launch, check, worker.
+    chain: "file:line in function" of each inlined call, outermost first.
     """
 
     kind: str

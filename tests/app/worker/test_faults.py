@@ -290,6 +290,24 @@ def wrong(before, after, result):
     assert (agreement.check, agreement.check_message) == ("failed", "n=1: not three (line 15)")
 
 
+@pytest.mark.parametrize("where", ["workload", "check", "workload that decides the types"])
+def test_a_crash_in_the_authors_functions_is_theirs_alone(tmp_path, where):
+    path = tmp_path / "kernels.py"
+    text = SCALE.replace("return np.ones", "CRASH; return np.ones") if "work" in where else SCALE
+    text = text if "work" in where else SCALE.replace("    assert", "    CRASH; assert")
+    if "types" in where:
+        text = text.replace("qd.types.ndarray(dtype=qd.f32, ndim=1)", "qd.types.ndarray()")
+    path.write_text("import os\n" + text.replace("CRASH", "os._exit(9)"))
+    with Live(path, limits=QUICK) as live:
+        record = live.complete()
+    kernel = record.kernels[0]
+    stage = where.split()[0]
+    found = [*kernel.errors, *(e for b in kernel.backends for e in b.errors)]
+    assert {e.stage for e in found} == {stage}
+    assert all("exited with status 9" in e.message for e in found)
+    assert "types" in where or backend(record).compile is not None
+
+
 def test_main_that_fails_or_hangs_leaves_the_kernels_alone(tmp_path):
     for ending, kind in (("raise KeyError('k')", "KeyError"), ("while True: pass", "StepLimit")):
         path = tmp_path / "kernels.py"
