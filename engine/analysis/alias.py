@@ -73,7 +73,10 @@ class Memory:
         self._values: dict[Op, int] = {}
         self._value_keys: dict[object, int] = {}
         self._may: dict[Location, int] = {}  # of the locations known so far
+        # The locations of each array by the bases of their indices; bit sets of these groups,
+        # by array and bases, and of all of an array.
         self._groups: dict[tuple[int, bool], dict[tuple[int, ...], list[Location]]] = {}
+        self._masks: dict[object, int] = {}
 
     def location(self, ptr: Op) -> Location:
         """The location of an address."""
@@ -106,24 +109,25 @@ class Memory:
         if mask is None:
             mask = 0
             for space, groups in self._groups.items():
-                if space == a.space or not self.noalias:
-                    for bases, group in groups.items():
-                        mask |= self._may_in_group(a, space, bases, group)
+                if space == a.space:
+                    mask |= self._may_in_array(a, groups)
+                elif not self.noalias:
+                    mask |= self._masks[space]
             self._may[a] = mask
         return mask
 
-    def _may_in_group(
-        self, a: Location, space: tuple[int, bool], bases: tuple[int, ...], group: list[Location]
-    ) -> int:
-        """`may_alias` among the locations of one array whose indices have the same bases."""
-        if space == a.space:
-            if bases == a.bases:
-                return 0  # the constants differ, so the places do
-            if len(bases) == len(a.bases) and any(map(eq, bases, a.bases)):
-                group = [b for b in group if self.relation(a, b) == MAYBE]
-        mask = 0
-        for b in group:
-            mask |= 1 << b.number
+    def _may_in_array(self, a: Location, groups: dict[tuple[int, ...], list[Location]]) -> int:
+        """`may_alias` among the locations of the same array."""
+        # Those that share the base of an index with `a` may be different; with a single index
+        # only its own group does, and that is different in whole.
+        bases = a.bases
+        mask = self._masks[a.space] & ~self._masks[a.space, bases]
+        if len(bases) > 1:
+            for other, group in groups.items():
+                if other != bases and any(map(eq, other, bases)):
+                    for b in group:
+                        if self.relation(a, b) == DIFFERENT:
+                            mask &= ~(1 << b.number)
         return mask
 
     # --- how locations are found -----------------------------------------------------------
@@ -148,6 +152,8 @@ class Memory:
             self._may.clear()
             if kind == "array":
                 self._groups.setdefault(space, {}).setdefault(found.bases, []).append(found)
+                for key in (space, (space, found.bases)):
+                    self._masks[key] = self._masks.get(key, 0) | 1 << found.number
         return found
 
     def _element(self, ptr: Op) -> tuple[tuple[int, bool], tuple[_Index, ...]]:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..ir import Func, Op, walk
+from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from .alias import Location, Memory
-from .cfg import Cfg, CfgNode
+from .cfg import Cfg
 from .loops import enclosing_loops
 
 __all__ = ["ATOMIC", "INIT", "KIND", "LOAD", "STORE", "Definition", "Flow", "analyze"]
@@ -61,7 +61,8 @@ class Flow:
 
     events: by node id, (kind, op, location) of what touches memory, in order. reach_in /
     live_out: by node id; bits are numbers of definitions / of locations. of_location: the
-    definitions of each location. locals_only: leave all other memory out.
+    definitions of each location, before_task: the one among them from before the task.
+    locals_only: leave all other memory out.
     """
 
     def __init__(self, graph: Cfg, memory: Memory, locals_only: bool = False) -> None:
@@ -70,6 +71,7 @@ class Flow:
         self.events: list[list[tuple[int, Op, Location]]] = []
         self.definitions: list[Definition] = []
         self.of_location: dict[Location, int] = {}
+        self.before_task: dict[Location, int] = {}
         self.reach_in: list[int] = [0] * len(graph.nodes)
         self.live_out: list[int] = [0] * len(graph.nodes)
         self._may_define: dict[Location, int] = {}
@@ -90,7 +92,7 @@ class Flow:
         """Compute `definitions`, `of_location` and `reach_in`."""
         for location in self.memory.locations:
             if location.kind != "local":
-                self._define(None, location)
+                self.before_task[location] = self._define(None, location)
         before = (1 << len(self.definitions)) - 1
         gen, kill = self._gen_kill()
         nodes = self.graph.nodes
@@ -157,8 +159,8 @@ class Flow:
             if location.kind == "array" or (location.kind == "tmp" and location.ptr.attr in later):
                 at_end |= 1 << location.number
         use, kill = self._use_kill()
-        masks: dict[Op, int] = {}
-        always = [self._varying(node, masks) for node in nodes]
+        masks = self._varying()
+        always = [masks.get(self._outer_loop(node.block), 0) if masks else 0 for node in nodes]
         live_in = list(use)
         live_in[-1] = self.live_out[-1] = at_end
         changed = True
@@ -193,22 +195,21 @@ class Flow:
             kills.append(kill)
         return uses, kills
 
-    def _varying(self, node: CfgNode, masks: dict[Op, int]) -> int:
-        """The locations that vary in a loop around ``node``."""
+    def _outer_loop(self, block: Block | None) -> Op | None:
+        """The outermost loop around ``block`` inside of the task."""
         task = self.graph.task
-        # What varies in an inner loop varies in the outermost one too.
-        outer = next((x for x in enclosing_loops(node.block) if x is not task), None)
-        if outer is None:
-            return 0
-        mask = masks.get(outer)
-        if mask is None:
-            mask = 0
-            known: dict[Op, bool] = {}
-            for location in self.memory.locations:
-                if location.varies_in(outer, known):
-                    mask |= 1 << location.number
-            masks[outer] = mask
-        return mask
+        return next((x for x in enclosing_loops(block) if x is not task), None)
+
+    def _varying(self) -> dict[Op | None, int]:
+        """For each outermost loop, the locations that vary in it or in a loop inside of it."""
+        masks: dict[Op | None, int] = {}
+        known: dict[Op, dict[Op, bool]] = {}
+        for location in self.memory.locations:
+            # An address can only vary in loops that it stands in.
+            loop = self._outer_loop(location.ptr.block) if location.kind == "array" else None
+            if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
+                masks[loop] = masks.get(loop, 0) | 1 << location.number
+        return masks
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:

@@ -128,7 +128,10 @@ class _Optimizer:
     def reaching(self, node: CfgNode, location: Location, at: Op) -> Op | None:
         """The value that all definitions reaching ``node`` agree on, if it is visible at ``at``."""
         flow = self.flow
-        bits = flow.reach_in[node.id] & flow.may_define(location)
+        bits = flow.reach_in[node.id]
+        if bits & flow.before_task.get(location, 0):
+            return None
+        bits &= flow.may_define(location)
         value: Op | None = None
         while bits:
             low = bits & -bits
