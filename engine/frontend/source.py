@@ -2,8 +2,12 @@
 
 The text is taken from `linecache` when the function is decorated, so that a file that is edited
 later cannot shift the lines under a kernel that is compiled lazily. The block of the function is
-cut out by tokens, never by parsing the whole file, and parsed where it stands: an indented
-function is put under an ``if 1:`` so that all columns stay those of the file.
+cut out and parsed where it stands, never the whole file: an indented function is put under an
+``if 1:`` so that all columns stay those of the file.
+
+Indentation says where nearly every function ends; the parser tells when it did not (a string, a
+bracket or a backslash that goes on at a lower column), and only then are tokens asked, which takes
+longer than all the rest.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ class FunctionSource:
     file, line: of its first line, decorators included.
     """
 
-    __slots__ = ("_lines", "_text", "_tree", "file", "fn", "line", "name", "qualname")
+    __slots__ = ("_lines", "_module", "_text", "_tree", "file", "fn", "line", "name", "qualname")
 
     def __init__(self, fn: FunctionType) -> None:
         code = fn.__code__
@@ -40,20 +44,28 @@ class FunctionSource:
         linecache.checkcache(self.file)
         self._lines: list[str] = linecache.getlines(self.file, fn.__globals__)
         self._text: list[str] | None = None
+        self._module: ast.Module | None = None
         self._tree: ast.FunctionDef | None = None
 
     def _block(self) -> list[str]:
         text = self._text
         if text is None:
-            rest = self._lines[self.line - 1 :]
-            if not rest:
+            if not self._lines[self.line - 1 :]:
                 raise self._missing("its source text cannot be found")
+            text = _by_indentation(self._lines, self.line - 1)
             try:
-                text = inspect.getblock(rest)
-            except (SyntaxError, IndentationError):
-                text = rest
+                self._module = self._parsed(text)
+            except SyntaxError:
+                text = _by_tokens(self._lines, self.line - 1)
             self._text = text
         return text
+
+    def _parsed(self, text: list[str]) -> ast.Module:
+        """The tree of ``text``, which starts at this function's line."""
+        indented = text[0][:1] in " \t"
+        above = self.line - 1 - indented
+        # Empty lines are cheaper than numbering every node anew.
+        return ast.parse("\n" * above + ("if 1:\n" if indented else "") + "".join(text))
 
     @property
     def text(self) -> str:
@@ -76,19 +88,18 @@ class FunctionSource:
         return self._tree
 
     def _parse(self) -> ast.FunctionDef:
-        text = self.text
-        indented = text[:1] in " \t"
+        text = self._block()
         try:
-            module = ast.parse("if 1:\n" + text if indented else text)
+            module = self._module or self._parsed(text)
         except SyntaxError as error:
             raise self._missing(f"the text at this place is no function ({error.msg})") from None
+        self._module = None
         body = module.body
-        if indented and body and isinstance(body[0], ast.If):
+        if text[0][:1] in " \t" and body and isinstance(body[0], ast.If):
             body = body[0].body
         node = body[0] if body else None
         if not isinstance(node, ast.FunctionDef) or not self._is_mine(node):
             raise self._missing("the text at this place is not that function")
-        ast.increment_lineno(node, self.line - 1 - indented)
         return node
 
     def _is_mine(self, node: ast.FunctionDef) -> bool:
@@ -108,3 +119,37 @@ class FunctionSource:
     def source_line(self, line: int) -> str:
         """The text of a line of the file, as it was when the function was decorated."""
         return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+
+
+def _by_indentation(lines: list[str], start: int) -> list[str]:
+    """The lines of the function at ``lines[start]``: up to the next code that stands no deeper."""
+    first = lines[start]
+    column = len(first) - len(first.lstrip())
+    inside = False  # past the line with the ``def``
+    last, body = start, -1
+    for index in range(start, len(lines)):
+        line = lines[index]
+        code = line.lstrip()
+        if not code:
+            continue
+        at = len(line) - len(code)
+        if code[0] == "#":
+            if inside and index > start and body >= 0 and at >= body:
+                last = index
+            continue
+        if inside and at <= column and code[0] not in ")]}":
+            break
+        if inside and body < 0 and at > column:
+            body = at
+        inside = inside or code.startswith(("def ", "async ", "class "))
+        last = index
+    return lines[start : last + 1] if inside else _by_tokens(lines, start)
+
+
+def _by_tokens(lines: list[str], start: int) -> list[str]:
+    """The lines of the function at ``lines[start]``, whatever its layout."""
+    rest = lines[start:]
+    try:
+        return inspect.getblock(rest)
+    except (SyntaxError, IndentationError):
+        return rest
