@@ -30,7 +30,7 @@ from ..engine.inspect.record import (
     Record,
 )
 from .core.lines import Line, plain, text_of
-from .core.panels import cfg, code, launch, misc, passes, source
+from .core.panels import cfg, changes, code, launch, misc, passes, source
 
 __all__ = ["NothingToShow", "show"]
 
@@ -158,7 +158,7 @@ def _passes_text(
         out += misc.remark_lines(run)
         if run.before != run.after:
             old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
-            out += passes.diff_lines(compiled, old, new, passes.pass_diff(compiled, run))
+            out += changes.diff_lines(compiled, old, new, changes.pass_diff(compiled, run))
     return out
 
 
@@ -166,7 +166,7 @@ def _ir_text(backend: BackendRecord, compiled: CompileRecord, pass_name: str | N
     if not compiled.snapshots:
         return [Line((("no IR was recorded", ""),))]
     index = _runs(compiled, pass_name)[-1].after if pass_name else _last(compiled)
-    return passes.listing_lines(compiled, compiled.snapshots[index])
+    return changes.listing_lines(compiled, compiled.snapshots[index])
 
 
 def _last(compiled: CompileRecord) -> int:
@@ -222,8 +222,8 @@ def _passes_json(record: Record, kernel: KernelRecord, pass_name: str | None) ->
         for run in runs if pass_name is not None else ():
             if run.before != run.after:
                 old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
-                found = passes.pass_diff(compiled, run)
-                lines = passes.diff_lines(compiled, old, new, found)
+                found = changes.pass_diff(compiled, run)
+                lines = changes.diff_lines(compiled, old, new, found)
                 diffs[str(run.index)] = [text_of(line).rstrip() for line in lines]
         yield {**_head(kernel, backend), "runs": msgspec.to_builtins(runs), "diffs": diffs}
 

@@ -280,20 +280,26 @@ def _starts(tokens: list[str]) -> list[int]:
     return out
 
 
-def fold(rows: Sequence[DiffRow], context: int = 3) -> list[Hunk]:
+def fold(rows: Sequence[DiffRow], context: int = 3, keep: int = -1) -> list[Hunk]:
     """Rows grouped into shown runs and folded runs of unchanged rows.
 
-    Each change keeps ``context`` rows around it; a fold hides at least two rows.
+    Each change keeps ``context`` rows around it, and so does row ``keep``, if it is not -1; a fold
+    hides at least two rows.
     """
-    shown = bytearray(len(rows))
-    for i, row in enumerate(rows):
-        if row.kind != "same":
-            for k in range(max(0, i - context), min(len(rows), i + context + 1)):
-                shown[k] = 1
+    n = len(rows)
     out: list[Hunk] = []
     start = 0
-    for i in range(1, len(rows) + 1):
-        if i == len(rows) or shown[i] != shown[start]:
-            out.append(Hunk(start, i, not shown[start] and i - start >= 2))
-            start = i
+    end = 0  # of the shown run that begins at ``start``
+    for i in (i for i, row in enumerate(rows) if row.kind != "same" or i == keep):
+        low = max(0, i - context)
+        if low > end + 1 or (low > end == 0):
+            if end > start:
+                out.append(Hunk(start, end, False))
+            out.append(Hunk(end, low, low - end >= 2))
+            start = low
+        end = min(n, i + context + 1)
+    if end > start:
+        out.append(Hunk(start, end, False))
+    if end < n:
+        out.append(Hunk(end, n, n - end >= 2))
     return out

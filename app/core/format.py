@@ -24,6 +24,7 @@ __all__ = [
     "first_line",
     "launch_time",
     "pass_label",
+    "run_place",
     "spark",
     "statements",
     "throughput",
@@ -112,6 +113,16 @@ def statements(compiled: CompileRecord | None) -> str:
     if compiled is None or not compiled.snapshots:
         return ""
     return f"{compiled.snapshots[0].ops} -> {compiled.snapshots[-1].ops}"
+
+
+def run_place(run: PassRun) -> str:
+    """``simplify_I, round 2, task 0``."""
+    parts = [run.stage]
+    if run.round:
+        parts.append(f"round {run.round}")
+    if run.task is not None:
+        parts.append(f"task {run.task}")
+    return ", ".join(parts)
 
 
 def pass_label(run: PassRun) -> str:

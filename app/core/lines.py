@@ -4,26 +4,35 @@ A `Line` is a tuple of spans, each a text and the name of a style (`STYLES`); th
 names to colours of its theme, plain output drops them. `Line.key` says what the line stands for
 (an op id, a kernel id, the index of a pass run, a source line), so that a selection can be held
 while the lines around it change. `Line.copy` is what copying the line gives: never a gutter.
+`Line.line` is the user's source line that the line belongs to, 0 for none.
+
+A panel is any sequence of lines. `LazyLines` builds its lines when they are looked at, so that a
+listing of 100,000 lines costs no more than the screenful that is shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, overload
 
 __all__ = [
     "STYLES",
+    "LazyLines",
     "Line",
     "Span",
     "cell",
     "code_spans",
+    "copy_text",
+    "index_of",
     "ir_spans",
     "mark_spans",
     "plain",
     "python_spans",
+    "search_text",
     "table",
     "text_of",
+    "width_of",
 ]
 
 Span = tuple[str, str]
@@ -45,6 +54,77 @@ class Line(NamedTuple):
     copy: str | None = None
     row: str = ""
     """Style of the whole row, under those of the spans."""
+    line: int = 0
+
+
+class LazyLines(Sequence[Line]):
+    """Lines built one by one when asked for.
+
+    keys: `Line.key` of each. build: makes line ``i``. text: what a search sees of it, without
+    building it. width: columns of the widest, or more.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[object],
+        build: Callable[[int], Line],
+        text: Callable[[int], str],
+        width: int,
+    ) -> None:
+        self.keys = keys
+        self.text = text
+        self.width = width
+        self._build = build
+        self._built: dict[int, Line] = {}
+        self._places: dict[object, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | Sequence[Line]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self.keys)))]
+        if index < 0:
+            index += len(self.keys)
+        if not 0 <= index < len(self.keys):
+            raise IndexError(index)
+        line = self._built.get(index)
+        if line is None:
+            line = self._built[index] = self._build(index)
+        return line
+
+    def place(self, key: object) -> int | None:
+        """The first line with ``key``."""
+        if self._places is None:
+            n = len(self.keys)
+            # Backwards, so that the first of equal keys stays.
+            self._places = {self.keys[i]: i for i in range(n - 1, -1, -1)}
+        return self._places.get(key)
+
+
+def index_of(lines: Sequence[Line], key: object) -> int | None:
+    """The first line with this key; None if there is none, or for the key None."""
+    if key is None:
+        return None
+    if isinstance(lines, LazyLines):
+        return lines.place(key)
+    return next((i for i, line in enumerate(lines) if line.key == key), None)
+
+
+def width_of(lines: Sequence[Line]) -> int:
+    """Columns of the widest line."""
+    if isinstance(lines, LazyLines):
+        return lines.width
+    return max((sum(len(text) for text, _ in line.spans) for line in lines), default=0)
+
+
+def search_text(lines: Sequence[Line], index: int) -> str:
+    """What a search sees of line ``index``."""
+    return lines.text(index) if isinstance(lines, LazyLines) else text_of(lines[index])
 
 
 def text_of(line: Line) -> str:
@@ -55,6 +135,12 @@ def text_of(line: Line) -> str:
 def plain(lines: Iterable[Line]) -> str:
     """All lines as plain text, without trailing blanks."""
     return "\n".join(text_of(line).rstrip() for line in lines) + "\n"
+
+
+def copy_text(lines: Iterable[Line]) -> str:
+    """What copying all of the lines gives."""
+    texts = [x.copy if x.copy is not None else text_of(x).rstrip() for x in lines]
+    return "\n".join(texts) + "\n"
 
 
 _IR: Final = re.compile(
@@ -157,7 +243,7 @@ def table(
 ) -> tuple[Line, list[Line]]:
     """Columns sized to their content up to ``limits``: (header line, rows)."""
     widths = [
-        min(limit, max(len(head), *(len(row[i][0]) for row in rows), 0))
+        max(len(head), min(limit, max((len(row[i][0]) for row in rows), default=0)))
         for i, (head, limit) in enumerate(zip(header, limits, strict=True))
     ]
     space = " " * gap

@@ -7,10 +7,12 @@ line by number. `settle` moves what no longer exists to the nearest thing that d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, PassRun, Record
+from .memo import by_identity
 from .metrics import kernel_metrics
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "compiled_of",
     "kernel_of",
     "name_of",
+    "names_of",
     "remember",
     "run_of",
     "settle",
@@ -30,8 +33,8 @@ __all__ = [
 
 TABS = ("source", "passes", "cfg", "launch", "code", "caches")
 
-RunName = tuple[str, int, int | None, str]
-"""Stage, round, task and pass of a run; the n-th of the same name counts as the n-th."""
+RunName = tuple[str, int, int | None, str, int]
+"""Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,36 +116,61 @@ def compiled_of(record: Record, sel: Selection) -> CompileRecord | None:
     return backend.compile if backend is not None else None
 
 
-def name_of(run: PassRun) -> RunName:
-    return (run.stage, run.round, run.task, run.name)
+@by_identity(16)
+def names_of(compiled: CompileRecord) -> tuple[RunName, ...]:
+    """The name of every run, by its index."""
+    seen: Counter[tuple[str, int, int | None, str]] = Counter()
+    out: list[RunName] = []
+    for run in compiled.runs:
+        name = (run.stage, run.round, run.task, run.name)
+        out.append((*name, seen[name]))
+        seen[name] += 1
+    return tuple(out)
+
+
+def name_of(compiled: CompileRecord, run: PassRun) -> RunName:
+    """The name by which ``run`` is found again in another compile."""
+    return names_of(compiled)[_place(compiled, run)]
+
+
+def _place(compiled: CompileRecord, run: PassRun) -> int:
+    """Where ``run`` stands in the list of runs: at its index, unless somebody left some out."""
+    at = run.index
+    if at < len(compiled.runs) and compiled.runs[at].index == at:
+        return at
+    return next(i for i, r in enumerate(compiled.runs) if r.index == run.index)
 
 
 def run_of(compiled: CompileRecord | None, sel: Selection) -> PassRun | None:
-    """The selected run, or the first one with an effect."""
+    """The selected run; if there is none such, the first that failed or had an effect."""
     if compiled is None or not compiled.runs:
         return None
-    if sel.run is not None:
-        for run in compiled.runs:
-            if name_of(run) == sel.run:
-                return run
-    return next((r for r in compiled.runs if r.state in ("changed", "failed")), compiled.runs[0])
+    if sel.run is not None and sel.run in names_of(compiled):
+        return compiled.runs[names_of(compiled).index(sel.run)]
+    failed = next((r for r in compiled.runs if r.state == "failed"), None)
+    changed = next((r for r in compiled.runs if r.state == "changed"), compiled.runs[0])
+    return failed or changed
 
 
 def step_run(compiled: CompileRecord, sel: Selection, step: int) -> Selection:
-    """The next (1) or previous (-1) run with an effect; every run if none are folded."""
+    """The next (1) or previous (-1) run that is shown: with an effect, or any if none are folded.
+
+    At either end the selection stays.
+    """
     here = run_of(compiled, sel)
-    shown = [r for r in compiled.runs if r.state != "noop" or r.remarks or not sel.fold_noops]
-    if here is None or not shown:
+    if here is None:
         return sel
-    if step > 0:
-        found = next((r for r in shown if r.index > here.index), shown[-1])
-    else:
-        found = next((r for r in reversed(shown) if r.index < here.index), shown[0])
-    return replace(sel, run=name_of(found))
+    at = _place(compiled, here)
+    places = range(at + 1, len(compiled.runs)) if step > 0 else range(at - 1, -1, -1)
+    for i in places:
+        run = compiled.runs[i]
+        if run.state != "noop" or not sel.fold_noops:
+            return replace(sel, run=names_of(compiled)[i])
+    return replace(sel, run=names_of(compiled)[at])
 
 
 def settle(record: Record, sel: Selection) -> Selection:
-    """``sel`` with what the record no longer has replaced."""
+    """``sel`` with what the record no longer has replaced by the nearest that it has."""
     kernels: Sequence[KernelRecord] = record.kernels
     if kernels and not any(k.id == sel.kernel for k in kernels):
         name = sel.kernel.rpartition(":")[2]
@@ -152,9 +180,17 @@ def settle(record: Record, sel: Selection) -> Selection:
     if kernel is not None and sel.backend and kernel.backend(sel.backend) is None:
         sel = replace(sel, backend="")
     compiled = compiled_of(record, sel)
-    run = sel.run
-    runs = compiled.runs if compiled is not None else ()
-    if run is not None and runs and not any(name_of(r) == run for r in runs):
-        near = [r for r in runs if r.stage == run[0] and r.state == "changed"]
-        sel = replace(sel, run=name_of(near[0]) if near else None)
+    if sel.run is not None and compiled is not None and compiled.runs:
+        names = names_of(compiled)
+        if sel.run not in names:
+            sel = replace(sel, run=_nearest(compiled, names, sel.run))
     return sel
+
+
+def _nearest(compiled: CompileRecord, names: tuple[RunName, ...], lost: RunName) -> RunName | None:
+    """The same pass elsewhere in the stage, else the first run of the stage with an effect."""
+    there = [i for i, name in enumerate(names) if name[0] == lost[0]]
+    same = [i for i in there if names[i][3] == lost[3]]
+    changed = [i for i in there if compiled.runs[i].state == "changed"]
+    found = same or changed
+    return names[found[-1] if same else found[0]] if found else None

@@ -1,4 +1,4 @@
-"""The one table of actions: bindings, the palette, the help screen and key-map files read it."""
+"""The one table of actions: bindings, palette, help, key bars, docs and key maps are made of it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 
 from textual.binding import Binding
 
-__all__ = ["COMMANDS", "SCOPES", "Command", "bindings", "by_scope"]
+__all__ = ["COMMANDS", "SCOPES", "Command", "bindings", "by_scope", "command", "key_names"]
 
 
 class Command(NamedTuple):
     """An action a person can ask for.
 
-    id: stable, for key maps. keys: separated by commas. action: the Textual action. hint: shown
-    in the key bar, empty for most. scope: where it works (`SCOPES`).
+    id: stable, for key maps. keys: separated by commas. action: the Textual action. scope: where
+    it works (`SCOPES`).
     """
 
     id: str
@@ -22,7 +22,6 @@ class Command(NamedTuple):
     help: str
     action: str
     scope: str
-    hint: str = ""
 
 
 SCOPES: Final = {
@@ -33,14 +32,14 @@ SCOPES: Final = {
 }
 
 COMMANDS: Final = (
-    Command("help", "question_mark,f1", "Help", "Show all keys.", "app.help", "everywhere", "help"),
-    Command("quit", "q", "Quit", "Leave the studio.", "app.quit", "everywhere", "quit"),
+    Command("help", "question_mark,f1", "Help", "Show all keys.", "app.help", "everywhere"),
+    Command("quit", "q", "Quit", "Leave the studio.", "app.quit", "everywhere"),
     Command("back", "escape", "Back", "Leave this screen, panel or search.", "app.leave",
             "everywhere"),
     Command("palette", "ctrl+p,colon", "Commands", "Find and run any action.",
             "app.command_palette", "everywhere"),
     Command("search", "slash", "Search", "Find text in the focused list.", "app.search",
-            "everywhere", "search"),
+            "everywhere"),
     Command("search-next", "n", "Next match", "Go to the next match.", "app.search_step(1)",
             "everywhere"),
     Command("search-previous", "N", "Previous match", "Go to the previous match.",
@@ -50,12 +49,16 @@ COMMANDS: Final = (
     Command("copy-all", "Y", "Copy everything", "Copy the whole list.", "app.copy_all",
             "everywhere"),
     Command("save", "s", "Save session", "Write what is shown to a .qds file in this folder.",
-            "app.save_session", "everywhere", "save"),
+            "app.save_session", "everywhere"),
     Command("refresh", "r", "Compile again", "Import, compile and measure once more.",
             "app.recompile", "everywhere"),
+    Command("cancel", "C", "Cancel", "Give up what the worker is doing now.", "app.cancel",
+            "everywhere"),
+    Command("export", "e", "Export", "Write the list to a text file; a graph also as SVG, DOT and "
+            "Mermaid.", "app.export", "everywhere"),
     Command("log", "o", "Log", "What user code and the engine wrote.", "app.log", "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",
-            "app.config", "everywhere", "options"),
+            "app.config", "everywhere"),
     Command("theme", "t", "Light or dark", "Switch between the light and the dark theme.",
             "app.switch_theme", "everywhere"),
     Command("suspend", "ctrl+z", "Suspend", "Go back to the shell; `fg` returns.",
@@ -69,8 +72,8 @@ COMMANDS: Final = (
     Command("last", "end,G", "Last line", "Go to the last line.", "edge(1)", "list"),
     Command("left", "left,h", "Scroll left", "Scroll sideways.", "side(-8)", "list"),
     Command("right", "right,l", "Scroll right", "Scroll sideways.", "side(8)", "list"),
-    Command("choose", "enter", "Open", "Open what the line stands for.", "choose", "list", "open"),
-    Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel", "tab"),
+    Command("choose", "enter", "Open", "Open what the line stands for.", "choose", "list"),
+    Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),
     *(
@@ -80,7 +83,7 @@ COMMANDS: Final = (
     ),
     Command("next-pass", "right_square_bracket", "Next pass",
             "Step to the next pass that did something (on CFG and Code: the next graph or text).",
-            "screen.step(1)", "kernel", "pass"),
+            "screen.step(1)", "kernel"),
     Command("previous-pass", "left_square_bracket", "Previous pass",
             "Step back (on CFG and Code: the previous graph or text).", "screen.step(-1)",
             "kernel"),
@@ -88,16 +91,26 @@ COMMANDS: Final = (
             "screen.hunk(1)", "kernel"),
     Command("previous-hunk", "left_curly_bracket", "Previous change",
             "Jump to the changed lines before.", "screen.hunk(-1)", "kernel"),
+    Command("definition", "d", "Definition", "Go to the op that the first operand names; again for "
+            "the next operand.", "screen.definition", "kernel"),
+    Command("use", "D", "Next use", "Go to the next op that uses this one.", "screen.use",
+            "kernel"),
     Command("pane", "w", "Other pane", "Move between the pass list and the diff.",
             "screen.other_pane", "kernel"),
+    Command("narrower", "less_than_sign", "Narrower list", "Give the diff more columns.",
+            "screen.widen(-6)", "kernel"),
+    Command("wider", "greater_than_sign", "Wider list", "Give the list of passes more columns.",
+            "screen.widen(6)", "kernel"),
+    Command("zoom", "m", "Only this pane", "Let the focused pane have all of the room, or not.",
+            "screen.zoom", "kernel"),
     Command("split", "u", "Split or unified", "Show the diff in two columns or in one.",
-            "screen.flip('split')", "kernel", "split"),
+            "screen.flip('split')", "kernel"),
     Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",
             "screen.flip('fold_noops')", "kernel"),
     Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff.",
             "screen.flip('whole')", "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
-            "screen.next_backend", "kernel", "backend"),
+            "screen.next_backend", "kernel"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",
             "kernel"),
     Command("previous-kernel", "K", "Previous kernel", "Show the kernel before.",
@@ -108,6 +121,26 @@ COMMANDS: Final = (
 def by_scope(scope: str) -> list[Command]:
     """The commands of one scope, in order."""
     return [c for c in COMMANDS if c.scope == scope]
+
+
+def command(id: str) -> Command:
+    """The command called ``id``."""
+    return _BY_ID[id]
+
+
+_BY_ID: Final = {c.id: c for c in COMMANDS}
+
+_NAMES: Final = {
+    "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
+    "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
+    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "pageup": "pgup",
+    "pagedown": "pgdn",
+}  # fmt: skip
+
+
+def key_names(keys: str) -> list[str]:
+    """Keys as a person calls them: ``question_mark,f1`` gives ``["?", "f1"]``."""
+    return [_NAMES.get(key, key) for key in keys.split(",")]
 
 
 def bindings(scope: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:

@@ -7,18 +7,20 @@ painted in greys that cannot be read.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.keymap import KeyMap, keymap_of
+
 if TYPE_CHECKING:
     from ...engine.inspect.record import Record
     from ..worker.client import WorkerClient
     from ..worker.protocol import Limits
-    from .app import StudioApp
 
-__all__ = ["THEMES", "open_session", "run_studio"]
+__all__ = ["THEMES", "open_session", "prepare", "read_keymap", "run_studio"]
 
 Value = str | int | float | bool
 THEMES = {
@@ -29,7 +31,7 @@ THEMES = {
 }
 
 
-def _prepare(theme: str | None, no_color: bool) -> bool:
+def prepare(theme: str | None, no_color: bool) -> bool:
     """Set what Textual reads at import; True if only ASCII should be drawn."""
     if no_color:
         os.environ["NO_COLOR"] = "1"
@@ -55,35 +57,77 @@ def run_studio(
     command: Sequence[str] = (),
 ) -> int:
     """Open the live studio on ``files``; gives the exit code."""
-    ascii_only = _prepare(theme, no_color)
     chosen = tuple(backends)
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
         from ..worker.client import WorkerClient
 
         return WorkerClient(
-            files, config=config, backends=chosen, on_event=on_event, run=run,
-            limits=limits,
+            files, config=config, backends=chosen, on_event=on_event, run=run, limits=limits,
             command=command, watch=True,
         )  # fmt: skip
 
-    from .app import StudioApp
-
-    app = StudioApp(files, start, ascii_only=ascii_only)
-    app.options.update(config or {})
-    return _run(app)
+    return _run(files, start, None, theme, no_color, config)
 
 
 def open_session(
     record: Record, name: str, *, no_color: bool = False, theme: str | None = None
 ) -> int:
     """Show a saved record; nothing is compiled."""
-    ascii_only = _prepare(theme, no_color)
+    return _run([name], None, record, theme, no_color, None)
+
+
+def _run(
+    files: Sequence[str],
+    start: Callable[[Callable[[Any], object]], WorkerClient] | None,
+    record: Record | None,
+    theme: str | None,
+    no_color: bool,
+    config: Mapping[str, Value] | None,
+) -> int:
+    ascii_only = prepare(theme, no_color)
+    # Nothing made while the first screen comes up is garbage; the app turns this on again.
+    gc.disable()
     from .app import StudioApp
 
-    return _run(StudioApp([name], None, record, ascii_only))
-
-
-def _run(app: StudioApp) -> int:
+    path, keymap = _keymap()
+    app = StudioApp(
+        files,
+        start,
+        record,
+        ascii_only=ascii_only,
+        keymap=keymap.keys if keymap is not None else None,
+        keymap_problems=keymap.problems if keymap is not None else (),
+        keymap_path=path,
+    )
+    app.options.update(config or {})
     result = app.run()
+    gc.enable()
     return app.return_code or result or 0
+
+
+def _keymap() -> tuple[str, KeyMap | None]:
+    """Where the user's key map belongs, and what stands in it, if there is one."""
+    from platformdirs import user_config_path
+
+    path = user_config_path("qd-studio", appauthor=False) / "keymap.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return str(path), None
+    except (OSError, UnicodeDecodeError) as error:
+        return str(path), KeyMap({}, (f"cannot be read: {error}",))
+    return str(path), read_keymap(text)
+
+
+def read_keymap(text: str) -> KeyMap:
+    """The key map in the text of a file."""
+    import tomllib
+
+    from .commands import COMMANDS
+
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return KeyMap({}, (str(error),))
+    return keymap_of(values, {c.id: (c.scope, c.keys) for c in COMMANDS})

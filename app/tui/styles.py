@@ -11,7 +11,13 @@ from typing import Final
 
 from rich.style import Style
 
-__all__ = ["cursor_style", "search_style", "styles"]
+__all__ = ["TWINS", "cursor_style", "search_style", "styles"]
+
+TWINS: Final = {
+    "textual-dark": "textual-light", "textual-light": "textual-dark",
+    "ansi-dark": "ansi-light", "ansi-light": "ansi-dark",
+}  # fmt: skip
+"""The light or dark counterpart of a theme."""
 
 _DARK: Final = {
     "dim": "#8b949e", "title": "bold #e6edf3", "head": "bold #9fb3c8", "num": "#e6edf3",

@@ -72,6 +72,7 @@ _END_S: Final = 1.0
 _START_S: Final = 60.0
 _MAX_RESTARTS: Final = 20
 _SUPERSEDED: Final = "a newer request came while it was busy"
+_CANCELLED: Final = "cancelled"
 
 
 class WorkerClient:
@@ -165,6 +166,10 @@ class WorkerClient:
         """Compile for these backends from now on, and look again at everything."""
         names = tuple(backends)
         self._ask(lambda: self._change(backends=names))
+
+    def cancel(self) -> None:
+        """Give up the job in work, if there is one: what it has brought so far stays."""
+        self._ask(self._cancel)
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the worker and the client's thread. Safe to call twice, and from `on_event`."""
@@ -373,6 +378,13 @@ class WorkerClient:
 
     # ---- the end of a worker
 
+    def _cancel(self) -> None:
+        if self._job is not None and self._worker is not None:
+            self._wanted.clear()
+            self._deadline = None
+            self._killed_for = _CANCELLED
+            self._worker.kill()
+
     def _too_late(self, worker: WorkerProcess) -> None:
         """The clock ran out: kill; the end of the message stream does the rest."""
         self._deadline = None
@@ -397,6 +409,9 @@ class WorkerClient:
         self._job_restarts += 1
         if self._killed_for == _SUPERSEDED:
             self._again(set(job.files))
+        elif self._killed_for == _CANCELLED:
+            self._job = None
+            self._emit(RecordUpdated(self._record(), complete=True))
         elif step is None or self._job_restarts > _MAX_RESTARTS:
             self._give_up_job(job, crash_error(reason, step, pass_name))
         else:

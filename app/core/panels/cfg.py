@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from ....engine.inspect.record import CfgRecord, CompileRecord
+from collections.abc import Mapping
+
+from ....engine.inspect.record import CfgRecord, CompileRecord, PassRun
 from ..cfg_layout import CfgRow, layout
 from ..lines import Line, Span, ir_spans
+from ..memo import by_identity
+from .places import op_lines
 
-__all__ = ["cfg_lines", "title"]
+__all__ = ["cfg_lines", "graph_of_run", "title"]
 
 
 def title(cfg: CfgRecord) -> str:
-    """``task 0, simplify_III, before``."""
+    """``task 0, simplify_III, before cfg_optimization``."""
     return f"task {cfg.task}, {cfg.stage}, {cfg.when} cfg_optimization"
 
 
+def graph_of_run(compiled: CompileRecord, run: PassRun | None) -> int | None:
+    """The graph that a run of cfg_optimization left behind; None for other runs."""
+    if run is None:
+        return None
+    found = [i for i, g in enumerate(compiled.cfgs) if g.run == run.index]
+    return found[-1] if found else None
+
+
+@by_identity(16)
 def cfg_lines(
     compiled: CompileRecord, index: int, width: int, ascii_only: bool = False
 ) -> list[Line]:
@@ -30,7 +43,8 @@ def cfg_lines(
         if twin is not None and (n.id not in other or other[n.id].lines != n.lines)
     }
     drawing = layout(cfg, max(40, width), max_ops=40, ascii_only=ascii_only)
-    return [_line(cfg, row, changed) for row in drawing.rows]
+    lines = op_lines(compiled)
+    return [_line(cfg, row, changed, lines) for row in drawing.rows]
 
 
 def _twin(compiled: CompileRecord, index: int) -> CfgRecord | None:
@@ -44,7 +58,7 @@ def _twin(compiled: CompileRecord, index: int) -> CfgRecord | None:
     return None
 
 
-def _line(cfg: CfgRecord, row: CfgRow, changed: set[int]) -> Line:
+def _line(cfg: CfgRecord, row: CfgRow, changed: set[int], lines: Mapping[int, int]) -> Line:
     text = row.text
     if row.node < 0:
         return Line(((text, "dim"),))
@@ -62,4 +76,4 @@ def _line(cfg: CfgRecord, row: CfgRow, changed: set[int]) -> Line:
         copy = text
     spans.append((right, "dim"))
     key: object = row.op if row.op >= 0 else ("node", node.id)
-    return Line(tuple(spans), key, copy)
+    return Line(tuple(spans), key, copy, line=lines.get(row.op, 0))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Any
 
 from ....engine.inspect.record import BackendRecord
-from ..lines import Line, code_spans
-from .passes import user_line
+from ..lines import LazyLines, Line, code_spans
+from ..memo import by_identity
+from .places import gutter, user_lines
 
-__all__ = ["artefacts_of", "code_lines", "is_line", "user_line_of"]
+__all__ = ["CodeLines", "artefacts_of", "code_lines"]
 
 
 def artefacts_of(backend: BackendRecord | None) -> list[str]:
@@ -18,35 +20,33 @@ def artefacts_of(backend: BackendRecord | None) -> list[str]:
     return [a.name for a in backend.compile.artefacts]
 
 
-def code_lines(backend: BackendRecord | None, index: int) -> list[Line]:
-    """Artefact ``index``; keys are ("line", user line) where known, else the line's number."""
+@by_identity(16)
+def code_lines(backend: BackendRecord | None, index: int) -> Sequence[Line]:
+    """Artefact ``index``, keyed by line number; `Line.line` is known where the backend tells it."""
     names = artefacts_of(backend)
     if backend is None or backend.compile is None or not names:
         return [Line((("This backend made no code that can be shown.", "dim"),))]
     artefact = backend.compile.artefacts[index % len(names)]
-    out: list[Line] = []
-    for i, text in enumerate(artefact.text.splitlines()):
-        loc = artefact.lines[i] if i < len(artefact.lines) else -1
-        line = user_line(backend.compile, loc)
-        out.append(
-            Line(
-                ((f"{line or '':>4} ", "gutter"), *code_spans(text, artefact.language)),
-                ("line", line, i) if line else ("text", i),
-                text,
-            )
-        )
+    texts = artefact.text.expandtabs(8).splitlines()
+    known = user_lines(backend.compile)
+    lines = [known[loc] if loc >= 0 else 0 for loc in artefact.lines[: len(texts)]]
+    lines += [0] * (len(texts) - len(lines))
+
+    def build(i: int) -> Line:
+        spans = code_spans(texts[i], artefact.language)
+        return Line((gutter(lines[i]), *spans), i, texts[i], line=lines[i])
+
+    width = 5 + max(map(len, texts), default=0)
+    out = CodeLines(range(len(texts)), build, texts.__getitem__, width)
+    for i, line in enumerate(lines):
+        if line:
+            out.first.setdefault(line, i)
     return out
 
 
-def user_line_of(key: object) -> int:
-    """The user's line that a key of `code_lines` stands for; 0 if none is known."""
-    if isinstance(key, tuple) and len(key) == 3:  # pyright: ignore[reportUnknownArgumentType]
-        kind, line, _ = cast("tuple[object, object, object]", key)
-        if kind == "line" and isinstance(line, int):
-            return line
-    return 0
+class CodeLines(LazyLines):
+    """Lines of generated code. first: where each of the user's lines begins."""
 
-
-def is_line(key: object, line: int) -> bool:
-    """Whether a key of `code_lines` stands for the user's ``line``."""
-    return user_line_of(key) == line
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.first: dict[int, int] = {}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
 
 from ....engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from .. import format as fmt
 from ..lines import Line, Span, table
+from ..session import labels_of
 
 __all__ = ["absent", "absent_lines", "backends_of", "detail", "matrix"]
 
@@ -14,6 +18,21 @@ __all__ = ["absent", "absent_lines", "backends_of", "detail", "matrix"]
 def backends_of(record: Record) -> list[str]:
     """Every backend some kernel has a record for, in order of appearance."""
     return list(dict.fromkeys(b.backend for k in record.kernels for b in k.backends))
+
+
+# What is shown, from the widest screen to the narrowest: columns of each backend that runs kernels,
+# of the interpreter (the oracle of agreement, not a rival), and of the kernel itself.
+_PLANS: Final = (
+    (("launch", "agreement", "cold", "warm", "rate"), ("launch", "cold"), ("caches",)),
+    (("launch", "agreement", "cold", "warm", "rate"), ("launch",), ("caches",)),
+    (("launch", "agreement", "cold", "rate"), ("launch",), ("caches",)),
+    (("launch", "agreement", "cold", "rate"), (), ("caches",)),
+    (("launch", "agreement", "cold", "rate"), (), ()),
+    (("launch", "agreement", "cold"), (), ()),
+    (("launch", "agreement"), (), ()),
+    (("median", "agreement"), (), ()),
+    (("median", "verdict"), (), ()),
+)
 
 
 def matrix(
@@ -24,25 +43,44 @@ def matrix(
 ) -> tuple[list[Line], list[Line]]:
     """(header lines, one line a kernel); columns are dropped, not squeezed, when room is short.
 
-    A backend that is absent for every kernel has no columns: `absent` tells its reason once.
+    Kernels of several files stand under their file's name. A backend that is absent for every
+    kernel has no columns: `absent` tells its reason once.
     """
     missing = {name for name, _ in absent(record)}
     names = [n for n in backends_of(record) if n not in missing]
-    # Columns in the order in which they are given up: from the last on.
-    for columns in (
-        ("cold", "warm", "launch", "rate", "agreement"),
-        ("cold", "launch", "rate", "agreement"),
-        ("cold", "launch", "agreement"),
-        ("launch", "agreement"),
-        ("launch",),
-    ):
-        head, lines = _matrix(record, names, columns, history or {}, ascii_only)
+    kept = {k: v for k, v in (history or {}).items() if len(v) > 1}
+    head: list[Line] = []
+    lines: list[Line] = []
+    for columns, oracle, extra in _PLANS:
+        groups = [(n, oracle if n == "interp" and len(names) > 1 else columns) for n in names]
+        groups = [(n, c) for n, c in groups if c]
+        head, lines = _matrix(record, groups, extra, kept, ascii_only)
         if sum(len(t) for t, _ in head[-1].spans) <= width:
             break
-    return head, lines
+    return head, _under_files(record, lines)
 
 
-_LIMITS = {"cold": 9, "warm": 9, "launch": 28, "rate": 24, "agreement": 22}
+def _under_files(record: Record, lines: list[Line]) -> list[Line]:
+    """The rows with a line above those of each file, if there are several."""
+    files = list(dict.fromkeys(k.file for k in record.kernels))
+    if len(files) < 2:
+        return lines
+    out: list[Line] = []
+    labels = labels_of(files)
+    at = ""
+    for kernel, line in zip(record.kernels, lines, strict=True):
+        if kernel.file != at:
+            at = kernel.file
+            out.append(Line(((labels[at], "head"),), ("file", at), at))
+        out.append(line)
+    return out
+
+
+_LIMITS: Final = {
+    "cold": 8, "warm": 8, "launch": 26, "median": 8, "rate": 24, "agreement": 20, "verdict": 1,
+}  # fmt: skip
+_RIGHT: Final = ("cold", "warm", "launch", "median", "rate")
+_HEADS: Final = {"cold": "cold", "warm": "warm", "verdict": ""}
 
 
 def absent(record: Record) -> list[tuple[str, str]]:
@@ -62,70 +100,66 @@ def absent_lines(record: Record) -> list[Line]:
     for name, reason in absent(record):
         reasons.setdefault(reason, []).append(name)
     return [
-        Line(((f"  {', '.join(names)}: ", "accent"), (reason, "dim")))
+        Line(((f"   {', '.join(names)}: ", "accent"), (reason, "dim")))
         for reason, names in reasons.items()
     ]
 
 
 def _matrix(
     record: Record,
-    names: Sequence[str],
-    columns: Sequence[str],
+    groups: Sequence[tuple[str, Sequence[str]]],
+    extra: Sequence[str],
     history: Mapping[str, Sequence[float]],
     ascii_only: bool,
 ) -> tuple[list[Line], list[Line]]:
-    header = ["", "kernel", "statements"]
-    right = [False, False, True]
-    limits = [1, 34, 14]
-    if history and not ascii_only:
-        header, right, limits = [*header, "saves"], [*right, False], [*limits, 10]
+    saves = bool(history) and not ascii_only
+    header = ["", "kernel", "statements", *(["saves"] if saves else [])]
+    right = [False, False, True, *([False] if saves else [])]
+    limits = [1, 28, 14, *([10] if saves else [])]
     fixed = len(header)
-    for _ in names:
-        header += columns
-        right += [c in ("cold", "warm", "launch", "rate") for c in columns]
+    for _, columns in groups:
+        header += [_HEADS.get(c, c) for c in columns]
+        right += [c in _RIGHT for c in columns]
         limits += [_LIMITS[c] for c in columns]
-    header.append("caches")
-    right.append(False)
-    limits.append(8)
-    many = len({k.file for k in record.kernels}) > 1
-    saves = "saves" in header
-    rows = [_row(k, names, columns, history, ascii_only, many, saves) for k in record.kernels]
-    keys = [k.id for k in record.kernels]
-    head, lines = table(header, rows, keys, right, limits)
-    groups: list[Span] = [("".join(t for t, _ in head.spans[:fixed]), "")]
-    groups = [(" " * len(groups[0][0]), "")]
-    for i, name in enumerate(names):
-        part = head.spans[fixed + i * len(columns) : fixed + (i + 1) * len(columns)]
-        size = sum(len(t) for t, _ in part)
-        rule = "-" if ascii_only else "─"
-        groups.append((f"{rule} {name} ".ljust(size - 2, rule) + "  ", "accent"))
-    return [Line(tuple(groups)), head], lines
+    header += extra
+    right += [False] * len(extra)
+    limits += [8] * len(extra)
+    rows = [_row(k, groups, extra, history, ascii_only, saves) for k in record.kernels]
+    head, lines = table(header, rows, [k.id for k in record.kernels], right, limits)
+    top: list[Span] = [(" " * sum(len(t) for t, _ in head.spans[:fixed]), "")]
+    rule = "-" if ascii_only else "─"
+    at = fixed
+    for name, columns in groups:
+        size = sum(len(t) for t, _ in head.spans[at : at + len(columns)])
+        at += len(columns)
+        top.append((f"{rule} {name} ".ljust(size - 2, rule)[: size - 2] + "  ", "accent"))
+    return [Line(tuple(top)), head], lines
 
 
 def _row(
     kernel: KernelRecord,
-    names: Sequence[str],
-    columns: Sequence[str],
+    groups: Sequence[tuple[str, Sequence[str]]],
+    extra: Sequence[str],
     history: Mapping[str, Sequence[float]],
     ascii_only: bool,
-    many: bool,
     saves: bool,
 ) -> list[Span]:
     compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)
     state = _state(kernel)
-    style = {"ok": "ok", "error": "bad", "stale": "warn"}.get(state, "dim")
+    style = {"ok": "ok", "error": "bad", "differs": "bad", "stale": "warn"}.get(state, "dim")
     out: list[Span] = [
         (fmt.GLYPHS.get(state, (" ", " "))[ascii_only], style),
-        (kernel.id if many else kernel.name, "title"),
+        (kernel.name, "title"),
         (fmt.statements(compiled), ""),
     ]
     if saves:
         out.append((fmt.spark(list(history.get(kernel.id, ())), 10), "accent"))
-    for name in names:
+    for name, columns in groups:
         out += _cells(kernel, kernel.backend(name), columns, ascii_only)
-    primary = next((b for b in kernel.backends if b.caches), None)
-    glyphs = "".join(fmt.GLYPHS[c.state][ascii_only] for c in primary.caches) if primary else ""
-    out.append((glyphs, "dim"))
+    if extra:
+        primary = next((b for b in kernel.backends if b.caches), None)
+        caches = primary.caches if primary else ()
+        out.append(("".join(fmt.GLYPHS[c.state][ascii_only] for c in caches), "dim"))
     return out
 
 
@@ -134,6 +168,9 @@ def _state(kernel: KernelRecord) -> str:
         return "stale" if kernel.stale else "error"
     if kernel.stale:
         return "stale"
+    found = [b.agreement for b in kernel.backends if b.agreement is not None]
+    if any(a.state == "differs" or a.check == "failed" for a in found):
+        return "differs"
     return "ok" if any(b.status == "ok" for b in kernel.backends) else ""
 
 
@@ -143,62 +180,68 @@ def _cells(
     if backend is None or (backend.status != "ok" and backend.compile is None):
         reason = "…" if backend is None else fmt.backend_reason(backend)
         style = "bad" if backend is not None and backend.status == "error" else "dim"
-        # The reason takes the widest column; the others of the group stay empty.
-        at = columns.index("launch")
-        return [(fmt.first_line(reason) if i == at else "", style) for i in range(len(columns))]
+        # The reason takes the first column; the others of the group stay empty.
+        return [(fmt.first_line(reason) if i == 0 else "", style) for i in range(len(columns))]
     launch = backend.launches[-1] if backend.launches else None
     compiled = backend.compile
     found = backend.agreement
-    agrees = {"ok": "ok", "differs": "bad"}.get(found.state, "dim") if found else "dim"
-    verdict = "oracle" if backend.backend == "interp" else fmt.agreement(found, ascii_only)
+    bad = found is not None and (found.state == "differs" or found.check == "failed")
+    agrees = "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
+    oracle = backend.backend == "interp"
+    verdict = "oracle" if oracle else fmt.agreement(found, ascii_only)
+    mark = fmt.GLYPHS["differs" if bad else found.state][ascii_only] if found else ""
     values: dict[str, Span] = {
         "cold": (fmt.duration_ms(compiled.cold_ms) if compiled else "", ""),
         "warm": (fmt.duration_ms(compiled.warm_ms) if compiled else "", ""),
-        "launch": (_launch(kernel, launch) if launch else "", "num"),
+        "launch": (_launch(kernel, launch, oracle) if launch else "", "num"),
+        "median": (fmt.duration_us(launch.median_us) if launch else "", "num"),
         "rate": (fmt.throughput(launch) if launch else "", ""),
         "agreement": (verdict, agrees),
+        "verdict": (mark, agrees),
     }
     return [values[c] for c in columns]
 
 
-def _launch(kernel: KernelRecord, launch: LaunchRecord) -> str:
+def _launch(kernel: KernelRecord, launch: LaunchRecord, oracle: bool) -> str:
     """The time of the largest workload that ran; which one, if a larger was left out."""
-    text = fmt.launch_time(launch)
+    text = fmt.duration_us(launch.median_us) if oracle else fmt.launch_time(launch)
     if kernel.workloads and launch.workload != kernel.workloads[-1].label:
         return f"{launch.workload}: {text}"
     return text
 
 
 def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
-    """What the matrix has no room for: errors, reasons, workloads, cache layers."""
-    out: list[Line] = []
-    for error in (*kernel.errors, *(e for b in kernel.backends for e in b.errors)):
-        out += [Line(((text, "bad"),)) for text in fmt.error_text(error).splitlines()]
+    """What the matrix has no room for: signature, workloads, reasons, what differs."""
     signature = ", ".join(_param(p.name, p.dtype, p.ndim, p.kind) for p in kernel.params)
     returns = f" -> {kernel.returns}" if kernel.returns else ""
-    out.append(
-        Line(((kernel.name, "title"), (f"({signature}){returns}", ""),
-              (f"   {kernel.file}:{kernel.line}", "dim")))
-    )  # fmt: skip
-    if kernel.doc:
-        out.append(Line(((fmt.first_line(kernel.doc), "dim"),)))
-    for workload in kernel.workloads:
-        if workload.origin == "none":
-            out.append(Line((("no arguments: ", "warn"), (workload.reason, ""))))
-        else:
-            args = ", ".join(workload.args)
-            out.append(Line(((f"{workload.origin} ", "dim"), (workload.label, ""),
-                             (f"   {args}", "dim"))))  # fmt: skip
+    out = [Line(((kernel.name, "title"), (f"({signature}){returns}", "")))]
+    place = f"{os.path.basename(kernel.file)}:{kernel.line}"
+    about = fmt.first_line(kernel.doc)
+    out.append(Line(((place, "accent"), (f"  {about}" if about else "", "dim"))))
     for backend in kernel.backends:
-        if backend.status == "not_run":
-            out.append(Line(((f"{backend.backend} ", "accent"), (backend.reason, "dim"))))
         found = backend.agreement
         if found is not None and found.first_difference:
             out.append(Line(((f"{backend.backend} differs ", "bad"), (found.first_difference, ""))))
         if found is not None and found.check == "failed":
             out.append(Line(((f"{backend.backend} check failed ", "bad"),
                              (found.check_message, ""))))  # fmt: skip
+        if backend.status == "not_run":
+            out.append(Line(((f"{backend.backend} ", "accent"), (backend.reason, "dim"))))
+    width = max((len(w.label) for w in kernel.workloads), default=0)
+    for workload in kernel.workloads:
+        if workload.origin == "none":
+            out.append(Line((("no arguments ", "warn"), (workload.reason, ""))))
+        else:
+            args = _counted(workload.args)
+            out.append(Line(((f"{workload.origin:<9} ", "dim"), (f"{workload.label:<{width}}", ""),
+                             (f"  {args}", "dim"))))  # fmt: skip
     return out
+
+
+def _counted(args: Sequence[str]) -> str:
+    """``7 x f32[32], 0.05``: equal neighbours told once."""
+    parts = [(text, len(list(group))) for text, group in groupby(args)]
+    return ", ".join(text if n == 1 else f"{n} x {text}" for text, n in parts)
 
 
 def _param(name: str, dtype: str, ndim: int, kind: str) -> str:

@@ -25,8 +25,9 @@ def launch_lines(
         if workload.origin == "none":
             out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
     if not rows:
+        reasons = dict.fromkeys(b.reason for b in kernel.backends if b.status == "not_run")
         out.append(Line((("Nothing was launched.", "dim"),)))
-        return out
+        return out + [Line(((reason, "dim"),)) for reason in reasons if reason]
     head, lines = table(
         ("backend", "workload", "median", "min", "max", "n", "first", "rate"),
         [

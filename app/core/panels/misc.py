@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....engine.inspect.record import ConfigEntry, KernelRecord, PassRun, Record
 from .. import format as fmt
-from ..lines import Line, table
+from ..lines import LazyLines, Line, table
+from ..memo import by_identity
 
 __all__ = ["cache_lines", "config_lines", "log_lines", "remark_lines"]
 
@@ -50,14 +53,21 @@ def config_lines(config: tuple[ConfigEntry, ...]) -> list[Line]:
     return [head, *lines]
 
 
-def log_lines(record: Record) -> list[Line]:
+@by_identity(2)
+def log_lines(record: Record) -> Sequence[Line]:
     """What user code and the engine wrote."""
     styles = {"stderr": "warn", "engine": "dim"}
-    out = [
-        Line(((f"{x.stream:>6} ", "gutter"), (x.text, styles.get(x.stream, ""))), i, x.text)
-        for i, x in enumerate(record.log)
-    ]
-    return out or [Line((("Nothing was written.", "dim"),))]
+    log = record.log
+    if not log:
+        return [Line((("Nothing was written.", "dim"),))]
+
+    def build(i: int) -> Line:
+        x = log[i]
+        text = x.text.expandtabs(8)
+        return Line(((f"{x.stream:>6} ", "gutter"), (text, styles.get(x.stream, ""))), i, x.text)
+
+    width = 8 + max(len(x.text.expandtabs(8)) for x in log)
+    return LazyLines(range(len(log)), build, lambda i: log[i].text, width)
 
 
 def remark_lines(run: PassRun | None) -> list[Line]:

@@ -7,28 +7,32 @@ from collections import Counter
 from ....engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
 from .. import format as fmt
 from ..lines import Line, python_spans
-from .passes import user_line
+from ..memo import by_identity
+from .errors import errors_of
 
-__all__ = ["heat", "lines_of", "source_lines"]
+__all__ = ["heat", "source_lines"]
 
+_TAB = 8
 _BARS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█")
 
 
+@by_identity(16)
 def heat(compiled: CompileRecord, snapshot: int = -1) -> Counter[tuple[str, int]]:
     """Statements of the IR per (file, line), inlined code credited to the kernel's own line."""
     out: Counter[tuple[str, int]] = Counter()
     if not compiled.snapshots:
         return out
     shot = compiled.snapshots[snapshot]
-    for op, index in zip(shot.ids, shot.locs, strict=True):
-        if op >= 0 and index >= 0:
-            loc = compiled.locs[index]
-            while loc.parent >= 0:
-                loc = compiled.locs[loc.parent]
-            out[loc.file, loc.line] += 1
+    counts = Counter(i for op, i in zip(shot.ids, shot.locs, strict=True) if op >= 0 and i >= 0)
+    for index, n in counts.items():
+        loc = compiled.locs[index]
+        while loc.parent >= 0:
+            loc = compiled.locs[loc.parent]
+        out[loc.file, loc.line] += n
     return out
 
 
+@by_identity(16)
 def source_lines(
     record: Record, kernel: KernelRecord, compiled: CompileRecord | None, ascii_only: bool = False
 ) -> list[Line]:
@@ -39,13 +43,14 @@ def source_lines(
     after = heat(compiled, -1) if compiled else Counter[tuple[str, int]]()
     most = max(after.values(), default=0)
     errors: dict[int, list[ErrorRecord]] = {}
-    for error in (*record.errors, *kernel.errors, *(e for b in kernel.backends for e in b.errors)):
+    for error in errors_of(record, kernel):
         if error.file == kernel.file and error.line:
             errors.setdefault(error.line, []).append(error)
     out: list[Line] = []
     for number, line in enumerate(lines, 1):
         a, b = before[kernel.file, number], after[kernel.file, number]
         count = f"{a}>{b}" if a or b else ""
+        shown = line.expandtabs(_TAB)
         inside = kernel.line <= number <= (kernel.end_line or number)
         out.append(
             Line(
@@ -53,14 +58,15 @@ def source_lines(
                     (f"{number:>4} ", "bad" if number in errors else "gutter"),
                     (f"{count:>8} ", "dim"),
                     (_bar(b, most, ascii_only) + " ", _heat_style(b, most)),
-                    *(python_spans(line) if inside else ((line, "dim"),)),
+                    *(python_spans(shown) if inside else ((shown, "dim"),)),
                 ),
                 number,
                 line,
+                line=number,
             )
         )
         for error in errors.get(number, ()):
-            out += _error_lines(error)
+            out += _error_lines(error, line)
     if not lines:
         out.append(Line(((f"{kernel.file} is empty or was not read", "dim"),)))
     return out
@@ -81,20 +87,18 @@ def _heat_style(count: int, most: int) -> str:
     return f"heat{1 + min(2, 3 * (count - 1) // most)}"
 
 
-def _error_lines(error: ErrorRecord) -> list[Line]:
+def _error_lines(error: ErrorRecord, source: str) -> list[Line]:
+    """Carets below the place, and what is wrong with it; columns as they are shown, tabs wide."""
     pad = " " * 19
-    width = error.end_col - error.col if error.end_line in (0, error.line) else 1
-    out = [Line(((pad + " " * error.col + "^" * max(1, width), "bad"),), ("error", error.line))]
+    start = len(source[: error.col].expandtabs(_TAB))
+    end = start + 1
+    if error.end_line in (0, error.line) and error.end_col > error.col:
+        end = len(source[: error.end_col].expandtabs(_TAB))
+    key = ("error", error.line)
+    carets = pad + " " * start + "^" * max(1, end - start)
+    out = [Line(((carets, "bad"),), key, line=error.line)]
     text = f"{error.kind}: {fmt.first_line(error.message)}"
-    out.append(Line(((pad + text, "bad"),), ("error", error.line), text))
+    out.append(Line(((pad + text, "bad"),), key, text, line=error.line))
     if error.hint:
-        out.append(Line(((pad + error.hint, "warn"),), ("error", error.line), error.hint))
+        out.append(Line(((pad + error.hint, "warn"),), key, error.hint, line=error.line))
     return out
-
-
-def lines_of(compiled: CompileRecord, op: int) -> int:
-    """The user's line of an op, looked for in the last listing that has it; 0 if in none."""
-    for shot in reversed(compiled.snapshots):
-        if op in shot.ids:
-            return user_line(compiled, shot.locs[shot.ids.index(op)])
-    return 0

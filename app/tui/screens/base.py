@@ -1,35 +1,68 @@
-"""What all screens share: bars, the search line, and which list has the focus."""
+"""What all screens share: bars, the search line, which list has the focus, and too little room."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import on
+from textual import events, on
+from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Input
 
-from ..widgets.bars import SearchBar, TitleBar
+from ..widgets.bars import KeyBar, PromptBar, TitleBar, TooSmall
 from ..widgets.lines import LineView
 
 if TYPE_CHECKING:
     from ..app import StudioApp
 
-__all__ = ["StudioScreen"]
+__all__ = ["LEAST", "StudioScreen"]
 
 LEAST = (60, 16)
 """Columns and rows below which a screen says that it needs more room."""
 
 
 class StudioScreen(Screen[None]):
-    """A screen with a title, one or more line views, a search line and a key bar."""
+    """A screen with a title, one or more line views, a search line and a key bar.
+
+    KEYS: what the key bar tells, as (command ids, word). scope: of the screen's own commands.
+    """
 
     DEFAULT_CSS = """
-    StudioScreen { layout: vertical; background: $background; }
+    StudioScreen { layout: vertical; layers: base above; background: $background; }
+    StudioScreen.small TooSmall { display: block; }
     """
+    KEYS: ClassVar[Sequence[tuple[str, str]]] = ()
+    scope: ClassVar[str] = ""
+    AUTO_FOCUS = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._searched: LineView | None = None
 
     @property
     def studio(self) -> StudioApp:
         return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether signs are drawn with plain characters."""
+        return self.studio.ascii_only
+
+    def compose(self) -> ComposeResult:
+        yield TitleBar()
+        yield from self.body()
+        yield PromptBar("search, enter to go on, esc to leave", id="search")
+        yield KeyBar()
+        yield TooSmall(LEAST)
+
+    def body(self) -> ComposeResult:
+        """What stands between title and key bar."""
+        raise NotImplementedError
+
+    def on_resize(self, event: events.Resize) -> None:
+        size = event.size
+        self.set_class(size.width < LEAST[0] or size.height < LEAST[1], "small")
 
     def paint(self) -> None:
         """Show the app's state; called when it changes."""
@@ -39,6 +72,8 @@ class StudioScreen(Screen[None]):
         """The list that keys act on."""
         if isinstance(self.focused, LineView):
             return self.focused
+        if self._searched is not None and self.query_one("#search").has_class("open"):
+            return self._searched
         found = [v for v in self.query(LineView) if v.display and v.region]
         return found[0] if found else None
 
@@ -52,46 +87,45 @@ class StudioScreen(Screen[None]):
         for bar in self.query(TitleBar):
             bar.set(right=text)
 
+    def back(self) -> bool:
+        """One level out within this screen; False at the top."""
+        return False
+
     # --- search ----------------------------------------------------------------------------
 
     def open_search(self) -> None:
         """Show the search line; the list searched is the one that had the focus."""
-        bars = self.query(SearchBar)
-        if bars:
-            self._searched = self.view
-            bars.first().add_class("open")
-            bars.first().focus()
+        self._searched = self.view
+        bar = self.query_one("#search", PromptBar)
+        bar.add_class("open")
+        bar.focus()
 
     def close_search(self) -> bool:
         """Hide the search line; False if it was not open."""
-        for bar in self.query(SearchBar):
-            if bar.has_class("open"):
-                bar.remove_class("open")
-                target = getattr(self, "_searched", None)
-                if isinstance(target, LineView):
-                    target.focus()
-                return True
-        return False
+        bar = self.query_one("#search", PromptBar)
+        if not bar.has_class("open"):
+            return False
+        bar.remove_class("open")
+        if self._searched is not None:
+            self._searched.focus()
+        return True
 
     def clear_search(self) -> bool:
         """Remove marks of a search; False if there are none."""
-        view = self.view
-        if view is not None and view.needle:
+        found = [view for view in self.query(LineView) if view.needle and view.display]
+        for view in found:
             view.search("")
-            return True
-        return False
+        return bool(found)
 
-    @on(Input.Changed)
+    @on(Input.Changed, "#search")
     def _typed(self, event: Input.Changed) -> None:
-        target = getattr(self, "_searched", None)
-        if isinstance(event.input, SearchBar) and isinstance(target, LineView):
-            target.search(event.value, here=True)
+        if self._searched is not None and event.input.has_class("open"):
+            self._searched.search(event.value, here=True)
 
-    @on(Input.Submitted)
+    @on(Input.Submitted, "#search")
     def _entered(self, event: Input.Submitted) -> None:
-        target = getattr(self, "_searched", None)
-        if isinstance(event.input, SearchBar) and isinstance(target, LineView):
-            found = target.search(event.value, here=True)
+        if self._searched is not None:
+            found = self._searched.search(event.value, here=True)
             self.close_search()
             if event.value and not found:
-                self.notify(f"{event.value!r} is not here", timeout=2)
+                self.notify(f"{event.value!r} is not here", timeout=2, markup=False)

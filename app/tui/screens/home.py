@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 
-from ...core.format import error_text
 from ...core.lines import Line
+from ...core.panels.errors import error_lines, errors_of
 from ...core.panels.home import absent_lines, detail, matrix
 from ..commands import bindings
-from ..widgets.bars import KeyBar, SearchBar, TitleBar
+from ..widgets.bars import KeyBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
 
@@ -23,22 +23,30 @@ class HomeScreen(StudioScreen):
 
     BINDINGS = bindings("home")
     DEFAULT_CSS = """
+    HomeScreen #errors {
+        height: auto; max-height: 40%; display: none; border-bottom: solid $panel-lighten-2;
+    }
     HomeScreen #matrix { height: 1fr; min-height: 4; }
-    HomeScreen #detail { height: auto; max-height: 45%; border-top: solid $panel; }
+    HomeScreen #detail { height: auto; max-height: 35%; border-top: solid $panel-lighten-2; }
     """
+    KEYS = (
+        ("choose", "open"), ("search", "search"), ("config", "options"), ("log", "log"),
+        ("save", "save"), ("palette", "commands"), ("help", "help"), ("quit", "quit"),
+    )  # fmt: skip
+    scope = "home"
 
-    def compose(self) -> ComposeResult:
-        yield TitleBar()
+    def body(self) -> ComposeResult:
+        yield LineView(id="errors")
         yield LineView(id="matrix")
         yield LineView(id="detail")
-        yield SearchBar()
-        yield KeyBar(("list", "home"))
 
     def on_mount(self) -> None:
         self.query_one("#matrix", LineView).focus()
+        self.query_one(KeyBar).set(self.KEYS)
         self.paint()
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
         self.paint()
 
     def on_screen_resume(self) -> None:
@@ -48,37 +56,44 @@ class HomeScreen(StudioScreen):
         state = self.studio
         record = state.record
         names = " ".join(os.path.basename(f) for f in state.files)
-        self.query_one(TitleBar).set(left=f"qd-studio  {names}", right=state.progress)
+        left = (("qd-studio", "bold"), ("  ", ""), (names, ""))
+        self.query_one(TitleBar).set(left, state.status)
+        errors = error_lines(errors_of(record), state.ascii_only)
+        top = self.query_one("#errors", LineView)
+        top.display = bool(errors)
+        top.show(errors)
         view = self.query_one("#matrix", LineView)
         if record.kernels:
-            head, lines = matrix(
-                record, view.size.width or 80, state.history.statements, state.ascii_only
-            )
-            below = [Line(()), *absent_lines(record), *self._problems()]
-            view.show([*lines, *below], head, state.sel.kernel or None)
+            width = state.size.width - 1
+            head, lines = matrix(record, width, state.history.statements, state.ascii_only)
+            view.show([*lines, Line(()), *absent_lines(record)], head, self._wanted(view))
         else:
-            view.show(self._problems() or self._empty())
+            view.show(self._empty(bool(errors)))
         self._paint_detail()
 
-    def _problems(self) -> list[Line]:
-        out: list[Line] = []
-        for error in self.studio.record.errors:
-            out.append(Line(()))
-            out += [Line(((t, "bad" if i == 0 else ""),), None, t)
-                    for i, t in enumerate(error_text(error).splitlines())]  # fmt: skip
-        return out
+    def _wanted(self, view: LineView) -> object:
+        """Where the cursor belongs: on the selected kernel, unless it was put elsewhere."""
+        line = view.current
+        key = line.key if line is not None else None
+        return None if isinstance(key, tuple) else self.studio.sel.kernel or None
 
-    def _empty(self) -> list[Line]:
-        if not self.studio.complete:
-            return [Line((("Waiting for the worker to import the file ...", "dim"),))]
-        text = "No kernels here yet. Mark a function with @qd.kernel and save the file."
-        return [Line(((text, ""),)), Line((("Press ? for help, q to leave.", "dim"),))]
+    def _empty(self, failed: bool) -> list[Line]:
+        keys = self.studio.key_name
+        if failed:
+            text = "Nothing to show until this is mended: save the file, and it is tried again."
+        elif not self.studio.complete:
+            text = "Waiting for the worker to import the file ..."
+        else:
+            text = "No kernels here yet. Mark a function with @qd.kernel and save the file."
+        hint = (
+            f"{keys('help')} shows all keys, {keys('log')} what was printed, {keys('quit')} quits."
+        )
+        return [Line(()), Line(((f"   {text}", ""),)), Line(((f"   {hint}", "dim"),))]
 
     def _paint_detail(self) -> None:
         view = self.query_one("#detail", LineView)
-        line = self.query_one("#matrix", LineView).current
-        key = line.key if line is not None else None
-        kernel = next((k for k in self.studio.record.kernels if k.id == key), None)
+        sel = self.studio.sel.kernel
+        kernel = next((k for k in self.studio.record.kernels if k.id == sel), None)
         lines = detail(kernel, self.studio.ascii_only) if kernel is not None else []
         view.display = bool(lines)
         view.show(lines)
@@ -86,8 +101,8 @@ class HomeScreen(StudioScreen):
     @on(LineView.Moved, "#matrix")
     def _moved(self, event: LineView.Moved) -> None:
         if event.line is not None and isinstance(event.line.key, str):
-            self.studio.select(kernel=event.line.key)
-        self._paint_detail()
+            self.studio.select_kernel(event.line.key)
+            self._paint_detail()
 
     @on(LineView.Chosen, "#matrix")
     def _chosen(self, event: LineView.Chosen) -> None:

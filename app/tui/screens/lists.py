@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import on
 from textual.app import ComposeResult
+from textual.widgets import Input
 
 from ...core.lines import Line
 from ...core.panels.misc import config_lines, log_lines
-from ..commands import SCOPES, by_scope
-from ..widgets.bars import KeyBar, SearchBar, TitleBar
+from ..commands import SCOPES, by_scope, key_names
+from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
 
@@ -19,25 +22,27 @@ class ListScreen(StudioScreen):
     """A title and a list."""
 
     heading = ""
+    KEYS = (("search", "search"), ("copy", "copy line"), ("copy-all", "copy all"),
+            ("export", "export"), ("help", "help"), ("back", "back"))  # fmt: skip
+    DEFAULT_CSS = """
+    ListScreen #list { height: 1fr; }
+    """
 
-    def compose(self) -> ComposeResult:
-        yield TitleBar()
-        view = LineView(id="list")
-        view.styles.height = "1fr"
-        yield view
-        yield SearchBar()
-        yield KeyBar(("list",))
+    def body(self) -> ComposeResult:
+        yield LineView(id="list")
 
     def on_mount(self) -> None:
         self.query_one("#list", LineView).focus()
+        self.query_one(KeyBar).set(self.KEYS)
         self.paint()
 
     def paint(self) -> None:
-        self.query_one(TitleBar).set(left=self.heading, right="esc goes back")
+        title = (("qd-studio", "bold"), ("  ", ""), (self.heading, ""))
+        self.query_one(TitleBar).set(title, self.studio.status)
         lines, header = self.content()
         self.query_one("#list", LineView).show(lines, header)
 
-    def content(self) -> tuple[list[Line], list[Line]]:
+    def content(self) -> tuple[Sequence[Line], list[Line]]:
         """(lines, header lines)."""
         raise NotImplementedError
 
@@ -45,7 +50,7 @@ class ListScreen(StudioScreen):
 class HelpScreen(ListScreen):
     """Every key, from the table of commands."""
 
-    heading = "Keys"
+    heading = "keys and signs"
 
     def content(self) -> tuple[list[Line], list[Line]]:
         out: list[Line] = []
@@ -53,53 +58,68 @@ class HelpScreen(ListScreen):
             commands = by_scope(scope)
             if not commands:
                 continue
-            out += [
-                Line(((title, "head"),)),
-                *(_key_line(c.keys, c.title, c.help) for c in commands),
-            ]
+            out.append(Line(((title, "head"),)))
+            for c in commands:
+                keys = " ".join(key_names(self.studio.keys_of(c.id)))
+                spans = (
+                    (f"  {keys:<14}", "accent"), (f"{c.title:<17}", "title"), (c.help, ""),
+                    (f"  ({c.id})", "dim"),
+                )  # fmt: skip
+                out.append(Line(spans, c.id, f"{keys}\t{c.title}\t{c.help}"))
             out.append(Line(()))
-        out.append(Line((("Glyphs", "head"),)))
+        out.append(Line((("Signs", "head"),)))
         for glyph, meaning in (
-            ("●", "the pass changed the IR"), ("○", "it did not"), ("✗", "failed"),
-            ("✓", "agrees with the interpreter"), ("≠", "differs from it"),
-            ("◌ ~", "stale: the last good result, kept because the newest save failed"),
-            ("◆ ◇ ▹ ·", "cache hit, miss, bypassed, off"),
-            ("+ - ~ >", "added, removed, changed, moved"), ("!", "the pass left a remark"),
+            ("●  ○  ✗", "the pass changed the IR; it did not; it failed"),
+            ("+  -  ~  >", "added, removed, changed, moved"),
+            ("r2  t0", "second round of the stage; the pass ran on task 0 only"),
+            ("!", "the pass left a remark: why it did or did not do something"),
+            ("✓  ≠  ?", "agrees with the interpreter; differs from it; could not be compared"),
+            ("◌", "stale: the last good result, kept because the newest save failed"),
+            ("◆  ◇  ▹  ·", "cache hit, miss, bypassed, off"),
+            ("›", "the line goes on; scroll sideways"),
         ):  # fmt: skip
-            out.append(Line(((f"  {glyph:<22}", "accent"), (meaning, ""))))
+            out.append(Line(((f"  {glyph:<14}", "accent"), (meaning, ""))))
+        out += [Line(()), Line((("Other keys", "head"),))]
+        out += [
+            Line(((f"  {text}", ""),))
+            for text in (
+                f"{self.studio.keymap_path} gives commands other keys,",
+                'a line each: next-pass = "ctrl+n". The ids are those in parentheses.',
+            )
+        ]
         return out, []
 
 
-_NAMES = {
-    "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
-    "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
-    "escape": "esc",
-}  # fmt: skip
-
-
-def _key_line(keys: str, title: str, help: str) -> Line:
-    shown = " ".join(_NAMES.get(k, k) for k in keys.split(","))
-    return Line(((f"  {shown:<22}", "accent"), (f"{title:<20}", "title"), (help, "")), None, help)
-
-
 class LogScreen(ListScreen):
-    """What user code and the engine wrote; follows the end."""
+    """What user code and the engine wrote; follows the end while the cursor stands there."""
 
-    heading = "Log"
+    heading = "log"
 
-    def content(self) -> tuple[list[Line], list[Line]]:
+    def content(self) -> tuple[Sequence[Line], list[Line]]:
         return log_lines(self.studio.record), []
 
-    def on_mount(self) -> None:
-        super().on_mount()
+    def paint(self) -> None:
         view = self.query_one("#list", LineView)
-        view.move(len(view.lines) - 1)
+        follow = view.cursor >= len(view.lines) - 1
+        super().paint()
+        if follow:
+            view.put(len(view.lines) - 1)
 
 
 class ConfigScreen(ListScreen):
-    """All compile options; enter flips a boolean and compiles again, without touching the file."""
+    """All compile options; enter changes one and compiles again, without touching the file."""
 
-    heading = "Options   enter changes one that is on or off; the file stays as it is"
+    heading = "options; a change here is for this session and leaves the file alone"
+    KEYS = (("choose", "change"), ("search", "search"), ("copy-all", "copy all"),
+            ("help", "help"), ("back", "back"))  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._option = ""
+
+    def body(self) -> ComposeResult:
+        yield from super().body()
+        yield PromptBar("new value, enter to compile with it, esc to leave", id="value")
 
     def content(self) -> tuple[list[Line], list[Line]]:
         if not self.studio.record.config:
@@ -113,7 +133,24 @@ class ConfigScreen(ListScreen):
         entry = next((e for e in self.studio.record.config if e.name == name), None)
         if entry is None:
             return
-        if not isinstance(entry.value, bool):
-            self.notify(f"{entry.name} is not on or off; start with --config {entry.name}=...")
+        if isinstance(entry.value, bool):
+            self.studio.change_option(entry.name, not entry.value)
             return
-        self.studio.change_option(entry.name, not entry.value)
+        bar = self.query_one("#value", PromptBar)
+        bar.value = "" if entry.value is None else str(entry.value)
+        self._option = entry.name
+        bar.add_class("open")
+        bar.focus()
+
+    @on(Input.Submitted, "#value")
+    def _given(self, event: Input.Submitted) -> None:
+        self.back()
+        self.studio.change_option_text(self._option, event.value)
+
+    def back(self) -> bool:
+        bar = self.query_one("#value", PromptBar)
+        if not bar.has_class("open"):
+            return False
+        bar.remove_class("open")
+        self.query_one("#list", LineView).focus()
+        return True

@@ -1,20 +1,36 @@
-"""The one-line bars: title on top, tabs, errors, search, keys at the bottom."""
+"""The one-line bars: title on top, tabs, search, keys at the bottom; and the sign of no room."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 from textual import events
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ..commands import COMMANDS, Command
+from ..commands import command, key_names
 
-__all__ = ["KeyBar", "SearchBar", "TabBar", "TitleBar"]
+if TYPE_CHECKING:
+    from ..app import StudioApp
+
+__all__ = ["KeyBar", "PromptBar", "TabBar", "TitleBar", "TooSmall"]
 
 
-class TitleBar(Static):
+class Bar(Static):
+    """A line of text; ``self.studio`` is the app."""
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+
+    @property
+    def studio(self) -> StudioApp:
+        return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
+
+
+class TitleBar(Bar):
     """What is shown, and on the right what the worker does."""
 
     DEFAULT_CSS = """
@@ -22,37 +38,42 @@ class TitleBar(Static):
     """
 
     def __init__(self) -> None:
-        super().__init__("", markup=False)
-        self._left = ""
+        super().__init__()
+        self._left: Sequence[tuple[str, str]] = ()
         self._right = ""
 
-    def set(self, left: str | None = None, right: str | None = None) -> None:
-        """Change one side or both."""
+    def set(
+        self, left: Sequence[tuple[str, str]] | None = None, right: str | None = None
+    ) -> None:  # fmt: skip
+        """Change one side or both. left: texts with Rich styles."""
+        before = self._left, self._right
         self._left = self._left if left is None else left
         self._right = self._right if right is None else right
-        self._paint()
+        if before != (self._left, self._right):
+            self._paint()
 
     def on_resize(self, event: events.Resize) -> None:
         self._paint()
 
     def _paint(self) -> None:
         width = max(1, self.size.width - 2)
-        right = self._right[: max(0, width - 20)]
-        left = self._left
-        room = width - len(right) - 2
-        if len(left) > room:
-            left = left[: max(0, room - 1)] + "…"
-        text = Text(left, style="bold", no_wrap=True)
-        text.append(" " * max(1, width - len(left) - len(right)))
-        text.append(right, style="not bold")
+        right = self._right
+        if len(right) > max(0, width - 24):
+            right = right[: max(0, width - 25)] + "…"
+        text = Text(no_wrap=True)
+        for part, style in self._left:
+            text.append(part, style=style)
+        text.truncate(max(0, width - len(right) - 2), overflow="ellipsis")
+        text.append(" " * max(1, width - len(text) - len(right)))
+        text.append(right)
         self.update(text)
 
 
-class TabBar(Static):
+class TabBar(Bar):
     """Names of tabs with their number keys; the current one reversed."""
 
     DEFAULT_CSS = """
-    TabBar { height: 1; background: $surface; padding: 0 1; }
+    TabBar { height: 1; background: $surface; color: $foreground; padding: 0 1; }
     """
 
     class Picked(Message):
@@ -63,20 +84,22 @@ class TabBar(Static):
             self.name = name
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__("", markup=False)
+        super().__init__()
         self._names = names
+        self._current = ""
         self._ends: list[int] = []
 
-    def set(self, current: str, note: str = "") -> None:
-        """Show ``current`` as chosen; ``note`` stands at the end of the line."""
+    def set(self, current: str) -> None:
+        """Show ``current`` as chosen."""
+        if current == self._current:
+            return
+        self._current = current
         text = Text(no_wrap=True)
         self._ends = []
         for i, name in enumerate(self._names, 1):
-            label = f" {i} {name} "
-            text.append(label, style="reverse bold" if name == current else "")
+            text.append(f" {i} {name} ", style="reverse bold" if name == current else "")
+            text.append(" ")
             self._ends.append(len(text))
-        if note:
-            text.append(f"  {note}", style="italic")
         self.update(text)
 
     def on_click(self, event: events.Click) -> None:
@@ -86,22 +109,23 @@ class TabBar(Static):
                 return
 
 
-class KeyBar(Static):
+class KeyBar(Bar):
     """The few keys that matter here; a click runs the action."""
 
     DEFAULT_CSS = """
     KeyBar { height: 1; background: $panel; color: $foreground; padding: 0 1; }
     """
 
-    def __init__(self, scopes: Sequence[str]) -> None:
-        super().__init__("", markup=False)
-        self._commands = [
-            c for scope in (*scopes, "everywhere") for c in COMMANDS if c.scope == scope and c.hint
-        ]
-        self._ends: list[tuple[int, Command]] = []
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: Sequence[tuple[str, str]] = ()
+        self._ends: list[tuple[int, str]] = []
 
-    def on_mount(self) -> None:
-        self._paint()
+    def set(self, items: Sequence[tuple[str, str]]) -> None:
+        """items: (command id, word); two ids joined by ``+`` are told as one."""
+        if items != self._items:
+            self._items = items
+            self._paint()
 
     def on_resize(self, event: events.Resize) -> None:
         self._paint()
@@ -109,43 +133,59 @@ class KeyBar(Static):
     def _paint(self) -> None:
         text = Text(no_wrap=True)
         self._ends = []
-        for command in self._commands:
-            key = _shown(command.keys)
-            if len(text) + len(key) + len(command.hint) + 3 > self.size.width - 2:
-                break
-            text.append(key, style="bold")
-            text.append(f" {command.hint}  ")
-            self._ends.append((len(text), command))
+        room = self.size.width - 2
+        # The last two (help and the way out) are never given up.
+        for i, (ids, word) in enumerate(self._items):
+            parts = [(key_names(self.studio.keys_of(id))[0], id) for id in ids.split("+")]
+            rest = 0 if i >= len(self._items) - 2 else 20
+            if len(text) + sum(len(k) + 1 for k, _ in parts) + len(word) + rest > room:
+                continue
+            for key, id in parts:
+                text.append(key, style="bold")
+                text.append(" ")
+                self._ends.append((len(text), id))
+            text.append(f"{word}   ")
+            self._ends[-1] = (len(text), parts[-1][1])
         self.update(text)
 
     async def on_click(self, event: events.Click) -> None:
-        for end, command in self._ends:
+        for end, id in self._ends:
             if event.x - 1 < end:
-                if command.action.startswith(("app.", "screen.")):
-                    await self.run_action(command.action)
-                elif self.screen.focused is not None:
-                    await self.screen.focused.run_action(command.action)
+                await self.studio.run_command(command(id))
                 return
 
 
-def _shown(keys: str) -> str:
-    names = {
-        "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "[ ]",
-        "left_square_bracket": "[", "escape": "esc", "right_curly_bracket": "}",
-        "left_curly_bracket": "{",
-    }  # fmt: skip
-    first = keys.split(",")[0]
-    return names.get(first, first)
-
-
-class SearchBar(Input):
-    """The line in which a search is typed; hidden until asked for."""
+class PromptBar(Input):
+    """A line in which something is typed; hidden until asked for."""
 
     DEFAULT_CSS = """
-    SearchBar { height: 1; border: none; padding: 0 1; background: $boost; display: none; }
-    SearchBar:focus { border: none; }
-    SearchBar.open { display: block; }
+    PromptBar { height: 1; border: none; padding: 0 1; background: $boost; display: none; }
+    PromptBar:focus { border: none; }
+    PromptBar.open { display: block; }
     """
 
-    def __init__(self) -> None:
-        super().__init__(placeholder="search, enter to go on, esc to leave", select_on_focus=True)
+    def __init__(self, placeholder: str, *, id: str) -> None:
+        super().__init__(placeholder=placeholder, select_on_focus=True, id=id)
+
+
+class TooSmall(Widget):
+    """Covers a screen that has too little room, and says how much it needs."""
+
+    DEFAULT_CSS = """
+    TooSmall {
+        layer: above; display: none; width: 100%; height: 100%; background: $background;
+        color: $foreground; content-align: center middle; text-align: center;
+    }
+    """
+
+    def __init__(self, least: tuple[int, int]) -> None:
+        super().__init__()
+        self._least = least
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.refresh()
+
+    def render(self) -> Text:
+        width, height = self._least
+        size = self.app.size  # pyright: ignore[reportUnknownMemberType]
+        return Text(f"needs {width} x {height}\nhas {size.width} x {size.height}", justify="center")

@@ -20,13 +20,23 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.theme import Theme
 
-from ...core.lines import Line, text_of
+from ...core.lines import Line, index_of, search_text, text_of, width_of
 from ..commands import bindings
 from ..styles import cursor_style, search_style, styles
 
 __all__ = ["LineView"]
 
 _KEPT = 2000
+# Text of users may hold anything; what would steer the terminal is shown, not sent.
+_CONTROLS = {
+    **{i: 0x2400 + i for i in range(32)}, 127: 0x2421, 
+    **dict.fromkeys(range(128, 160), 0xFFFD),
+    **dict.fromkeys((0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+}  # fmt: skip
+
+
+def _safe(text: str) -> str:
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class LineView(ScrollView, can_focus=True):
@@ -34,7 +44,12 @@ class LineView(ScrollView, can_focus=True):
 
     BINDINGS = bindings("list")
     DEFAULT_CSS = """
-    LineView { background: $background; color: $foreground; scrollbar-size: 1 1; }
+    LineView {
+        background: $background; color: $foreground;
+        scrollbar-size: 0 1; scrollbar-background: $background; scrollbar-color: $panel-lighten-2;
+        scrollbar-background-hover: $background; scrollbar-color-hover: $primary;
+        scrollbar-background-active: $background; scrollbar-color-active: $primary;
+    }
     """
 
     cursor: reactive[int] = reactive(0)
@@ -70,31 +85,38 @@ class LineView(ScrollView, can_focus=True):
     # --- content ---------------------------------------------------------------------------
 
     def show(self, lines: Sequence[Line], header: Sequence[Line] = (), key: object = None) -> None:
-        """Replace the lines; the cursor goes to ``key``, or stays with the key it stood on."""
+        """Replace the lines; the cursor goes to ``key``, or stays with the key it stood on.
+
+        Only a person moves: no message is posted.
+        """
+        same = lines is self.lines
+        if same and list(header) == list(self.header) and key is None:
+            return
         old = self.current
-        top = self.cursor - self.scroll_offset.y
+        row = self.cursor - self.scroll_offset.y
         self.lines, self.header = lines, header
         self._strips.clear()
-        width = max((self._width(line) for line in (*lines[:4000], *header)), default=0)
-        self.virtual_size = Size(width + 1, len(lines) + len(header))
+        if not same:
+            width = max(width_of(lines), width_of(header))
+            self.virtual_size = Size(width + 1, len(lines) + len(header))
         wanted = key if key is not None else old.key if old is not None else None
-        found = self.find_key(wanted) if wanted is not None else None
-        at = found if found is not None else min(self.cursor, max(0, len(lines) - 1))
-        moved = at != self.cursor
-        self.set_reactive(LineView.cursor, at)
-        if found is not None and moved:
-            # Hold the line at the row of the screen where it was.
-            self.scroll_to(y=max(0, at - top), animate=False, immediate=True)
+        now = self.current
+        if wanted is None or now is None or now.key != wanted:
+            # Of several lines with one key the cursor may stand on any.
+            found = index_of(lines, wanted)
+            at = found if found is not None else min(self.cursor, max(0, len(lines) - 1))
+            if found is not None and at != self.cursor and old is not None and old.key == wanted:
+                # Hold the line at the row of the screen where it was.
+                self._scroll(y=max(0, at - row))
+            self.set_reactive(LineView.cursor, at)
         self._reveal()
         self.refresh()
 
-    @staticmethod
-    def _width(line: Line) -> int:
-        return sum(len(text) for text, _ in line.spans)
-
-    def find_key(self, key: object) -> int | None:
-        """The first line with this key."""
-        return next((i for i, line in enumerate(self.lines) if line.key == key), None)
+    def put(self, index: int) -> None:
+        """Set the cursor without telling anybody."""
+        self.set_reactive(LineView.cursor, max(0, min(index, len(self.lines) - 1)))
+        self._reveal()
+        self.refresh()
 
     @property
     def current(self) -> Line | None:
@@ -105,43 +127,61 @@ class LineView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
+        base = self.rich_style
         if y < len(self.header):
             strip = self._strip(self.header[y])
         else:
             index = y - len(self.header) + self.scroll_offset.y
             if index >= len(self.lines):
-                return Strip.blank(width, self.rich_style)
+                return Strip.blank(width, base)
             cached = self._strips.get(index)
+            line = self.lines[index]
             if cached is None:
                 if len(self._strips) > _KEPT:
                     self._strips.clear()
-                cached = self._strips[index] = self._strip(self.lines[index])
+                cached = self._strips[index] = self._strip(line)
             strip = cached
+            if line.row:
+                base = base + self._style(line.row)
             if index == self.cursor:
                 theme = self.look
                 over = cursor_style(theme.name, theme.dark, self.has_focus)
                 strip = Strip(Segment(s.text, (s.style or Style()) + over) for s in strip)
-                strip = strip.extend_cell_length(
-                    max(width + self.scroll_offset.x, strip.cell_length), self.rich_style + over
-                )
+                base = base + over
         x = self.scroll_offset.x
-        return strip.crop_extend(x, x + width, self.rich_style)
+        if strip.cell_length <= x + width:
+            return strip.crop_extend(x, x + width, base)
+        # What is cut off is told by a sign at the edge, in place of a scroll bar.
+        cut = Segment(self.cut_sign, base + self._table()["dim"])
+        return Strip([*strip.crop(x, x + width - 1), cut], width)
 
-    def _strip(self, line: Line) -> Strip:
+    @property
+    def cut_sign(self) -> str:
+        """Stands where a line goes on beyond the edge."""
+        return ">" if getattr(self.screen, "ascii_only", False) else "›"
+
+    def _table(self) -> dict[str, Style]:
         if not self._styles:
             theme = self.look
             self._styles = styles(theme.name, theme.dark)
+        return self._styles
+
+    def _style(self, name: str) -> Style:
+        """The style called ``name``, which may be several names, the ground first."""
+        table = self._table()
+        found = table.get(name)
+        if found is None:
+            found = table[name] = Style.combine(table[part] for part in name.split())
+        return found
+
+    def _strip(self, line: Line) -> Strip:
         base = self.rich_style
         if line.row:
-            base = base + self._styles[line.row]
-        table = self._styles
-        segments = [Segment(text, base + table[style]) for text, style in line.spans]
+            base = base + self._style(line.row)
+        segments = [Segment(_safe(text), base + self._style(style)) for text, style in line.spans]
         if self.needle:
             segments = list(self._marked(segments))
-        strip = Strip(segments)
-        if line.row:
-            strip = strip.extend_cell_length(max(self.virtual_size.width, self.size.width), base)
-        return strip
+        return Strip(segments)
 
     def _marked(self, segments: Sequence[Segment]) -> Iterator[Segment]:
         text = "".join(s.text for s in segments).lower()
@@ -193,16 +233,30 @@ class LineView(ScrollView, can_focus=True):
         self.cursor = max(0, min(to, len(self.lines) - 1))
 
     def watch_cursor(self, old: int, new: int) -> None:
+        before = self.scroll_offset
         self._reveal()
-        self.refresh()
+        if self.scroll_offset == before:
+            for index in (old, new):
+                y = index - before.y + len(self.header)
+                self.refresh(Region(0, y, self.size.width, 1))
+        else:
+            self.refresh()
         self.post_message(self.Moved(self, self.current))
 
     def _reveal(self) -> None:
+        """Scroll so that the cursor is seen; a far jump puts it on the upper third."""
+        if not self.size.height:
+            return
         top, page = self.scroll_offset.y, self.page
-        if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False, immediate=True)
-        elif self.cursor >= top + page:
-            self.scroll_to(y=self.cursor - page + 1, animate=False, immediate=True)
+        if top <= self.cursor < top + page:
+            return
+        if self.cursor < top - page or self.cursor >= top + 2 * page:
+            self._scroll(y=max(0, self.cursor - page // 3))
+        else:
+            self._scroll(y=self.cursor if self.cursor < top else self.cursor - page + 1)
+
+    def _scroll(self, x: float | None = None, y: float | None = None) -> None:
+        self.scroll_to(x=x, y=y, animate=False, immediate=True, force=True)
 
     def action_line(self, step: int) -> None:
         self.move(self.cursor + step)
@@ -214,7 +268,8 @@ class LineView(ScrollView, can_focus=True):
         self.move(len(self.lines) - 1 if end else 0)
 
     def action_side(self, step: int) -> None:
-        self.scroll_to(x=max(0, self.scroll_offset.x + step), animate=False, immediate=True)
+        most = max(0, self.virtual_size.width - self.size.width)
+        self._scroll(x=max(0, min(self.scroll_offset.x + step, most)))
 
     def action_choose(self) -> None:
         self.post_message(self.Chosen(self, self.current))
@@ -254,7 +309,7 @@ class LineView(ScrollView, can_focus=True):
         first = self.cursor if here else self.cursor + step
         for k in range(n):
             at = (first + step * k) % n
-            if low in text_of(self.lines[at]).lower():
+            if low in search_text(self.lines, at).lower():
                 self.move(at)
                 return True
         return False

@@ -1,0 +1,86 @@
+"""Key maps of a user: a TOML file that gives commands other keys.
+
+    # keymap.toml, in the folder that `qd-studio doctor` and the help screen name
+    next-pass = "ctrl+n"
+    previous-pass = ["ctrl+u", "["]
+
+Left stands the id of a command (the help screen shows them), right one key or a list of keys, as
+Textual names them (``ctrl+n``, ``f5``, ``space``) or as the character that is typed. What cannot be
+used is left out and told; an unknown id names the nearest one. Pure: reading the file is the
+caller's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, cast
+
+__all__ = ["KeyMap", "keymap_of"]
+
+
+class KeyMap(NamedTuple):
+    """keys: command id -> keys separated by commas. problems: a line each, for the user."""
+
+    keys: dict[str, str]
+    problems: tuple[str, ...]
+
+
+_CHARACTERS: Final = {
+    "?": "question_mark", "/": "slash", ":": "colon", "[": "left_square_bracket",
+    "]": "right_square_bracket", "{": "left_curly_bracket", "}": "right_curly_bracket",
+    "<": "less_than_sign", ">": "greater_than_sign", ".": "full_stop", ",": "comma",
+    ";": "semicolon", "-": "minus", "+": "plus", "=": "equals_sign", "*": "asterisk",
+    "!": "exclamation_mark", "@": "at", "#": "number_sign", "$": "dollar_sign",
+    "%": "percent_sign", "^": "circumflex_accent", "&": "ampersand", "(": "left_parenthesis",
+    ")": "right_parenthesis", "_": "underscore", "|": "vertical_line", "\\": "backslash",
+    "'": "apostrophe", '"': "quotation_mark", "`": "grave_accent", "~": "tilde", " ": "space",
+    "esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "return": "enter",
+}  # fmt: skip
+_KEY: Final = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(?:[a-z][a-z0-9_]*|[A-Za-z0-9])")
+
+
+def keymap_of(values: Mapping[str, Any], scopes: Mapping[str, tuple[str, str]]) -> KeyMap:
+    """The key map in a parsed file. ``scopes``: command id -> (scope, its usual keys).
+
+    Commands of the scope ``everywhere`` clash with all others, those of other scopes with their
+    own scope and with ``list``.
+    """
+    keys: dict[str, str] = {}
+    problems: list[str] = []
+    for id, value in values.items():
+        if id not in scopes:
+            near = difflib.get_close_matches(id, scopes, 1, 0.0)
+            problems.append(f"unknown command {id!r}; the nearest is {near[0]!r}")
+            continue
+        wanted = cast("list[object]", value) if isinstance(value, list) else [value]
+        named: list[str] = []
+        for key in wanted:
+            name = _CHARACTERS.get(key, key) if isinstance(key, str) else ""
+            if not _KEY.fullmatch(name):
+                problems.append(f"{id}: {key!r} is not a key")
+            else:
+                named.append(name)
+        if named:
+            keys[id] = ",".join(named)
+    problems += _clashes(keys, scopes)
+    return KeyMap(keys, tuple(problems))
+
+
+def _clashes(keys: Mapping[str, str], scopes: Mapping[str, tuple[str, str]]) -> Iterable[str]:
+    """Pairs of commands, one of them remapped, that share a key where both work."""
+    owners: dict[str, list[str]] = {}
+    for id, (_, usual) in scopes.items():
+        for key in keys.get(id, usual).split(","):
+            owners.setdefault(key, []).append(id)
+    for key, ids in owners.items():
+        for i, first in enumerate(ids):
+            for second in ids[i + 1 :]:
+                if (first in keys or second in keys) and _meet(scopes[first][0], scopes[second][0]):
+                    yield f"{key} means both {first} and {second}"
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether keys of two scopes are ever live at once."""
+    return one == other or bool({one, other} & {"everywhere", "list"})

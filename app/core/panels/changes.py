@@ -1,0 +1,248 @@
+"""Listings of IR, and what a pass changed in one: split or unified, by op identity.
+
+The gutter holds the user's line numbers, in the diff, too. Lines are built when they are looked
+at: opening the diff of a listing of 100,000 lines costs the diff itself, not its drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....engine.inspect.record import CompileRecord, PassRun, Snapshot
+from ..diff import Diff, DiffRow, Lines, diff, fold, intraline
+from ..lines import LazyLines, Line, Span, cell, ir_spans, mark_spans
+from ..memo import by_identity
+from .places import gutter, user_lines
+
+__all__ = ["DiffLines", "diff_lines", "diff_size", "listing_lines", "pass_diff", "run_lines"]
+
+_MOVED_ROOM = 32
+_SIGNS = {"same": "  ", "added": "+ ", "removed": "- ", "moved": "> "}
+_ROWS = {"added": "add", "removed": "del", "moved": "move", "same": ""}
+
+
+def listing_lines(compiled: CompileRecord, snapshot: Snapshot) -> Sequence[Line]:
+    """A whole listing with the user's line numbers in its gutter."""
+    lines = user_lines(compiled)
+    texts, ids, locs = snapshot.lines, snapshot.ids, snapshot.locs
+
+    def build(i: int) -> Line:
+        line = lines[locs[i]] if locs[i] >= 0 else 0
+        key = ids[i] if ids[i] >= 0 else None
+        return Line((gutter(line), *ir_spans(texts[i])), key, texts[i], line=line)
+
+    keys = [op if op >= 0 else None for op in ids]
+    return LazyLines(keys, build, texts.__getitem__, 5 + max(map(len, texts), default=0))
+
+
+@by_identity(24)
+def pass_diff(compiled: CompileRecord, run: PassRun) -> Diff:
+    """What ``run`` changed, by op identity."""
+    origins = {int(k): v for k, v in compiled.origins.items()}
+    old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
+    return diff(_lines(old), _lines(new), origins)
+
+
+def _lines(snapshot: Snapshot) -> Lines:
+    return Lines(snapshot.lines, snapshot.ids, snapshot.locs)
+
+
+def diff_size(compiled: CompileRecord, run: PassRun) -> int:
+    """Lines that a diff of the run has to look at; 0 if it changed nothing."""
+    if run.before == run.after:
+        return 0
+    return len(compiled.snapshots[run.before].lines) + len(compiled.snapshots[run.after].lines)
+
+
+@by_identity(24)
+def run_lines(
+    compiled: CompileRecord, run: PassRun, width: int, whole: bool, anchor: int
+) -> Sequence[Line]:
+    """The diff of ``run``; the whole listing if it changed nothing.
+
+    width: of each of two columns, 0 for one. whole: show unchanged lines, too. anchor: an op that
+    is not to be folded away, -1 for none.
+    """
+    new = compiled.snapshots[run.after]
+    if run.before == run.after:
+        return listing_lines(compiled, new)
+    old = compiled.snapshots[run.before]
+    context = None if whole else 3
+    return diff_lines(
+        compiled, old, new, pass_diff(compiled, run), width=width, context=context, anchor=anchor
+    )
+
+
+class DiffLines(LazyLines):
+    """Lines of a diff. hunks: indices at which a run of changed lines begins."""
+
+    hunks: Sequence[int] = ()
+
+
+class _Plan:
+    """Which rows a diff shows, one entry a line: (row, part), or (start, -1) and end for a fold.
+
+    part: 0 for the old side of a changed row or the whole of any other, 1 for the new side.
+    """
+
+    def __init__(self, found: Diff, split: bool, context: int | None, anchor: int) -> None:
+        self.rows: list[int] = []
+        self.parts = bytearray()
+        self.keys: list[object] = []
+        self.ends: dict[int, int] = {}
+        self.hunks: list[int] = []
+        rows = found.rows
+        keep = next((i for i, r in enumerate(rows) if r.op == anchor), -1) if anchor >= 0 else -1
+        inside = False
+        groups = fold(rows, context if context is not None else len(rows), keep)
+        for group in groups:
+            if group.folded:
+                self.ends[len(self.rows)] = group.end
+                self._add(group.start, 2, ("fold", rows[group.start].op))
+                inside = False
+                continue
+            for i in range(group.start, group.end):
+                row = rows[i]
+                if row.kind == "same":
+                    inside = False
+                elif not inside:
+                    inside = True
+                    self.hunks.append(len(self.rows))
+                key = row.op if row.op >= 0 else None
+                self._add(i, 0, key)
+                if not split and row.kind in ("changed", "replaced"):
+                    self._add(i, 1, key)
+
+    def _add(self, row: int, part: int, key: object) -> None:
+        self.rows.append(row)
+        self.parts.append(part)
+        self.keys.append(key)
+
+
+def diff_lines(
+    compiled: CompileRecord,
+    old: Snapshot,
+    new: Snapshot,
+    found: Diff,
+    *,
+    width: int = 0,
+    context: int | None = 3,
+    anchor: int = -1,
+) -> Sequence[Line]:
+    """The diff as lines: split in two columns of ``width`` if that is not 0, else unified.
+
+    context None shows everything; the op ``anchor`` is shown with context in any case.
+    """
+    if found.empty:
+        return listing_lines(compiled, new)
+    plan = _Plan(found, bool(width), context, anchor)
+    draw = _Drawing(compiled, old, new, width)
+    rows, parts = plan.rows, plan.parts
+
+    def build(i: int) -> Line:
+        if parts[i] == 2:
+            n = plan.ends[i] - rows[i]
+            return Line(((f"     ⋯ {n} unchanged lines", "dim"),), plan.keys[i])
+        row = found.rows[rows[i]]
+        return draw.split(row) if width else draw.unified(row, parts[i])
+
+    def text(i: int) -> str:
+        row = found.rows[rows[i]]
+        if parts[i] == 2:
+            return ""
+        if width:
+            return draw.text(row, 0) + "\n" + draw.text(row, 1)
+        return draw.text(row, parts[i] if row.old >= 0 else 1)
+
+    widest = max(max(map(len, old.lines), default=0), max(map(len, new.lines), default=0))
+    total = 7 + widest + (width + 1 if width else _MOVED_ROOM if found.moved else 0)
+    out = DiffLines(plan.keys, build, text, total)
+    out.hunks = plan.hunks
+    return out
+
+
+class _Drawing:
+    """Rows of one diff as lines."""
+
+    def __init__(self, compiled: CompileRecord, old: Snapshot, new: Snapshot, width: int) -> None:
+        self._lines = user_lines(compiled)
+        self._old = old
+        self._new = new
+        self._width = width
+
+    def text(self, row: DiffRow, part: int) -> str:
+        """The row's text on the old (0) or new (1) side, empty if it has none there."""
+        if part:
+            return self._new.lines[row.new] if row.new >= 0 else ""
+        return self._old.lines[row.old] if row.old >= 0 else ""
+
+    def line(self, row: DiffRow) -> int:
+        """The user's line."""
+        loc = self._new.locs[row.new] if row.new >= 0 else self._old.locs[row.old]
+        return self._lines[loc] if loc >= 0 else 0
+
+    def unified(self, row: DiffRow, part: int) -> Line:
+        before, after = self.text(row, 0), self.text(row, 1)
+        line = self.line(row)
+        key = row.op if row.op >= 0 else None
+        if row.kind in ("changed", "replaced"):
+            marks = intraline(before, after)[part]
+            sign, style, text = (("- ", "del", before), ("+ ", "add", after))[part]
+            spans = mark_spans(ir_spans(text), marks, f"{style}-mark")
+            return Line((gutter(line), (sign, style), *spans), key, text, style, line)
+        text = after if row.new >= 0 else before
+        style = _ROWS[row.kind]
+        spans = (gutter(line), (_SIGNS[row.kind], style), *ir_spans(text))
+        if row.kind == "moved":
+            spans = (*spans, (f"   moved from line {row.old + 1}", "dim"))
+        return Line(spans, key, text, style, line)
+
+    def split(self, row: DiffRow) -> Line:
+        before, after = self.text(row, 0), self.text(row, 1)
+        line = self.line(row)
+        a: Sequence[tuple[int, int]] = ()
+        b: Sequence[tuple[int, int]] = ()
+        left_sign = right_sign = "  "
+        left_style = right_style = ""
+        if row.kind in ("changed", "replaced"):
+            a, b = intraline(before, after)
+            left_sign, right_sign, left_style, right_style = "- ", "+ ", "del", "add"
+        elif row.kind == "added":
+            right_sign, right_style = "+ ", "add"
+        elif row.kind == "removed":
+            left_sign, left_style = "- ", "del"
+        elif row.kind == "moved":
+            right_sign, right_style = "> ", "move"
+        left = mark_spans(ir_spans(before), a, "del-mark")
+        if row.kind == "moved":
+            left = ((f"moved from line {row.old + 1}", "dim"),)
+        room = self._width - 2
+        spans = (
+            gutter(line),
+            *_tinted(((left_sign, ""), *_fit(left, room)), left_style),
+            ("│", "dim"),
+            *_tinted(((right_sign, ""), *mark_spans(ir_spans(after), b, "add-mark")), right_style),
+        )
+        return Line(spans, row.op if row.op >= 0 else None, after or before, line=line)
+
+
+def _tinted(spans: Sequence[Span], style: str) -> tuple[Span, ...]:
+    """``spans`` on the ground of a row style: two names joined by a space, the ground first."""
+    if not style:
+        return tuple(spans)
+    return tuple((text, own if own.endswith("-mark") else f"{style} {own}".rstrip())
+                 for text, own in spans)  # fmt: skip
+
+
+def _fit(spans: Sequence[Span], width: int) -> tuple[Span, ...]:
+    """``spans`` cut or padded to ``width`` columns."""
+    out: list[Span] = []
+    left = width
+    for text, style in spans:
+        if len(text) >= left:
+            out.append((cell(text, left) if len(text) > left else text, style))
+            return tuple(out)
+        out.append((text, style))
+        left -= len(text)
+    out.append((" " * left, ""))
+    return tuple(out)

@@ -1,0 +1,62 @@
+"""What stands on top of a screen when something failed, while the last good result stays below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....engine.inspect.record import ErrorRecord, KernelRecord, Record
+from .. import format as fmt
+from ..lines import Line
+
+__all__ = ["error_lines", "errors_of", "headline"]
+
+
+def errors_of(record: Record, kernel: KernelRecord | None = None) -> list[ErrorRecord]:
+    """Errors to tell, without doubles: all of them, or those that concern ``kernel``.
+
+    Of a file's own errors those of files that hold other kernels do not concern it; those of
+    helpers may.
+    """
+    if kernel is None:
+        kernels: Sequence[KernelRecord] = record.kernels
+        found = list(record.errors)
+    else:
+        kernels = (kernel,)
+        others = {k.file for k in record.kernels} - {kernel.file}
+        found = [e for e in record.errors if e.file not in others]
+    for k in kernels:
+        found += [*k.errors, *(e for b in k.backends for e in b.errors)]
+    out: list[ErrorRecord] = []
+    seen: set[tuple[object, ...]] = set()
+    for error in found:
+        # One mistake of the user fails on every backend in the same way.
+        mark = (error.kind, error.message, error.file, error.line, error.kernel)
+        if mark not in seen:
+            seen.add(mark)
+            out.append(error)
+    return out
+
+
+def headline(error: ErrorRecord) -> str:
+    """``frontend of saxpy failed``: the stage, pass, kernel and backend, as far as known."""
+    what = " ".join(p for p in (error.stage or "something", error.pass_name) if p)
+    of = f" of {error.kernel.rpartition(':')[2]}" if error.kernel else ""
+    on = f" on {error.backend}" if error.backend else ""
+    return f"{what}{of}{on} failed"
+
+
+def error_lines(errors: Sequence[ErrorRecord], ascii_only: bool = False) -> list[Line]:
+    """Each error: where it failed, then place, source line with carets, message, hint.
+
+    Lines are keyed by the error's number; `Line.line` is the source line.
+    """
+    out: list[Line] = []
+    glyph = fmt.GLYPHS["error"][ascii_only]
+    for i, error in enumerate(errors):
+        out.append(
+            Line(((f"{glyph} {headline(error)}", "bad"),), ("error", i), line=error.line)
+        )  # fmt: skip
+        for text in fmt.error_text(error).expandtabs(8).splitlines():
+            style = "bad" if text.strip("^~ ") == "" or text.startswith(error.kind) else ""
+            out.append(Line(((f"  {text}", style),), ("error", i), text, line=error.line))
+    return out

@@ -1,0 +1,233 @@
+"""What a person can ask of the app on any screen; `commands` has the keys."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from .screens.base import StudioScreen
+from .styles import TWINS
+from .widgets.lines import LineView
+
+if TYPE_CHECKING:
+    from ...engine.inspect.record import Record
+    from .app import StudioApp
+
+__all__ = ["Actions"]
+
+Value = str | int | float | bool
+_NO_WORKER = "This is a saved session: nothing can be compiled here."
+
+
+class Actions:
+    """Mixed into `StudioApp`."""
+
+    @property
+    def _app(self) -> StudioApp:
+        return cast("StudioApp", self)
+
+    @property
+    def _view(self) -> LineView | None:
+        screen = self._app.screen
+        return screen.view if isinstance(screen, StudioScreen) else None
+
+    def _thread(self, work: Callable[..., None], *args: Any) -> None:
+        threading.Thread(target=partial(work, *args), name="studio-action", daemon=True).start()
+
+    def _say(self, text: str, severity: Any = "information") -> None:
+        """A toast, from any thread."""
+        self._app.call_from_thread(
+            self._app.notify, text, severity=severity, timeout=5, markup=False
+        )
+
+    # --- where -----------------------------------------------------------------------------
+
+    def action_leave(self) -> None:
+        """One level out: of the search, of its marks, within the screen, of the screen."""
+        screen = self._app.screen
+        if isinstance(screen, StudioScreen) and (
+            screen.close_search() or screen.clear_search() or screen.back()
+        ):
+            return
+        if len(self._app.screen_stack) > 1:
+            self._app.pop_screen()
+
+    def _open_list(self, kind: str) -> None:
+        from .screens import lists
+
+        cls = {"help": lists.HelpScreen, "log": lists.LogScreen, "config": lists.ConfigScreen}[kind]
+        if not isinstance(self._app.screen, cls):
+            self._app.push_screen(cls())
+
+    def action_help(self) -> None:
+        self._open_list("help")
+
+    def action_log(self) -> None:
+        self._open_list("log")
+
+    def action_config(self) -> None:
+        self._open_list("config")
+
+    # --- search and copy -------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        if isinstance(self._app.screen, StudioScreen):
+            self._app.screen.open_search()
+
+    def action_search_step(self, step: int) -> None:
+        view = self._view
+        if view is None:
+            return
+        if not view.needle:
+            self._app.notify(f"{self._app.key_name('search')} starts a search", timeout=2)
+        elif not view.search(view.needle, step):
+            self._app.notify(f"{view.needle!r} is not here", timeout=2, markup=False)
+
+    def action_copy_line(self) -> None:
+        view = self._view
+        if view is not None:
+            self._thread(self._copy, view.copied(), "line")
+
+    def action_copy_all(self) -> None:
+        view = self._view
+        if view is not None:
+            self._thread(self._copy_all, view.lines)
+
+    def _copy_all(self, lines: Any) -> None:
+        from ..core.lines import copy_text
+
+        self._copy(copy_text(lines), f"{len(lines):,} lines")
+
+    def _copy(self, text: str, what: str) -> None:
+        from .clipboard import copy
+
+        self._say(f"{what} {copy(text, self._to_terminal)}")
+
+    def _to_terminal(self, sequence: str) -> None:
+        driver = self._app._driver  # pyright: ignore[reportPrivateUsage]
+        if driver is not None:
+            self._app.call_from_thread(driver.write, sequence)
+
+    # --- files -----------------------------------------------------------------------------
+
+    def action_save_session(self) -> None:
+        self._thread(self._save, self._app.record, self._stem())
+
+    def _stem(self) -> str:
+        return Path(self._app.files[0]).stem if self._app.files else "session"
+
+    def _save(self, record: Record, name: str) -> None:
+        from ...engine.inspect.store import save
+
+        path = _free(name, ".qds")
+        try:
+            save(record, path)
+        except OSError as error:
+            self._say(f"cannot write {path}: {error.strerror}", "error")
+            return
+        self._say(f"saved {path.resolve()}; `qd-studio open {path}` shows it")
+
+    def action_export(self) -> None:
+        view = self._view
+        if view is not None:
+            sel = self._app.sel
+            name = f"{sel.kernel.rpartition(':')[2] or self._stem()}-{view.id}"
+            graph = self._graph() if view.id == "cfg" else None
+            self._thread(self._export, view.lines, name, graph)
+
+    def _graph(self) -> Any:
+        from ..core.state import compiled_of
+
+        compiled = compiled_of(self._app.record, self._app.sel)
+        if compiled is None or not compiled.cfgs:
+            return None
+        return compiled.cfgs[self._app.sel.cfg % len(compiled.cfgs)]
+
+    def _export(self, lines: Any, name: str, graph: Any) -> None:
+        from ..core.cfg_layout import to_dot, to_mermaid, to_svg
+        from ..core.lines import plain
+
+        texts: dict[str, Callable[[], str]] = {".txt": lambda: plain(lines)}
+        if graph is not None:
+            texts |= {
+                ".svg": lambda: to_svg(graph),
+                ".dot": lambda: to_dot(graph),
+                ".mmd": lambda: to_mermaid(graph),
+            }
+        written: list[str] = []
+        for suffix, make in texts.items():
+            path = _free(name, suffix)
+            try:
+                path.write_text(make(), encoding="utf-8")
+            except OSError as error:
+                self._say(f"cannot write {path}: {error.strerror}", "error")
+                return
+            written.append(path.name)
+        self._say(f"wrote {', '.join(written)} in {Path.cwd()}")
+
+    # --- the worker ------------------------------------------------------------------------
+
+    def _client(self) -> Any:
+        """The worker client; None, and the reason is told, where there is none."""
+        link = self._app.link
+        if link is None:
+            self._app.notify(_NO_WORKER, severity="warning")
+        elif link.client is None:
+            self._app.notify("The worker is still starting.", timeout=2)
+        return link.client if link is not None else None
+
+    def action_recompile(self) -> None:
+        client = self._client()
+        if client is not None:
+            client.request_refresh()
+            self._app.notify("Compiling again.", timeout=2)
+
+    def action_cancel(self) -> None:
+        client = self._client()
+        if client is not None:
+            client.cancel()
+
+    def change_option(self, name: str, value: Value) -> None:
+        """Compile with another value of an option, for this session only."""
+        client = self._client()
+        if client is not None:
+            self._app.options[name] = value
+            client.set_config(self._app.options)
+            self._app.notify(f"{name}={value}: compiling again", timeout=3, markup=False)
+
+    def change_option_text(self, name: str, text: str) -> None:
+        """`change_option` with a value as it was typed."""
+        from ...engine import inspect
+
+        try:
+            _, value = inspect.parse_setting(f"{name}={text}")
+        except ValueError as error:
+            self._app.notify(str(error), severity="error", markup=False)
+            return
+        self.change_option(name, value)
+
+    # --- looks -----------------------------------------------------------------------------
+
+    def action_switch_theme(self) -> None:
+        twin = TWINS.get(self._app.theme)
+        if twin is None:
+            # Never across families: terminal colours and true colours do not mix.
+            self._app.notify("This theme has no light or dark twin.", timeout=3)
+            return
+        self._app.theme = twin
+        for screen in self._app.screen_stack:
+            if isinstance(screen, StudioScreen):
+                screen.restyle()
+
+
+def _free(name: str, suffix: str) -> Path:
+    """A path in this folder that does not exist yet."""
+    path = Path(f"{name}{suffix}")
+    number = 1
+    while path.exists():
+        number += 1
+        path = Path(f"{name}-{number}{suffix}")
+    return path

@@ -1,0 +1,299 @@
+"""The passes of a compile: the list of runs, beside it the diff of the selected one.
+
+Two panes stand side by side when there is room, else one at a time. A diff of long listings is
+made on another thread; until it is there, the pane says so and keys go on working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun
+from ...core.lines import Line, index_of
+from ...core.panels.changes import DiffLines, diff_size, run_lines
+from ...core.panels.misc import remark_lines
+from ...core.panels.passes import list_lines, run_title
+from ...core.panels.source import source_lines
+from ...core.state import RunName, compiled_of, kernel_of, name_of, names_of, run_of
+from .lines import LineView
+
+if TYPE_CHECKING:
+    from ..app import StudioApp
+
+__all__ = ["PassesPane"]
+
+TWO_PANES = 116
+THREE_PANES = 176
+# Lines up to which a diff is made at once: a few hundredths of a second.
+AT_ONCE = 12_000
+_LEAST_LIST, _LEAST_DIFF = 34, 40
+
+
+class PassesPane(Horizontal):
+    """See the module docstring."""
+
+    DEFAULT_CSS = """
+    PassesPane { width: 1fr; height: 1fr; }
+    PassesPane #runs { width: 1fr; height: 1fr; }
+    PassesPane #changes { width: 1fr; height: 1fr; }
+    PassesPane #diff { height: 1fr; }
+    PassesPane #remarks { height: auto; max-height: 5; display: none; }
+    PassesPane #remarks { border-top: solid $panel-lighten-2; }
+    PassesPane #side { display: none; width: 58; border-left: solid $panel-lighten-2; }
+    PassesPane.two #changes { border-left: solid $panel-lighten-2; }
+    PassesPane.three #side { display: block; }
+    """
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.diff_shown = False
+        self.zoomed = False
+        self._wider = 0
+        self._kernel = ""
+        self._run: RunName | None = None
+        self._op = -1
+        self._anchor = -1
+
+    @property
+    def studio(self) -> StudioApp:
+        return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
+
+    def compose(self) -> ComposeResult:
+        yield LineView(id="runs")
+        with Vertical(id="changes"):
+            yield LineView(id="diff")
+            yield LineView(id="remarks")
+        yield LineView(id="side")
+
+    # --- painting --------------------------------------------------------------------------
+
+    def paint(self) -> None:
+        """Show the app's selection."""
+        state = self.studio
+        sel = state.sel
+        compiled = compiled_of(state.record, sel)
+        run = run_of(compiled, sel)
+        self._lay_out()
+        if compiled is None or run is None:
+            text = "No passes were recorded: this kernel has not been compiled."
+            self.query_one("#runs", LineView).show([Line(((text, "dim"),))])
+            for name in ("#diff", "#remarks"):
+                self.query_one(name, LineView).show([])
+            return
+        self._paint_runs(compiled, run)
+        self._paint_diff(compiled, run)
+        remarks = self.query_one("#remarks", LineView)
+        found = remark_lines(run)
+        remarks.display = bool(found)
+        remarks.show(found)
+        kernel = kernel_of(state.record, sel)
+        if self.has_class("three") and kernel is not None:
+            self._paint_side(kernel, compiled)
+
+    def _lay_out(self) -> None:
+        width = self.studio.size.width
+        two = width >= TWO_PANES and not self.zoomed
+        self.set_class(two, "two")
+        self.set_class(width >= THREE_PANES and not self.zoomed, "three")
+        runs = self.query_one("#runs", LineView)
+        runs.display = two or not self.diff_shown
+        self.query_one("#changes").display = two or self.diff_shown
+        runs.styles.width = self.list_width if two else "1fr"
+
+    @property
+    def list_width(self) -> int:
+        """Columns of the list of runs when the diff stands beside it."""
+        width = self.studio.size.width
+        usual = 66 if width >= 150 else 54
+        return max(_LEAST_LIST, min(usual + self._wider, width - _LEAST_DIFF))
+
+    def _paint_runs(self, compiled: CompileRecord, run: PassRun) -> None:
+        state = self.studio
+        view = self.query_one("#runs", LineView)
+        room = self.list_width if self.has_class("two") else state.size.width
+        lines = list_lines(
+            compiled, fold_noops=state.sel.fold_noops, ascii_only=state.ascii_only, width=room - 1
+        )
+        name = name_of(compiled, run)
+        if name == self._run and state.sel.kernel == self._kernel and view.lines:
+            view.show(lines)
+        elif index_of(lines, name) is not None:
+            view.show(lines, (), name)
+        else:
+            view.show(lines)
+            view.put(_line_of_folded(compiled, lines, name))
+
+    def _paint_diff(self, compiled: CompileRecord, run: PassRun) -> None:
+        state = self.studio
+        sel = state.sel
+        view = self.query_one("#diff", LineView)
+        name = name_of(compiled, run)
+        other_run = name != self._run or sel.kernel != self._kernel
+        if other_run:
+            self._anchor = sel.op
+        width = self._column(view) if sel.split else 0
+        request = (compiled, run, width, sel.whole, self._anchor)
+        header = [run_title(run, state.ascii_only)]
+        size = diff_size(compiled, run)
+        if size > AT_ONCE and not run_lines.has(*request):
+            view.show([Line(((f"Comparing {size:,} lines ...", "dim"),))], header)
+            state.compute(lambda: run_lines(*request))
+            return
+        lines = run_lines(*request)
+        waited = view.lines and view.lines[0].spans[0][0].startswith("Comparing")
+        place = sel.op if sel.op >= 0 and (other_run or sel.op != self._op or waited) else None
+        view.show(lines, header, place)
+        if (other_run or waited) and index_of(lines, place) is None:
+            hunks = self.hunks
+            view.put(hunks[0] if hunks else 0)
+        self._run, self._kernel, self._op = name, sel.kernel, sel.op
+
+    def _column(self, view: LineView) -> int:
+        """Columns of each side of a split diff; 0 if there is too little room for two."""
+        room = view.size.width - 8
+        return room // 2 if room >= 70 else 0
+
+    def _paint_side(self, kernel: KernelRecord, compiled: CompileRecord) -> None:
+        state = self.studio
+        view = self.query_one("#side", LineView)
+        line = state.sel.line or kernel.line
+        now = view.current
+        lines = source_lines(state.record, kernel, compiled, state.ascii_only)
+        view.show(lines, (), None if now is not None and now.line == line else line)
+
+    @property
+    def hunks(self) -> Sequence[int]:
+        """Where changes begin in the diff that is shown."""
+        lines = self.query_one("#diff", LineView).lines
+        return lines.hunks if isinstance(lines, DiffLines) else ()
+
+    # --- what the person does --------------------------------------------------------------
+
+    @on(LineView.Moved, "#runs")
+    def _run_picked(self, event: LineView.Moved) -> None:
+        event.stop()
+        compiled = compiled_of(self.studio.record, self.studio.sel)
+        key = event.line.key if event.line is not None else None
+        if compiled is None or key not in names_of(compiled):
+            return  # the name of a stage, or folded runs: what is selected stays
+        run = compiled.runs[names_of(compiled).index(cast("RunName", key))]
+        self.studio.select(run=cast("RunName", key))
+        self._paint_diff(compiled, run)
+        remarks = self.query_one("#remarks", LineView)
+        found = remark_lines(run)
+        remarks.display = bool(found)
+        remarks.show(found)
+
+    @on(LineView.Moved, "#diff")
+    def _op_picked(self, event: LineView.Moved) -> None:
+        event.stop()
+        if event.line is None:
+            return
+        key = event.line.key
+        if isinstance(key, int):
+            self.studio.select(op=key)
+            self._op = key
+        if event.line.line:
+            self.studio.select(line=event.line.line)
+            side = self.query_one("#side", LineView)
+            at = index_of(side.lines, event.line.line)
+            if at is not None:
+                side.put(at)
+
+    @on(LineView.Moved, "#remarks")
+    def _remark_picked(self, event: LineView.Moved) -> None:
+        event.stop()
+        view = self.query_one("#diff", LineView)
+        at = index_of(view.lines, event.line.key if event.line is not None else None)
+        if at is not None:
+            view.move(at)
+
+    @on(LineView.Moved, "#side")
+    def _line_picked(self, event: LineView.Moved) -> None:
+        event.stop()
+        if event.line is not None and event.line.line:
+            self.studio.select(line=event.line.line)
+
+    @on(LineView.Chosen, "#runs")
+    def _run_opened(self, event: LineView.Chosen) -> None:
+        event.stop()
+        key = event.line.key if event.line is not None else None
+        if isinstance(key, tuple) and cast("tuple[object, ...]", key)[0] == "noops":
+            self.flip("fold_noops")
+        else:
+            self.to_pane(diff=True)
+
+    @on(LineView.Chosen, "#diff")
+    def _op_opened(self, event: LineView.Chosen) -> None:
+        key = event.line.key if event.line is not None else None
+        if isinstance(key, tuple) and cast("tuple[object, ...]", key)[0] == "fold":
+            event.stop()
+            self.flip("whole")
+
+    def flip(self, name: str) -> None:
+        """Turn a way of showing on or off."""
+        self.studio.select(**{name: not getattr(self.studio.sel, name)})
+        self.paint()
+        view = self.query_one("#diff", LineView)
+        if name == "split" and self.studio.sel.split and not self._column(view):
+            zoom = self.studio.key_name("zoom")
+            text = f"Two columns need more room; {zoom} gives the diff all of it."
+            self.notify(text, timeout=3)
+
+    def to_pane(self, diff: bool) -> None:
+        """Show and focus the diff or the list."""
+        self.diff_shown = diff
+        self.paint()
+        self.query_one("#diff" if diff else "#runs", LineView).focus()
+
+    def other_pane(self) -> None:
+        """From the list to the diff, or back."""
+        self.to_pane(diff=not self.query_one("#diff", LineView).has_focus)
+
+    def hunk(self, step: int) -> None:
+        """Go to the next or previous change."""
+        view = self.query_one("#diff", LineView)
+        if step > 0:
+            target = next((h for h in self.hunks if h > view.cursor), None)
+        else:
+            target = next((h for h in reversed(self.hunks) if h < view.cursor), None)
+        self.to_pane(diff=True)
+        if target is not None:
+            view.move(target)
+
+    def widen(self, step: int) -> None:
+        """Move the border between list and diff."""
+        before = self.list_width
+        self._wider += step
+        if self.list_width == before:
+            self._wider -= step
+        self.paint()
+
+    def zoom(self) -> None:
+        """Only the focused pane, or both."""
+        self.zoomed = not self.zoomed
+        self.diff_shown = not self.query_one("#runs", LineView).has_focus
+        self.paint()
+
+
+def _line_of_folded(compiled: CompileRecord, lines: Sequence[Line], name: RunName) -> int:
+    """The line that hides a run: the last one of a run that is not after it."""
+    order = {n: i for i, n in enumerate(names_of(compiled))}
+    here = order[name]
+    at = 0
+    for i, line in enumerate(lines):
+        key = cast("tuple[object, ...]", line.key)
+        if len(key) == len(name):
+            first = order[cast("RunName", key)]
+        elif key[0] == "noops":
+            first = order[cast("RunName", key[1:])]
+        else:
+            continue
+        if first <= here:
+            at = i
+    return at
