@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +32,11 @@ __all__ = ["REAL_CONSTS", "Expressions", "Scope", "const", "extent_of"]
 INTS = (i32, i32, i32, i64, u32, u64, i8, i16, u8, u16)
 _INT_BINARY = ("add", "sub", "mul", "add", "sub", "mul", "floordiv", "floormod", "max", "min",
                "bit_and", "bit_or", "bit_xor")  # fmt: skip
+_SAME_SIZE = {f16: (i16, u16), f32: (i32, u32), f64: (i64, u64)}
 _EXACT_BINARY = ("add", "sub", "mul", "add", "mul", "truediv")
 _COMPARE = ("cmp_lt", "cmp_le", "cmp_gt", "cmp_ge", "cmp_eq", "cmp_ne")
+SPECIAL_CONSTS = (math.inf, -math.inf, math.nan, -0.0, 1.0e-45, 6.0e-5)
+"""Only where constants are no Python expressions."""
 REAL_CONSTS = (0.0, 1.0, 2.0, 0.5, -1.0, -0.25, 3.75, 100.0, -7.5, 1.0e4)
 
 
@@ -127,6 +131,10 @@ class Expressions:
         self.arrays.append(array)
         return array
 
+    def extent(self) -> E:
+        """The first extent of some array."""
+        return extent_of(self.r.choice([a for a in self.arrays if a.dims]), 0)
+
     def integer(self, t: DataType) -> int:
         """A constant that is often an edge."""
         if t is u1:
@@ -161,6 +169,8 @@ class Expressions:
             return E("cast", t, (E("var", i32, (), r.choice(list(scope.loops))),))
         if t.is_real:
             tame = self.mode == "tame"
+            if not tame and self.pairs and self.chance(0.1):
+                return const(float(t.np(r.choice(SPECIAL_CONSTS))), t)
             return const(float(t.np(r.uniform(0.5, 2.0) if tame else r.choice(REAL_CONSTS))), t)
         return const(self.integer(t), t)
 
@@ -168,7 +178,7 @@ class Expressions:
         """A leaf that Python cannot compute: no constant."""
         e = self.leaf(t, scope, 0.0)
         if e.op == "const" and t.is_int and scope.extents:
-            return E("cast", t, (extent_of(self.r.choice(self.arrays), 0),))
+            return E("cast", t, (self.extent(),))
         return e
 
     def pair(self, a: E, b: E, scope: Scope) -> tuple[E, E]:
@@ -187,7 +197,7 @@ class Expressions:
         source = self.r.choice(list(scope.loops)) if scope.loops else None
         base = E("var", i32, (), source) if source else None
         if base is None and scope.extents:
-            base = extent_of(self.r.choice(self.arrays), 0)
+            base = self.extent()
         if base is None:
             names = [n for n, t in scope.variables.items() if t.is_int and t is not u1]
             if not names:
@@ -238,7 +248,11 @@ class Expressions:
         if kind < 9:
             return self.int_binary(t, scope, depth)
         if kind < 11:
-            op = r.choice(("neg", "bit_not", "abs", "neg"))
+            op = r.choice(("neg", "bit_not", "abs", "neg", "sgn", "cast_bits"))
+            if op == "cast_bits":
+                same = r.choice([x for x in self.ints if x.bits == t.bits] or [t])
+                x = self.not_const(self.integral(same, scope, depth - 1), scope)
+                return E(op, t, (x,)) if same is not t else x
             return E(op, t, (self.not_const(self.integral(t, scope, depth - 1), scope),))
         if kind < 12 and t is i32:
             x = self.not_const(self.integral(self.some_int(), scope, depth - 1), scope)
@@ -304,6 +318,9 @@ class Expressions:
     def boolean(self, scope: Scope, depth: int) -> E:
         r = self.r
         names = [n for n, t in scope.variables.items() if t is u1]
+        arrays = [a for a in scope.readable + scope.own if a.dtype is u1]
+        if arrays and self.chance(0.2):
+            return self.load(r.choice(arrays), scope)
         if names and self.chance(0.2):
             return E("var", u1, (), r.choice(names))
         kind = r.randrange(10)
@@ -350,7 +367,10 @@ class Expressions:
             e = E(op, found, (a, b))  # type: ignore[arg-type]
             return e if found is t else E("cast", t, (e,))
         if kind < 9:
-            op = r.choice(("neg", "abs", "sqrt", "floor", "ceil", "round"))
+            op = r.choice(("neg", "abs", "sqrt", "floor", "ceil", "round", "sgn", "cast_bits"))
+            if op == "cast_bits":
+                bits = r.choice(_SAME_SIZE[t])
+                return E(op, t, (self.not_const(self.integral(bits, scope, depth - 1), scope),))
             return E(op, t, (self.not_const(self.exact(t, scope, depth - 1), scope),))
         if kind < 10:
             op = r.choice(("floormod", "floordiv"))

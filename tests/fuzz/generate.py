@@ -41,7 +41,9 @@ class _Generator(TameExpressions):
     def program(self) -> Program:
         r = self.r
         for _ in range(r.randint(1, 4)):
-            self.new_array(self.some_type(), self.shape())
+            self.new_array(self.element(), self.shape())
+        if self.chance(0.2):
+            self.new_array(self.element(), ())
         for d in range(len(self.dims)):
             if self.chance(0.4):
                 self.scalars.append(Scalar(f"n{d}", i32, self.dims[d]))
@@ -84,6 +86,9 @@ class _Generator(TameExpressions):
             start = self.integer(t) if t.is_int else float(self.r.randint(0, 2))
             out.append(S("let", name, (const(start, t),)))
         return out
+
+    def element(self) -> DataType:
+        return u1 if self.chance(0.08) else self.some_type()
 
     def shape(self) -> tuple[int, ...]:
         """Dimensions of an array: at most one of them the large one."""
@@ -155,8 +160,7 @@ class _Generator(TameExpressions):
         return made if made is not None else self.let(scope, self.depth)
 
     def true_assert(self, scope: Scope, depth: int) -> S:
-        array = self.r.choice(self.arrays)
-        return S("assert", None, (E("cmp_ge", u1, (extent_of(array, 0), const(1, i32))),))
+        return S("assert", None, (E("cmp_ge", u1, (self.extent(), const(1, i32))),))
 
     def update(self, scope: Scope, depth: int) -> S | None:
         """Assign to a variable, plainly or with an operation."""
@@ -320,9 +324,9 @@ class _Generator(TameExpressions):
     def parallel(self, scope: Scope) -> S:
         """A loop of the kernel's top level: a parallel task, unless it is serialized."""
         r = self.r
-        own = r.choice(self.arrays)
+        own = r.choice([a for a in self.arrays if a.dims])
         if self.chance(0.3):
-            own = self.new_array(self.some_type(), self.shape())
+            own = self.new_array(self.element(), self.shape())
         dims = own.dims
         flat = ("range", "range", "array")
         form = r.choice(flat if len(dims) == 1 else ("ndrange", "ndrange", "array", "grouped"))

@@ -61,17 +61,14 @@ class TameExpressions(Expressions):
             options += [("exp", (1.0, 60.0))] * 2
         if q <= 100:
             options.append(("log", (0.3, 5.0)))
-        if p >= 0.1 and q <= 1.4:
-            options += [("sin", (0.09, 1.0))] * 3
-        if q <= 1.2:
-            options += [("cos", (0.3, 1.0))] * 3
         if p >= 0.3 and q <= 2.0:
             options += [("tan", (0.1, 1.1)), ("asin", (0.1, 1.0)), ("acos", (0.6, 1.5))]
+            options += [("sin", (0.1, 0.75)), ("cos", (0.6, 1.0))]
         op, (low, high) = self.r.choice(options)
         # Moved to where the function is well-conditioned.
         if op == "log":
             a = E("add", t, (a, const(1.5, t)))
-        elif op in ("tan", "asin", "acos"):
+        elif op in ("sin", "cos", "tan", "asin", "acos"):
             a = E("mul", t, (a, const(float(t.np(0.4)), t)))
         if t is f16 and high > 50:
             return a, (p, q)
