@@ -264,7 +264,20 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
     failed += [f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings if f.state == "failed"]
     for line in failed:
         _talk(f"FAILED {line}")
-    return EXIT_FAILED if failed else EXIT_OK
+    for f in findings:
+        if f.state == "skipped":
+            _talk(f"skipped gate {f.rule}: {f.kernel}: {f.message}")
+    return EXIT_FAILED if failed else _nothing_ran(record)
+
+
+def _nothing_ran(record: Record) -> int:
+    """The exit code of a record without failures: 3 if no backend that was asked for is here."""
+    backends = [b for kernel in record.kernels for b in kernel.backends]
+    if not backends or any(b.status != "absent" for b in backends):
+        return EXIT_OK
+    for reason in dict.fromkeys(f"{b.backend}: {b.reason}" for b in backends):
+        _talk(f"qd-studio: {reason}")
+    return EXIT_ENVIRONMENT
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -288,7 +301,7 @@ def _show(options: argparse.Namespace) -> int:
     failed = failures(record)
     for line in failed:
         _talk(f"FAILED {line}")
-    return EXIT_FAILED if failed else EXIT_OK
+    return EXIT_FAILED if failed else _nothing_ran(record)
 
 
 def _doctor(options: argparse.Namespace) -> int:

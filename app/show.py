@@ -29,6 +29,7 @@ from ..engine.inspect.record import (
     PassRun,
     Record,
 )
+from .core.format import error_text
 from .core.lines import Line, plain, text_of
 from .core.panels import cfg, changes, code, launch, misc, passes, source
 
@@ -36,6 +37,10 @@ __all__ = ["NothingToShow", "show"]
 
 _WIDTH: Final = 100
 Part = tuple[KernelRecord, BackendRecord]
+
+
+_SHORT: Final = {"cse": "per_task_cse", "licm": "loop_invariant_code_motion"}
+"""Names by which everybody knows a pass."""
 
 
 class NothingToShow(ValueError):
@@ -86,6 +91,7 @@ def _runs(compiled: CompileRecord, wanted: str | None) -> list[PassRun]:
     if wanted is None:
         return list(compiled.runs)
     name, _, stage = wanted.partition("@")
+    name = _SHORT.get(name, name)
     found = [r for r in compiled.runs if r.name == name and stage in ("", r.stage)]
     if not found:
         known = sorted({r.name for r in compiled.runs})
@@ -107,13 +113,22 @@ def _text(record: Record, panel: str, kernel: KernelRecord, pass_name: str | Non
         compiled = parts[0][1] if parts else None
         return _headed(kernel.id, source.source_lines(record, kernel, compiled))
     if not parts:
-        reasons = "; ".join(b.reason for b in kernel.backends if b.reason) or "not compiled"
-        return _headed(kernel.id, [Line(((reasons, ""),))])
+        return _headed(kernel.id, _why_not(kernel))
     make = _TEXT[panel]
     return "\n".join(
         _headed(f"{kernel.id} on {backend.backend}", make(backend, compiled, pass_name))
         for backend, compiled in parts
     )
+
+
+def _why_not(kernel: KernelRecord) -> list[Line]:
+    """What kept a kernel from being compiled: its errors, else what the backends say."""
+    errors = [*kernel.errors, *(e for b in kernel.backends for e in b.errors)]
+    texts = dict.fromkeys(error_text(e) for e in errors)
+    if not texts:
+        texts = dict.fromkeys(f"{b.backend}: {b.reason}" for b in kernel.backends if b.reason)
+    lines = [line for text in texts for line in text.splitlines()]
+    return [Line(((line, ""),)) for line in lines or ["not compiled"]]
 
 
 def _headed(title: str, lines: list[Line]) -> str:

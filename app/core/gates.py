@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ...engine.inspect.record import Record
-from .metrics import Metric, is_time, record_metrics
+from .metrics import FAMILIES, Metric, is_time, record_metrics
 
 __all__ = ["Finding", "Rule", "RuleError", "evaluate", "parse_rule", "verdict"]
 
@@ -59,6 +59,16 @@ _RULE: Final = re.compile(r"^\s*([A-Za-z_][\w.\[\]=, -]*?)\s*(>=|<=|!=|==|>|<)\s
 
 def parse_rule(text: str) -> Rule:
     """Read a rule; RuleError says what is wrong with it."""
+    rule = _read(text)
+    if rule.metric.split(".")[0] not in FAMILIES:
+        raise RuleError(
+            f"rule {text!r}: there is no metric {rule.metric!r}; metrics begin with "
+            f"{', '.join(FAMILIES)}"
+        )
+    return rule
+
+
+def _read(text: str) -> Rule:
     if re.fullmatch(r"\s*[A-Za-z_][\w.]*\s*", text):
         return Rule(text, text.strip(), ">", 0.0, False)
     match = _RULE.match(text)
@@ -117,7 +127,17 @@ def evaluate(record: Record, rules: Sequence[str], baseline: Record | None = Non
                 out.append(_check(rule, kernel, name, metrics[name], old))
         if not now:
             out.append(Finding(rule.text, "", "skipped", "no kernels"))
+        _known(rule, now)
     return out
+
+
+def _known(rule: Rule, now: Mapping[str, Mapping[str, Metric]]) -> None:
+    """RuleError for a statement count that no compiled kernel has: a slip that would never trip."""
+    names = {name for metrics in now.values() for name in metrics if name.startswith("ir.")}
+    if rule.metric.startswith("ir.") and names and rule.metric not in names:
+        raise RuleError(
+            f"rule {rule.text!r}: there is no {rule.metric}; there are {', '.join(sorted(names))}"
+        )
 
 
 def _check(rule: Rule, kernel: str, name: str, now: Metric, old: Metric | None) -> Finding:

@@ -10,7 +10,7 @@ baseline::
     compile.<backend>.cold_ms                   compile time
     launch.<backend>.median_us                  launch time of the first workload
     launch.<backend>.<workload>.median_us       ... of the named one
-    agreement.<backend>                         ok, differs, unchecked
+    agreement.<backend>                         ok, differs, unchecked; of all but the interpreter
     cache.<layer>                               hit, miss, bypass, off, not_applicable
 """
 
@@ -21,9 +21,11 @@ from typing import Final, NamedTuple
 
 from ...engine.inspect.record import BackendRecord, KernelRecord, Record
 
-__all__ = ["Metric", "is_time", "kernel_metrics", "record_metrics"]
+__all__ = ["FAMILIES", "Metric", "is_time", "kernel_metrics", "record_metrics"]
 
 Value = int | float | str
+FAMILIES: Final = ("agreement", "cache", "code", "compile", "ir", "launch")
+"""What the name of a metric begins with."""
 _TIMES: Final = ("_ms", "_us")
 _COMPILE: Final = frozenset({"frontend", "passes", "codegen", "load", "compile"})
 
@@ -70,7 +72,8 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
         yield f"launch.{name}.{launch.workload}.median_us", metric
         if i == 0:
             yield f"launch.{name}.median_us", metric
-    if backend.agreement is not None:
+    if backend.agreement is not None and name != "interp":
+        # The interpreter is what the others are compared with.
         yield f"agreement.{name}", Metric(backend.agreement.state)
     for layer in backend.caches:
         yield f"cache.{layer.name}", Metric(layer.state)

@@ -97,6 +97,34 @@ def test_gates_decide_the_exit_code(path, tmp_path):
     assert "FAILED gate ir.statements>3: kernels.py:scale" in done.stderr
 
 
+def test_the_gate_on_agreement_is_about_those_that_are_compared(path):
+    done = program("--report", "--fail-on", "agreement!=ok", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_backend_that_is_not_here_is_a_matter_of_the_environment(path):
+    done = program("--report", "--backend", "cuda", path)
+    assert done.returncode == 3
+    assert "qd-studio: cuda: " in done.stderr
+    assert "scale" in done.stdout
+    done = program("--report", "--backend", "cuda,cpu", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_show_says_why_there_is_nothing_to_show(path):
+    path.write_text(SCALE.replace("* a", "* nobody"))
+    done = program("show", *FAST, path, "--panel", "ir")
+    assert done.returncode == 1
+    assert "* nobody" in done.stdout
+    assert "^^^^^^" in done.stdout
+
+
+def test_show_knows_passes_by_their_short_names(saved, path):
+    done = program("show", *FAST, path, "--panel", "passes", "--pass", "licm")
+    assert done.returncode == 0, done.stderr
+    assert "loop_invariant_code_motion in simplify_I" in done.stdout
+
+
 def test_rules_of_pyproject_count(path, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.qd-studio]\nfail-on = ["ir.statements>3"]\n')
     assert program("--report", *FAST, path).returncode == 1
@@ -118,6 +146,7 @@ def test_rules_of_pyproject_count(path, tmp_path):
         (["--report", "k.py", "--out", "r.txt"], 2, "the suffix must be one of"),
         (["--report", "k.py", "--out", "no/such/folder/r.json"], 3, "there is no such folder"),
         (["--report", "k.py", "--fail-on", "???"], 2, "cannot read rule"),
+        (["--report", "k.py", "--fail-on", "foo>1"], 2, "there is no metric 'foo'"),
         (["--report", "k.py", "--baseline", "nothing.json"], 2, "cannot read nothing.json"),
         (["--report", "k.py", "--time-limit", "-1"], 2, "--time-limit"),
         (["open"], 2, "SESSION"),

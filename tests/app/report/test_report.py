@@ -108,7 +108,7 @@ def test_write_chooses_by_suffix_and_refuses_others(tmp_path):
         ("compile.error", "passed"),
         ("cache.memory!=hit", "failed"),
         ("launch.cpu.median_us>50", "failed"),
-        ("no.such.metric>1", "skipped"),
+        ("launch.cuda.median_us>1", "skipped"),
     ],
 )
 def test_absolute_rules(rule, state):
@@ -135,10 +135,17 @@ def test_gate_findings_stand_in_the_reports():
     assert json.loads(report.to_json(RECORD, found))["extra"]["gates"][0]["state"] == "failed"
 
 
-@pytest.mark.parametrize("rule", ["", "a >< 3", "ir.statements>+x%", "ir.x==+5%", "agreement>ok"])
+@pytest.mark.parametrize(
+    "rule", ["", "a >< 3", "ir.statements>+x%", "ir.x==+5%", "agreement>ok", "no.such>1"]
+)
 def test_unreadable_rules_say_what_to_write(rule):
     with pytest.raises(RuleError):
         parse_rule(rule)
+
+
+def test_a_misspelt_count_is_an_error_and_not_a_gate_that_never_trips():
+    with pytest.raises(RuleError, match=r"there is no ir\.statments; there are .*ir\.statements"):
+        evaluate(RECORD, ["ir.statments>5"])
 
 
 def test_relative_rule_without_a_baseline_is_an_error():
