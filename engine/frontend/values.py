@@ -50,9 +50,19 @@ class ShapeRef:
 
 
 class IndexVector(tuple[Any, ...]):
-    """The index of a grouped loop: integers that are computed with element by element."""
+    """The index of a grouped loop: integers that are computed with element by element.
+
+    Its elements have the names x y z w, r g b a or s t p q, too; several make a vector: ``I.yx``.
+    """
 
     __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        for letters in ("xyzw", "rgba", "stpq"):
+            if all(letter in letters[: len(self)] for letter in name):
+                found = IndexVector([self[letters.index(letter)] for letter in name])
+                return found[0] if len(name) == 1 else found
+        raise AttributeError(f'an index of {len(self)} elements has no "{name}"')
 
 
 SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list, IndexVector))
