@@ -53,7 +53,12 @@ class LineCache:
         rows.append((header(func) + trailer(func) + " {", -1, self._number(func.loc)))
         self._block(func.body, 1)
         rows.append(("}", -1, -1))
-        return Lines(*zip(*rows, strict=True))
+        # Not zip(*rows): its iterator for every line would keep the garbage collector busy.
+        return Lines(
+            tuple([row[0] for row in rows]),
+            tuple([row[1] for row in rows]),
+            tuple([row[2] for row in rows]),
+        )
 
     def _block(self, block: Block, depth: int) -> None:
         get, add = self._known.get, self._rows.append
