@@ -16,18 +16,18 @@ from ..config import CompileConfig, DebugSwitches
 
 __all__ = ["show_code"]
 
-_PRINTED: Final = {
-    "llvm_ir": "print_kernel_llvm_ir",
-    "llvm_ir_optimized": "print_kernel_llvm_ir_optimized",
-    "asm": "print_kernel_asm",
-}
 _MARK: Final = "\n; task "
 
 
 def show_code(artifact: Artifact, config: CompileConfig, switches: DebugSwitches) -> None:
     """Print and write what is asked for of a kernel that has just been compiled."""
-    for name, option in _PRINTED.items():
-        if getattr(config, option) and name in artifact.names:
+    printed = {
+        "llvm_ir": config.print_kernel_llvm_ir,
+        "llvm_ir_optimized": config.print_kernel_llvm_ir_optimized,
+        "asm": config.print_kernel_asm,
+    }
+    for name, wanted in printed.items():
+        if wanted and name in artifact.names:
             sys.stdout.write(f"[{artifact.meta.name}] {name}:\n{artifact.text(name)}\n")
     if switches.dump_ir and "llvm_ir" in artifact.names:
         directory = Path(config.debug_dump_path)

@@ -1,0 +1,64 @@
+"""Generated code as files: one for each task, and nothing changes by looking."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+
+@pytest.fixture(autouse=True)
+def _end():
+    yield
+    qd.reset()
+
+
+def test_each_task_is_a_file(tmp_path, monkeypatch):
+    @qd.kernel
+    def two(x: qd.types.NDArray[qd.i32, 1]):
+        for i in range(x.shape[0]):
+            x[i] += 1
+        x[0] = 5
+
+    def code(**options):
+        qd.init(arch=qd.cpu, **options)
+        x = np.zeros(4, np.int32)
+        two(x)
+        assert x.tolist() == [5, 1, 1, 1]
+        (variant,) = two.launchers.variants.values()
+        return variant.compiled.artifact.code
+
+    plain = code()
+    monkeypatch.setenv("QD_DUMP_IR", "1")
+    dumped = code(debug_dump_path=str(tmp_path))
+    assert dumped == plain
+    files = sorted(path.name for path in tmp_path.glob("*_llvm.ll"))
+    assert files == ["two_kernel_0_range_for_llvm.ll", "two_kernel_1_serial_llvm.ll"]
+    first, second = ((tmp_path / name).read_text() for name in files)
+    assert "define internal void @two_kernel_0_range_for.body(" in first
+    assert "two_kernel_1_serial" not in first
+    assert "define internal void @two_kernel_1_serial.body(" in second
+
+
+def test_every_line_of_llvm_ir_leads_to_its_op():
+    @qd.kernel
+    def square(x: qd.types.NDArray[qd.f32, 1]):
+        for i in range(x.shape[0]):
+            x[i] = x[i] * x[i]
+
+    qd.init(arch=qd.cpu)
+    square(np.ones(3, np.float32))
+    (variant,) = square.launchers.variants.values()
+    compiled = variant.compiled
+    text = compiled.artifact.text("llvm_ir").splitlines()
+    ids = compiled.artifact.lines["llvm_ir"]
+    assert len(text) == len(ids)
+    from qd_studio.engine.ir import codes as C
+    from qd_studio.engine.ir import walk
+
+    ops = {op.id: op for op in walk(compiled.func.body)}
+    (product,) = (op for op in ops.values() if op.code == C.MUL and op.type is qd.f32)
+    (line,) = (line for line, op_id in zip(text, ids, strict=True) if op_id == product.id)
+    assert "fmul fast float" in line
+    assert product.loc.line == square.decl.line + 3
+    assert compiled.artifact.names == ("llvm_ir", "llvm_ir_optimized", "asm")
+    assert "square:" in compiled.artifact.text("asm")
+    assert "vector.body" in compiled.artifact.text("llvm_ir_optimized")
