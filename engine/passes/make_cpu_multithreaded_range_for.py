@@ -14,9 +14,9 @@ outermost axis, with all axes kept as they were::
 
 A piece has work for about 20 microseconds or more, judged by the body; bodies with loops get up
 to four pieces a thread, for balance, others one. ``num_cpu_threads`` of the loop, else
-``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False`` allows one. The
-``block_dim`` of the loop, or a ``default_cpu_block_dim`` other than 32, says the least number of
-cells in a piece in place of that judgement.
+``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False`` allows one. A
+``default_cpu_block_dim`` other than 32 says the least number of cells in a piece in place of that
+judgement; the ``block_dim`` of a loop is meant for GPUs and has no say here.
 
 Serial tasks and tasks already made of pieces stay.
 """
@@ -51,7 +51,7 @@ def _op_cost(code: int) -> int:
 
 
 _BLOCK_DIM: Final = OPTIONS["default_cpu_block_dim"].default
-"""At this value the cost of the body decides; another one, or the loop's own, is taken as said."""
+"""At this value the cost of the body decides; another one is taken as said."""
 
 _COST = [_op_cost(code) for code in range(C.COUNT)]
 
@@ -135,7 +135,8 @@ def _plan(task: Op, cx: PassCx) -> tuple[int, int]:
     cells = min(max(cells, 1 if loops else _MIN_PLAIN_CELLS), _MAX_CELLS)
     config = cx.config
     chosen = config.default_cpu_block_dim
-    cells = task.attr.block_dim or (chosen if chosen != _BLOCK_DIM else cells)
+    if chosen != _BLOCK_DIM:
+        cells = chosen
     if not config.make_cpu_multithreading_loop:
         return cells, 1
     if task.attr.num_cpu_threads:
