@@ -8,7 +8,7 @@ The folders are watched, not the files, so that a save by renaming a new file ov
 counts like one in place, and a file that is deleted may come back. A file counts as changed when
 its content is another than last time: editors touch files for many reasons.
 
-A single save is reported at once. Saves that follow each other closely are gathered: twenty
+A single save is reported as soon as its writer has closed the file or moved it into place. Saves that follow each other closely are gathered: twenty
 within a second are reported twice, with the last content in the second report (see `Debounce`).
 """
 
@@ -30,14 +30,17 @@ QUIET_S: Final = 0.015
 BUSY_QUIET_S: Final = 0.3
 AT_MOST_S: Final = 1.2
 _IGNORED: Final = frozenset({"opened", "closed_no_write"})
+# After these the file holds what it shall hold: a writer has closed it, or it was moved into place.
+_SETTLED: Final = frozenset({"closed", "moved"})
 
 
 class Debounce:
     """When to act on events. Knows no clock: the caller says what time it is.
 
-    After a calm time, events are acted on when none has come for ``quiet_s``: an editor needs a
-    few for one save. Events soon after that (within ``at_most_s``) belong to a burst, which is
-    over when none has come for ``busy_quiet_s``, or when it has lasted for ``at_most_s``.
+    After a calm time, an event that ends a save is acted on at once, and others when none has come
+    for ``quiet_s``: an editor needs a few for one save. Events soon after that (within
+    ``at_most_s``) belong to a burst, which is over when none has come for ``busy_quiet_s``, or when
+    it has lasted for ``at_most_s``.
     """
 
     def __init__(
@@ -51,20 +54,22 @@ class Debounce:
         self._at_most_s = at_most_s
         self._first: float | None = None
         self._last = 0.0
+        self._settled = False
         self._acted: float | None = None
 
-    def event(self, now: float) -> None:
-        """Something happened at ``now``."""
+    def event(self, now: float, settled: bool = False) -> None:
+        """Something happened at ``now``. settled: it was the end of a save."""
         if self._first is None:
             self._first = now
         self._last = now
+        self._settled = settled
 
     def wait(self, now: float) -> float | None:
         """Seconds until it is time to act: 0 for now, None if nothing happened."""
         if self._first is None:
             return None
         busy = self._acted is not None and self._first - self._acted < self._at_most_s
-        quiet_s = self._busy_quiet_s if busy else self._quiet_s
+        quiet_s = self._busy_quiet_s if busy else 0.0 if self._settled else self._quiet_s
         due = min(self._last + quiet_s, self._first + self._at_most_s)
         return max(0.0, due - now)
 
@@ -75,15 +80,16 @@ class Debounce:
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, touched: Callable[[str], object]) -> None:
+    def __init__(self, touched: Callable[[str, bool], object]) -> None:
         self._touched = touched
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if event.event_type in _IGNORED:
             return
+        settled = event.event_type in _SETTLED
         for path in (event.src_path, getattr(event, "dest_path", "")):
             if path:
-                self._touched(os.path.abspath(os.fsdecode(path)))
+                self._touched(os.path.abspath(os.fsdecode(path)), settled)
 
 
 class Watcher:
@@ -136,12 +142,13 @@ class Watcher:
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
-    def _event(self, path: str) -> None:
+    def _event(self, path: str, settled: bool) -> None:
         with self._condition:
             names = self._names.get(path)
             if names:
                 self._touched |= names
-                self._debounce.event(time.monotonic())
+                # An empty file has just been cut off to be written anew; one moved away may return.
+                self._debounce.event(time.monotonic(), settled and _has_content(path))
                 self._condition.notify()
 
     def _run(self) -> None:
@@ -171,6 +178,13 @@ class Watcher:
             ]
             self._known.update((path, hashes[path]) for path in changed)
         return changed
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.path.getsize(path) > 0
+    except OSError:
+        return False
 
 
 def _hash_of(path: str) -> bytes | None:

@@ -172,3 +172,18 @@ def test_twenty_saves_within_a_second_are_at_most_two_reports(gap):
             now += wait
     assert len(reports) <= 2
     assert reports[-1] >= 5.0 + gap * 19
+
+
+def test_the_end_of_a_save_is_acted_on_at_once_unless_it_is_one_of_many():
+    debounce = Debounce(quiet_s=0.5, busy_quiet_s=2.0, at_most_s=10.0)
+    debounce.event(100.0)
+    assert debounce.wait(100.0) == 0.5
+    debounce.event(100.1, settled=True)
+    assert debounce.wait(100.1) == 0.0
+    debounce.done(100.1)
+    debounce.event(101.0, settled=True)
+    assert debounce.wait(101.0) == 2.0
+    debounce.done(103.0)
+    debounce.event(120.0, settled=True)
+    debounce.event(120.1)
+    assert debounce.wait(120.1) == pytest.approx(0.5)
