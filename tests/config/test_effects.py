@@ -62,7 +62,7 @@ def test_nothing_is_printed_unasked(capsys):
         (blocked, {"default_cpu_block_dim": 48}, 48),
     ],
 )
-def test_default_cpu_block_dim_says_the_least_cells_of_a_piece_and_block_dim_does_not(kernel, options, cells, capsys):
+def test_default_cpu_block_dim_says_the_least_cells_of_a_piece(kernel, options, cells, capsys):
     launch(kernel, print_ir=True, cpu_max_num_threads=4, **options)
     out = capsys.readouterr().out
     chunked = out[out.index("Make CPU multithreaded") :]
