@@ -127,9 +127,10 @@ class Artifact:
     """What one compile produced.
 
     texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
-    made when first asked for. lines: for a text, the id of the IR op that each line came from, -1
-    for none. code: machine code, as the toolchain gave it. facts: what the backend's own `load`
-    needs to know.
+    made when first asked for. languages: for highlighting, by text.
+    lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
+    is not known. Those of a lazy text come with the text.
+    code: machine code, as the toolchain gave it. facts: what the backend's own `load` needs.
     """
 
     backend: str

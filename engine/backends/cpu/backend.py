@@ -9,7 +9,7 @@ from ...config import CompileConfig
 from ...ir import Func
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Target
-from ..llvm import toolchain
+from ..llvm import lines, toolchain
 from ..llvm.kernel import lower_kernel
 
 if TYPE_CHECKING:
@@ -41,30 +41,52 @@ class CpuBackend:
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
         machine = toolchain.machine(target, level)
-        text = kernel.text
-
-        def optimised() -> toolchain.Module:
-            module = machine.parse(text)
-            module.optimise(level)
-            return module
-
-        module = machine.parse(text, verify=config.debug)
+        module = machine.parse(kernel.text, verify=config.debug)
         module.optimise(level)
-        return Artifact(
-            self.name, target, kernel.meta, {"llvm_ir": text}, module.object_code(),
+        artifact = Artifact(
+            self.name, target, kernel.meta, {"llvm_ir": kernel.text}, module.object_code(),
             {"llvm_ir": kernel.ids},
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"},
-            {"llvm_ir_optimized": lambda: optimised().text(),
-             "asm": lambda: optimised().assembly()},
-            {"symbol": kernel.symbol, "layout": kernel.layout,
-             "threads": config.cpu_max_num_threads},
+            facts={"symbol": kernel.symbol, "layout": kernel.layout,
+                   "threads": config.cpu_max_num_threads},
         )  # fmt: skip
+        later = _LaterTexts(artifact, machine, level)
+        artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
+        return artifact
 
     def load(self, artifact: Artifact) -> CpuExecutable:
         from .executable import CpuExecutable
 
         facts: dict[str, Any] = artifact.facts
         return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"])
+
+
+class _LaterTexts:
+    """Texts of a compile that few look at, and the op of each of their lines."""
+
+    def __init__(self, artifact: Artifact, machine: toolchain.Machine, level: int) -> None:
+        self.source: Final = artifact.texts["llvm_ir"]
+        self.lines: Final = artifact.lines
+        self.machine: Final = machine
+        self.level: Final = level
+
+    def _module(self, text: str) -> toolchain.Module:
+        module = self.machine.parse(text)
+        module.optimise(self.level)
+        return module
+
+    def optimised(self) -> str:
+        text = self._module(self.source).text()
+        located = self._module(lines.with_locations(self.source)).text()
+        ids = self.lines["llvm_ir"]
+        self.lines["llvm_ir_optimized"] = lines.of_optimised(text, located, ids)
+        return text
+
+    def assembly(self) -> str:
+        text = self._module(self.source).assembly()
+        located = self._module(lines.with_locations(self.source)).assembly()
+        self.lines["asm"] = lines.of_assembly(text, located, self.lines["llvm_ir"])
+        return text
 
 
 def _attributes(config: CompileConfig) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
 from ..base import Artifact, KernelMeta
 from ..llvm import abi
 from . import native
-from .frame import FramePool, register_printer
+from .frame import FramePool, forget_printer, register_printer
 
 __all__ = ["CpuExecutable"]
 
@@ -28,6 +29,8 @@ class CpuExecutable:
         self._code: Final = native.link(artifact.code, (symbol,))
         self.enter: Final = _ENTRY(self._code.addresses[symbol])
         handle = register_printer(self.meta)
+        if handle:
+            weakref.finalize(self, forget_printer, handle)
         self.frame: Final = FramePool(self.meta, layout, native.native(), threads, handle)
 
     def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:

@@ -8,11 +8,10 @@ threads never share a frame.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from ...errors import QuadrantsAssertionError
 from ...ir import Param
@@ -22,7 +21,7 @@ from ..interp.text import assert_text, tell_report
 from ..llvm import abi
 from .native import Native
 
-__all__ = ["Frame", "FramePool"]
+__all__ = ["Frame", "FramePool", "forget_printer", "register_printer"]
 
 Frame = tuple[memoryview, ctypes.c_void_p]
 """The memory, and its address as the kernel's entry takes it."""
@@ -84,7 +83,7 @@ class FramePool:
                 continue
             out.append(value.ctypes.data)
             if param.needs_grad:
-                out.append(_gradient(value).ctypes.data)
+                out.append(0)  # no code reads or writes gradients yet
             out += value.shape
         return out
 
@@ -118,13 +117,9 @@ def _slot_format(t: DataType) -> str:
     return "d" if t.is_real else "q" if t.is_signed else "Q"
 
 
-def _gradient(value: Any) -> np.ndarray[Any, Any]:
-    """Gradients of array arguments come with automatic differentiation; nothing writes them yet."""
-    return np.zeros(value.shape, value.dtype)
-
-
 _PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)
 _printers: Final[dict[int, KernelMeta]] = {}
+_handles: Final = itertools.count(1)
 _callback: Any = None
 
 
@@ -152,6 +147,11 @@ def register_printer(meta: KernelMeta) -> int:
     """A handle by which `_print` knows the kernel; 0 for one that prints nothing."""
     if not meta.prints:
         return 0
-    handle = len(_printers) + 1
+    handle = next(_handles)
     _printers[handle] = meta
     return handle
+
+
+def forget_printer(handle: int) -> None:
+    """Drop a handle that `register_printer` gave."""
+    _printers.pop(handle, None)

@@ -215,12 +215,11 @@ class Emitter:
             self.ids += [-1] * (len(self.lines) - len(self.ids))
         return f"%{name}"
 
-    def array(self, number: int, is_grad: bool) -> str:
+    def array(self, number: int) -> str:
         state = self.state
         p = state.func.params[number]
         alias = "noalias " if state.func.noalias else ""
-        name = state.param_names[number] + (".grad" if is_grad else "")
-        at = state.layout.params[number] + 8 * is_grad
+        name, at = state.param_names[number], state.layout.params[number]
         return self.param(f"p.{name}", "ptr", at, f"{alias}noundef align {SIZE[p.dtype.name]}")
 
     def extent(self, axis: int, number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ...errors import QuadrantsUnsupportedError
 from ...ir import Op
 from ...ir import codes as C
 from ...types import DataType, PointerType, Type, u1
@@ -92,7 +93,9 @@ def _arg_load(e: Emitter, op: Op) -> None:
 
 def _arg_addr(e: Emitter, op: Op) -> None:
     number, is_grad = op.attr
-    e.v[op.id] = e.array(number, bool(is_grad))
+    if is_grad:
+        raise QuadrantsUnsupportedError.from_loc("", op.loc, feature="access to a gradient")
+    e.v[op.id] = e.array(number)
 
 
 def _extent(e: Emitter, op: Op) -> None:
