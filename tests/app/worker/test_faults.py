@@ -1,5 +1,8 @@
 """What users' files do wrong: each is an error with their line, and the next save recovers."""
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -34,9 +37,6 @@ BROKEN_FILES = {
     "exits": ("import sys\nsys.exit(7)\n", "SystemExit", 2, "sys.exit(7)"),
     "loops forever": ("n = 0\nwhile True:\n    n += 1\n", "StepLimit", None, "stopped after 1 s"),
     "recursion": ("def f():\n    f()\n\n\nf()\n", "RecursionError", 2, "recursion"),
-    "syntax the language lacks": (
-        kernel_file("with x:\n    pass"), None, 6, None,
-    ),
 }  # fmt: skip
 
 
@@ -47,14 +47,10 @@ def test_a_broken_file_is_an_error_with_its_line_and_the_next_save_recovers(tmp_
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with Live(path, limits=QUICK) as live:
         record = live.complete()
-        found = [*record.errors, *(e for k in record.kernels for b in k.backends for e in b.errors)]
-        assert found, "nothing was reported"
-        error = found[0]
-        assert error.file == str(path)
-        if kind is not None:
-            assert error.kind == kind
-            assert message in error.message
-            assert live.of(events.Failed)[0].error == error
+        (error,) = record.errors
+        assert (error.file, error.kind) == (str(path), kind)
+        assert message in error.message
+        assert live.of(events.Failed)[0].error == error
         if line is not None:
             assert error.line == line
         assert str(path) in error.rendered
@@ -63,6 +59,36 @@ def test_a_broken_file_is_an_error_with_its_line_and_the_next_save_recovers(tmp_
         record = live.complete()
         assert record.errors == ()
         assert backend(record).agreement.check == "passed"
+
+
+BAD_KERNELS = {
+    "wrong rank": ("for i in x:\n    x[i, i] = 1.0", 7, "dim 1"),
+    "wrong type": ("x[0] = x[0] & 1", 6, "unsupported operand"),
+    "unknown name": ("x[0] = nobody", 6, "not defined"),
+    "break in a parallel loop": (
+        "for i in range(9):\n    if x[i] > 0:\n        break", 8, "break",
+    ),
+    "unknown syntax": ("with x:\n    pass", 6, ""),
+    "zero": ("x[0] = 1 // 0", 6, "zero"),
+}  # fmt: skip
+
+
+def test_bad_kernels_are_errors_with_their_lines_and_spare_good_ones(tmp_path):
+    for number, (body, _, _) in enumerate(BAD_KERNELS.values()):
+        text = kernel_file(body).replace("def k(", f"def k{number}(")
+        (tmp_path / f"bad{number}.py").write_text(text + SCALE.removeprefix(HEAD))
+    record = collect(
+        [tmp_path / f"bad{n}.py" for n in range(len(BAD_KERNELS))], backends=["cpu"], limits=QUICK
+    )
+    found = {k.name: k for k in record.kernels}
+    for number, (_, line, message) in enumerate(BAD_KERNELS.values()):
+        kernel = found[f"k{number}"]
+        (error,) = kernel.backend("cpu").errors
+        assert (error.file, error.line) == (kernel.file, line)
+        assert message in error.message
+        assert error.source and f"line {line}" in error.rendered
+    fine = [k.backend("cpu").agreement.check for k in record.kernels if k.name == "scale"]
+    assert fine == ["passed"] * len(BAD_KERNELS)
 
 
 def test_a_syntax_error_has_a_caret_under_the_place(tmp_path):
@@ -330,6 +356,19 @@ def test_a_broken_helper_is_blamed_and_mending_it_helps(tmp_path):
         assert live.complete().errors == ()
 
 
+def assert_ends(pid):
+    """Wait until a process has ended; a zombie has: nobody may be there to wait for it."""
+    for _ in range(1200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return
+        if state in "ZX":
+            return
+        time.sleep(0.1)
+    pytest.fail(f"process {pid} lives on")
+
+
 def test_children_of_user_code_die_with_the_worker(tmp_path):
     path = tmp_path / "kernels.py"
     marker = tmp_path / "pid"
@@ -341,13 +380,64 @@ def test_children_of_user_code_die_with_the_worker(tmp_path):
     with Live(path, limits=QUICK) as live:
         live.complete()
         pid = int(marker.read_text())
-    # Ended, or about to be: nobody waits for it, so the entry itself may stay as a zombie.
-    for _ in range(1200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
-            return
-        if state in "ZX":
-            return
-        time.sleep(0.1)
-    pytest.fail("a process that the user's file started lives on")
+    assert_ends(pid)
+
+
+def test_a_worker_does_not_outlive_the_studio(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text("print('here', flush=True)\nwhile True:\n    pass\n")
+    code = (
+        "import sys, time\n"
+        "from qd_studio.app.worker import client, events\n"
+        "def told(e):\n"
+        "    if isinstance(e, events.Started): print(e.pid, flush=True)\n"
+        "    if isinstance(e, events.Log): print('busy', flush=True)\n"
+        f"client.WorkerClient([{str(path)!r}], on_event=told)\n"
+        "time.sleep(600)\n"
+    )
+    studio = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    pid = int(studio.stdout.readline())
+    assert studio.stdout.readline() == "busy\n"
+    studio.kill()
+    studio.wait()
+    studio.stdout.close()
+    assert_ends(pid)
+
+
+def test_a_worker_that_dies_while_idle_is_replaced_when_needed(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    with Live(path, limits=QUICK) as live:
+        live.complete()
+        os.kill(live.of(events.Started)[0].pid, signal.SIGKILL)
+        assert not live.wait(lambda e: isinstance(e, events.Exited)).expected
+        live.client.request_refresh()
+        assert live.complete().errors == ()
+        assert [e.restarts for e in live.of(events.Started)] == [0, 1]
+
+
+def test_a_save_interrupts_what_does_not_end(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text("print('here', flush=True)\nwhile True:\n    pass\n")
+    with Live(path, limits=Limits(measure_s=0.01, import_s=3600.0)) as live:
+        live.wait(lambda e: isinstance(e, events.Log))
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        assert live.complete().kernels[0].name == "scale"
+        assert len(live.of(events.Started)) == 1
+
+
+def test_a_save_ends_a_launch_that_nothing_interrupts(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        two_kernels("for i in range(1):\n    while x[0] > 0.0:\n        x[0] = x[0] + 1.0")
+    )
+    limits = Limits(measure_s=0.01, launch_s=3600.0, interpret_s=1.0)
+    with Live(path, limits=limits) as live:
+        live.wait(lambda e: isinstance(e, events.Progress) and "launching k on cpu" in e.text)
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        record = live.complete()
+        assert [k.name for k in record.kernels] == ["scale"]
+        assert record.errors == ()
+        assert live.of(events.Exited)[0].reason == "a newer request came while it was busy"
