@@ -148,6 +148,8 @@ def _range_for(
         axes, config.block_dim, config.num_cpu_threads, config.strictly_serialized, False,
         config.loop_name,
     )  # fmt: skip
+    if config.loop_name and w.depth:
+        w.warn("loop_config(name=...) has no effect: a loop inside another is no task", node)
     parallel = w.depth == 0 and not config.strictly_serialized
     loop = w.emit(node, C.RANGE_FOR, bounds, attr, void, 1)
     loop.loc = w.head(node, node.iter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
@@ -129,6 +129,10 @@ class Ndarray:
     def __getitem__(self, key: Any) -> float | int:
         value = self._live()[self._index(key)].item()
         return int(value) if self.dtype is u1 else value
+
+    def __iter__(self) -> NoReturn:
+        """Without this Python would try indices 0, 1, ... and take the end for an end."""
+        raise TypeError("an ndarray cannot be iterated over here; loop in a kernel, or to_numpy()")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         data = self._live()
