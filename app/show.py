@@ -181,7 +181,7 @@ def _ir_text(backend: BackendRecord, compiled: CompileRecord, pass_name: str | N
     if not compiled.snapshots:
         return [Line((("no IR was recorded", ""),))]
     index = _runs(compiled, pass_name)[-1].after if pass_name else _last(compiled)
-    return changes.listing_lines(compiled, compiled.snapshots[index])
+    return list(changes.listing_lines(compiled, compiled.snapshots[index]))
 
 
 def _last(compiled: CompileRecord) -> int:
