@@ -230,7 +230,7 @@ def _open(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace, words: list[str]) -> int:
-    from .batch import PyprojectError, failures, measured, rules_for
+    from .batch import PyprojectError, failures, rules_for
     from .core.gates import RuleError, evaluate, parse_rule
     from .report import SUFFIXES, to_markdown, write
 
@@ -247,7 +247,7 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
             parse_rule(rule)
     except (PyprojectError, RuleError) as error:
         raise _Failure(EXIT_USAGE, str(error)) from None
-    record = measured(options.files, ("qd-studio", *words), _talk, **settings)
+    record = _measured(options.files, words, settings)
     try:
         findings = evaluate(record, rules, baseline)
     except RuleError as error:
@@ -281,7 +281,7 @@ def _nothing_ran(record: Record) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from .batch import failures, measured
+    from .batch import failures
     from .show import NothingToShow, show
 
     if options.file.endswith((".qds", ".json")):
@@ -290,7 +290,7 @@ def _show(options: argparse.Namespace) -> int:
         settings = _settings(options)
         settings["launch"] = options.panel in ("launch", "log")
         settings["only"] = [options.kernel] if options.kernel else []
-        record = measured([options.file], ("qd-studio", "show"), _talk, **settings)
+        record = _measured([options.file], ["show"], settings)
     try:
         text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
     except NothingToShow as error:
@@ -313,6 +313,16 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 # ---- small things
+
+
+def _measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:
+    from .batch import measured
+    from .worker.once import WorkerError
+
+    try:
+        return measured(files, ("qd-studio", *words), _talk, **settings)
+    except WorkerError as error:
+        raise _Failure(EXIT_ENVIRONMENT, str(error)) from None
 
 
 def _saved(path: str) -> Record:

@@ -8,8 +8,9 @@ The folders are watched, not the files, so that a save by renaming a new file ov
 counts like one in place, and a file that is deleted may come back. A file counts as changed when
 its content is another than last time: editors touch files for many reasons.
 
-A single save is reported as soon as its writer has closed the file or moved it into place. Saves that follow each other closely are gathered: twenty
-within a second are reported twice, with the last content in the second report (see `Debounce`).
+A single save is reported as soon as its writer has closed the file or moved it into place. Saves
+that follow each other closely are gathered: twenty within a second are reported twice, with the
+last content in the second report (see `Debounce`).
 """
 
 from __future__ import annotations

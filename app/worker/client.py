@@ -120,6 +120,8 @@ class WorkerClient:
         self._wake_lock = threading.Lock()
         self._gone = False
         self._stopping = False
+        self.failure: Exception | None = None
+        """What ended the client, if it was not told to stop."""
         self._watching: Final = watch
         # State of the thread below; nobody else touches it.
         self._watcher: Watcher | None = None
@@ -149,7 +151,7 @@ class WorkerClient:
 
     @property
     def alive(self) -> bool:
-        """Whether events may still come: not stopped, and no exception came out of `on_event`."""
+        """Whether events may still come: not stopped, and no `failure`."""
         return self._thread.is_alive()
 
     def request_refresh(self, paths: Iterable[str] | None = None) -> None:
@@ -195,6 +197,9 @@ class WorkerClient:
             self._follow()
             while not self._stopping:
                 self._turn()
+        except Exception as error:
+            # No process, no pipes, no temporary file; or a listener that failed.
+            self.failure = error
         finally:
             self._shut_down()
 
@@ -470,7 +475,8 @@ class WorkerClient:
             worker.reap(_END_S)
             worker.close()
             self._worker = None
-            self._emit(Exited("stopped", expected=True))
+            if self.failure is None:
+                self._emit(Exited("stopped", expected=True))
         self._selector.close()
         with self._wake_lock:
             self._gone = True

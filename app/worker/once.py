@@ -11,7 +11,11 @@ from .client import Value, WorkerClient
 from .events import Event, RecordUpdated
 from .protocol import Limits
 
-__all__ = ["collect"]
+__all__ = ["WorkerError", "collect"]
+
+
+class WorkerError(RuntimeError):
+    """There is no result at all: the environment lets no worker process run."""
 
 
 def collect(
@@ -28,7 +32,7 @@ def collect(
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
-    KeyboardInterrupt stops the worker, too.
+    KeyboardInterrupt stops the worker, too. WorkerError if no worker can be started.
     """
     complete = threading.Event()
     last: list[Record] = []
@@ -49,5 +53,5 @@ def collect(
     finally:
         client.stop()
     if not last:
-        raise RuntimeError("the worker's client ended before the record was complete")
+        raise WorkerError(f"the worker cannot be run here: {client.failure}") from client.failure
     return last[0]

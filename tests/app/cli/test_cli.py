@@ -273,3 +273,12 @@ def test_doctor_fails_where_nothing_can_run(monkeypatch, capsys):
     assert "BROKEN" in out
     assert "no luck" in out
     assert "-> reinstall" in out
+
+
+def test_without_a_worker_the_environment_is_to_blame(path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    assert cli.main(["--report", str(path)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "the worker cannot be run here" in err
+    assert "/no/such/python" in err
