@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from msgspec.structs import replace as with_fields
 
@@ -22,7 +23,7 @@ from ...engine.inspect.record import (
     ToolInfo,
 )
 
-__all__ = ["FileState", "Session", "labels_of", "merged"]
+__all__ = ["FileState", "Session", "awaited", "labels_of", "merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,13 @@ class Session:
         state = self._state(path)
         return self._with(replace(state, errors=(*state.errors, error)))
 
-    def kernel_updated(self, kernel: KernelRecord) -> Session:
-        """Put in a kernel's new record, keeping what its failure could not renew."""
+    def kernel_updated(self, kernel: KernelRecord, final: bool = True) -> Session:
+        """Put in a kernel's new record, keeping what its failure could not renew and, unless it is
+        ``final``, what is still to come."""
         for state in self.states:
             for i, old in enumerate(state.kernels):
                 if old.id == kernel.id:
-                    new = merged(kernel, old)
+                    new = merged(kernel if final else awaited(kernel, old), old)
                     kernels = (*state.kernels[:i], new, *state.kernels[i + 1 :])
                     return self._with(replace(state, kernels=kernels))
         return self
@@ -175,6 +177,42 @@ def _carried(listed: KernelRecord, old: KernelRecord | None) -> KernelRecord:
     if old is None or not old.backends:
         return listed
     return with_fields(listed, backends=old.backends, workloads=old.workloads, stale=True)
+
+
+def awaited(new: KernelRecord, old: KernelRecord) -> KernelRecord:
+    """``new``, with the parts of ``old`` that are yet to be renewed, marked as of earlier."""
+    backends: list[BackendRecord] = []
+    for backend in new.backends:
+        before = old.backend(backend.backend)
+        if before is not None and before.compile is not None:
+            backend = _awaited(backend, before)
+        backends.append(backend)
+    return with_fields(new, backends=tuple(backends))
+
+
+def _awaited(new: BackendRecord, before: BackendRecord) -> BackendRecord:
+    """One backend that works so far: its old code until there is new code, and so on."""
+    compiled, past = new.compile, before.compile
+    assert past is not None
+    if compiled is None:
+        return with_fields(before, earlier=_PARTS) if new.status == "not_run" else new
+    if new.status not in ("ok", "not_run"):
+        return new
+    earlier: list[str] = []
+    if past.artefacts and len(compiled.artefacts) < len(past.artefacts):
+        # Without their links to the source, whose lines may be others by now.
+        kept = {a.name: with_fields(a, lines=()) for a in past.artefacts}
+        kept.update((a.name, a) for a in compiled.artefacts)
+        compiled = with_fields(compiled, artefacts=tuple(kept.values()))
+        earlier.append("code")
+    launched = bool(before.launches or before.agreement)
+    if launched and not (new.launches or new.agreement):
+        new = with_fields(new, launches=before.launches, agreement=before.agreement)
+        earlier.append("launches")
+    return with_fields(new, compile=compiled, earlier=tuple(earlier))
+
+
+_PARTS: Final = ("passes", "code", "launches")
 
 
 def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:

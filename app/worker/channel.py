@@ -53,6 +53,7 @@ class Channel:
         self._requests = requests
         self._messages = messages
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._arrived = threading.Event()
         self.newest = 0
         self.sending = False
         self.interrupt: Callable[[], None] = lambda: None
@@ -68,12 +69,18 @@ class Channel:
                     os._exit(0)
                 self.newest = message.id
                 self._jobs.put(message)
+                self._arrived.set()
                 self.interrupt()
         os._exit(0)
+
+    def waiting(self, timeout: float) -> bool:
+        """Whether a job waits; one that comes within ``timeout`` seconds counts."""
+        return self._arrived.wait(timeout)
 
     def next_job(self) -> Job:
         """The newest job, when there is one; older ones are dropped."""
         job = self._jobs.get()
+        self._arrived.clear()
         while not self._jobs.empty():
             job = self._jobs.get()
         return job
@@ -196,6 +203,8 @@ class JobSteps(inspect.Steps):
                 os.close(fd)
 
     def passing(self, text: str) -> None:
+        # Between two passes nothing is half done: a good moment to give up an old job.
+        self.give_way()
         self._flight.note(text)
 
     def held(self, backend: str, stage: str) -> ErrorRecord | None:

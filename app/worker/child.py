@@ -1,10 +1,17 @@
-"""The worker process: reads jobs and works on them, one after the other."""
+"""The worker process: reads jobs and works on them, one after the other.
+
+While nothing is asked of it, it makes itself ready: it loads what a compile will need, and collects
+garbage, which therefore never has to be done while somebody waits.
+"""
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import sys
 import time
+from typing import Final
 
 from ...engine import alias, inspect
 from .channel import Channel, JobSteps, Superseded, flush
@@ -12,6 +19,11 @@ from .protocol import FlightRecorder, Hello, JobDone
 from .runner import Runner
 
 __all__ = ["main"]
+
+# Seconds of rest after a job before the garbage is collected: another save may follow at once.
+_REST_S: Final = 0.3
+# New objects between two collections that cannot wait for a rest.
+_GC_EVERY: Final = 200_000
 
 
 def main(arguments: list[str]) -> None:
@@ -25,7 +37,12 @@ def main(arguments: list[str]) -> None:
     alias.install("quadrants")
     channel.send(Hello(pid=os.getpid(), tool=inspect.tool_info()))
     runner = Runner()
+    gc.set_threshold(_GC_EVERY, 20, 20)
+    if not channel.waiting(0.0):
+        _warm_up()
     while True:
+        if not channel.waiting(_REST_S):
+            gc.collect()
         job = channel.next_job()
         steps = JobSteps(channel, flight, job)
         began = time.perf_counter()
@@ -40,3 +57,12 @@ def main(arguments: list[str]) -> None:
         channel.send(JobDone(job=job.id, elapsed_ms=elapsed_ms, given_up=given_up))
         if steps.tainted:
             os._exit(0)
+
+
+def _warm_up() -> None:
+    """Load what the first compile would load, LLVM included, and run it once."""
+    for name in ("frontend", "inspect.capture", "passes"):
+        importlib.import_module(f"...engine.{name}", __package__)
+    inspect.self_test("cpu")
+    gc.collect()
+    gc.freeze()

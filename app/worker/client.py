@@ -13,6 +13,12 @@ What happens when the worker ends or hangs
     The step it was in (stage, kernel, backend, pass) is known from the last `Working` message and
     from the flight recorder. It becomes an `ErrorRecord`; kernels that miss a new result are marked
     stale; a new worker takes over what was not done, without the step that was fatal.
+
+What happens when a file is saved while the worker is busy
+    The worker is asked to give its job up, which it does between any two passes and anywhere in
+    code of the user. Code generation and launches cannot be interrupted: a worker that does not
+    answer at once is killed, and the job goes to a spare one, which a client that watches its files
+    keeps ready, with everything loaded, as soon as there is time for that.
 """
 
 from __future__ import annotations
@@ -57,6 +63,7 @@ from .protocol import (
     Stop,
     Working,
 )
+from .spare import Bell, Spare
 
 if TYPE_CHECKING:
     from ..watch import Watcher
@@ -69,6 +76,8 @@ _decoder: Final = msgspec.msgpack.Decoder(FromWorker)
 # Seconds: for the worker to give up an old job when a new one waits, to end by itself, to come up.
 _GIVE_UP_S: Final = 2.0
 _END_S: Final = 1.0
+# The same when a spare worker is there to take over.
+_YIELD_S: Final = 0.03
 _START_S: Final = 60.0
 _MAX_RESTARTS: Final = 20
 _SUPERSEDED: Final = "a newer request came while it was busy"
@@ -114,11 +123,7 @@ class WorkerClient:
         )
         self._on_event: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        # After the end the descriptors may belong to somebody else.
-        self._wake_lock = threading.Lock()
-        self._gone = False
+        self._bell: Final = Bell()
         self._stopping = False
         self.failure: Exception | None = None
         """What ended the client, if it was not told to stop."""
@@ -127,6 +132,7 @@ class WorkerClient:
         self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
         self._selector: Final = DefaultSelector()
+        self._spare: Final = Spare(self._selector)
         self._wanted: set[str] = set(paths)
         self._job: Job | None = None
         self._job_began = 0.0
@@ -176,23 +182,22 @@ class WorkerClient:
     def stop(self, timeout: float = 5.0) -> None:
         """End the worker and the client's thread. Safe to call twice, and from `on_event`."""
         self._stopping = True
-        self._wake()
+        self._bell.ring()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
 
+    def focus(self, kernel: str) -> None:
+        """The id of the kernel that is looked at: it comes first from now on."""
+        self._ask(lambda: self._look_at(kernel))
+
     def _ask(self, request: Callable[[], None]) -> None:
         self._requests.append(request)
-        self._wake()
-
-    def _wake(self) -> None:
-        with self._wake_lock:
-            if not self._gone:
-                os.write(self._wake_write, b"!")
+        self._bell.ring()
 
     # ---- the thread
 
     def _run(self) -> None:
-        self._selector.register(self._wake_read, EVENT_READ, "wake")
+        self._selector.register(self._bell.fd, EVENT_READ, "wake")
         try:
             self._follow()
             while not self._stopping:
@@ -222,7 +227,9 @@ class WorkerClient:
         timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         ready = {key.data for key, _ in self._selector.select(timeout)}
         if "wake" in ready:
-            os.read(self._wake_read, 4096)
+            self._bell.silence()
+        if "spare" in ready:
+            self._spare.news(_decoder)
         worker = self._worker
         if worker is None:
             return
@@ -243,6 +250,9 @@ class WorkerClient:
         known = [state.path for state in self._session.states]
         touched = known if paths is None else self._session.paths_touched_by(paths)
         self._wanted.update(touched)
+
+    def _look_at(self, kernel: str) -> None:
+        self._template = msgspec.structs.replace(self._template, focus=kernel)
 
     def _change(self, **fields: object) -> None:
         self._template = msgspec.structs.replace(self._template, **fields)
@@ -281,7 +291,7 @@ class WorkerClient:
         self._worker.reset_output_limit()
         self._worker.send(self._job)
         if superseding:
-            self._arm(_GIVE_UP_S, _SUPERSEDED)
+            self._arm(_YIELD_S if self._spare.ready else _GIVE_UP_S, _SUPERSEDED)
         else:
             self._arm(_START_S, "the worker did not answer")
 
@@ -295,11 +305,19 @@ class WorkerClient:
         self._late_reason = reason
 
     def _spawn(self) -> None:
-        self._worker = WorkerProcess()
+        """Have a worker: the spare one, or a new one."""
+        self._worker, hello = self._spare.take()
         for name, fd in self._worker.fds.items():
             self._selector.register(fd, EVENT_READ, name)
         self._killed_for = ""
         self._step = None
+        if hello is not None:
+            self._handle(hello)
+
+    def _keep_spare(self) -> None:
+        """Start a spare worker if there is none; only for those who follow files."""
+        if self._watching and not self._stopping:
+            self._spare.start()
 
     # ---- news from the worker
 
@@ -321,7 +339,7 @@ class WorkerClient:
             case FileLoaded():
                 self._loaded(message)
             case KernelDone():
-                self._session = self._session.kernel_updated(message.kernel)
+                self._session = self._session.kernel_updated(message.kernel, message.final)
                 if message.final:
                     self._final.add(message.kernel.id)
                 kernel = self._session.kernel(message.kernel.id)
@@ -366,6 +384,7 @@ class WorkerClient:
         self._step = None
         self._deadline = None
         self._emit(RecordUpdated(self._record(message.elapsed_ms), complete=True))
+        self._keep_spare()
 
     def _record(self, elapsed_ms: float | None = None) -> Record:
         if elapsed_ms is None:
@@ -407,7 +426,7 @@ class WorkerClient:
         self._deadline = None
         self._restarts += 1
         reason = self._killed_for or how_it_ended(status)
-        self._emit(Exited(reason, expected=False))
+        self._emit(Exited(reason, expected=self._killed_for == _SUPERSEDED))
         job, step = self._job, self._step
         if job is None:
             return  # between jobs: the next one starts a worker
@@ -469,6 +488,7 @@ class WorkerClient:
     def _shut_down(self) -> None:
         if self._watcher is not None:
             self._watcher.stop()
+        self._spare.stop()
         worker = self._worker
         if worker is not None:
             worker.send(Stop())
@@ -478,7 +498,4 @@ class WorkerClient:
             if self.failure is None:
                 self._emit(Exited("stopped", expected=True))
         self._selector.close()
-        with self._wake_lock:
-            self._gone = True
-            os.close(self._wake_read)
-            os.close(self._wake_write)
+        self._bell.close()

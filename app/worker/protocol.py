@@ -84,7 +84,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     labels: what kernel ids call a file, where that is not its base name. config: options of the
     studio, on top of the file's own `init`. backends: none means all known. run: record the calls
     that the file's `main` makes. launch: False only compiles. only: names or ids of kernels to
-    look at, none for all; the others are listed.
+    look at, none for all; the others are listed. focus: the id of the kernel to look at first.
     """
 
     id: int
@@ -95,6 +95,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     run: bool = False
     launch: bool = True
     only: tuple[str, ...] = ()
+    focus: str = ""
     skip: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     limits: Limits = Limits()

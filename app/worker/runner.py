@@ -21,10 +21,12 @@ ALL_BACKENDS: Final = ("cpu", "interp", "cuda", "opencl", "amdgpu")
 
 
 class Runner:
-    """Works on jobs, one after the other; keeps nothing between them but loaded libraries."""
+    """Works on jobs, one after the other; keeps nothing between them but loaded libraries, and the
+    texts of kernels, to know which ones a save has changed."""
 
     def __init__(self) -> None:
         self._loader = Loader()
+        self._texts: dict[str, str] = {}
 
     def run(self, job: Job, steps: JobSteps) -> None:
         """Do ``job``. Superseded passes through."""
@@ -112,7 +114,7 @@ class Runner:
         """Compile all kernels first, so that everybody's IR is there soon; then launch them."""
         captures: list[Any] = []
         steps.total += 2 * len(kernels)
-        for kernel, described in kernels:
+        for kernel, described in self._ordered(job, kernels):
             unwanted = job.only and not {described.id, described.name} & set(job.only)
             if unwanted or described.id in job.skip:
                 steps.done += 2
@@ -139,6 +141,23 @@ class Runner:
             capture.launch(job.limits.measure_s)
             steps.done += 1
             steps.send_kernel(capture.record, final=True)
+
+    def _ordered(
+        self, job: Job, kernels: Sequence[tuple[Any, KernelRecord]]
+    ) -> list[tuple[Any, KernelRecord]]:
+        """The kernel that is looked at, then those whose text is new, then the others.
+
+        The others are compiled again, too: what they mean may hang on the rest of the file.
+        """
+        texts = {described.id: kernel.decl.source for kernel, described in kernels}
+        before = self._texts
+        self._texts = {**before, **texts}
+
+        def rank(pair: tuple[Any, KernelRecord]) -> tuple[bool, bool]:
+            id = pair[1].id
+            return id != job.focus, before.get(id) == texts[id]
+
+        return sorted(kernels, key=rank)
 
 
 def _named(kernels: list[KernelRecord], label: str) -> list[KernelRecord]:

@@ -321,7 +321,11 @@ class CacheLayer(_Base, frozen=True, kw_only=True):
 
 
 class BackendRecord(_Base, frozen=True, kw_only=True):
-    """A kernel on one backend. status: ok, absent, error, not_run; reason says why not ok."""
+    """A kernel on one backend. status: ok, absent, error, not_run; reason says why not ok.
+
+    earlier: while a look goes on, the parts that are still those of the one before: passes, code,
+    launches. Empty in a finished record.
+    """
 
     backend: str
     status: str
@@ -331,6 +335,7 @@ class BackendRecord(_Base, frozen=True, kw_only=True):
     agreement: AgreementRecord | None = None
     caches: tuple[CacheLayer, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
+    earlier: tuple[str, ...] = ()
 
 
 class KernelRecord(_Base, frozen=True, kw_only=True):

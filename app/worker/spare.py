@@ -1,0 +1,98 @@
+"""Parts of the client: a worker that waits to take the place of another, and a bell."""
+
+from __future__ import annotations
+
+import os
+import threading
+from selectors import EVENT_READ, BaseSelector
+from typing import TYPE_CHECKING, Final
+
+from .process import WorkerProcess
+from .protocol import Hello
+
+if TYPE_CHECKING:
+    import msgspec
+
+__all__ = ["Bell", "Spare"]
+
+_END_S: Final = 0.2
+
+
+class Bell:
+    """Wakes a thread that waits in a selector for ``fd``. Any thread may ring."""
+
+    def __init__(self) -> None:
+        self.fd, self._write = os.pipe()
+        os.set_blocking(self.fd, False)
+        # After the end the descriptors may belong to somebody else.
+        self._lock = threading.Lock()
+        self._gone = False
+
+    def ring(self) -> None:
+        """Wake the thread; nothing after `close`."""
+        with self._lock:
+            if not self._gone:
+                os.write(self._write, b"!")
+
+    def silence(self) -> None:
+        """Forget the rings so far."""
+        os.read(self.fd, 4096)
+
+    def close(self) -> None:
+        """Give back the descriptors."""
+        with self._lock:
+            self._gone = True
+            os.close(self.fd)
+            os.close(self._write)
+
+
+class Spare:
+    """A worker with everything loaded, told to the selector as ``spare``, if there is one."""
+
+    def __init__(self, selector: BaseSelector) -> None:
+        self._selector: Final = selector
+        self._process: WorkerProcess | None = None
+        self._hello: Hello | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is one that has come up."""
+        return self._hello is not None
+
+    def start(self) -> None:
+        """Have one from now on."""
+        if self._process is None:
+            self._process = WorkerProcess()
+            self._selector.register(self._process.fds["message"], EVENT_READ, "spare")
+
+    def news(self, decoder: msgspec.msgpack.Decoder[object]) -> None:
+        """Read what the spare worker says: that it is up, or nothing, which is its end."""
+        if self._process is None:
+            return
+        bodies, ended = self._process.messages()
+        for body in bodies:
+            message = decoder.decode(body)
+            if isinstance(message, Hello):
+                self._hello = message
+        if ended:
+            self.stop()
+
+    def take(self) -> tuple[WorkerProcess, Hello | None]:
+        """The spare worker, and what it said when it came up (None: it has yet to); a new worker if
+        there is none."""
+        process, hello = self._process, self._hello
+        self._process = self._hello = None
+        if process is None:
+            return WorkerProcess(), None
+        self._selector.unregister(process.fds["message"])
+        return process, hello
+
+    def stop(self) -> None:
+        """End it; it does nothing that could be lost."""
+        process = self._process
+        self._process = self._hello = None
+        if process is not None:
+            self._selector.unregister(process.fds["message"])
+            process.kill()
+            process.reap(_END_S)
+            process.close()
