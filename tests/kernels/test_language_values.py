@@ -207,7 +207,7 @@ def loops(x: Ints, n: qd.i32) -> qd.i32:
     total = 0
     for i in range(n, 4):
         total += i
-    for i, j in qd.ndrange((3, n), 4):
+    for _i, _j in qd.ndrange((3, n), 4):
         total += 1000
     doubled = total * 2
     for i in range(x.shape[0]):
@@ -223,7 +223,7 @@ def loops(x: Ints, n: qd.i32) -> qd.i32:
                 break
             total += 1
     qd.loop_config(serialize=True)
-    for i in range(10):
+    for _k in range(10):
         if total > 100:
             break
         total += total

@@ -115,13 +115,17 @@ class Emitter:
     elsewhere they are parameters of the function. `params` collects them either way.
     head: lines for the start of the function. offsets: of a `linearize`, its value in two parts.
     loop_values: loop counters. unused: i32 values that only addresses are made of, which `wide`
-    computes in 64 bits. asserts: the function can fail.
+    computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays that the
+    function's task only reads.
     """
 
-    def __init__(self, state: ModuleState, in_entry: bool = False) -> None:
+    def __init__(
+        self, state: ModuleState, in_entry: bool = False, read_only: tuple[int, ...] = ()
+    ) -> None:
         self.state: Final = state
         self.fast: Final = state.fast
         self.in_entry: Final = in_entry
+        self.read_only: Final = read_only
         self.v: Final[dict[int, str]] = _Values(self)
         self.offsets: dict[int, tuple[str, str]] = {}
         self.unused: set[int] = set()
@@ -219,6 +223,8 @@ class Emitter:
         state = self.state
         p = state.func.params[number]
         alias = "noalias " if state.func.noalias else ""
+        if number in self.read_only:
+            alias += "readonly "
         name, at = state.param_names[number], state.layout.params[number]
         return self.param(f"p.{name}", "ptr", at, f"{alias}noundef align {SIZE[p.dtype.name]}")
 

@@ -70,7 +70,7 @@ class _Kernel:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        body = Emitter(self.state)
+        body = Emitter(self.state, read_only=attr.read_only)
         self._body(body, op, chunked)
         chunk = ["i32 noundef %chunk"] if chunked else []
         slots = list(body.params.values())
