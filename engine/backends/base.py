@@ -47,8 +47,8 @@ __all__ = [
 class Target(NamedTuple):
     """What code is generated for. Two equal targets can share code.
 
-    kind: the backend's family (``cpu``). arch: the instruction set (``x86_64``). cpu: the model
-    that code is tuned for. features: what the model has beyond the instruction set, sorted.
+    kind: the backend's family (``cpu``). arch: the instruction set, as the toolchain names it (for
+    LLVM a triple). cpu: the model that code is tuned for. features: what it can do, sorted.
     """
 
     kind: str

@@ -1,0 +1,76 @@
+"""Prepared launchers: used for what they fit, passed by for all else."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.runtime import prepare
+
+
+@pytest.fixture(autouse=True)
+def _program():
+    qd.init(arch=qd.cpu)
+    yield
+    qd.reset()
+
+
+@qd.kernel
+def shifted(x: qd.types.NDArray[qd.i32, 1], by: qd.i32, twice: qd.template()) -> qd.i32:
+    for i in range(x.shape[0]):
+        x[i] += by
+        if qd.static(twice):
+            x[i] += by
+    return x[0]
+
+
+def only_prepared(kernel, monkeypatch):
+    """From here on the patient way is a failure."""
+
+    def never(*args):
+        raise AssertionError("took the patient way")
+
+    monkeypatch.setattr(kernel.launchers, "call", never)
+    monkeypatch.setattr(kernel.launchers, "patient", never)
+
+
+def test_known_arguments_never_take_the_patient_way(monkeypatch):
+    x, held = np.zeros(5, np.int32), qd.ndarray(qd.i32, 5)
+    shifted(x, 1, False)
+    shifted(x, 1, True)
+    only_prepared(shifted, monkeypatch)
+    for n in range(3):
+        for array in (x, held, np.zeros(n + 1, np.int32)):
+            shifted(array, n, False)
+            shifted(array, by=n, twice=True)
+    assert x.tolist() == [3 + 3 * (0 + 1 + 2)] * 5
+    assert held[4] == 9
+    with pytest.raises(AssertionError, match="patient"):
+        shifted(x.astype(np.int64), 1, False)
+    with pytest.raises(AssertionError, match="patient"):
+        shifted(x, np.int32(1), False)
+
+
+def test_a_new_program_starts_without_launchers():
+    x = np.zeros(1, np.int32)
+    shifted(x, 1, False)
+    used = shifted._hot
+    qd.init(arch=qd.cpu)
+    assert shifted._hot is not used
+    shifted(x, 1, False)
+    assert x[0] == 2
+
+
+def test_addresses_without_looking_into_arrays(monkeypatch):
+    """As on an interpreter whose arrays are laid out in another way."""
+    assert prepare._data_pointer_is_readable()
+    monkeypatch.setattr(prepare, "_FAST_ADDRESS", False)
+    x = np.zeros(7, np.int32)
+    for n in range(1, 4):
+        assert shifted(x[2:], 1, False) == n
+    assert x.tolist() == [0, 0, 3, 3, 3, 3, 3]
+
+
+def test_a_view_is_launched_on_its_own_memory():
+    x = np.zeros(9, np.int32)
+    for start in range(3):
+        shifted(x[3 * start : 3 * start + 3], start + 1, False)
+    assert x.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]
