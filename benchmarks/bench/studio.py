@@ -21,8 +21,8 @@ SAMPLE = Path(__file__).parents[2] / "sample_kernels" / "nbody.py"
 ALTERNATE_SCREEN = b"\x1b[?1049h"
 STATEMENTS = 500
 
-# From the home screen to the passes of the only kernel, and on to the first pass that changes it.
-TO_PASSES = ("\r", "2", "]")
+# From the home screen to the passes of the only kernel; the first one that changes it is chosen.
+TO_PASSES = ("\r", "2")
 
 # What the status line says when everything is compiled and launched.
 READY = "ready"
