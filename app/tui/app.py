@@ -92,6 +92,8 @@ class StudioApp(Actions, App[int]):
         self.call_after_refresh(self._after_first_paint)
 
     def _after_first_paint(self) -> None:
+        # What is there now stays to the end: no need to look through it again and again.
+        gc.freeze()
         gc.enable()
         self._end_on_signals()
         if self.link is not None:

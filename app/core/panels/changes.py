@@ -217,11 +217,12 @@ class _Drawing:
         if row.kind == "moved":
             left = ((f"moved from line {row.old + 1}", "dim"),)
         room = self._width - 2
+        right = (*mark_spans(ir_spans(after), b, "add-mark"), (" " * (room - len(after)), ""))
         spans = (
             gutter(line),
             *_tinted(((left_sign, ""), *_fit(left, room)), left_style),
             ("│", "dim"),
-            *_tinted(((right_sign, ""), *mark_spans(ir_spans(after), b, "add-mark")), right_style),
+            *_tinted(((right_sign, ""), *right), right_style),
         )
         return Line(spans, row.op if row.op >= 0 else None, after or before, line=line)
 

@@ -10,7 +10,6 @@ from typing import Final
 from ....engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from .. import format as fmt
 from ..lines import Line, Span, table
-from ..session import labels_of
 
 __all__ = ["absent", "absent_lines", "backends_of", "detail", "matrix"]
 
@@ -65,6 +64,8 @@ def _under_files(record: Record, lines: list[Line]) -> list[Line]:
     files = list(dict.fromkeys(k.file for k in record.kernels))
     if len(files) < 2:
         return lines
+    from ..session import labels_of
+
     out: list[Line] = []
     labels = labels_of(files)
     at = ""

@@ -46,7 +46,7 @@ class LineView(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     LineView {
         background: $background; color: $foreground;
-        scrollbar-size: 0 1; scrollbar-background: $background; scrollbar-color: $panel-lighten-2;
+        scrollbar-size: 0 1; scrollbar-background: $background; scrollbar-color: $foreground 30%;
         scrollbar-background-hover: $background; scrollbar-color-hover: $primary;
         scrollbar-background-active: $background; scrollbar-color-active: $primary;
     }

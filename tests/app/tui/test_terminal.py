@@ -1,0 +1,225 @@
+"""The studio as a person uses it: the real program, a real file, a pseudo-terminal."""
+
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+from qd_studio.app.tui.commands import COMMANDS
+from tests.app.tui.terminal import Terminal
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
+
+KERNEL = """\
+import numpy as np
+from qd_studio import engine as qd
+
+
+@qd.kernel
+def scale(x: qd.types.NDArray[qd.f32, 1], a: qd.f32):
+    for i in range(x.shape[0]):
+        s = a * FACTOR
+        for j in range(3):
+            s = s + a * a
+        x[i] = x[i] * s
+
+
+@scale.workload(n=[8])
+def arguments(n):
+    return np.ones(n, np.float32), 0.5
+"""
+STUDIO = ["-c", "import sys; from qd_studio.app.cli import main; sys.exit(main())"]
+
+
+def save(path, factor):
+    """As editors do: write another file, put it in the place of the old one."""
+    new = path.with_suffix(".new")
+    new.write_text(KERNEL.replace("FACTOR", factor))
+    os.replace(new, path)
+
+
+def title(screen: str) -> str:
+    """The title of the diff: the second pane's first line."""
+    return screen.splitlines()[2][54:].strip(" │")
+
+
+def test_open_walk_edit_break_mend_quit(tmp_path):
+    path = tmp_path / "kernels.py"
+    save(path, "3.25")
+    with Terminal([*STUDIO, str(path)], XDG_CONFIG_HOME=str(tmp_path)) as t:
+        t.shows("scale", "ready", "exact")
+        t.press("\r")
+        t.shows("1 source", "x[i] = x[i] * s")
+        t.press("2")
+        t.shows("simplify_I", "offload")
+        seen = [title(t.settle())]
+        for _ in range(80):
+            t.press("]")
+            now = title(t.settle())
+            if now == seen[-1]:
+                break
+            seen.append(now)
+        names = {line.split()[1] for line in seen}
+        assert len(seen) > 10
+        assert {"extract_constant", "offload", "lower_access"} <= names
+
+        # Back to the first pass, all lines: the constant is there, and changes with the file.
+        t.press("[" * len(seen) + "x")
+        t.shows("3.25")
+        save(path, "7.125")
+        t.wait(lambda text: "7.125" in text and "3.25" not in text)
+        first = seen[0].split()[1]
+        assert title(t.settle()).split()[1] == first
+        t.shows("ready")
+
+        path.write_text(KERNEL.replace("FACTOR", "7.125 +"))
+        t.shows("SyntaxError", "s = a * 7.125 +", "stale", "import")
+        assert f"● {first}" in t.screen.text
+        save(path, "9.5")
+        t.wait(lambda text: "9.5" in text and "SyntaxError" not in text and "stale" not in text)
+
+        t.press("q")
+        assert t.end() == 0
+        assert t.clean() == []
+
+
+def test_a_kernel_that_fails_to_compile_keeps_its_last_result(tmp_path):
+    path = tmp_path / "kernels.py"
+    save(path, "3.25")
+    with Terminal([*STUDIO, str(path)], XDG_CONFIG_HOME=str(tmp_path)) as t:
+        t.shows("ready")
+        t.press("\r")
+        t.shows("1 source")
+        t.press("2x")
+        t.shows("simplify_I", "3.25")
+        save(path, "undefined_name")
+        text = t.shows("undefined_name", "stale", "frontend")
+        assert "3.25" in text
+        t.press("q")
+        assert t.end() == 0
+
+
+@pytest.fixture
+def record_path(tmp_path):
+    from qd_studio.engine import inspect
+    from tests.app.records import make_record
+
+    path = tmp_path / "saved.qds"
+    inspect.save(make_record(), path)
+    return str(path)
+
+
+def opened(record_path, tmp_path, *more, **env):
+    arguments = [*STUDIO, "open", record_path, *more]
+    return Terminal(arguments, XDG_CONFIG_HOME=str(tmp_path), **env)
+
+
+def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(record_path, tmp_path):
+    with opened(record_path, tmp_path) as t:
+        t.shows("scale")
+        t.press("\x1a")
+        assert t.stopped()
+        t.settle()
+        assert t.clean() == []
+        t.output = b""
+        os.kill(t.pid, signal.SIGCONT)
+        t.wait(lambda _: b"\x1b[?1049h" in t.output)
+        t.press("\r")
+        t.shows("1 source")
+        t.press("q")
+        assert t.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_politely(record_path, tmp_path, number):
+    with opened(record_path, tmp_path) as t:
+        t.shows("scale", "quit")
+        t.settle()
+        os.kill(t.pid, number)
+        assert t.end() == 128 + number
+        assert t.clean() == []
+
+
+CRASH = """
+import sys
+from qd_studio.app.tui.screens.kernel import KernelScreen
+from qd_studio.app.cli import main
+
+def fall_over(self):
+    raise ZeroDivisionError("the studio itself is at fault")
+
+KernelScreen.paint = fall_over
+sys.exit(main(["open", sys.argv[1]]))
+"""
+
+
+def test_a_crash_of_the_app_gives_the_terminal_back(record_path, tmp_path):
+    with Terminal(["-c", CRASH, record_path], XDG_CONFIG_HOME=str(tmp_path)) as t:
+        t.shows("scale")
+        t.press("\r")
+        assert t.end() == 1
+        assert b"the studio itself is at fault" in t.output.rpartition(b"\x1b[?1049l")[2]
+        assert t.clean() == []
+
+
+def test_without_colour_no_colour_is_sent(record_path, tmp_path):
+    for more, env in (((), {"NO_COLOR": "1"}), (("--no-color",), {})):
+        with opened(record_path, tmp_path, *more, **env) as t:
+            t.shows("scale")
+            t.press("\r")
+            t.shows("1 source")
+            t.press("2?")
+            t.shows("Everywhere")
+            t.press("q")
+            assert t.end() == 0
+            codes = set()
+            for match in re.finditer(rb"\x1b\[([0-9;:]*)m", t.output):
+                codes |= {int(c or 0) for c in re.split(rb"[;:]", match[1])}
+            # Reset, bold, dim, italic, underline, reverse, the terminal's own two colours.
+            assert codes <= {0, 1, 2, 3, 4, 7, 9, 39, 49}
+            assert {1, 7} <= codes
+
+
+def test_too_little_room_is_told_and_more_room_brings_it_back(record_path, tmp_path):
+    with opened(record_path, tmp_path) as t:
+        t.shows("scale", "quit")
+        t.press("\r")
+        t.shows("1 source")
+        t.press("2")
+        t.shows("alg_simp", "without effect")
+        t.resized(50, 12)
+        t.shows("needs 60 x 16", "has 50 x 12")
+        t.resized(80, 24)
+        t.shows("alg_simp", "without effect")
+        assert "needs" not in t.screen.text
+        t.press("q")
+        assert t.end() == 0
+
+
+def test_a_key_map_changes_keys_and_says_what_is_wrong_with_it(record_path, tmp_path):
+    folder = tmp_path / "qd-studio"
+    folder.mkdir()
+    (folder / "keymap.toml").write_text('next-tab = "f6"\nquit = "X"\nnext-pas = "f7"\n')
+    with opened(record_path, tmp_path) as t:
+        t.shows("unknown command 'next-pas'; the nearest is 'next-pass'", "X quit")
+        t.press("\r")
+        t.shows("f6 tab")
+        t.press("\x1b[17~")
+        t.shows("alg_simp")
+        t.press("q")
+        t.settle()
+        t.press("X")
+        assert t.end() == 0
+
+
+def test_every_command_has_a_key_of_its_own_in_its_scope():
+    owners = {}
+    for command in COMMANDS:
+        for key in command.keys.split(","):
+            for scope in {command.scope, *(("list",) if command.scope == "kernel" else ())}:
+                assert owners.setdefault((scope, key), command.id) == command.id
+            if command.scope == "everywhere":
+                clash = [c.id for c in COMMANDS if key in c.keys.split(",") and c != command]
+                assert not clash
