@@ -51,6 +51,11 @@ class Remembered(Generic[P, T]):
         """Whether a call with these arguments would cost nothing."""
         return self._key(args, kwargs)[1] in self._kept
 
+    def forget(self) -> None:
+        """Drop all results."""
+        with self._lock:
+            self._kept.clear()
+
     @staticmethod
     def _key(
         args: tuple[object, ...], kwargs: dict[str, object]

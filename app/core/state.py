@@ -142,14 +142,16 @@ def _place(compiled: CompileRecord, run: PassRun) -> int:
 
 
 def run_of(compiled: CompileRecord | None, sel: Selection) -> PassRun | None:
-    """The selected run; if there is none such, the first that failed or had an effect."""
+    """The selected run; if there is none such, the first that failed, had an effect, or stands."""
     if compiled is None or not compiled.runs:
         return None
     if sel.run is not None and sel.run in names_of(compiled):
         return compiled.runs[names_of(compiled).index(sel.run)]
-    failed = next((r for r in compiled.runs if r.state == "failed"), None)
-    changed = next((r for r in compiled.runs if r.state == "changed"), compiled.runs[0])
-    return failed or changed
+    for states in (("failed",), ("changed",), ("skipped",)):
+        found = next((r for r in compiled.runs if r.state in states), None)
+        if found is not None:
+            return found
+    return compiled.runs[0]
 
 
 def step_run(compiled: CompileRecord, sel: Selection, step: int) -> Selection:

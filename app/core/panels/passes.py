@@ -50,13 +50,12 @@ def list_lines(
 
 def _run_line(run: PassRun, key: object, ascii_only: bool, width: int) -> Line:
     style = {"changed": "accent", "failed": "bad"}.get(run.state, "dim")
-    where = (f"r{run.round} " if run.round else "") + (
-        f"t{run.task}" if run.task is not None else ""
-    )
+    round = f"r{run.round}" if run.round else ""
+    task = f"t{run.task}" if run.task is not None else ""
     timed = not width or width >= 62
     room = 34 if not width else min(34, max(_LEAST_NAME, width - 22 - (10 if timed else 0)))
     spans: tuple[Span, ...] = (
-        (f"{where:>6} ", "dim"),
+        (f"{round:>3} {task:<2} ", "dim"),
         (fmt.GLYPHS[run.state][ascii_only] + " ", style),
         (cell(run.name, room), "" if run.state != "noop" else "dim"),
         (_counts(run).rjust(11) + " ", "num" if run.state == "changed" else "dim"),

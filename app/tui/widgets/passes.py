@@ -99,7 +99,9 @@ class PassesPane(Horizontal):
         width = self.studio.size.width
         two = width >= TWO_PANES and not self.zoomed
         self.set_class(two, "two")
-        self.set_class(width >= THREE_PANES and not self.zoomed, "three")
+        # A split diff needs the room that the source would take.
+        split = self.studio.sel.split
+        self.set_class(width >= THREE_PANES and not self.zoomed and not split, "three")
         runs = self.query_one("#runs", LineView)
         runs.display = two or not self.diff_shown
         self.query_one("#changes").display = two or self.diff_shown
@@ -239,8 +241,13 @@ class PassesPane(Horizontal):
         """Turn a way of showing on or off."""
         self.studio.select(**{name: not getattr(self.studio.sel, name)})
         self.paint()
-        view = self.query_one("#diff", LineView)
-        if name == "split" and self.studio.sel.split and not self._column(view):
+        if name == "split":
+            self.call_after_refresh(self._paint_split)
+
+    def _paint_split(self) -> None:
+        """Once more, now that the pane knows the room it has."""
+        self.paint()
+        if self.studio.sel.split and not self._column(self.query_one("#diff", LineView)):
             zoom = self.studio.key_name("zoom")
             text = f"Two columns need more room; {zoom} gives the diff all of it."
             self.notify(text, timeout=3)
@@ -273,12 +280,14 @@ class PassesPane(Horizontal):
         if self.list_width == before:
             self._wider -= step
         self.paint()
+        self.call_after_refresh(self.paint)
 
     def zoom(self) -> None:
         """Only the focused pane, or both."""
         self.zoomed = not self.zoomed
         self.diff_shown = not self.query_one("#runs", LineView).has_focus
         self.paint()
+        self.call_after_refresh(self.paint)
 
 
 def _line_of_folded(compiled: CompileRecord, lines: Sequence[Line], name: RunName) -> int:

@@ -6,8 +6,8 @@ import signal
 import sys
 
 import pytest
-
 from qd_studio.app.tui.commands import COMMANDS
+
 from tests.app.tui.terminal import Terminal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
@@ -95,8 +95,9 @@ def test_a_kernel_that_fails_to_compile_keeps_its_last_result(tmp_path):
         t.press("2x")
         t.shows("simplify_I", "3.25")
         save(path, "undefined_name")
-        text = t.shows("undefined_name", "stale", "frontend")
-        assert "3.25" in text
+        t.shows("undefined_name", "stale", "frontend")
+        text = t.settle()
+        assert "3.25" in text, text
         t.press("q")
         assert t.end() == 0
 
@@ -104,6 +105,7 @@ def test_a_kernel_that_fails_to_compile_keeps_its_last_result(tmp_path):
 @pytest.fixture
 def record_path(tmp_path):
     from qd_studio.engine import inspect
+
     from tests.app.records import make_record
 
     path = tmp_path / "saved.qds"

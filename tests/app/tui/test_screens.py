@@ -1,0 +1,373 @@
+"""Every screen at the three sizes, keys and clicks, and a selection that stays where it is."""
+
+import msgspec
+import pytest
+from qd_studio.app.core.state import TABS
+from qd_studio.app.tui.commands import COMMANDS
+from qd_studio.app.tui.link import Link
+from qd_studio.app.worker import events as ev
+from qd_studio.engine.inspect import record as rec
+
+from tests.app.tui import pilot as p
+from tests.app.tui.pilot import SIZES, press, studio, text_of, view
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    return p.record(str(tmp_path_factory.mktemp("kernels")))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_screen_draws_at_every_size(record, size):
+    async with studio(record, size) as (app, pilot):
+        home = text_of(app)
+        assert "scale" in home and "shift" in home and "statements" in home
+        assert "agreement" in home
+        await press(pilot, "enter")
+        wanted = {
+            "source": "x[i] = x[i] * s", "passes": "simplify_I", "cfg": "graph 1 of",
+            "launch": "backend" if record.kernels[0].backends[0].launches else "launched",
+            "code": "text 1 of 3", "caches": "layer",
+        }  # fmt: skip
+        for number, tab in enumerate(TABS, 1):
+            await press(pilot, str(number))
+            text = text_of(app)
+            assert app.sel.tab == tab
+            assert wanted[tab] in text or tab in ("launch", "caches"), tab
+            # Help and the way out are told on every screen.
+            assert "? help" in text and "esc back" in text
+        for key, word in (("o", "hello"), ("c", "fast_math"), ("question_mark", "Everywhere")):
+            await press(pilot, key)
+            assert word in text_of(app)
+            await press(pilot, "escape")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_no_line_is_wider_than_the_screen_and_what_is_cut_is_told(record, size):
+    async with studio(record, size) as (app, pilot):
+        await press(pilot, "enter", "2", "w", "x")
+        shown = view(app, "diff")
+        rows = range(len(shown.header), shown.size.height)
+        drawn = {
+            y: shown.lines[shown.scroll_offset.y + y - 1] for y in rows if y <= len(shown.lines)
+        }
+        for y, line in drawn.items():
+            text = shown.render_line(y).text
+            assert len(text) == shown.size.width
+            long = sum(len(t) for t, _ in line.spans) > shown.size.width
+            assert text.endswith("›") == long
+        before = shown.render_line(1).text
+        await press(pilot, "l")
+        most = max(0, shown.virtual_size.width - shown.size.width)
+        assert shown.scroll_offset.x == min(8, most)
+        await press(pilot, "h", "h")
+        assert shown.render_line(1).text == before
+
+
+async def test_passes_can_be_walked_from_either_end(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "2")
+        walked = [app.sel.run]
+        for _ in range(100):
+            await pilot.press("right_square_bracket")
+            if app.sel.run == walked[-1]:
+                break
+            walked.append(app.sel.run)
+        compiled = record.kernels[0].backends[0].compile
+        changed = [r for r in compiled.runs if r.state != "noop"]
+        assert len(walked) == len(changed)
+        assert len(set(walked[1:])) == len(walked) - 1
+        for run in reversed(walked[1:-1]):
+            await pilot.press("left_square_bracket")
+            assert app.sel.run == run
+
+
+async def test_a_selected_statement_is_held_while_passes_are_walked(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "2", "w", "x")
+        diff = view(app, "diff")
+        op = next(x.key for x in diff.lines if x.copy and "mul" in x.copy and x.key is not None)
+        diff.move(next(i for i, x in enumerate(diff.lines) if x.key == op))
+        await pilot.pause()
+        assert app.sel.op == op
+        compiled = record.kernels[0].backends[0].compile
+        for _ in range(6):
+            await press(pilot, "right_square_bracket")
+            assert app.sel.op == op
+            run = next(r for r in compiled.runs if app.screen.pane._run[3] == r.name)
+            there = any(x.key == op for x in diff.lines)
+            assert not there or diff.current.key == op, run
+
+
+async def test_the_cursor_may_rest_on_stage_names_and_folded_passes(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "2")
+        runs = view(app, "runs")
+        special = [i for i, x in enumerate(runs.lines) if x.key[0] in ("stage", "noops")]
+        for at in special[:6]:
+            before = app.sel.run
+            runs.move(at)
+            await pilot.pause()
+            assert app.sel.run == before
+            app.repaint()
+            assert runs.cursor == at
+        folded = next(i for i in special if runs.lines[i].key[0] == "noops")
+        runs.move(folded)
+        await press(pilot, "enter")
+        assert not app.sel.fold_noops
+        assert not any(x.key[0] == "noops" for x in runs.lines)
+
+
+async def test_esc_backs_out_one_level_at_a_time(record):
+    async with studio(record, (80, 24)) as (app, pilot):
+        await press(pilot, "enter", "2", "enter")
+        diff = view(app, "diff")
+        assert diff.has_focus
+        await press(pilot, "slash", *"mul")
+        assert diff.needle == "mul"
+        await press(pilot, "escape")
+        assert diff.has_focus and diff.needle == "mul"
+        await press(pilot, "escape")
+        assert diff.needle == ""
+        await press(pilot, "escape")
+        assert view(app, "runs").has_focus
+        await press(pilot, "escape")
+        assert type(app.screen).__name__ == "HomeScreen"
+        await press(pilot, "escape")
+        assert type(app.screen).__name__ == "HomeScreen"
+
+
+@pytest.mark.parametrize("tab", [*TABS, "home", "log", "config", "help"])
+async def test_search_works_in_every_list(record, tab):
+    async with studio(record) as (app, pilot):
+        if tab in TABS:
+            await press(pilot, "enter", str(TABS.index(tab) + 1))
+        elif tab != "home":
+            await press(pilot, {"log": "o", "config": "c", "help": "question_mark"}[tab])
+        shown = app.screen.view
+        await press(pilot, "slash", "a", "enter")
+        assert shown.needle == "a"
+        found = [i for i, x in enumerate(shown.lines) if "a" in "".join(t for t, _ in x.spans)]
+        if found:
+            assert shown.cursor in found
+            before = shown.cursor
+            await press(pilot, "n", "N")
+            assert shown.cursor == before
+
+
+async def test_clicks_do_what_keys_do(record):
+    async with studio(record) as (app, pilot):
+        await pilot.click("#matrix", offset=(6, 3), times=2)
+        await pilot.pause()
+        assert app.sel.kernel.endswith("shift")
+        assert type(app.screen).__name__ == "KernelScreen"
+        await pilot.click("TabBar", offset=(14, 0))
+        assert app.sel.tab == "passes"
+        row = next(i for i, x in enumerate(view(app, "runs").lines) if len(x.key) == 5 and i > 4)
+        await pilot.click("#runs", offset=(12, row))
+        await pilot.pause()
+        assert app.sel.run == view(app, "runs").lines[row].key
+        bar = app.screen.query_one("KeyBar")
+        at = str(bar.render()).index("back")
+        await pilot.click("KeyBar", offset=(at + 1, 0))
+        await pilot.pause()
+        assert type(app.screen).__name__ == "HomeScreen"
+
+
+async def test_the_palette_lists_and_runs_commands(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "2")
+        titles = {c.title for c in app.get_system_commands(app.screen)}
+        there = [c for c in COMMANDS if c.scope != "home" and c.id != "palette"]
+        assert len(titles) == len(there)
+        split = next(c for c in app.get_system_commands(app.screen) if c.title.startswith("Split"))
+        await split.callback()
+        assert app.sel.split
+        down = next(c for c in app.get_system_commands(app.screen) if "Line down" in c.title)
+        before = view(app, "runs").cursor
+        await down.callback()
+        assert view(app, "runs").cursor == before + 1
+
+
+async def test_resizing_keeps_cursor_and_selection(record):
+    async with studio(record, (200, 60)) as (app, pilot):
+        await press(pilot, "enter", "2", "right_square_bracket", "w", "j", "j")
+        before = app.sel, view(app, "diff").cursor
+        for size in ((80, 24), (30, 8), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert app.screen.has_class("small") == (size == (30, 8))
+        assert (app.sel, view(app, "diff").cursor) == before
+
+
+async def test_the_split_diff_shows_both_sides_and_fits(record):
+    async with studio(record, (200, 60)) as (app, pilot):
+        await press(pilot, "enter", "2", "right_square_bracket", "u")
+        diff = view(app, "diff")
+        sides = [x for x in diff.lines if any(t == "│" for t, _ in x.spans)]
+        assert sides
+        lefts = {"".join(t for t, _ in x.spans).index("│") for x in sides}
+        assert len(lefts) == 1
+
+
+async def test_the_theme_switches_and_terminal_colours_stay_in_their_family(record):
+    async with studio(record) as (app, pilot):
+        assert app.theme == "textual-dark"
+        await press(pilot, "t")
+        assert app.theme == "textual-light"
+        await press(pilot, "t")
+        assert app.theme == "textual-dark"
+        app.theme = "nord"
+        await press(pilot, "t")
+        assert app.theme == "nord"
+
+
+async def test_what_users_print_cannot_steer_the_terminal(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "o")
+        assert "\x1b" not in text_of(app)
+        assert "␛[31m" in text_of(app)
+
+
+class Client:
+    """Stands in for the worker client; events are given by the test."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __getattr__(self, name):
+        return lambda *args: self.asked.append((name, *args))
+
+
+@pytest.fixture
+def live(record):
+    """A studio with a worker that the test plays."""
+    client = Client()
+
+    def start(on_event):
+        client.tell = on_event
+        return client
+
+    return client, start
+
+
+async def told(app, pilot, client, *events):
+    for event in events:
+        client.tell(event)
+    await pilot.pause()
+
+
+async def test_news_stream_in_without_moving_anything(record, live):
+    client, start = live
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        await press(pilot, "enter", "2", "right_square_bracket", "right_square_bracket", "w", "j")
+        diff, runs = view(app, "diff"), view(app, "runs")
+
+        def where():
+            views = [(v.cursor, v.scroll_offset) for v in (diff, runs)]
+            return app.sel, views, app.focused
+
+        before = where()
+        fresh = msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=rec.Record)
+        await told(app, pilot, client, ev.Progress("compile", 1, 4), ev.RecordUpdated(fresh, False))
+        assert where() == before
+        again = msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=rec.Record)
+        for kernel in again.kernels:
+            await told(app, pilot, client, ev.KernelUpdated(kernel, True))
+        assert where() == before
+        await told(app, pilot, client, ev.RecordUpdated(again, True))
+        assert where() == before
+        assert "ready" in text_of(app)
+
+
+async def test_errors_stand_on_top_while_the_last_result_stays(record, live):
+    client, start = live
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        await press(pilot, "enter", "2")
+        error = rec.ErrorRecord(
+            kind="QuadrantsSyntaxError", message="no such thing", stage="passes", pass_name="die",
+            kernel=record.kernels[0].id, backend="cpu", file=record.kernels[0].file, line=9,
+            source="        for j in range(3):",
+        )  # fmt: skip
+        kernel = msgspec.structs.replace(record.kernels[0], errors=(error,), stale=True)
+        await told(app, pilot, client, ev.KernelUpdated(kernel, True))
+        text = text_of(app)
+        for words in ("passes die of scale on cpu failed", "for j in range(3):", "no such thing"):
+            assert words in text
+        assert "stale: last good result" in text and "simplify_I" in text
+        view(app, "errors").focus()
+        await press(pilot, "enter")
+        assert app.sel.tab == "source" and app.sel.line == 9
+        await told(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
+        assert "failed" not in text_of(app) and "stale" not in text_of(app)
+        assert app.focused is view(app, "source")
+
+
+async def test_the_log_follows_its_end_and_progress_can_be_cancelled(record, live):
+    client, start = live
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        await press(pilot, "o")
+        lines = [ev.Log(rec.LogLine(stream="stdout", text=f"line {i}")) for i in range(500)]
+        await told(app, pilot, client, *lines)
+        assert "line 499" in text_of(app)
+        shown = view(app, "list")
+        await press(pilot, "g")
+        await told(app, pilot, client, ev.Log(rec.LogLine(stream="stderr", text="later")))
+        assert shown.cursor == 0
+        await told(app, pilot, client, ev.Progress("launch scale", 2, 9))
+        assert "launch scale 2/9" in text_of(app)
+        await press(pilot, "C")
+        assert ("cancel",) in client.asked
+
+
+async def test_options_are_changed_by_key_and_by_typing(record, live):
+    client, start = live
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        await press(pilot, "c", "enter")
+        assert client.asked[-1][1]["fast_math"] is False
+        await press(pilot, "j", "enter", "backspace", "1", "enter")
+        assert client.asked[-1][1]["opt_level"] == 1
+        await press(pilot, "j", "enter", "x", "enter")
+        assert len(client.asked) == 2
+
+
+async def test_many_events_are_painted_once(record, live, monkeypatch):
+    client, start = live
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        count = 0
+        paint = app.screen.paint
+
+        def counted():
+            nonlocal count
+            count += 1
+            paint()
+
+        monkeypatch.setattr(app.screen, "paint", counted)
+        await told(app, pilot, client, *(ev.Progress("step", i, 500) for i in range(500)))
+        assert count <= 3
+
+
+async def test_long_listings_are_compared_on_another_thread(record, monkeypatch):
+    from qd_studio.app.tui.widgets import passes
+
+    monkeypatch.setattr(passes, "AT_ONCE", 1)
+    passes.run_lines.forget()
+    async with studio(record) as (app, pilot):
+        asked = []
+        monkeypatch.setattr(app, "compute", asked.append)
+        await press(pilot, "enter", "2")
+        assert "Comparing" in text_of(app)
+        asked[-1]()
+        app.repaint()
+        await pilot.pause()
+        assert "Comparing" not in text_of(app) and len(view(app, "diff").lines) > 3
