@@ -53,7 +53,7 @@ def _run_line(run: PassRun, key: object, ascii_only: bool, width: int) -> Line:
     round = f"r{run.round}" if run.round else ""
     task = f"t{run.task}" if run.task is not None else ""
     timed = not width or width >= 62
-    room = 34 if not width else min(34, max(_LEAST_NAME, width - 22 - (10 if timed else 0)))
+    room = 34 if not width else min(34, max(_LEAST_NAME, width - 23 - (8 if timed else 0)))
     spans: tuple[Span, ...] = (
         (f"{round:>3} {task:<2} ", "dim"),
         (fmt.GLYPHS[run.state][ascii_only] + " ", style),
