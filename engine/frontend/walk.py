@@ -48,6 +48,10 @@ RETURN: Final = "return"
 """Flow signal of a return: nothing of the function is reached."""
 
 _MISSING: Final = object()
+_USEFUL: Final = frozenset(
+    "abs bool enumerate float int len list max min print range round sum tuple zip".split()
+)
+"""Builtins that are worth naming to somebody who has mistyped a name."""
 
 
 class Notice(NamedTuple):
@@ -222,7 +226,7 @@ class Walk:
             hint = f'"{node.id}" lives only in the {what} at line {line}; assign it before that'
         else:
             names = {n for scope in frame.scopes for n in scope}
-            names.update(frame.closure, frame.globals, vars(builtins))
+            names.update(frame.closure, frame.globals, _USEFUL)
             near = difflib.get_close_matches(node.id, names, 1)
             hint = f'did you mean "{near[0]}"?' if near else None
         return self.error(QuadrantsNameError, f'Name "{node.id}" is not defined', node, hint)
