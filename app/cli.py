@@ -244,7 +244,8 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
     try:
         rules = [*rules_for(options.files), *options.fail_on]
         for rule in rules:
-            parse_rule(rule)
+            if parse_rule(rule).relative and baseline is None:
+                raise RuleError(f"rule {rule!r} compares with a baseline; give --baseline FILE")
     except (PyprojectError, RuleError) as error:
         raise _Failure(EXIT_USAGE, str(error)) from None
     record = _measured(options.files, words, settings)

@@ -48,9 +48,10 @@ RETURN: Final = "return"
 """Flow signal of a return: nothing of the function is reached."""
 
 _MISSING: Final = object()
-_USEFUL: Final = frozenset(
-    "abs bool enumerate float int len list max min print range round sum tuple zip".split()
-)
+_USEFUL: Final = frozenset((
+    "abs", "bool", "enumerate", "float", "int", "len", "list", "max", "min", "print", "range",
+    "round", "sum", "tuple", "zip",
+))  # fmt: skip
 """Builtins that are worth naming to somebody who has mistyped a name."""
 
 

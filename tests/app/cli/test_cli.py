@@ -146,6 +146,7 @@ def test_rules_of_pyproject_count(path, tmp_path):
         (["--report", "k.py", "--out", "r.txt"], 2, "the suffix must be one of"),
         (["--report", "k.py", "--out", "no/such/folder/r.json"], 3, "there is no such folder"),
         (["--report", "k.py", "--fail-on", "???"], 2, "cannot read rule"),
+        (["--report", "k.py", "--fail-on", "ir.loads>+5%"], 2, "give --baseline FILE"),
         (["--report", "k.py", "--fail-on", "foo>1"], 2, "there is no metric 'foo'"),
         (["--report", "k.py", "--baseline", "nothing.json"], 2, "cannot read nothing.json"),
         (["--report", "k.py", "--time-limit", "-1"], 2, "--time-limit"),
