@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import qd_studio.engine.passes  # noqa: F401 - registers every pass
+from qd_studio.app.tui.commands import SCOPES, by_scope, key_names
 from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
 from qd_studio.engine.ir.optable import CODES
@@ -27,6 +28,8 @@ is no option is a `KeyError`.
 Options in cache keys change the code that is generated: nothing made with another value is used.
 """
 
+KEYS_BEGIN = "<!-- keys: made by docs/generate.py from the table of commands -->"
+KEYS_END = "<!-- end of keys -->"
 NOTE = "<!-- Made by docs/generate.py; edit the source it is made from. -->"
 
 
@@ -165,11 +168,29 @@ def passes_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def studio_page() -> str:
+    """The page of the studio as it is, with the tables of its keys made anew."""
+    page = (Path(__file__).parent / "studio.md").read_text(encoding="utf-8")
+    head, begin, rest = page.partition(KEYS_BEGIN)
+    _, end, tail = rest.partition(KEYS_END)
+    lines = [""]
+    for scope, title in SCOPES.items():
+        rows = [
+            (" ".join(f"`{name}`" for name in key_names(c.keys)), c.title, c.help, f"`{c.id}`")
+            for c in by_scope(scope)
+        ]
+        if rows:
+            lines += [f"### {title}", "", *table(("keys", "command", "what it does", "id"), rows)]
+            lines += [""]
+    return head + begin + "\n" + "\n".join(lines) + "\n" + end + tail
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "config.md": config_page,
     "ir.md": ir_page,
     "ops.md": ops_page,
     "passes.md": passes_page,
+    "studio.md": studio_page,
 }
 
 
