@@ -24,6 +24,9 @@ __all__ = ["main"]
 _REST_S: Final = 0.3
 # New objects between two collections that cannot wait for a rest.
 _GC_EVERY: Final = 200_000
+# Every compile leaves a little behind (interned places, machine code); a worker that has grown to
+# this ends between two jobs, and the next job starts another.
+_TOO_LARGE: Final = 2 << 30
 
 
 def main(arguments: list[str]) -> None:
@@ -43,6 +46,8 @@ def main(arguments: list[str]) -> None:
     while True:
         if not channel.waiting(_REST_S):
             gc.collect()
+            if _resident_bytes() > _TOO_LARGE:
+                os._exit(0)
         job = channel.next_job()
         steps = JobSteps(channel, flight, job)
         began = time.perf_counter()
@@ -57,6 +62,15 @@ def main(arguments: list[str]) -> None:
         channel.send(JobDone(job=job.id, elapsed_ms=elapsed_ms, given_up=given_up))
         if steps.tainted:
             os._exit(0)
+
+
+def _resident_bytes() -> int:
+    """Memory this process holds; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _warm_up() -> None:

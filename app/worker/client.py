@@ -80,6 +80,7 @@ _END_S: Final = 1.0
 _YIELD_S: Final = 0.03
 _START_S: Final = 60.0
 _MAX_RESTARTS: Final = 20
+_TRIES: Final = 2
 _SUPERSEDED: Final = "a newer request came while it was busy"
 _CANCELLED: Final = "cancelled"
 
@@ -121,7 +122,7 @@ class WorkerClient:
             only=tuple(only),
             limits=limits or Limits(),
         )
-        self._on_event: Final = on_event
+        self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
         self._bell: Final = Bell()
         self._stopping = False
@@ -167,13 +168,11 @@ class WorkerClient:
 
     def set_config(self, config: Mapping[str, Value]) -> None:
         """Use these options from now on, and look again at everything."""
-        options = dict(config)
-        self._ask(lambda: self._change(config=options))
+        self._ask(lambda options=dict(config): self._change(config=options))
 
     def set_backends(self, backends: Iterable[str]) -> None:
         """Compile for these backends from now on, and look again at everything."""
-        names = tuple(backends)
-        self._ask(lambda: self._change(backends=names))
+        self._ask(lambda names=tuple(backends): self._change(backends=names))
 
     def cancel(self) -> None:
         """Give up the job in work, if there is one: what it has brought so far stays."""
@@ -188,7 +187,7 @@ class WorkerClient:
 
     def focus(self, kernel: str) -> None:
         """The id of the kernel that is looked at: it comes first from now on."""
-        self._ask(lambda: self._look_at(kernel))
+        self._ask(lambda: self._set(focus=kernel))
 
     def _ask(self, request: Callable[[], None]) -> None:
         self._requests.append(request)
@@ -244,18 +243,18 @@ class WorkerClient:
                 self._worker_ended(worker)
                 return
         if self._deadline is not None and time.monotonic() > self._deadline:
-            self._too_late(worker)
+            self._kill(worker, self._late_reason)
 
     def _want(self, paths: list[str] | None) -> None:
         known = [state.path for state in self._session.states]
         touched = known if paths is None else self._session.paths_touched_by(paths)
         self._wanted.update(touched)
 
-    def _look_at(self, kernel: str) -> None:
-        self._template = msgspec.structs.replace(self._template, focus=kernel)
+    def _set(self, **fields: object) -> None:
+        self._template = msgspec.structs.replace(self._template, **fields)
 
     def _change(self, **fields: object) -> None:
-        self._template = msgspec.structs.replace(self._template, **fields)
+        self._set(**fields)
         self._want(None)
 
     def _start_job(self) -> None:
@@ -288,6 +287,7 @@ class WorkerClient:
         kept = {k.id for s in self._session.states if s.path not in anew for k in s.kernels}
         self._final &= kept
         self._job_began = time.monotonic()
+        self._step = None
         self._worker.reset_output_limit()
         self._worker.send(self._job)
         if superseding:
@@ -397,22 +397,17 @@ class WorkerClient:
             self._session = self._session.logged(line)
             self._emit(Log(line))
 
-    def _emit(self, event: Event) -> None:
-        self._on_event(event)
-
     # ---- the end of a worker
 
     def _cancel(self) -> None:
         if self._job is not None and self._worker is not None:
             self._wanted.clear()
-            self._deadline = None
-            self._killed_for = _CANCELLED
-            self._worker.kill()
+            self._kill(self._worker, _CANCELLED)
 
-    def _too_late(self, worker: WorkerProcess) -> None:
-        """The clock ran out: kill; the end of the message stream does the rest."""
+    def _kill(self, worker: WorkerProcess, reason: str) -> None:
+        """End the worker; the end of the message stream does the rest."""
         self._deadline = None
-        self._killed_for = self._late_reason
+        self._killed_for = reason
         worker.kill()
 
     def _worker_ended(self, worker: WorkerProcess) -> None:
@@ -426,8 +421,10 @@ class WorkerClient:
         self._deadline = None
         self._restarts += 1
         reason = self._killed_for or how_it_ended(status)
-        self._emit(Exited(reason, expected=self._killed_for == _SUPERSEDED))
         job, step = self._job, self._step
+        # A worker may end by itself after a job, to start afresh.
+        expected = self._killed_for == _SUPERSEDED or (status == 0 and step is None)
+        self._emit(Exited(reason, expected))
         if job is None:
             return  # between jobs: the next one starts a worker
         self._job_restarts += 1
@@ -436,6 +433,8 @@ class WorkerClient:
         elif self._killed_for == _CANCELLED:
             self._job = None
             self._emit(RecordUpdated(self._record(), complete=True))
+        elif step is None and self._job_restarts <= _TRIES:
+            self._again(set(job.files))  # it ended before it began with this job
         elif step is None or self._job_restarts > _MAX_RESTARTS:
             self._give_up_job(job, crash_error(reason, step, pass_name))
         else:

@@ -247,6 +247,32 @@ registry._passes["lower_access"] = info._replace(fn=crash)
     assert backend(record, kernel=1).agreement.check == "passed"
 
 
+def test_a_pass_that_does_not_end_is_stopped_and_the_worker_retires(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        kernel_file("for i in range(x.shape[0]):\n    x[i] = 1.0")
+        + """
+from qd_studio.engine.passes import registry
+
+def hang(func, cx):
+    while True:
+        pass
+info = registry._passes["lower_access"]
+registry._passes["lower_access"] = info._replace(fn=hang)
+"""
+    )
+    limits = Limits(measure_s=0.01, compile_s=1.0)
+    with Live(path, limits=limits, backends=("cpu",)) as live:
+        (error,) = backend(live.complete()).errors
+        assert (error.kind, error.stage) == ("StepLimit", "compile")
+        assert error.message == "stopped after 1 s: compiling k for cpu did not end"
+        # The patched pass would hang again, if it were still the same process.
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        assert backend(live.complete()).agreement.check == "passed"
+        assert live.of(events.Exited)[0].expected
+
+
 def test_a_failing_pass_keeps_the_ir_before_it(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(
