@@ -12,11 +12,11 @@ outermost axis, with all axes kept as they were::
                                                 <i32> $4 = loop_index $9 [0]
                                                 ...
 
-A piece has work for about 20 microseconds or more, judged by the body; bodies with loops get up
-to four pieces a thread, for balance, others one. ``num_cpu_threads`` of the loop, else
-``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False`` allows one. A
-``default_cpu_block_dim`` other than 32 says the least number of cells in a piece in place of that
-judgement; the ``block_dim`` of a loop is meant for GPUs and has no say here.
+A piece has work for about 20 microseconds or more (the last may have less), judged by the body;
+bodies with loops get up to four pieces a thread, for balance, others one. ``num_cpu_threads`` of
+the loop, else ``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False``
+allows one. A ``default_cpu_block_dim`` other than 32 says the least number of cells in a piece in
+place of that judgement; the ``block_dim`` of a loop is meant for GPUs and has no say here.
 
 Serial tasks and tasks already made of pieces stay.
 """
@@ -73,13 +73,12 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     b = Builder(func, body, task.loc, [])
     bounds = _clone_header(func, header, body, b.ops)
     begin = b.cast(bounds[2 * outer], i64)
-    extent, pieces = _count(b, bounds, outer, cells, limit)
-    piece = b.cast(b.loop_index(task, 0), i64)
+    extent, size = _size(b, bounds, outer, cells, limit)
+    first = b.binary(C.MUL, b.cast(b.loop_index(task, 0), i64), size)
+    last = b.binary(C.MIN, b.binary(C.ADD, first, size), extent)
     slices = list(bounds)
-    for i in range(2):
-        number = piece if i == 0 else b.binary(C.ADD, piece, b.const(1, i64))
-        share = b.binary(C.DIV, b.binary(C.MUL, extent, number), pieces)
-        slices[2 * outer + i] = b.cast(b.binary(C.ADD, begin, share), i32)
+    slices[2 * outer] = b.cast(b.binary(C.ADD, begin, first), i32)
+    slices[2 * outer + 1] = b.cast(b.binary(C.ADD, begin, last), i32)
     loop = b.range_for(tuple(slices), ForAttr(axes=attr.axes, loop_name=attr.loop_name))
     loop.regions = (user,)
     user.owner = loop
@@ -90,9 +89,10 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     body.ops = b.ops
 
     h = Builder(func, header, task.loc, header.ops[:-1])
-    _, count = _count(h, header.ops[-1].args, outer, cells, limit)
+    extent, size = _size(h, header.ops[-1].args, outer, cells, limit)
+    rounded = h.binary(C.SUB, h.binary(C.ADD, extent, size), h.const(1, i64))
     end = header.ops[-1]
-    end.args = (h.const(0, i32), h.cast(count, i32))
+    end.args = (h.const(0, i32), h.cast(h.binary(C.DIV, rounded, size), i32))
     header.ops = [*h.ops, end]
     task.attr = attr._replace(unit="chunk", axes=None)
     cx.remark(task, f"at most {limit} pieces of at least {cells} cells each, cut along axis {outer}"
@@ -108,24 +108,36 @@ def _clone_header(func: Func, header: Block, body: Block, out: list[Op]) -> tupl
     return tuple([mapping[a] for a in header.ops[-1].args])
 
 
-def _count(b: Builder, bounds: tuple[Op, ...], outer: int, cells: int, limit: int) -> tuple[Op, Op]:
-    """Extent of the axis to cut and number of pieces, both i64, from the bounds of all axes.
+def _size(b: Builder, bounds: tuple[Op, ...], outer: int, cells: int, limit: int) -> tuple[Op, Op]:
+    """Extent of the axis to cut and the length of a piece along it, both i64.
 
-    pieces = min(limit, extent, max(1, total cells / cells)); 0 if an axis is empty.
+    length = max(extent / limit, cells / cells of a row), rounded up, at least 1. Every piece
+    computes this anew, so it holds no division by a number that is not a constant, except that of
+    loops with several axes; that one is by a maximum with 1, which needs no guard.
     """
-    zero, one = b.const(0, i64), b.const(1, i64)
-    extents: list[Op] = []
-    for begin, end in zip(bounds[0::2], bounds[1::2], strict=True):
-        length = b.binary(C.SUB, b.cast(end, i64), b.cast(begin, i64))
-        extents.append(b.binary(C.MAX, length, zero))
-    total = extents[0]
-    for length in extents[1:]:
-        total = b.binary(C.MUL, total, length)
-    wanted = b.binary(C.MAX, b.binary(C.DIV, total, b.const(cells, i64)), one)
-    most = b.binary(C.MIN, extents[outer], b.const(limit, i64))
-    # An empty inner axis makes the total 0: then there is nothing to do at all.
-    pieces = b.binary(C.MIN, b.binary(C.MIN, wanted, most), total)
-    return extents[outer], pieces
+    extent = _extent(b, bounds[2 * outer], bounds[2 * outer + 1])
+    share = extent
+    if limit > 1:
+        share = b.binary(C.ADD, extent, b.const(limit - 1, i64))
+        share = b.binary(C.DIV, share, b.const(limit, i64))
+    if len(bounds) == 2:
+        return extent, b.binary(C.MAX, share, b.const(max(cells, 1), i64))
+    row: Op | None = None
+    for axis in range(len(bounds) // 2):
+        if axis != outer:
+            length = _extent(b, bounds[2 * axis], bounds[2 * axis + 1])
+            row = length if row is None else b.binary(C.MUL, row, length)
+    assert row is not None
+    rows = b.binary(C.DIV, b.const(cells, i64), b.binary(C.MAX, row, b.const(1, i64)))
+    return extent, b.binary(C.MAX, b.binary(C.MAX, share, rows), b.const(1, i64))
+
+
+def _extent(b: Builder, begin: Op, end: Op) -> Op:
+    """Length of an axis as i64, 0 if it is empty."""
+    length = b.cast(end, i64)
+    if begin.code != C.CONST or begin.attr:
+        length = b.binary(C.SUB, length, b.cast(begin, i64))
+    return b.binary(C.MAX, length, b.const(0, i64))
 
 
 def _plan(task: Op, cx: PassCx) -> tuple[int, int]:

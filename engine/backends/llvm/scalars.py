@@ -114,10 +114,17 @@ def _divide_real(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
     return e.value(f"select i1 {adjust}, {ty} {moved}, {ty} {r}")
 
 
+def _positive(op: Op) -> bool:
+    """Whether a signed integer is certainly above 0: a constant, or a maximum with one."""
+    if op.code == C.MAX:
+        return any(_positive(a) for a in op.args)
+    return op.code == C.CONST and op.attr > 0
+
+
 def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) -> str:
     """Signed division that is defined for 0 and for MIN / -1."""
     ty = VALUE[t.name]
-    known = divisor.code == C.CONST and divisor.attr not in (0, -1)
+    known = (divisor.code == C.CONST and divisor.attr not in (0, -1)) or _positive(divisor)
     safe, none, minus = b, "", ""
     if not known:
         none = e.value(f"icmp eq {ty} {b}, 0")
