@@ -240,10 +240,18 @@ def table(
     right: Sequence[bool],
     limits: Sequence[int],
     gap: int = 2,
+    least: Sequence[int] = (),
 ) -> tuple[Line, list[Line]]:
-    """Columns sized to their content up to ``limits``: (header line, rows)."""
+    """Columns sized to their content up to ``limits``: (header line, rows).
+
+    least: columns that each takes in any case, so that nothing moves while it fills.
+    """
     widths = [
-        max(len(head), min(limit, max((len(row[i][0]) for row in rows), default=0)))
+        max(
+            len(head),
+            least[i] if least else 0,
+            min(limit, max((len(row[i][0]) for row in rows), default=0)),
+        )
         for i, (head, limit) in enumerate(zip(header, limits, strict=True))
     ]
     space = " " * gap

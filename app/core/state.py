@@ -62,7 +62,8 @@ class Selection:
 class History:
     """Figures of the last saves, for sparklines: statements by kernel, medians by launch (us).
 
-    Keys of ``launches``: (kernel id, "backend workload").
+    Keys of ``launches``: (kernel id, "backend workload"). seen: the kernels counted last, so that
+    one which a save did not touch is not counted again.
     """
 
     statements: Mapping[str, tuple[float, ...]] = field(
@@ -71,6 +72,7 @@ class History:
     launches: Mapping[tuple[str, str], tuple[float, ...]] = field(
         default_factory=dict[tuple[str, str], "tuple[float, ...]"]
     )
+    seen: Mapping[str, KernelRecord] = field(default_factory=dict[str, KernelRecord], compare=False)
 
 
 _KEPT = 40
@@ -81,7 +83,7 @@ def remember(history: History, record: Record) -> History:
     statements = dict(history.statements)
     launches = dict(history.launches)
     for kernel in record.kernels:
-        if kernel.stale:
+        if kernel.stale or history.seen.get(kernel.id) is kernel:
             continue
         found = kernel_metrics(kernel).get("ir.statements")
         if found is not None and isinstance(found.value, int):
@@ -91,7 +93,7 @@ def remember(history: History, record: Record) -> History:
             for launch in backend.launches:
                 key = (kernel.id, f"{backend.backend} {launch.workload}")
                 launches[key] = (*launches.get(key, ()), launch.median_us)[-_KEPT:]
-    return History(statements, launches)
+    return History(statements, launches, {k.id: k for k in record.kernels})
 
 
 def kernel_of(record: Record, sel: Selection) -> KernelRecord | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -115,8 +116,9 @@ class StudioApp(Actions, App[int]):
                     return  # not on this platform, or not on the main thread
 
     def on_unmount(self) -> None:
+        # The terminal need not wait until the worker has ended; whoever runs the app does.
         if self.link is not None:
-            self.link.close()
+            threading.Thread(target=self.link.close, name="studio-end", daemon=True).start()
 
     # --- news ------------------------------------------------------------------------------
 

@@ -95,6 +95,8 @@ COMMANDS: Final = (
             "the next operand.", "screen.definition", "kernel"),
     Command("use", "D", "Next use", "Go to the next op that uses this one.", "screen.use",
             "kernel"),
+    Command("error", "E", "Go to the error", "Show the source line of the first error.",
+            "screen.error", "kernel"),
     Command("pane", "w", "Other pane", "Move between the pass list and the diff.",
             "screen.other_pane", "kernel"),
     Command("narrower", "less_than_sign", "Narrower list", "Give the diff more columns.",

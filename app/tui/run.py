@@ -101,8 +101,12 @@ def _run(
         keymap_path=path,
     )
     app.options.update(config or {})
-    result = app.run()
-    gc.enable()
+    try:
+        result = app.run()
+    finally:
+        gc.enable()
+        if app.link is not None:
+            app.link.close()
     return app.return_code or result or 0
 
 

@@ -80,6 +80,8 @@ def _under_files(record: Record, lines: list[Line]) -> list[Line]:
 _LIMITS: Final = {
     "cold": 8, "warm": 8, "launch": 26, "median": 8, "rate": 24, "agreement": 20, "verdict": 1,
 }  # fmt: skip
+# What usually comes is given its room before it is there.
+_LEAST: Final = {"cold": 7, "warm": 7, "launch": 14, "median": 7, "rate": 9, "agreement": 13}
 _RIGHT: Final = ("cold", "warm", "launch", "median", "rate")
 _HEADS: Final = {"cold": "cold", "warm": "warm", "verdict": ""}
 
@@ -117,16 +119,19 @@ def _matrix(
     header = ["", "kernel", "statements", *(["saves"] if saves else [])]
     right = [False, False, True, *([False] if saves else [])]
     limits = [1, 28, 14, *([10] if saves else [])]
+    least = [1, 0, 0, *([0] if saves else [])]
     fixed = len(header)
     for _, columns in groups:
         header += [_HEADS.get(c, c) for c in columns]
         right += [c in _RIGHT for c in columns]
         limits += [_LIMITS[c] for c in columns]
+        least += [_LEAST.get(c, 0) for c in columns]
     header += extra
     right += [False] * len(extra)
     limits += [8] * len(extra)
+    least += [0] * len(extra)
     rows = [_row(k, groups, extra, history, ascii_only, saves) for k in record.kernels]
-    head, lines = table(header, rows, [k.id for k in record.kernels], right, limits)
+    head, lines = table(header, rows, [k.id for k in record.kernels], right, limits, 2, least)
     top: list[Span] = [(" " * sum(len(t) for t, _ in head.spans[:fixed]), "")]
     rule = "-" if ascii_only else "─"
     at = fixed

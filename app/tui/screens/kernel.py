@@ -107,7 +107,8 @@ class KernelScreen(StudioScreen):
         for other in TABS:
             self.query_one(f"#{other}").display = other == tab
         self.query_one(TabBar).set(tab)
-        self.query_one(KeyBar).set((*_KEYS[tab], *_ENDS))
+        wrong = (("error", "error"),) if self.query_one("#errors").display else ()
+        self.query_one(KeyBar).set((*wrong, *_KEYS[tab], *_ENDS))
         if kernel_of(state.record, state.sel) is None:
             gone = Line((("This kernel is no longer in the file.", "dim"),))
             for view in self.query(LineView):
@@ -236,13 +237,24 @@ class KernelScreen(StudioScreen):
     def _chosen(self, event: LineView.Chosen) -> None:
         line = event.line.line if event.line is not None else 0
         if event.view.id == "errors":
-            if line:
-                self.studio.select(line=line)
-                self.action_show_tab("source")
+            self.action_error()
         elif event.view.id in ("source", "side"):
             self._open_line()
         elif event.view.id in ("diff", "cfg", "code") and line:
             self.action_show_tab("source")
+
+    def action_error(self) -> None:
+        kernel = kernel_of(self.studio.record, self.studio.sel)
+        errors = errors_of(self.studio.record, kernel)
+        if not errors:
+            self.notify("Nothing has failed.", timeout=2)
+            return
+        here = [e.line for e in errors if kernel is not None and e.file == kernel.file and e.line]
+        if not here:
+            self.query_one("#errors", LineView).focus()
+            return
+        self.studio.select(line=here[0])
+        self.action_show_tab("source")
 
     def _open_line(self) -> None:
         """From a source line to its first op in the diff of the selected pass."""
