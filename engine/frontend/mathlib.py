@@ -28,6 +28,7 @@ _MAX: Final = Binary("max", C.MAX, max)
 _ARGUMENTS: Final = {
     "clamp": ("x", "xmin", "xmax"),
     "mix": ("x", "y", "a"),
+    "mod": ("x", "y"),
     "fract": ("x",),
     "sign": ("x",),
     "smoothstep": ("edge0", "edge1", "x"),
@@ -62,6 +63,10 @@ def _derived(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     if name == "mix":
         x, y, a = values
         return op(_ADD, op(_MUL, x, op(_SUB, 1.0, a)), op(_MUL, y, a))
+    if name == "mod":
+        x, y = values
+        whole = w.emit(node, C.FLOOR, (op(_DIV, x, y),))
+        return op(_SUB, x, op(_MUL, y, whole))
     if name == "smoothstep":
         low, high, x = values
         t = op(_DIV, op(_SUB, x, low), op(_SUB, high, low))

@@ -6,11 +6,15 @@ import math as _math
 from math import e, inf, nan, pi
 
 from ..frontend.registry import intrinsic
+from ..types import i32, u32
 from ..types.later import unsupported
+from .func import pyfunc
 from .functions import (
+    abs,
     acos,
     asin,
     atan2,
+    cast,
     ceil,
     clz,
     cos,
@@ -18,6 +22,8 @@ from .functions import (
     ffs,
     floor,
     log,
+    max,
+    min,
     popcnt,
     pow,
     round,
@@ -30,8 +36,9 @@ from .functions import (
 
 __all__ = [
     "acos", "asin", "atan2", "ceil", "clamp", "clz", "cos", "degrees", "e", "exp", "ffs", "floor",
-    "fract", "inf", "isinf", "isnan", "log", "log2", "mix", "nan", "pi", "popcnt", "pow",
-    "radians", "round", "rsqrt", "sign", "sin", "smoothstep", "sqrt", "step", "tan", "tanh",
+    "fns", "fract", "inf", "isinf", "isnan", "log", "log2", "max", "min", "mix", "mod", "nan",
+    "pi", "popcnt", "pow", "radians", "round", "rsqrt", "sign", "sin", "smoothstep", "sqrt",
+    "step", "tan", "tanh",
 ]  # fmt: skip
 
 
@@ -45,6 +52,12 @@ def clamp(x: float, xmin: float, xmax: float) -> float:
 def mix(x: float, y: float, a: float) -> float:
     """x for a = 0, y for a = 1, linear between."""
     return x * (1.0 - a) + y * a
+
+
+@intrinsic("mod")
+def mod(x: float, y: float) -> float:
+    """x - y * floor(x / y), a real number for integers too."""
+    return x - y * _math.floor(x / y)
 
 
 @intrinsic("fract")
@@ -100,6 +113,32 @@ def isnan(x: float) -> bool:
 def isinf(x: float) -> bool:
     """Whether x is an infinity; right under ``fast_math`` too."""
     return _math.isinf(x)
+
+
+@pyfunc
+def fns(mask, base, offset):  # pyright: ignore
+    """The place of a set bit of a 32-bit mask, as u32; 0xFFFFFFFF if there is none.
+
+    offset: n > 0 asks for the n-th set bit from ``base`` upwards, n < 0 for the n-th downwards,
+    both counting the bit at ``base``; 0 asks for the bit at ``base`` itself.
+    """
+    bits = cast(mask, u32)  # pyright: ignore
+    found = u32(0xFFFFFFFF)
+    at = cast(base, i32)  # pyright: ignore
+    left = cast(abs(offset), i32)  # pyright: ignore
+    step = 1
+    if offset == 0:
+        left = 1
+        step = 32
+    elif offset < 0:
+        step = -1
+    while left > 0 and at >= 0 and at < 32:
+        if (bits >> at) & 1:  # pyright: ignore
+            left -= 1
+            if left == 0:
+                found = cast(at, u32)
+        at += step
+    return found
 
 
 def __getattr__(name: str) -> object:

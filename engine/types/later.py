@@ -12,7 +12,7 @@ _MATH = """
     acosh asinh atanh cosh sinh vec2 vec3 vec4 ivec2 ivec3 ivec4 uvec2 uvec3 uvec4 mat2 mat3 mat4
     length normalize distance dot cross reflect refract eye inverse determinant rotation2d
     rotation3d rot_by_axis rot_yaw_pitch_roll translate scale cconj cdot cexp cinv clog cmul cpow
-    csqrt cdiv frexp fns vdir
+    csqrt cdiv frexp vdir
 """
 _TOP = """
     AutodiffMode Backend Field FieldsBuilder Layout Matrix MatrixField MatrixNdarray SNode

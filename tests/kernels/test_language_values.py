@@ -203,6 +203,35 @@ def test_functions():
 
 
 @qd.kernel
+def places(x: qd.types.ndarray(dtype=qd.u32, ndim=1), m: qd.u32, f: qd.i32):
+    x[0] = qd.math.fns(m, 0, 2)
+    x[1] = qd.math.fns(m, 2, 1)
+    x[2] = qd.math.fns(m, 31, -1)
+    x[3] = qd.math.fns(m, 3, -2)
+    x[4] = qd.math.fns(m, 0, 9)
+    x[5] = qd.math.fns(m, 2, 0)
+    x[6] = qd.math.fns(m, 0, 0)
+    x[7] = qd.math.fns(m, 4, f)
+
+
+@qd.kernel
+def others(x: Reals, f: qd.f32, i: qd.i32):
+    x[0] = qd.math.mod(f, 2.0)
+    x[1] = qd.math.mod(i, 3)
+    x[2] = qd.math.max(i, f, 3)
+    x[3] = qd.math.min(i, f)
+    x[4] = qd.math.mod(-7.5, 2)
+
+
+def test_further_functions_of_math():
+    x = np.zeros(8, np.uint32)
+    places(x, 0b10110, -3)
+    assert x.tolist() == [2, 2, 4, 1, 2**32 - 1, 2, 2**32 - 1, 1]
+    assert reals(others, 5, -3.5, -7) == [0.5, 2.0, 3.0, -7.0, 0.5]
+    assert qd.math.fns(0b10110, 0, 2) == 2
+
+
+@qd.kernel
 def loops(x: Ints, n: qd.i32) -> qd.i32:
     total = 0
     for i in range(n, 4):
