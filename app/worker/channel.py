@@ -21,6 +21,7 @@ import msgspec
 
 from ...engine import inspect
 from ...engine.inspect.record import ErrorRecord, KernelRecord
+from .packing import Packer
 from .protocol import (
     FlightRecorder,
     FromWorker,
@@ -115,6 +116,7 @@ class JobSteps(inspect.Steps):
         self.total = 0
         self.tainted = False
         self._kind = ""
+        self._packer: Final = Packer()
         self._limits: Final = {
             "import": job.limits.import_s,
             "run": job.limits.run_s,
@@ -223,7 +225,8 @@ class JobSteps(inspect.Steps):
     def send_kernel(self, kernel: KernelRecord, final: bool) -> None:
         """Tell what is known of a kernel now."""
         flush()
-        self._channel.send(KernelDone(job=self.job.id, kernel=kernel, final=final))
+        packed, again = self._packer.pack(kernel)
+        self._channel.send(KernelDone(job=self.job.id, kernel=packed, final=final, again=again))
 
     def send(self, message: FromWorker) -> None:
         """Pass on another message, after what was printed before it."""

@@ -37,18 +37,10 @@ import msgspec
 
 from ...engine.inspect.record import ErrorRecord, LogLine, Record
 from ..core.session import Session, labels_of
+from . import events
 from .ends import crash_error, how_it_ended, why_stale
-from .events import (
-    Event,
-    Exited,
-    Failed,
-    KernelUpdated,
-    Log,
-    Progress,
-    RecordUpdated,
-    Stale,
-    Started,
-)
+from .events import Event
+from .packing import Unpacker
 from .process import WorkerProcess
 from .protocol import (
     FileLoaded,
@@ -137,6 +129,7 @@ class WorkerClient:
         self._wanted: set[str] = set(paths)
         self._job: Job | None = None
         self._job_began = 0.0
+        self._unpacker = Unpacker()
         self._last_id = 0
         self._final: set[str] = set()
         self._held: tuple[Held, ...] = ()
@@ -288,6 +281,7 @@ class WorkerClient:
         self._final &= kept
         self._job_began = time.monotonic()
         self._step = None
+        self._unpacker = Unpacker()
         self._worker.reset_output_limit()
         self._worker.send(self._job)
         if superseding:
@@ -324,7 +318,7 @@ class WorkerClient:
     def _handle(self, message: FromWorker) -> None:
         if isinstance(message, Hello):
             self._session = replace(self._session, tool=message.tool)
-            self._emit(Started(message.pid, self._restarts))
+            self._emit(events.Started(message.pid, self._restarts))
             return
         if self._job is None or message.job != self._job.id:
             return  # of a job that was given up
@@ -335,21 +329,24 @@ class WorkerClient:
                 if message.limit_s:
                     reason = f"stopped after {message.limit_s:g} s: {message.text} did not end"
                     self._arm(message.limit_s + self._template.limits.grace_s, reason)
-                self._emit(Progress(message.text, message.done, message.total))
+                self._emit(events.Progress(message.text, message.done, message.total))
             case FileLoaded():
                 self._loaded(message)
             case KernelDone():
-                self._session = self._session.kernel_updated(message.kernel, message.final)
+                update = self._unpacker.unpack(message.kernel, message.again)
+                self._session = self._session.kernel_updated(update, message.final)
                 if message.final:
                     self._final.add(message.kernel.id)
                 kernel = self._session.kernel(message.kernel.id)
                 if kernel is not None:
-                    self._emit(KernelUpdated(kernel, message.final))
+                    self._emit(events.KernelUpdated(kernel, message.final))
                     if kernel.stale and message.final:
-                        self._emit(Stale((kernel.id,), why_stale(kernel.errors, kernel.name)))
+                        self._emit(
+                            events.Stale((kernel.id,), why_stale(kernel.errors, kernel.name))
+                        )
             case Problem():
                 self._session = self._session.file_problem(message.path, message.error)
-                self._emit(Failed(message.error))
+                self._emit(events.Failed(message.error))
             case JobDone():
                 self._done(message)
 
@@ -364,16 +361,16 @@ class WorkerClient:
         else:
             self._session = self._session.file_failed(message.path, message.files, message.errors)
         for error in message.errors:
-            self._emit(Failed(error))
+            self._emit(events.Failed(error))
         if not message.ok:
             self._emit_stale(before, message.path, message.errors)
         self._follow()
-        self._emit(RecordUpdated(self._record(), complete=False))
+        self._emit(events.RecordUpdated(self._record(), complete=False))
 
     def _emit_stale(self, before: Session, path: str, errors: tuple[ErrorRecord, ...]) -> None:
         ids = tuple(k.id for s in before.states if s.path == path for k in s.kernels)
         if ids:
-            self._emit(Stale(ids, why_stale(errors, os.path.basename(path))))
+            self._emit(events.Stale(ids, why_stale(errors, os.path.basename(path))))
 
     def _done(self, message: JobDone) -> None:
         if self._worker is not None:
@@ -383,7 +380,7 @@ class WorkerClient:
         self._job = None
         self._step = None
         self._deadline = None
-        self._emit(RecordUpdated(self._record(message.elapsed_ms), complete=True))
+        self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
         self._keep_spare()
 
     def _record(self, elapsed_ms: float | None = None) -> Record:
@@ -395,7 +392,7 @@ class WorkerClient:
     def _log(self, lines: Iterable[LogLine]) -> None:
         for line in lines:
             self._session = self._session.logged(line)
-            self._emit(Log(line))
+            self._emit(events.Log(line))
 
     # ---- the end of a worker
 
@@ -424,7 +421,7 @@ class WorkerClient:
         job, step = self._job, self._step
         # A worker may end by itself after a job, to start afresh.
         expected = self._killed_for == _SUPERSEDED or (status == 0 and step is None)
-        self._emit(Exited(reason, expected))
+        self._emit(events.Exited(reason, expected))
         if job is None:
             return  # between jobs: the next one starts a worker
         self._job_restarts += 1
@@ -432,7 +429,7 @@ class WorkerClient:
             self._again(set(job.files))
         elif self._killed_for == _CANCELLED:
             self._job = None
-            self._emit(RecordUpdated(self._record(), complete=True))
+            self._emit(events.RecordUpdated(self._record(), complete=True))
         elif step is None and self._job_restarts <= _TRIES:
             self._again(set(job.files))  # it ended before it began with this job
         elif step is None or self._job_restarts > _MAX_RESTARTS:
@@ -453,8 +450,8 @@ class WorkerClient:
             )
             self._held = (*self._held, held)
             self._session = self._session.marked_stale([step.kernel])
-            self._emit(Failed(error))
-            self._emit(Stale((step.kernel,), error.message))
+            self._emit(events.Failed(error))
+            self._emit(events.Stale((step.kernel,), error.message))
         else:
             before = self._session
             if step.stage == "import":
@@ -463,7 +460,7 @@ class WorkerClient:
             else:
                 self._session = self._session.file_problem(step.file, error)
                 self._held = (*self._held, Held(file=step.file, stage=step.stage, error=error))
-            self._emit(Failed(error))
+            self._emit(events.Failed(error))
             self._emit_stale(before, step.file, (error,))
         self._again(files)
 
@@ -471,7 +468,7 @@ class WorkerClient:
         """Hand out the rest of a job to a new worker."""
         self._job = None
         if not files:
-            self._emit(RecordUpdated(self._record(), complete=True))
+            self._emit(events.RecordUpdated(self._record(), complete=True))
             return
         self._send_job(files, tuple(self._final_in(files)), set())
 
@@ -481,8 +478,8 @@ class WorkerClient:
             before = self._session
             self._session = self._session.file_failed(path, (), (error,))
             self._emit_stale(before, path, (error,))
-        self._emit(Failed(error))
-        self._emit(RecordUpdated(self._record(), complete=True))
+        self._emit(events.Failed(error))
+        self._emit(events.RecordUpdated(self._record(), complete=True))
 
     def _shut_down(self) -> None:
         if self._watcher is not None:
@@ -495,6 +492,6 @@ class WorkerClient:
             worker.close()
             self._worker = None
             if self.failure is None:
-                self._emit(Exited("stopped", expected=True))
+                self._emit(events.Exited("stopped", expected=True))
         self._selector.close()
         self._bell.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from .protocol import FlightRecorder, ToWorker, Unframer, frame
 
 __all__ = ["LineCutter", "WorkerProcess"]
 
-_READ: Final = 1 << 18
+_READ: Final = 1 << 20
 
 
 class LineCutter:
@@ -75,6 +76,7 @@ class WorkerProcess:
     def __init__(self) -> None:
         to_worker, self._send_fd = os.pipe()
         self._message_fd, from_worker = os.pipe()
+        _enlarge(from_worker)
         with tempfile.TemporaryFile(prefix="qd-studio-") as shared:
             shared.truncate(FlightRecorder.SIZE)
             self.flight: Final = FlightRecorder(shared.fileno())
@@ -173,6 +175,15 @@ class WorkerProcess:
         for stream in (self._popen.stdout, self._popen.stderr):
             if stream is not None:
                 stream.close()
+
+
+def _enlarge(fd: int) -> None:
+    """Let a pipe hold a whole kernel, so that the two sides need not take turns; where the system
+    has pipes of one size only, they do."""
+    set_size = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if set_size is not None:
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(fd, set_size, _READ)
 
 
 def _read(fd: int) -> bytes | None:

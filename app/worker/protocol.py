@@ -145,11 +145,13 @@ class FileLoaded(msgspec.Struct, frozen=True, kw_only=True, tag="file"):
 
 
 class KernelDone(msgspec.Struct, frozen=True, kw_only=True, tag="kernel"):
-    """A kernel's record as far as it is known."""
+    """A kernel's record as far as it is known. again: backends whose passes are those of the
+    message before, and left out here (see `packing`)."""
 
     job: int
     kernel: KernelRecord
     final: bool
+    again: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, tag="problem"):
