@@ -102,7 +102,8 @@ def prepare(
         "address_at": ctypes.c_void_p.from_address, "slow_address": _slow_address,
         "RANGE": (struct.error, OverflowError), "free": frame.free, "new_frame": frame.new,
         "pack": frame.pack, "enter": variant.executable.enter, "unpack": frame.unpack,  # type: ignore[attr-defined]
-        "next_seed": variant.program.next_seed,
+        # The last: a thread inside of the code keeps it mapped while another ends the program.
+        "next_seed": variant.program.next_seed, "running": variant.executable,
     }  # fmt: skip
     head = ", ".join([*(f"{n}=MISSING" for n in names), "*rest"])
     lines = [f"def launch({head}):"]

@@ -1,6 +1,8 @@
 """From a call to a launch: features, arguments, errors, the prepared way and the long one."""
 
+import gc
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -295,6 +297,30 @@ def test_calls_from_many_threads():
         t.join()
     assert not failures
     assert variants(scale) == 1
+
+
+@qd.kernel
+def long_run(x: qd.types.NDArray[qd.i32, 1], n: qd.i32):
+    qd.loop_config(serialize=True)
+    for i in range(n):
+        x[0] = 1
+        for j in range(50):
+            x[1] = (x[1] * 31 + i) ^ j
+
+
+def test_the_program_may_end_while_another_thread_is_in_a_kernel(backend):
+    """The code it runs stays until it is done; without that the process dies."""
+    x = np.zeros(2, np.int32)
+    long_run(x, 1)
+    thread = threading.Thread(target=long_run, args=(x, 4_000_000 if backend == "cpu" else 4_000))
+    thread.start()
+    time.sleep(0.02)  # enough for the thread to be in the kernel, which takes ten times as long
+    qd.init(arch=backend)
+    gc.collect()
+    for shift in range(3):
+        assert scale(np.zeros(4, np.float32), 1.0, shift) == 1 + shift
+    thread.join()
+    assert x[0] == 1
 
 
 def test_a_failed_compile_can_be_tried_again():
