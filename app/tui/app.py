@@ -71,6 +71,7 @@ class StudioApp(Actions, App[int]):
         self.record = record or Record()
         self.history = remember(History(), self.record)
         self.sel = settle(self.record, Selection())
+        self._focus = ""
         self.complete = start is None
         self.ascii_only = ascii_only
         self.options: dict[str, Value] = {}
@@ -191,10 +192,19 @@ class StudioApp(Actions, App[int]):
     def select(self, **changes: Any) -> None:
         """Change the selection; painting is the caller's."""
         self.sel = replace(self.sel, **changes)
+        self._tell_focus()
 
     def settle(self) -> None:
         """Move the selection off what no longer exists."""
         self.sel = settle(self.record, self.sel)
+        self._tell_focus()
+
+    def _tell_focus(self) -> None:
+        """Let the worker know which kernel to look at first after a save."""
+        client = self.link.client if self.link is not None else None
+        if client is not None and self.sel.kernel != self._focus:
+            self._focus = self.sel.kernel
+            client.focus(self._focus)
 
     def select_kernel(self, kernel: str) -> None:
         """Select a kernel; op and line belong to the old one, the pass is looked for again."""

@@ -47,6 +47,8 @@ _KEYS: Final = {
 _OPERAND: Final = re.compile(r"\$(\d+)")
 # A drawing wider than this is no easier to read.
 _WIDEST_GRAPH = 110
+# The part of a backend's record that a tab shows, where it may be older than the rest.
+_PART_OF_TAB: Final = {"passes": "passes", "cfg": "passes", "code": "code", "launch": "launches"}
 
 
 class KernelScreen(StudioScreen):
@@ -127,6 +129,8 @@ class KernelScreen(StudioScreen):
         left = [(kernel.name, "bold"), (f"  {name}", "")]
         if kernel.stale:
             left.append(("  stale: last good result", "bold reverse"))
+        elif backend is not None and _PART_OF_TAB.get(state.sel.tab) in backend.earlier:
+            left.append(("  of the last save, being made anew", "bold"))
         self.query_one(TitleBar).set(left, state.status)
 
     def _paint_errors(self) -> None:
