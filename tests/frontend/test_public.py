@@ -6,6 +6,7 @@ import sys
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import alias
+from qd_studio.engine.config import LANGUAGE_VERSION
 
 
 @pytest.mark.parametrize("name", ["field", "Vector", "data_oriented", "ad"])
@@ -118,3 +119,7 @@ def test_a_program_for_quadrants_runs_unchanged(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[0.0, 1.0, 2.0]\n", "")
+
+
+def test_the_version_is_that_of_the_language():
+    assert qd.__version__ == LANGUAGE_VERSION

@@ -160,8 +160,12 @@ class Program:
         if trace is None:
             return error
         op = self.ops[trace.tb_lineno - 1]
-        what = f"interp: {op!r} is outside of the memory it points into"
-        return QuadrantsRuntimeError.from_loc(what, op.loc if op else None, kernel=self.func.name)
+        return QuadrantsRuntimeError.from_loc(
+            f"interp: {op!r} is outside of the memory it points into",
+            op.loc if op else None,
+            kernel=self.func.name,
+            hint="check_out_of_bound=True tells which index of which array is out of range",
+        )
 
 
 def compile_func(func: Func, *, debug: bool = True, counted: bool = False) -> Program:
