@@ -19,7 +19,6 @@ for addresses computed in the same iteration only (`Location.varies_in` helps wi
 
 from __future__ import annotations
 
-from operator import eq
 from typing import Final
 
 from ..ir import Func, Op
@@ -27,7 +26,7 @@ from ..ir import codes as C
 from ..types import DataType, wrap_int
 from .loops import is_invariant
 
-__all__ = ["DIFFERENT", "MAYBE", "SAME", "Location", "Memory"]
+__all__ = ["DIFFERENT", "MAYBE", "SAME", "Location", "Memory", "array_of"]
 
 SAME: Final = 1
 MAYBE: Final = 0
@@ -41,21 +40,21 @@ _Index = tuple[int, int]  # number of a value, constant added to it
 class Location:
     """A place in memory, as far as it is known.
 
-    number: dense within one `Memory`. kind: local, tmp, array. ptr: an op that computes the
-    address. space: (parameter, is_grad) of an array. indices: one entry an axis.
+    number: dense within one `Memory`. bit: ``1 << number``. kind: local, tmp, array. ptr: an op
+    that computes the address. space: (parameter, is_grad) of an array. indices: one entry an axis.
     """
 
-    __slots__ = ("bases", "indices", "kind", "number", "ptr", "space")
+    __slots__ = ("bit", "indices", "kind", "number", "ptr", "space")
 
     def __init__(
         self, number: int, kind: str, ptr: Op, space: tuple[int, bool], indices: tuple[_Index, ...]
     ) -> None:
         self.number = number
+        self.bit = 1 << number
         self.kind = kind
         self.ptr = ptr
         self.space = space
         self.indices = indices
-        self.bases = tuple([i[0] for i in indices])
 
     def varies_in(self, loop: Op, known: dict[Op, bool] | None = None) -> bool:
         """Whether the address may be another one in each iteration; ``known``: `is_invariant`."""
@@ -63,26 +62,30 @@ class Location:
 
 
 class Memory:
-    """The locations of one function, found as addresses are asked for."""
+    """The locations of one function, found as addresses are asked for. by_ptr: those known."""
 
     def __init__(self, func: Func) -> None:
         self.noalias = func.noalias
         self.locations: list[Location] = []
-        self._by_ptr: dict[Op, Location] = {}
+        self.by_ptr: dict[Op, Location] = {}
         self._by_key: dict[object, Location] = {}
         self._values: dict[Op, int] = {}
         self._value_keys: dict[object, int] = {}
-        self._may: dict[Location, int] = {}  # of the locations known so far
-        # The locations of each array by the bases of their indices; bit sets of these groups,
-        # by array and bases, and of all of an array.
-        self._groups: dict[tuple[int, bool], dict[tuple[int, ...], list[Location]]] = {}
-        self._masks: dict[object, int] = {}
+        # What `may_alias` needs, made when it is first asked: answers for the locations known so
+        # far, and bit sets of locations by array, by (array, number of axes, axis, base of the
+        # index on it), and by the latter with the constant of the index.
+        self._may: dict[Location, int] = {}
+        self._masked = 0
+        self._by_space: dict[tuple[int, bool], int] = {}
+        self._by_base: dict[object, int] = {}
+        self._by_index: dict[object, int] = {}
+        self._indices: dict[Op, _Index] = {}
 
     def location(self, ptr: Op) -> Location:
         """The location of an address."""
-        found = self._by_ptr.get(ptr)
+        found = self.by_ptr.get(ptr)
         if found is None:
-            found = self._by_ptr[ptr] = self._find(ptr)
+            found = self.by_ptr[ptr] = self._find(ptr)
         return found
 
     def relation(self, a: Location, b: Location) -> int:
@@ -92,8 +95,7 @@ class Memory:
         if a.space != b.space:
             both_arrays = a.kind == b.kind == "array"
             return MAYBE if both_arrays and not self.noalias else DIFFERENT
-        # Two locations with the same bases differ in a constant; locals and temporaries have none.
-        if a.bases == b.bases:
+        if a.kind != "array":
             return DIFFERENT
         if len(a.indices) == len(b.indices):
             for (va, ca), (vb, cb) in zip(a.indices, b.indices, strict=True):
@@ -105,30 +107,39 @@ class Memory:
         """Bit set, by number, of the *other* known locations that may be the same as ``a``."""
         if a.kind != "array":
             return 0
+        if self._masked < len(self.locations):
+            self._mask()
         mask = self._may.get(a)
         if mask is None:
-            mask = 0
-            for space, groups in self._groups.items():
-                if space == a.space:
-                    mask |= self._may_in_array(a, groups)
-                elif not self.noalias:
-                    mask |= self._masks[space]
+            spaces = self._by_space
+            mask = spaces[a.space]
+            if not self.noalias:
+                for other in spaces.values():
+                    mask |= other
+            # Those that share the base of an index, but not its constant, are different.
+            for axis, index in enumerate(a.indices):
+                key = (a.space, len(a.indices), axis, index[0])
+                mask &= ~self._by_base[key] | self._by_index[key, index[1]]
+            mask &= ~a.bit
             self._may[a] = mask
         return mask
 
-    def _may_in_array(self, a: Location, groups: dict[tuple[int, ...], list[Location]]) -> int:
-        """`may_alias` among the locations of the same array."""
-        # Those that share the base of an index with `a` may be different; with a single index
-        # only its own group does, and that is different in whole.
-        bases = a.bases
-        mask = self._masks[a.space] & ~self._masks[a.space, bases]
-        if len(bases) > 1:
-            for other, group in groups.items():
-                if other != bases and any(map(eq, other, bases)):
-                    for b in group:
-                        if self.relation(a, b) == DIFFERENT:
-                            mask &= ~(1 << b.number)
-        return mask
+    def _mask(self) -> None:
+        """Add the locations found since the last time to the bit sets."""
+        self._may.clear()
+        spaces, bases, indices = self._by_space, self._by_base, self._by_index
+        for location in self.locations[self._masked :]:
+            if location.kind == "array":
+                bit = location.bit
+                space = location.space
+                axes = len(location.indices)
+                spaces[space] = spaces.get(space, 0) | bit
+                for axis, (base, constant) in enumerate(location.indices):
+                    key = (space, axes, axis, base)
+                    bases[key] = bases.get(key, 0) | bit
+                    exact = (key, constant)
+                    indices[exact] = indices.get(exact, 0) | bit
+        self._masked = len(self.locations)
 
     # --- how locations are found -----------------------------------------------------------
 
@@ -149,11 +160,6 @@ class Memory:
             found = Location(len(self.locations), kind, ptr, space, indices)
             self._by_key[key] = found
             self.locations.append(found)
-            self._may.clear()
-            if kind == "array":
-                self._groups.setdefault(space, {}).setdefault(found.bases, []).append(found)
-                for key in (space, (space, found.bases)):
-                    self._masks[key] = self._masks.get(key, 0) | 1 << found.number
         return found
 
     def _element(self, ptr: Op) -> tuple[tuple[int, bool], tuple[_Index, ...]]:
@@ -167,7 +173,8 @@ class Memory:
                 # Different indices can be clamped to the same element: compare them whole.
                 key = ("clamp", base.attr, tuple([self._index(a) for a in rest]))
                 return base.attr, ((self._number(key), 0),)
-            return base.attr, tuple([self._index(a) for a in rest])
+            get, index = self._indices.get, self._index
+            return base.attr, tuple([get(a) or index(a) for a in rest])
         if code == C.SHIFT_PTR:
             base, offset = ptr.args
             space, inner = self._element(base)
@@ -181,6 +188,12 @@ class Memory:
 
     def _index(self, op: Op) -> _Index:
         """``op`` as a value and a constant."""
+        found = self._indices.get(op)
+        if found is None:
+            found = self._indices[op] = self._split(op)
+        return found
+
+    def _split(self, op: Op) -> _Index:
         constant = 0
         t = op.type
         while True:
@@ -196,15 +209,18 @@ class Memory:
                     constant += int(a.attr)
                     op = b
                     continue
-            return self._value(op), _wrapped(constant, t)
+            return self._value(op), _wrapped(constant, t) if constant else 0
 
     def _value(self, op: Op, depth: int = 0) -> int:
         """A number that equal values share (equal values of very long chains may not)."""
         found = self._values.get(op)
         if found is None:
             if C.PURE[op.code] and depth < _DEPTH:
-                attr = repr(op.attr) if op.code == C.CONST else op.attr
-                args = tuple([self._value(a, depth + 1) for a in op.args])
+                attr = op.attr
+                if attr.__class__ is float:
+                    attr = repr(attr)
+                get, value, depth = self._values.get, self._value, depth + 1
+                args = tuple([get(a) or value(a, depth) for a in op.args])
                 found = self._number((op.code, op.type, attr, args))
             else:
                 found = self._number(op)
@@ -213,6 +229,15 @@ class Memory:
 
     def _number(self, key: object) -> int:
         return self._value_keys.setdefault(key, len(self._value_keys))
+
+
+def array_of(ptr: Op) -> tuple[int, bool] | None:
+    """The array, as in `Location.space`, that an address points into; None for other memory."""
+    while ptr.code != C.ARG_ADDR:
+        if ptr.code != C.EXTERNAL_PTR and ptr.code != C.SHIFT_PTR:
+            return None
+        ptr = ptr.args[0]
+    return ptr.attr
 
 
 def _wrapped(value: int, t: object) -> int:

@@ -33,18 +33,27 @@ class CfgNode:
     address ops whose memory is live at the end, filled in by `dataflow.analyze`.
     """
 
-    __slots__ = ("block", "depth", "id", "label", "live_out", "next", "ops", "parallel", "prev")
+    __slots__ = ("_name", "_owner", "block", "depth", "id", "live_out", "next", "ops",
+                 "parallel", "prev")  # fmt: skip
 
-    def __init__(self, block: Block | None, label: str, depth: int, parallel: bool) -> None:
+    def __init__(
+        self, block: Block | None, name: str, owner: Op | None, depth: int, parallel: bool
+    ) -> None:
         self.id = -1
         self.block = block
         self.ops: list[Op] = []
         self.prev: list[CfgNode] = []
         self.next: list[CfgNode] = []
-        self.label = label
+        self._name = name
+        self._owner = owner
         self.depth = depth
         self.parallel = parallel
         self.live_out: tuple[Op, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """See above."""
+        return self._name if self._owner is None else f"{self._name} ${self._owner.id}"
 
     def __repr__(self) -> str:
         to = ", ".join(str(n.id) for n in self.next)
@@ -95,11 +104,11 @@ def _ids(nodes: Iterable[CfgNode]) -> str:
 def build_cfg(func: Func, task: Op | None = None, task_index: int = 0) -> Cfg:
     """The graph of ``task``'s body, or of the whole function if it is None."""
     builder = _Builder(task is None)
-    start = builder.node(None, "start", 0, False)
+    start = builder.node(None, "start", None, 0, False)
     body = func.body if task is None else task.regions[1]
     parallel = task is not None and task.attr.kind == "range_for"
-    _, last = builder.block(body, [start], "body", 0, parallel)
-    final = builder.node(None, "final", 0, False)
+    _, last = builder.block(body, [start], "body", None, 0, parallel)
+    final = builder.node(None, "final", None, 0, False)
     _link([*last, *builder.ends], final)
     graph = Cfg(builder.nodes, task, task_index)
     _drop_empty(graph)
@@ -122,16 +131,19 @@ class _Builder:
         self.ends: list[CfgNode] = []  # leave the task: continue of the task itself, return
         self.loops: list[tuple[list[CfgNode], list[CfgNode]]] = []  # continues, breaks
 
-    def node(self, block: Block | None, label: str, depth: int, parallel: bool) -> CfgNode:
-        new = CfgNode(block, label, depth, parallel)
+    def node(
+        self, block: Block | None, name: str, owner: Op | None, depth: int, parallel: bool
+    ) -> CfgNode:
+        new = CfgNode(block, name, owner, depth, parallel)
         self.nodes.append(new)
         return new
 
     def block(
-        self, block: Block, entry: list[CfgNode], label: str, depth: int, parallel: bool
-    ) -> tuple[CfgNode, list[CfgNode]]:
+        self, block: Block, entry: list[CfgNode], name: str, owner: Op | None, depth: int,
+        parallel: bool,
+    ) -> tuple[CfgNode, list[CfgNode]]:  # fmt: skip
         """Add the nodes of a block; gives its first node and those that control leaves it from."""
-        first = current = self.node(block, label, depth, parallel)
+        first = current = self.node(block, name, owner, depth, parallel)
         _link(entry, current)
         ops = block.ops
         begin = 0  # of the run of plain ops that goes into the current node
@@ -145,7 +157,7 @@ class _Builder:
             elif code == C.OFFLOADED:
                 inside = op.attr.kind == "range_for"
                 current.ops = ops[begin:i]
-                after_from = self.block(op.regions[1], [current], "body", depth, inside)[1]
+                after_from = self.block(op.regions[1], [current], "body", None, depth, inside)[1]
             elif code in (C.RANGE_FOR, C.WHILE):
                 current.ops = ops[begin:i]
                 after_from = self.loop(op, current, depth, parallel, block)
@@ -161,7 +173,7 @@ class _Builder:
                     return first, []
                 after_from = [current]
             begin = i + 1
-            current = self.node(block, label, depth, parallel)
+            current = self.node(block, name, owner, depth, parallel)
             _link(after_from, current)
         current.ops = ops[begin:]
         return first, [current]
@@ -173,9 +185,9 @@ class _Builder:
 
     def branches(self, op: Op, before: CfgNode, depth: int, parallel: bool) -> list[CfgNode]:
         ends: list[CfgNode] = []
-        for name, region in zip(REGION_NAMES[C.IF], op.regions, strict=True):
+        for name, region in zip(_BRANCHES, op.regions, strict=True):
             if region.ops:
-                ends += self.block(region, [before], f"{name} ${op.id}", depth, parallel)[1]
+                ends += self.block(region, [before], name, op, depth, parallel)[1]
             else:
                 ends.append(before)
         return ends
@@ -189,14 +201,14 @@ class _Builder:
         continues: list[CfgNode] = []
         breaks: list[CfgNode] = []
         self.loops.append((continues, breaks))
-        label = f"{op.name} ${op.id}"
-        first, last = self.block(op.regions[0], [before], label, depth + 1, parallel)
+        first, last = self.block(op.regions[0], [before], op.name, op, depth + 1, parallel)
         self.loops.pop()
         around = [*last, *continues]
         _link(around, first)
         return breaks if op.code == C.WHILE else [before, *around, *breaks]
 
 
+_BRANCHES = REGION_NAMES[C.IF]
 _SPLITS = [
     C.CONTROL[c] or c in (C.WHILE_CONTROL, C.CONTINUE, C.BREAK, C.RETURN) for c in range(C.COUNT)
 ]
@@ -204,23 +216,17 @@ _SPLITS = [
 
 def _drop_empty(graph: Cfg) -> None:
     """Take out empty nodes that only pass control on, and the ones that nothing leads to."""
-    kept: list[CfgNode] = []
-    final = graph.nodes[-1]
-    for node in graph.nodes:
-        inner = node is not graph.nodes[0] and node is not final
-        if (
-            inner
-            and not node.ops
-            and node not in node.next
-            and (len(node.prev) <= 1 or len(node.next) <= 1)
-        ):
-            for other in node.prev:
-                other.next.remove(node)
-            for other in node.next:
-                other.prev.remove(node)
-            for source in node.prev:
-                for target in node.next:
-                    _link([source], target)
-        else:
+    nodes = graph.nodes
+    kept = [nodes[0]]
+    for node in nodes[1:-1]:
+        if node.ops or (len(node.prev) > 1 and len(node.next) > 1) or node in node.next:
             kept.append(node)
+            continue
+        for other in node.prev:
+            other.next.remove(node)
+        for other in node.next:
+            other.prev.remove(node)
+        for target in node.next:
+            _link(node.prev, target)
+    kept.append(nodes[-1])
     graph.nodes = kept

@@ -23,7 +23,7 @@ from .alias import Location, Memory
 from .cfg import Cfg
 from .loops import enclosing_loops
 
-__all__ = ["ATOMIC", "INIT", "KIND", "LOAD", "STORE", "Definition", "Flow", "analyze"]
+__all__ = ["ATOMIC", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
 
 LOAD: Final = 1
 STORE: Final = 2
@@ -46,22 +46,13 @@ KIND: Final = [_kind(code) for code in range(C.COUNT)]
 """What an opcode does to memory: 0 (nothing), LOAD, STORE, ATOMIC or INIT (an alloca)."""
 
 
-class Definition:
-    """Something that may have set a location. op None: whatever happened before the task."""
-
-    __slots__ = ("location", "op")
-
-    def __init__(self, op: Op | None, location: Location) -> None:
-        self.op = op
-        self.location = location
-
-
 class Flow:
     """Both analyses of one graph.
 
     events: by node id, (kind, op, location) of what touches memory, in order. reach_in /
-    live_out: by node id; bits are numbers of definitions / of locations. of_location: the
-    definitions of each location, before_task: the one among them from before the task.
+    live_out: by node id; bits are numbers of definitions / of locations. definitions: the op of
+    each, None for what was there before the task. of_location: the definitions of each location,
+    before_task: the one among them from before the task.
     locals_only: leave all other memory out.
     """
 
@@ -69,13 +60,13 @@ class Flow:
         self.graph = graph
         self.memory = memory
         self.events: list[list[tuple[int, Op, Location]]] = []
-        self.definitions: list[Definition] = []
+        self.definitions: list[Op | None] = []
         self.of_location: dict[Location, int] = {}
         self.before_task: dict[Location, int] = {}
         self.reach_in: list[int] = [0] * len(graph.nodes)
         self.live_out: list[int] = [0] * len(graph.nodes)
         self._may_define: dict[Location, int] = {}
-        kinds, location = KIND, memory.location
+        kinds, location, known = KIND, memory.location, memory.by_ptr
         for node in graph.nodes:
             found: list[tuple[int, Op, Location]] = []
             for op in node.ops:
@@ -83,57 +74,124 @@ class Flow:
                 if kind:
                     ptr = op if kind == INIT else op.args[0]
                     if not locals_only or ptr.code == C.ALLOCA:
-                        found.append((kind, op, location(ptr)))
+                        found.append((kind, op, known.get(ptr) or location(ptr)))
             self.events.append(found)
+
+    def leave_out_idle(self) -> None:
+        """Take out the arrays whose elements are all touched at one place only.
+
+        Nothing is known of such an element when it is loaded, and it is live when it is stored.
+        """
+        counts: dict[Location, int] = {}
+        for events in self.events:
+            for _, _, location in events:
+                counts[location] = counts.get(location, 0) + 1
+        arrays = {x.space for x in counts if x.kind == "array"}
+        busy = {x.space for x, count in counts.items() if count > 1 and x.kind == "array"}
+        if busy and not self.memory.noalias:
+            return
+        idle = arrays - busy
+        if idle:
+            self.events = [
+                [e for e in events if e[2].kind != "array" or e[2].space not in idle]
+                for events in self.events
+            ]
 
     # --- reaching definitions --------------------------------------------------------------
 
-    def reach(self) -> None:
-        """Compute `definitions`, `of_location` and `reach_in`."""
+    def asked(self) -> int:
+        """Bit set of the locations of which it matters what reaches a node.
+
+        Something sets them, and in another node they are loaded or stored to before that. (In the
+        node itself, what was there before the task arrives first.)
+        """
+        exposed = defined = known = several = 0
+        for events in self.events:
+            seen = mine = 0
+            for kind, _, location in events:
+                bit = location.bit
+                if kind != LOAD:
+                    defined |= bit
+                    mine |= bit
+                if not seen & bit:
+                    seen |= bit
+                    if kind in (LOAD, STORE):
+                        exposed |= bit
+                        mine |= bit
+            several |= known & mine
+            known |= mine
+        return exposed & defined & several
+
+    def reach(self, asked: int | None = None) -> None:
+        """Compute `definitions`, `of_location` and `reach_in`.
+
+        asked: bit set of the locations that `may_define` will be asked for; None: all.
+        """
+        wanted = -1
+        if asked is not None:
+            wanted = asked
+            for location in self.memory.locations:
+                if location.kind == "array" and asked & location.bit:
+                    wanted |= self.memory.may_alias(location)
+            if not wanted:
+                return
         for location in self.memory.locations:
-            if location.kind != "local":
+            if location.kind != "local" and wanted & location.bit:
                 self.before_task[location] = self._define(None, location)
         before = (1 << len(self.definitions)) - 1
-        gen, kill = self._gen_kill()
+        gen, kill = self._gen_kill(wanted)
         nodes = self.graph.nodes
         out = list(gen)
         out[0] = before
-        changed = True
-        while changed:
-            changed = False
-            for node in nodes[1:]:
-                i = node.id
+        reach_in = self.reach_in
+        first, last = 1, len(nodes)
+        while first < last:
+            again = last
+            for i in range(first, last):
+                node = nodes[i]
                 reaching = 0
                 for source in node.prev:
                     reaching |= out[source.id]
-                self.reach_in[i] = reaching
-                leaving = gen[i] | (reaching & ~kill[i])
+                reach_in[i] = reaching
+                leaving = gen[i] | (reaching & ~kill[i]) if kill[i] else reaching
                 if leaving != out[i]:
                     out[i] = leaving
-                    changed = True
+                    # What follows is still to come in this sweep, what stands before is not.
+                    for target in node.next:
+                        if target.id <= i and target.id < again:
+                            again = target.id
+            first = again
 
     def _define(self, op: Op | None, location: Location) -> int:
         bit = 1 << len(self.definitions)
-        self.definitions.append(Definition(op, location))
-        self.of_location[location] = self.of_location.get(location, 0) | bit
+        self.definitions.append(op)
+        of_location = self.of_location
+        of_location[location] = of_location.get(location, 0) | bit
         return bit
 
-    def _gen_kill(self) -> tuple[list[int], list[int]]:
-        last: list[dict[Location, int]] = []
+    def _gen_kill(self, wanted: int) -> tuple[list[int], list[int]]:
+        gen: list[int] = []
+        set_here: list[dict[Location, Op]] = []
+        define = self._define
         for events in self.events:
             # The last definition of each location; those before it do not leave the node. An
             # atomic reads what was there, but what it leaves is its own doing.
-            ops = {location: op for kind, op, location in events if kind != LOAD}
-            last.append({location: self._define(op, location) for location, op in ops.items()})
-        gen: list[int] = []
+            last: dict[Location, Op] = {}
+            for kind, op, location in events:
+                if kind != LOAD and wanted & location.bit:
+                    last[location] = op
+            set_here.append(last)
+            bits = 0
+            for location, op in last.items():
+                bits |= define(op, location)
+            gen.append(bits)
         kill: list[int] = []
-        for mine in last:
-            g = k = 0
-            for location, bit in mine.items():
-                g |= bit
-                k |= self.of_location[location]
-            gen.append(g)
-            kill.append(k)
+        of_location = self.of_location
+        for last in set_here:
+            bits = 0
+            for location in last:
+                bits |= of_location[location]
+            kill.append(bits)
         return gen, kill
 
     def may_define(self, location: Location) -> int:
@@ -144,7 +202,7 @@ class Flow:
             others = self.memory.may_alias(location)
             if others:
                 for other, bits in self.of_location.items():
-                    if others >> other.number & 1:
+                    if others & other.bit:
                         mask |= bits
             self._may_define[location] = mask
         return mask
@@ -157,29 +215,41 @@ class Flow:
         at_end = 0
         for location in self.memory.locations:
             if location.kind == "array" or (location.kind == "tmp" and location.ptr.attr in later):
-                at_end |= 1 << location.number
+                at_end |= location.bit
         use, kill = self._use_kill()
         masks = self._varying()
-        always = [masks.get(self._outer_loop(node.block), 0) if masks else 0 for node in nodes]
+        always = [0] * len(nodes)
+        if masks:
+            loops: dict[Block | None, int] = {}
+            for node in nodes:
+                block = node.block
+                if block not in loops:
+                    loops[block] = masks.get(self._outer_loop(block), 0)
+                always[node.id] = loops[block]
         live_in = list(use)
-        live_in[-1] = self.live_out[-1] = at_end
-        changed = True
-        while changed:
-            changed = False
-            for node in reversed(nodes[:-1]):
-                i = node.id
+        live_out = self.live_out
+        live_in[-1] = live_out[-1] = at_end
+        first = len(nodes) - 2
+        while first >= 0:
+            again = -1
+            for i in range(first, -1, -1):
+                node = nodes[i]
                 out = always[i]
                 for target in node.next:
                     out |= live_in[target.id]
-                self.live_out[i] = out
+                live_out[i] = out
                 entering = use[i] | (out & ~kill[i])
                 if entering != live_in[i]:
                     live_in[i] = entering
-                    changed = True
+                    # What stands before is still to come in this sweep, what follows is not.
+                    for source in node.prev:
+                        if source.id >= i and source.id > again:
+                            again = source.id
+            first = again
 
     def reads(self, location: Location) -> int:
         """Bit set of the locations that a load of ``location`` may load."""
-        return 1 << location.number | self.memory.may_alias(location)
+        return location.bit | self.memory.may_alias(location)
 
     def _use_kill(self) -> tuple[list[int], list[int]]:
         uses: list[int] = []
@@ -190,7 +260,7 @@ class Flow:
                 if kind in _READS:
                     use |= self.reads(location) & ~kill
                 else:
-                    kill |= 1 << location.number
+                    kill |= location.bit
             uses.append(use)
             kills.append(kill)
         return uses, kills
@@ -208,7 +278,7 @@ class Flow:
             # An address can only vary in loops that it stands in.
             loop = self._outer_loop(location.ptr.block) if location.kind == "array" else None
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
-                masks[loop] = masks.get(loop, 0) | 1 << location.number
+                masks[loop] = masks.get(loop, 0) | location.bit
         return masks
 
 
@@ -226,7 +296,7 @@ def show_live(flow: Flow) -> None:
     locations = flow.memory.locations
     for node in flow.graph.nodes:
         live = flow.live_out[node.id]
-        node.live_out = tuple([x.ptr for x in locations if live >> x.number & 1])
+        node.live_out = tuple([x.ptr for x in locations if live & x.bit])
 
 
 def loaded_later(func: Func, task: Op | None) -> frozenset[int]:

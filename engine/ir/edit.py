@@ -49,23 +49,23 @@ def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
             value = repl[value]
         repl[key] = value
     get = repl.get
-    for b in all_blocks(block):
+    blocks = [block]
+    for b in blocks:
         for op in b.ops:
             args = op.args
             for a in args:
                 if a in repl:
                     op.args = tuple([get(x, x) for x in args])
                     break
+            if op.regions:
+                blocks += op.regions
 
 
-def drop(block: Block, dead: set[Op] | dict[Op, Op]) -> None:
-    """Take the ops in ``dead`` out of ``block`` and of every block nested in it."""
-    if dead:
-        for b in all_blocks(block):
-            for op in b.ops:
-                if op in dead:
-                    b.ops = [o for o in b.ops if o not in dead]
-                    break
+def drop(dead: set[Op] | dict[Op, Op]) -> None:
+    """Take the ops in ``dead`` out of the blocks that they stand in."""
+    for block in {op.block for op in dead}:
+        if block is not None:
+            block.ops = [op for op in block.ops if op not in dead]
 
 
 def set_block(ops: Iterable[Op], block: Block) -> None:

@@ -30,7 +30,7 @@ from ..analysis.alias import Location, Memory
 from ..analysis.cfg import CfgNode, build_cfg
 from ..analysis.dataflow import ATOMIC, INIT, LOAD, STORE, Flow, analyze, loaded_later
 from ..analysis.uses import use_counts
-from ..ir import Func, Op, drop, normalize, replace_uses, walk
+from ..ir import Block, Func, Op, drop, normalize, replace_uses
 from ..ir import codes as C
 from ..ir.semantics import same_const
 from ..types import DataType, PointerType
@@ -61,19 +61,22 @@ class _Optimizer:
         self.repl: dict[Op, Op] = {}
         self.dead: set[Op] = set()
         self.constant: set[Op] = set()  # loads that became constants in place
+        self.asked = 0  # the locations of which it is known what reaches a node
         self.changed = False
-        self._order: dict[Op, int] = {}
+        self._order: dict[Block, dict[Op, int]] = {}
         self._counts: dict[Op, int] | None = None
 
     def run(self) -> bool:
         flow = self.flow
+        flow.leave_out_idle()
         if not any(flow.events):
             return False
-        flow.reach()
+        self.asked = flow.asked()
+        flow.reach(self.asked)
         for node in flow.graph.nodes:
             if node.prev and flow.events[node.id]:
                 self.forward(node)
-        gone = self.dead | self.constant
+        gone = self.dead | self.constant if self.constant else self.dead
         if gone:
             flow.events = [[e for e in events if e[1] not in gone] for events in flow.events]
         replace_uses(self.scope, self.repl)
@@ -81,7 +84,7 @@ class _Optimizer:
         for node in flow.graph.nodes:
             if flow.events[node.id]:
                 self.drop_dead(node)
-        drop(self.scope, self.dead)
+        drop(self.dead)
         return self.changed or bool(self.dead or self.constant)
 
     # --- forwarding ------------------------------------------------------------------------
@@ -93,7 +96,7 @@ class _Optimizer:
         valid = 0  # the locations whose entry in `known` holds
         touched = 0  # the locations that something in this node may have set
         for kind, op, location in self.flow.events[node.id]:
-            bit = 1 << location.number
+            bit = location.bit
             if kind == ATOMIC:
                 others = memory.may_alias(location)
                 valid &= ~(bit | others)
@@ -105,7 +108,7 @@ class _Optimizer:
             else:
                 if valid & bit:
                     value = known[location]
-                elif touched & bit:
+                elif touched & bit or not self.asked & bit:
                     value = None
                 else:
                     value = self.reaching(node, location, op)
@@ -136,7 +139,7 @@ class _Optimizer:
         while bits:
             low = bits & -bits
             bits ^= low
-            op = flow.definitions[low.bit_length() - 1].op
+            op = flow.definitions[low.bit_length() - 1]
             if op is None or C.ATOMIC[op.code]:
                 return None
             given = op if op.code == C.ALLOCA else self.resolve(op.args[1])
@@ -150,17 +153,18 @@ class _Optimizer:
 
     def visible(self, value: Op, at: Op) -> bool:
         """Whether ``value`` is made before ``at`` in its block or in one around it."""
-        if not self._order:
-            self._order = {op: i for i, op in enumerate(walk(self.scope))}
-        order = self._order
-        if order.get(value, -1) >= order[at]:
+        block = value.block
+        while at.block is not block:
+            owner = at.block.owner if at.block is not None else None
+            if owner is None:
+                return False
+            at = owner
+        if block is None:
             return False
-        block = at.block
-        while block is not None:
-            if block is value.block:
-                return True
-            block = block.owner.block if block.owner is not None else None
-        return False
+        order = self._order.get(block)
+        if order is None:
+            order = self._order[block] = dict(zip(block.ops, range(len(block.ops)), strict=True))
+        return order[value] < order[at]
 
     def resolve(self, value: Op) -> Op:
         """What stands for ``value`` by now."""
@@ -191,7 +195,7 @@ class _Optimizer:
         flow = self.flow
         live = flow.live_out[node.id]
         for kind, op, location in reversed(flow.events[node.id]):
-            bit = 1 << location.number
+            bit = location.bit
             if kind == LOAD:
                 live |= flow.reads(location)
             elif kind == INIT:

@@ -54,6 +54,6 @@ def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
         if store is not None:
             repl[load] = store.args[1]
             dead.add(load)
-    drop(func.body, dead)
+    drop(dead)
     replace_uses(func.body, repl)
     return True

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis.alias import DIFFERENT, Memory
+from ..analysis.alias import Memory, array_of
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -70,6 +70,51 @@ def simplify(func: Func, cx: PassCx) -> bool:
     return sweep.changed
 
 
+class _Loads:
+    """The loads of a block that a later one may reuse.
+
+    by_ptr: by address. new: addresses, by array, that no store had to be compared with yet, which
+    costs more than most blocks need; of the others, held: bit set of their locations, at: the
+    addresses by number of the location.
+    """
+
+    __slots__ = ("at", "by_ptr", "held", "new")
+
+    def __init__(self) -> None:
+        self.by_ptr: dict[Op, Op] = {}
+        self.new: dict[object, list[Op]] = {}
+        self.held = 0
+        self.at: dict[int, list[Op]] = {}
+
+    def add(self, ptr: Op, load: Op) -> None:
+        """Keep a load."""
+        self.by_ptr[ptr] = load
+        array = array_of(ptr)
+        if array in self.new:
+            self.new[array].append(ptr)
+        else:
+            self.new[array] = [ptr]
+
+    def hit(self, memory: Memory, ptr: Op) -> list[Op]:
+        """Take out the addresses that may be the place of ``ptr``; gives them."""
+        for array in (array_of(ptr),) if memory.noalias else tuple(self.new):
+            for other in self.new.pop(array, ()):
+                number = memory.location(other).number
+                self.held |= 1 << number
+                self.at.setdefault(number, []).append(other)
+        if not self.held:
+            return []
+        written = memory.location(ptr)
+        hit = self.held & (memory.may_alias(written) | 1 << written.number)
+        self.held &= ~hit
+        gone: list[Op] = []
+        while hit:
+            low = hit & -hit
+            hit ^= low
+            gone += self.at.pop(low.bit_length() - 1)
+        return gone
+
+
 class _Sweep:
     __slots__ = ("changed", "cx", "flatten", "func", "memory", "repl")
 
@@ -86,7 +131,7 @@ class _Sweep:
         interesting = _INTERESTING
         repl = self.repl
         get = repl.get
-        loads: dict[Op, Op] = {}  # by address
+        loads = _Loads()
         written: list[Op] = []
         out: list[Op] | None = None
         ops = self.merged(block)
@@ -124,13 +169,16 @@ class _Sweep:
             self.changed = True
         return written
 
-    def value(self, op: Op, loads: dict[Op, Op], written: list[Op]) -> Op | None:
+    def value(self, op: Op, loads: _Loads, written: list[Op]) -> Op | None:
         """The value that ``op`` is known to have, if it is one that stands before it."""
         code = op.code
         ptr = op.args[0]
         if code == C.GLOBAL_LOAD:
-            first = loads.setdefault(ptr, op)
-            return None if first is op or first.type is not op.type else first
+            first = loads.by_ptr.get(ptr)
+            if first is None:
+                loads.add(ptr, op)
+                return None
+            return None if first.type is not op.type else first
         if code == C.ABS:
             return ptr if ptr.type.is_int and not ptr.type.is_signed else None
         if code == C.SHIFT_PTR:
@@ -141,22 +189,24 @@ class _Sweep:
             written.append(ptr)
         return None
 
-    def forget(self, loads: dict[Op, Op], ptr: Op, writer: Op) -> None:
+    def forget(self, loads: _Loads, ptr: Op, writer: Op) -> None:
         """Drop the loads that a write to ``ptr``, in ``writer``, may change."""
-        if not loads:
+        by_ptr = loads.by_ptr
+        if not by_ptr:
             return
-        memory = self.memory
-        if memory is None:
-            memory = self.memory = Memory(self.func)
-        written = memory.location(ptr)
-        for other in list(loads):
-            if memory.relation(written, memory.location(other)) != DIFFERENT:
-                load = loads.pop(other)
-                if self.cx.remarking and ptr is not other:
-                    line = writer.loc.root.line
-                    where = f" at line {line}" if line else f" by ${writer.id}"
-                    why = f"the write through ${ptr.id}{where} may hit the same element"
-                    self.cx.remark(load, f"${load.id} is not reused after it: {why}")
+        if self.memory is None:
+            self.memory = self.cx.analysis("memory", Memory)
+        gone = loads.hit(self.memory, ptr)
+        if self.cx.remarking and len(gone) > 1:
+            places = {other: place for place, other in enumerate(by_ptr)}
+            gone.sort(key=places.__getitem__)
+        for other in gone:
+            load = by_ptr.pop(other)
+            if self.cx.remarking and ptr is not other:
+                line = writer.loc.root.line
+                where = f" at line {line}" if line else f" by ${writer.id}"
+                why = f"the write through ${ptr.id}{where} may hit the same element"
+                self.cx.remark(load, f"${load.id} is not reused after it: {why}")
 
     def control(self, op: Op, written: list[Op]) -> list[Op]:
         """What stands for a control op afterwards; adds the addresses it may write to."""

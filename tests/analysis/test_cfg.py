@@ -140,7 +140,7 @@ def test_reaching_definitions():
 
     def reaching(id):
         bits = flow.reach_in[node_of(graph, id).id]
-        found = [d.op for i, d in enumerate(flow.definitions) if bits >> i & 1]
+        found = [op for i, op in enumerate(flow.definitions) if bits >> i & 1]
         return {op.id if op is not None else None for op in found}
 
     assert reaching(7) == {4, 7}, "the first iteration finds the 0 of the alloca"

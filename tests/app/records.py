@@ -53,7 +53,7 @@ def make_record(*, cpu_us: float = 100.0, mad_us: float = 1.0) -> rec.Record:
     body = func.body.ops[-1].regions[0]
     product = next(o for o in body.ops if o.code == C.MUL)
     ir.replace_uses(func.body, {product: product.args[0]})
-    ir.drop(func.body, {product, product.args[1]})
+    ir.drop({product, product.args[1]})
     after = snapshot(func)
     locs = tuple(rec.LocRecord(file="scale.py", line=n) for n in (6, 7))
     return _record(before, after, locs, cpu_us, mad_us)
