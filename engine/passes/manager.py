@@ -8,7 +8,9 @@ A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order:
 
 `run_pass` runs a ``per_task`` pass once for each task of an offloaded function, with ``cx.task``
 set, and any other pass once. When a pass says that it changed something, ``func.version`` is
-bumped, so that analyses made before it are made anew.
+bumped, so that analyses made before it are made anew. A pass that had nothing to do is not called
+again before something has changed: it depends on the function and on options only. Such a run is
+one like any other to instruments, and where one wants remarks or notes the pass is called.
 
 Instruments see what happens and never change what is compiled, with one exception that exists for
 that purpose: an optional pass does not run when some instrument's ``before`` gives False.
@@ -126,8 +128,8 @@ class PassCx:
     watched: whether anybody wants `note`.
     """
 
-    __slots__ = ("_cache", "_count", "_instruments", "_remarks", "_version", "caps", "config",
-                 "default_fp", "func", "phase", "round", "target", "task", "task_index",
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_version", "caps",
+                 "config", "default_fp", "func", "phase", "round", "target", "task", "task_index",
                  "upto", "watched")  # fmt: skip
 
     def __init__(
@@ -157,6 +159,8 @@ class PassCx:
         self._cache: dict[Any, Any] = {}
         self._version = -1
         self._count = 0
+        # (pass, task) -> version and stage of the function when the pass had nothing to do.
+        self._idle: dict[tuple[str, int | None], tuple[int, str]] = {}
 
     # --- for passes ------------------------------------------------------------------------
 
@@ -234,6 +238,10 @@ class PassCx:
 
     def _run_bare(self, info: PassInfo) -> bool:
         func = self.func
+        idle = (info.name, self.task_index)
+        state = (func.version, func.stage)
+        if self._idle.get(idle) == state and self._remarks is None and not self.watched:
+            return False
         try:
             changed = info.fn(func, self)
         except QuadrantsCompilationError as error:
@@ -243,6 +251,8 @@ class PassCx:
             raise self._fault(error, info) from error
         if changed:
             func.version += 1
+        else:
+            self._idle[idle] = state
         return changed
 
     def _run_watched(self, info: PassInfo) -> bool:
