@@ -1,17 +1,19 @@
 """Passes over the IR: what each does, in which order they run, and what can watch them.
 
 `pipeline` holds the order, `manager` runs passes, `registry` knows them by name. Importing this
-package registers all of them, explicitly, by the list below.
+package registers all of them, explicitly, by the list below; dumps are loaded when asked for.
 """
 
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from .dump import DumpToFiles, PrintIr, instruments_for
 from .instruments import Fuel, Remarks, SkipPasses, Timer, VerifyEach
 from .manager import Instrument, PassCx, PassRemark, Run
 from .pipeline import POINTS, compile_to_offloads, offload_to_executable, run
 from .registry import PassFn, PassInfo, all_passes, get, register
+
+if TYPE_CHECKING:
+    from .dump import DumpToFiles, PrintIr, instruments_for
 
 MODULES: Final = (
     "alg_simp",
@@ -53,3 +55,12 @@ __all__ = [
     "PassRemark", "PrintIr", "Remarks", "Run", "SkipPasses", "Timer", "VerifyEach", "all_passes",
     "compile_to_offloads", "get", "instruments_for", "offload_to_executable", "register", "run",
 ]  # fmt: skip
+
+_DUMPS: Final = frozenset({"DumpToFiles", "PrintIr", "instruments_for"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DUMPS:
+        value = globals()[name] = getattr(import_module(".dump", __name__), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

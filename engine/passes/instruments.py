@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir import Func, check
+from ..ir import Func
 from . import registry
 from .manager import Instrument, PassCx, PassRemark, Run
 
@@ -42,9 +42,13 @@ class VerifyEach(Instrument):
     """Raises IRVerificationError, naming the pass, when a pass leaves IR that breaks a rule."""
 
     def begin(self, func: Func, cx: PassCx) -> None:
+        from ..ir import check
+
         check(func, "frontend")
 
     def after(self, run: Run, func: Func) -> None:
+        from ..ir import check
+
         # A pass may set the stage, and with it the rules, without changing anything else.
         if not run.skipped:
             check(func, str(run))

@@ -9,7 +9,7 @@ from ...config import CompileConfig
 from ...ir import Func
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Target
-from ..llvm import lines, toolchain
+from ..llvm import toolchain
 from ..llvm.kernel import lower_kernel
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class _LaterTexts:
         return module
 
     def optimised(self) -> str:
+        from ..llvm import lines
+
         text = self._module(self.source).text()
         located = self._module(lines.with_locations(self.source)).text()
         ids = self.lines["llvm_ir"]
@@ -83,6 +85,8 @@ class _LaterTexts:
         return text
 
     def assembly(self) -> str:
+        from ..llvm import lines
+
         text = self._module(self.source).assembly()
         located = self._module(lines.with_locations(self.source)).assembly()
         self.lines["asm"] = lines.of_assembly(text, located, self.lines["llvm_ir"])

@@ -17,7 +17,6 @@ from ...errors import QuadrantsAssertionError
 from ...ir import Param
 from ...types import DataType, u1
 from ..base import KernelMeta
-from ..interp.text import assert_text, tell_report
 from ..llvm import abi
 from .native import Native
 
@@ -92,6 +91,8 @@ class FramePool:
         (error,) = struct.unpack_from("<q", frame[0], abi.ERROR)
         if not error:
             return
+        from ..interp.text import assert_text
+
         site = self.meta.asserts[error - 1]
         form = "<" + "".join(map(_slot_format, site.types))
         values = struct.unpack_from(form, frame[0], self.layout.failed)
@@ -105,6 +106,8 @@ class FramePool:
             at = self.layout.reports + abi.REPORT * i
             (count,) = struct.unpack_from("<Q", frame[0], at)
             if count:
+                from ..interp.text import assert_text, tell_report
+
                 form = "<" + "".join(map(_slot_format, site.types))
                 values = struct.unpack_from(form, frame[0], at + 8)
                 text = assert_text(site.text, values, site.types)

@@ -11,12 +11,14 @@ import itertools
 import os
 import platform
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..llvm import abi, toolchain
 from .pool import module_text
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["Code", "Native", "link", "native"]
 
@@ -93,6 +95,8 @@ def _python_parallel(frame: int, task: int, begin: int, end: int) -> None:
 
 @cache
 def _python_pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(thread_name_prefix="qd")
 
 
