@@ -131,7 +131,7 @@ class WorkerClient:
         self._job_began = 0.0
         self._unpacker = Unpacker()
         self._last_id = 0
-        self._final: set[str] = set()
+        self._final, self._imported = set[str](), set[str]()
         self._held: tuple[Held, ...] = ()
         self._step: Working | None = None
         self._deadline: float | None = None
@@ -261,6 +261,7 @@ class WorkerClient:
             skip = tuple(self._final_in(set(self._job.files) - changed))
         self._held = ()
         self._job_restarts = 0
+        self._imported -= files
         self._session = self._session.job_started(files)
         self._send_job(files, skip, changed)
 
@@ -352,6 +353,7 @@ class WorkerClient:
 
     def _loaded(self, message: FileLoaded) -> None:
         before = self._session
+        self._imported.add(message.path)
         if message.config:
             self._session = replace(self._session, config=message.config)
         if message.ok:
@@ -428,8 +430,9 @@ class WorkerClient:
         if self._killed_for == _SUPERSEDED:
             self._again(set(job.files))
         elif self._killed_for == _CANCELLED:
-            self._job = None
-            self._emit(events.RecordUpdated(self._record(), complete=True))
+            missed = [s for s in self._session.states if s.path not in self._imported]
+            self._session = self._session.marked_stale(k.id for s in missed for k in s.kernels)
+            self._again(set())
         elif step is None and self._job_restarts <= _TRIES:
             self._again(set(job.files))  # it ended before it began with this job
         elif step is None or self._job_restarts > _MAX_RESTARTS:

@@ -205,7 +205,18 @@ def _cells(
         "agreement": (verdict, agrees),
         "verdict": (mark, agrees),
     }
-    return [values[c] for c in columns]
+    old = _awaited(backend.earlier)
+    return [(values[c][0], "dim") if c in old else values[c] for c in columns]
+
+
+def _awaited(earlier: Sequence[str]) -> frozenset[str]:
+    """Columns whose values are those of the save before while new ones are made."""
+    columns: set[str] = set()
+    if "launches" in earlier:
+        columns |= {"launch", "median", "rate", "agreement", "verdict"}
+    if "passes" in earlier:
+        columns |= {"cold", "warm"}
+    return frozenset(columns)
 
 
 def _launch(kernel: KernelRecord, launch: LaunchRecord, oracle: bool) -> str:

@@ -133,6 +133,14 @@ class Terminal:
         """Wait for all of ``words``."""
         return self.wait(lambda text: all(word in text for word in words), seconds)
 
+    def changed(self, part: Callable[[str], str], before: str, seconds: float = 3.0) -> str:
+        """Wait for ``part`` of the screen to be other than ``before``, but not for ever."""
+        deadline = time.monotonic() + seconds
+        while part(self.screen.text) == before and time.monotonic() < deadline:
+            self.read(0.1)
+        self.settle(0.02)
+        return part(self.screen.text)
+
     def settle(self, quiet: float = 0.15) -> str:
         while self.read(quiet):
             pass

@@ -243,3 +243,24 @@ def test_a_client_can_be_stopped_at_any_moment(path):
     clients[0].request_refresh()
     clients[0]._thread.join(60)
     assert not clients[0].alive
+
+
+def test_a_job_can_be_cancelled_and_the_next_one_works(path):
+    with Live(path) as live:
+        live.client.cancel()  # before there is a worker, or while it starts: no harm
+        live.complete()
+        live.client.request_refresh()
+        live.complete()
+        path.write_text("import time\ntime.sleep(1000)\n" + SCALE)
+        live.forget()
+        live.client.request_refresh([str(path)])
+        live.wait(lambda e: isinstance(e, events.Progress) and "import" in e.text)
+        live.client.cancel()
+        record = live.complete()
+        assert record.kernels[0].stale and backend(record).compile is not None
+        assert [e.reason for e in live.of(events.Exited)] == ["cancelled"]
+        assert live.of(events.Failed) == []
+        live.client.cancel()  # nothing is in work: no harm
+        path.write_text(SCALE)
+        live.client.request_refresh([str(path)])
+        assert not live.complete().kernels[0].stale
