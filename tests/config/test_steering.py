@@ -106,7 +106,7 @@ CASES = [
     (repeats, "cfg_optimization", False, FINAL, r"local_store", ">"),
     (folds, "constant_folding", False, "Simplified I", r"= mul", ">"),
     (divides, "fast_math", False, FINAL, r"= (div|sub)", ">"),
-    (divides, "fast_math", False, LLVM, r"fast", "<"),
+    (divides, "fast_math", False, LLVM, r"reassoc", "<"),
     (chooses, "flatten_if", True, FINAL, r"= select", ">"),
     (chooses, "short_circuit_operators", False, "Initial IR", r": if ", "<"),
     (hoists, "move_loop_invariant_outside_if", True, "Simplified I", r"sin .*\n.*: range_for", ">"),

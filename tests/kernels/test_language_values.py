@@ -232,6 +232,35 @@ def test_further_functions_of_math():
 
 
 @qd.kernel
+def infinite(a: qd.f32) -> tuple[qd.i32, qd.i32, qd.f32, qd.f32, qd.i32]:
+    m = qd.math.inf
+    below = 0
+    if a < m:
+        below = 1
+    above = 0
+    if a / 0.0 > 1.0:
+        above = 1
+    nans = 0
+    if qd.math.isnan(qd.math.nan * a):
+        nans = 1
+    return below, above, a / 0.0, min(a, m) + max(a, -m), nans
+
+
+@qd.kernel
+def smallest(x: qd.types.ndarray(dtype=qd.f32, ndim=1)) -> qd.f32:
+    m = qd.math.inf
+    for i in x:
+        qd.atomic_min(m, x[i])
+    return m
+
+
+def test_infinities_are_values_under_fast_math_too():
+    assert infinite(2.0) == (1, 1, math.inf, 4.0, 1)
+    assert smallest(np.arange(5, 1000).astype(np.float32)) == 5.0
+    assert smallest(np.zeros(0, np.float32)) == math.inf
+
+
+@qd.kernel
 def loops(x: Ints, n: qd.i32) -> qd.i32:
     total = 0
     for i in range(n, 4):

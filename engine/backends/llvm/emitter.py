@@ -75,7 +75,9 @@ class ModuleState:
 
     def __init__(self, func: Func, fast_math: bool) -> None:
         self.func: Final = func
-        self.fast: Final = "fast " if fast_math else ""
+        # All of LLVM's `fast` but nnan and ninf: with them an infinity or NaN that the compiler
+        # sees (`m = inf`, `x / 0.0`) is poison, and a branch on poison may run into anything.
+        self.fast: Final = "reassoc nsz arcp contract afn " if fast_math else ""
         self.declares: dict[str, str] = {}
         self.helpers: dict[str, None] = {}
         self.asserts: list[AssertSite] = []
@@ -172,7 +174,10 @@ class Emitter:
         if full not in self.state.declares:
             types = ", ".join([part.split(" ", 1)[0] for part in args.split(", ")])
             self.state.declares[full] = f"declare {result} {full}({types})"
-        return self.value(f"call {self.fast if flags else ''}{result} {full}({args})")
+        fast = self.fast if flags else ""
+        if fast and name in ("minnum", "maxnum"):
+            fast = "nnan " + fast  # or they could not become vector minima
+        return self.value(f"call {fast}{result} {full}({args})")
 
     def helper(self, name: str) -> str:
         """The symbol of a helper function, which the module will define."""
