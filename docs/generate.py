@@ -13,6 +13,7 @@ import qd_studio.engine.passes  # noqa: F401 - registers every pass
 from qd_studio.app.tui.commands import SCOPES, by_scope, key_names
 from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
+from qd_studio.engine.ir import verifier
 from qd_studio.engine.ir.optable import CODES
 from qd_studio.engine.options import AREAS, UNSUITED, Option
 from qd_studio.engine.passes.registry import all_passes
@@ -141,7 +142,7 @@ def ir_page() -> str:
     lines = [NOTE, "# The IR", "", *_docstring(ir.op), "", "## Text", "", "```text", example]
     lines += ["```", "", *_docstring(ir.parser), "", "## Stages", "", *_docstring(ir.spec), ""]
     lines += table(("stage", "operand types", "the root holds", "without"), rows)
-    lines += ["", "## Rules", "", *_docstring(ir.verifier)]
+    lines += ["", "## Rules", "", *_docstring(verifier)]
     return "\n".join(lines) + "\n"
 
 
