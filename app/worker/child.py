@@ -1,7 +1,7 @@
 """The worker process: reads jobs and works on them, one after the other.
 
-While nothing is asked of it, it makes itself ready: it loads what a compile will need, and collects
-garbage, which therefore never has to be done while somebody waits.
+While nothing is asked of it, it makes itself ready: it loads what a compile will need. Garbage is
+collected when the results of a job are out, so that nobody waits for it in the next.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .runner import Runner
 
 __all__ = ["main"]
 
-# Seconds of rest after a job before the garbage is collected: another save may follow at once.
+# Seconds of rest after a job before a worker that has grown ends: another save may follow at once.
 _REST_S: Final = 0.3
-# New objects between two collections that cannot wait for a rest.
+# New objects between two collections that cannot wait for the end of the job.
 _GC_EVERY: Final = 200_000
 # Every compile leaves a little behind (interned places, machine code); a worker that has grown to
 # this ends between two jobs, and the next job starts another.
@@ -40,14 +40,14 @@ def main(arguments: list[str]) -> None:
     alias.install("quadrants")
     channel.send(Hello(pid=os.getpid(), tool=inspect.tool_info()))
     runner = Runner()
+    # What is loaded now stays; looking through it again and again would find nothing.
+    gc.freeze()
     gc.set_threshold(_GC_EVERY, 20, 20)
     if not channel.waiting(0.0):
         _warm_up()
     while True:
-        if not channel.waiting(_REST_S):
-            gc.collect()
-            if _resident_bytes() > _TOO_LARGE:
-                os._exit(0)
+        if not channel.waiting(_REST_S) and _resident_bytes() > _TOO_LARGE:
+            os._exit(0)
         job = channel.next_job()
         steps = JobSteps(channel, flight, job)
         began = time.perf_counter()
@@ -59,6 +59,8 @@ def main(arguments: list[str]) -> None:
         flight.note("")
         flush()
         elapsed_ms = (time.perf_counter() - began) * 1e3
+        if not channel.waiting(0.0):
+            gc.collect()
         channel.send(JobDone(job=job.id, elapsed_ms=elapsed_ms, given_up=given_up))
         if steps.tainted:
             os._exit(0)
