@@ -96,6 +96,9 @@ class StudioApp(Actions, App[int]):
     def _after_first_paint(self) -> None:
         # What is there now stays to the end: no need to look through it again and again.
         gc.freeze()
+        # A record of a large kernel is many small objects that all stay: no reason to look for
+        # garbage while one is read.
+        gc.set_threshold(100_000, 20, 20)
         gc.enable()
         self._end_on_signals()
         if self.link is not None:
