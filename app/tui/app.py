@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -100,6 +101,8 @@ class StudioApp(Actions, App[int]):
         # garbage while one is read.
         gc.set_threshold(100_000, 20, 20)
         gc.enable()
+        # A thread that computes lets go often, so that a key need not wait for it.
+        sys.setswitchinterval(0.001)
         self._end_on_signals()
         if self.link is not None:
             self.link.connect()

@@ -38,9 +38,10 @@ def code_lines(backend: BackendRecord | None, index: int) -> Sequence[Line]:
 
     width = 5 + max(map(len, texts), default=0)
     out = CodeLines(range(len(texts)), build, texts.__getitem__, width)
-    for i, line in enumerate(lines):
-        if line:
-            out.first.setdefault(line, i)
+    if any(lines):
+        for i in range(len(lines) - 1, -1, -1):
+            out.first[lines[i]] = i
+        out.first.pop(0, None)
     return out
 
 
