@@ -38,7 +38,7 @@ _LIGHT: Final = {
     "heat1": "#5b8dc9", "heat2": "#b58400", "heat3": "#c2410c",
 }  # fmt: skip
 _ANSI: Final = {
-    "dim": "dim", "title": "bold", "head": "bold underline", "num": "", "ok": "cyan",
+    "dim": "dim", "title": "bold", "head": "bold", "num": "", "ok": "cyan",
     "bad": "bold red", "warn": "yellow", "accent": "blue", "add": "bold blue", "del": "yellow",
     "move": "magenta", "add-mark": "bold underline blue", "del-mark": "underline yellow",
     "op": "magenta", "type": "cyan", "id": "blue", "const": "yellow", "str": "yellow",

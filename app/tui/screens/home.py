@@ -36,9 +36,9 @@ class HomeScreen(StudioScreen):
     scope = "home"
 
     def body(self) -> ComposeResult:
-        yield LineView(id="errors")
+        yield LineView(id="errors", idle_cursor=False)
         yield LineView(id="matrix")
-        yield LineView(id="detail")
+        yield LineView(id="detail", idle_cursor=False)
 
     def on_mount(self) -> None:
         self.query_one("#matrix", LineView).focus()

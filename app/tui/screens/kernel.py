@@ -72,7 +72,7 @@ class KernelScreen(StudioScreen):
 
     def body(self) -> ComposeResult:
         yield TabBar(TABS)
-        yield LineView(id="errors")
+        yield LineView(id="errors", idle_cursor=False)
         with Horizontal(id="body"):
             yield LineView(id="source")
             yield PassesPane(id="passes")

@@ -109,7 +109,7 @@ class LogScreen(ListScreen):
 class ConfigScreen(ListScreen):
     """All compile options; enter changes one and compiles again, without touching the file."""
 
-    heading = "options; a change here is for this session and leaves the file alone"
+    heading = "options, for this session only"
     KEYS = (("choose", "change"), ("search", "search"), ("copy-all", "copy all"),
             ("help", "help"), ("back", "back"))  # fmt: skip
 

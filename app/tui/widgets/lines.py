@@ -69,8 +69,10 @@ class LineView(ScrollView, can_focus=True):
     class Chosen(Moved):
         """Enter or a double click on a line."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None, idle_cursor: bool = True) -> None:
+        """idle_cursor: whether the cursor is seen while something else has the focus."""
+        super().__init__(id=id)
+        self._idle_cursor = idle_cursor
         self.lines: Sequence[Line] = ()
         self.header: Sequence[Line] = ()
         self.needle = ""
@@ -125,8 +127,13 @@ class LineView(ScrollView, can_focus=True):
 
     # --- drawing ---------------------------------------------------------------------------
 
+    @property
+    def room(self) -> int:
+        """Columns for text, without the scroll bar."""
+        return self.scrollable_content_region.width
+
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.room
         base = self.rich_style
         if y < len(self.header):
             strip = self._strip(self.header[y])
@@ -143,7 +150,7 @@ class LineView(ScrollView, can_focus=True):
             strip = cached
             if line.row:
                 base = base + self._style(line.row)
-            if index == self.cursor:
+            if index == self.cursor and (self._idle_cursor or self.has_focus):
                 theme = self.look
                 over = cursor_style(theme.name, theme.dark, self.has_focus)
                 strip = Strip(Segment(s.text, (s.style or Style()) + over) for s in strip)
@@ -268,7 +275,7 @@ class LineView(ScrollView, can_focus=True):
         self.move(len(self.lines) - 1 if end else 0)
 
     def action_side(self, step: int) -> None:
-        most = max(0, self.virtual_size.width - self.size.width)
+        most = max(0, self.virtual_size.width - self.room)
         self._scroll(x=max(0, min(self.scroll_offset.x + step, most)))
 
     def action_choose(self) -> None:

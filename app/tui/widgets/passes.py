@@ -67,7 +67,7 @@ class PassesPane(Horizontal):
         yield LineView(id="runs")
         with Vertical(id="changes"):
             yield LineView(id="diff")
-            yield LineView(id="remarks")
+            yield LineView(id="remarks", idle_cursor=False)
         yield LineView(id="side")
 
     # --- painting --------------------------------------------------------------------------

@@ -53,12 +53,12 @@ async def test_no_line_is_wider_than_the_screen_and_what_is_cut_is_told(record, 
         }
         for y, line in drawn.items():
             text = shown.render_line(y).text
-            assert len(text) == shown.size.width
-            long = sum(len(t) for t, _ in line.spans) > shown.size.width
+            assert len(text) == shown.room
+            long = sum(len(t) for t, _ in line.spans) > shown.room
             assert text.endswith("›") == long
         before = shown.render_line(1).text
         await press(pilot, "l")
-        most = max(0, shown.virtual_size.width - shown.size.width)
+        most = max(0, shown.virtual_size.width - shown.room)
         assert shown.scroll_offset.x == min(8, most)
         await press(pilot, "h", "h")
         assert shown.render_line(1).text == before
