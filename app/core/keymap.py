@@ -1,6 +1,6 @@
 """Key maps of a user: a TOML file that gives commands other keys.
 
-    # keymap.toml, in the folder that `qd-studio doctor` and the help screen name
+    # keymap.toml, in the folder that the help screen names
     next-pass = "ctrl+n"
     previous-pass = ["ctrl+u", "["]
 

@@ -34,6 +34,7 @@ DEVICES = {"cuda", "pyopencl"}
         ("qd_studio.engine.inspect", SCREEN | DEVICES | {"llvmlite"}),
         ("qd_studio.engine.ir", SCREEN | DEVICES | {"llvmlite", "msgspec"}),
         ("qd_studio.app.cli", SCREEN | DEVICES | {"llvmlite"}),
+        ("qd_studio.app.tui.app", DEVICES | {"llvmlite", "numpy", "watchdog", "pygments"}),
     ],
 )
 def test_importing_loads_nothing_it_does_not_need(module, never, tmp_path):
