@@ -124,6 +124,15 @@ class Memory:
             self._may[a] = mask
         return mask
 
+    def members(self, bits: int) -> list[Location]:
+        """The locations in a bit set."""
+        found: list[Location] = []
+        while bits:
+            low = bits & -bits
+            bits ^= low
+            found.append(self.locations[low.bit_length() - 1])
+        return found
+
     def _mask(self) -> None:
         """Add the locations found since the last time to the bit sets."""
         self._may.clear()

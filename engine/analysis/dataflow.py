@@ -53,7 +53,7 @@ class Flow:
     live_out: by node id; bits are numbers of definitions / of locations. definitions: the op of
     each, None for what was there before the task. of_location: the definitions of each location,
     before_task: the one among them from before the task.
-    locals_only: leave all other memory out.
+    locations: those in the events. locals_only: leave all other memory out.
     """
 
     def __init__(self, graph: Cfg, memory: Memory, locals_only: bool = False) -> None:
@@ -66,6 +66,7 @@ class Flow:
         self.reach_in: list[int] = [0] * len(graph.nodes)
         self.live_out: list[int] = [0] * len(graph.nodes)
         self._may_define: dict[Location, int] = {}
+        self._outer: dict[Block | None, Op | None] = {}
         kinds, location, known = KIND, memory.location, memory.by_ptr
         for node in graph.nodes:
             found: list[tuple[int, Op, Location]] = []
@@ -76,6 +77,7 @@ class Flow:
                     if not locals_only or ptr.code == C.ALLOCA:
                         found.append((kind, op, known.get(ptr) or location(ptr)))
             self.events.append(found)
+        self.locations: list[Location] = memory.locations
 
     def leave_out_idle(self) -> None:
         """Take out the arrays whose elements are all touched at one place only.
@@ -88,9 +90,8 @@ class Flow:
                 counts[location] = counts.get(location, 0) + 1
         arrays = {x.space for x in counts if x.kind == "array"}
         busy = {x.space for x, count in counts.items() if count > 1 and x.kind == "array"}
-        if busy and not self.memory.noalias:
-            return
-        idle = arrays - busy
+        idle = set[object]() if busy and not self.memory.noalias else arrays - busy
+        self.locations = [x for x in counts if x.kind != "array" or x.space not in idle]
         if idle:
             self.events = [
                 [e for e in events if e[2].kind != "array" or e[2].space not in idle]
@@ -130,12 +131,12 @@ class Flow:
         wanted = -1
         if asked is not None:
             wanted = asked
-            for location in self.memory.locations:
+            for location in self.locations:
                 if location.kind == "array" and asked & location.bit:
                     wanted |= self.memory.may_alias(location)
             if not wanted:
                 return
-        for location in self.memory.locations:
+        for location in self.locations:
             if location.kind != "local" and wanted & location.bit:
                 self.before_task[location] = self._define(None, location)
         before = (1 << len(self.definitions)) - 1
@@ -145,9 +146,13 @@ class Flow:
         out[0] = before
         reach_in = self.reach_in
         first, last = 1, len(nodes)
+        stale = bytearray(b"\1" * last)
         while first < last:
             again = last
             for i in range(first, last):
+                if not stale[i]:
+                    continue
+                stale[i] = 0
                 node = nodes[i]
                 reaching = 0
                 for source in node.prev:
@@ -158,6 +163,7 @@ class Flow:
                     out[i] = leaving
                     # What follows is still to come in this sweep, what stands before is not.
                     for target in node.next:
+                        stale[target.id] = 1
                         if target.id <= i and target.id < again:
                             again = target.id
             first = again
@@ -213,26 +219,26 @@ class Flow:
         """Compute `live_out`. ``later``: offsets of the global temporaries that live on."""
         nodes = self.graph.nodes
         at_end = 0
-        for location in self.memory.locations:
+        for location in self.locations:
             if location.kind == "array" or (location.kind == "tmp" and location.ptr.attr in later):
                 at_end |= location.bit
         use, kill = self._use_kill()
         masks = self._varying()
         always = [0] * len(nodes)
         if masks:
-            loops: dict[Block | None, int] = {}
             for node in nodes:
-                block = node.block
-                if block not in loops:
-                    loops[block] = masks.get(self._outer_loop(block), 0)
-                always[node.id] = loops[block]
+                always[node.id] = masks.get(self._outer_loop(node.block), 0)
         live_in = list(use)
         live_out = self.live_out
         live_in[-1] = live_out[-1] = at_end
         first = len(nodes) - 2
+        stale = bytearray(b"\1" * len(nodes))
         while first >= 0:
             again = -1
             for i in range(first, -1, -1):
+                if not stale[i]:
+                    continue
+                stale[i] = 0
                 node = nodes[i]
                 out = always[i]
                 for target in node.next:
@@ -243,6 +249,7 @@ class Flow:
                     live_in[i] = entering
                     # What stands before is still to come in this sweep, what follows is not.
                     for source in node.prev:
+                        stale[source.id] = 1
                         if source.id >= i and source.id > again:
                             again = source.id
             first = again
@@ -267,14 +274,17 @@ class Flow:
 
     def _outer_loop(self, block: Block | None) -> Op | None:
         """The outermost loop around ``block`` inside of the task."""
-        task = self.graph.task
-        return next((x for x in enclosing_loops(block) if x is not task), None)
+        if block not in self._outer:
+            task = self.graph.task
+            around = (x for x in enclosing_loops(block) if x is not task)
+            self._outer[block] = next(around, None)
+        return self._outer[block]
 
     def _varying(self) -> dict[Op | None, int]:
         """For each outermost loop, the locations that vary in it or in a loop inside of it."""
         masks: dict[Op | None, int] = {}
         known: dict[Op, dict[Op, bool]] = {}
-        for location in self.memory.locations:
+        for location in self.locations:
             # An address can only vary in loops that it stands in.
             loop = self._outer_loop(location.ptr.block) if location.kind == "array" else None
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):

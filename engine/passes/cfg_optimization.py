@@ -28,9 +28,9 @@ from __future__ import annotations
 
 from ..analysis.alias import Location, Memory
 from ..analysis.cfg import CfgNode, build_cfg
-from ..analysis.dataflow import ATOMIC, INIT, LOAD, STORE, Flow, analyze, loaded_later
+from ..analysis.dataflow import ATOMIC, INIT, KIND, LOAD, STORE, Flow, analyze, loaded_later
 from ..analysis.uses import use_counts
-from ..ir import Block, Func, Op, drop, normalize, replace_uses
+from ..ir import Block, Func, Op, drop, normalize, replace_uses, walk
 from ..ir import codes as C
 from ..ir.semantics import same_const
 from ..types import DataType, PointerType
@@ -42,11 +42,34 @@ from .registry import register
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
     task, number = cx.task, cx.task_index or 0
-    graph = build_cfg(func, task, number)
-    cx.note("cfg_before", lambda: analyze(func, graph).graph)
-    changed = _Optimizer(func, cx, Flow(graph, Memory(func), func.stage == "accesses")).run()
+    cx.note("cfg_before", lambda: analyze(func, build_cfg(func, task, number)).graph)
+    memory, locals_only = cx.analysis("memory", Memory), func.stage == "accesses"
+    changed = False
+    if _is_worth_it(cx.scope(), memory, locals_only):
+        graph = build_cfg(func, task, number)
+        changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
     cx.note("cfg_after", lambda: analyze(func, build_cfg(func, task, number)).graph)
     return changed
+
+
+def _is_worth_it(scope: Block, memory: Memory, locals_only: bool) -> bool:
+    """Whether there are locals, global temporaries, or elements touched at more places than one.
+
+    Nothing can be said about a task without; that takes a fraction of the time of its graph.
+    """
+    if locals_only:
+        return any(op.code == C.ALLOCA for op in walk(scope))
+    seen: set[Location] = set()
+    for op in walk(scope):
+        kind = KIND[op.code]
+        if kind:
+            if kind == INIT:
+                return True
+            location = memory.location(op.args[0])
+            if location.kind != "array" or location in seen:
+                return True
+            seen.add(location)
+    return False
 
 
 class _Optimizer:
@@ -80,7 +103,8 @@ class _Optimizer:
         if gone:
             flow.events = [[e for e in events if e[1] not in gone] for events in flow.events]
         replace_uses(self.scope, self.repl)
-        flow.live(loaded_later(self.func, flow.graph.task))
+        with_tmp = any(location.kind == "tmp" for location in flow.locations)
+        flow.live(loaded_later(self.func, flow.graph.task) if with_tmp else frozenset())
         for node in flow.graph.nodes:
             if flow.events[node.id]:
                 self.drop_dead(node)

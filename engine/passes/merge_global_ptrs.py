@@ -49,8 +49,9 @@ def _merge(block: Block, scopes: list[dict[_Key, Op]], repl: dict[Op, Op]) -> No
                     break
             else:
                 mine[key] = op
-        for region in op.regions:
-            _merge(region, scopes, repl)
+        if op.regions:
+            for region in op.regions:
+                _merge(region, scopes, repl)
     if dead:
         block.ops = [op for op in block.ops if op not in dead]
     scopes.pop()

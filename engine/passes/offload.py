@@ -106,14 +106,15 @@ class _Carrier:
         # Operands as they were: building a task gives its ops operands that only it can see.
         self.operands = {op: op.args for s in segments for op in s.ops}
         self.costs = _costs(segments)
+        self.under = {s: _all_ops(s) for s in segments}  # each op before those in its regions
         self.shared: set[Op] = set()  # allocas that become slots
         self.slots: dict[Op, int] = {}
 
     def run(self) -> None:
         self.place_allocas()
         self.assign_slots()
-        for segment in self.segments:
-            self.drop_zero_stores(segment)
+        if self.shared:
+            self.drop_zero_stores()
         tasks: list[Op] = []
         for segment in self.segments:
             task = self.loop_task(segment) if segment.loop else self.serial_task(segment)
@@ -128,8 +129,7 @@ class _Carrier:
         """Tell locals of one serial segment, which move there, from shared ones."""
         users: dict[Op, dict[_Segment, None]] = {}
         for segment in self.segments:
-            ops = _all_ops(segment)
-            for op in ops:
+            for op in self.under[segment]:
                 for a in op.args:
                     if a.code == C.ALLOCA and a in self.home:
                         users.setdefault(a, {})[segment] = None
@@ -146,10 +146,12 @@ class _Carrier:
     def assign_slots(self) -> None:
         """Give shared locals and values that cannot be made anew their place in the buffer."""
         need = set(self.shared)
+        home = self.home
         for segment in self.segments:
-            for op in _all_ops(segment):
+            for op in self.under[segment]:
                 for a in op.args:
-                    self.require(a, segment, need)
+                    if a in home and home[a] is not segment:
+                        self.require(a, segment, need)
         size = 0
         for segment in self.segments:
             for op in segment.ops:
@@ -171,27 +173,30 @@ class _Carrier:
         else:
             need.add(x)
 
-    def drop_zero_stores(self, segment: _Segment) -> None:
+    def drop_zero_stores(self) -> None:
         """Remove stores of 0 to a shared local that nothing touched before: it holds 0."""
-        if segment.loop is not None:
-            return
-        touched: set[Op] = set()
-        for earlier in self.segments:
-            if earlier is segment:
-                break
-            touched.update(a for op in _all_ops(earlier) for a in op.args if a in self.shared)
-        kept: list[Op] = []
-        for op in segment.ops:
-            if op.code == C.LOCAL_STORE and op.args[0] in self.shared:
-                first = op.args[0] not in touched
-                touched.add(op.args[0])
-                if first and op.args[1].code == C.CONST and repr(op.args[1].attr) in _ZERO:
-                    continue
-            for inner in _inside(op):
-                touched.update(inner.args)
-            touched.update(op.args)
-            kept.append(op)
-        segment.ops = kept
+        shared = self.shared
+        before: set[Op] = set()  # what the segments before this one touch
+        for segment in self.segments:
+            if segment.loop is not None:
+                before.update(a for op in self.under[segment] for a in op.args if a in shared)
+                continue
+            zero: set[Op] = set()  # stored to for the first time here
+            kept: list[Op] = []
+            here: set[Op] = set()
+            for op in segment.ops:
+                if op.code == C.LOCAL_STORE and op.args[0] in shared:
+                    var, value = op.args
+                    first = var not in before and var not in here and var not in zero
+                    zero.add(var)
+                    if first and value.code == C.CONST and repr(value.attr) in _ZERO:
+                        continue
+                for inner in _inside(op):
+                    here.update(inner.args)
+                here.update(op.args)
+                kept.append(op)
+            before |= here
+            segment.ops = kept
 
     # --- what a segment holds --------------------------------------------------------------
 
@@ -224,12 +229,14 @@ class _Carrier:
 
     def rewrite(self, ops: list[Op], segment: _Segment, block: Block) -> None:
         """Make ``ops`` (and what is nested in them) use what is visible in ``segment``."""
-        home, shared = self.home, self.shared
+        home, shared, made = self.home, self.shared, segment.body_map.get
         for op in ops:
             args = op.args
             for a in args:
                 if a in home and (home[a] is not segment or a in shared):
-                    op.args = tuple([self.stand_in(x, segment, False, block) for x in args])
+                    op.args = tuple(
+                        [made(x) or self.stand_in(x, segment, False, block) for x in args]
+                    )
                     if a in shared:
                         op.code = _GLOBAL.get(op.code, op.code)
                     break
@@ -260,7 +267,7 @@ class _Carrier:
         func = self.func
         task = func.new_op(C.OFFLOADED, void, (), TaskAttr("serial"), func.loc, func.body, 2)
         header, body = task.regions
-        self.rewrite([o for op in segment.ops for o in [op, *_inside(op)]], segment, body)
+        self.rewrite(_all_ops(segment), segment, body)
         ops: list[Op] = []
         for op in segment.ops:
             if op in self.shared:
@@ -290,13 +297,18 @@ def _stored_type(op: Op) -> Type:
 
 
 def _inside(op: Op) -> list[Op]:
-    return [o for region in op.regions for o in walk(region)]
+    return [o for region in op.regions for o in walk(region)] if op.regions else []
 
 
 def _all_ops(segment: _Segment) -> list[Op]:
     if segment.loop is not None:
         return [segment.loop, *_inside(segment.loop)]
-    return [o for op in segment.ops for o in [op, *_inside(op)]]
+    found: list[Op] = []
+    for op in segment.ops:
+        found.append(op)
+        if op.regions:
+            found += _inside(op)
+    return found
 
 
 def _without_unused(ops: list[Op]) -> list[Op]:
@@ -307,8 +319,9 @@ def _without_unused(ops: list[Op]) -> list[Op]:
         if op in used or not C.REMOVABLE[op.code]:
             kept.append(op)
             used.update(op.args)
-            for inner in _inside(op):
-                used.update(inner.args)
+            if op.regions:
+                for inner in _inside(op):
+                    used.update(inner.args)
     kept.reverse()
     return kept
 

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis.alias import Memory, array_of
+from ..analysis.alias import DIFFERENT, Location, Memory, array_of
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -54,6 +54,9 @@ __all__ = ["simplify"]
 
 _FLAT_OPS = 12
 """Most ops, in both branches together, of an if that `flatten_if` turns into selects."""
+
+_FEW = 8
+"""So many locations are compared with a store one by one; bit sets of all cost more."""
 
 _INTERESTING = [
     C.CONTROL[code] or C.ATOMIC[code] or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
@@ -74,8 +77,7 @@ class _Loads:
     """The loads of a block that a later one may reuse.
 
     by_ptr: by address. new: addresses, by array, that no store had to be compared with yet, which
-    costs more than most blocks need; of the others, held: bit set of their locations, at: the
-    addresses by number of the location.
+    costs more than most blocks need; at: the others, by location; held: bit set of the locations.
     """
 
     __slots__ = ("at", "by_ptr", "held", "new")
@@ -83,8 +85,8 @@ class _Loads:
     def __init__(self) -> None:
         self.by_ptr: dict[Op, Op] = {}
         self.new: dict[object, list[Op]] = {}
+        self.at: dict[Location, list[Op]] = {}
         self.held = 0
-        self.at: dict[int, list[Op]] = {}
 
     def add(self, ptr: Op, load: Op) -> None:
         """Keep a load."""
@@ -97,21 +99,24 @@ class _Loads:
 
     def hit(self, memory: Memory, ptr: Op) -> list[Op]:
         """Take out the addresses that may be the place of ``ptr``; gives them."""
+        at = self.at
         for array in (array_of(ptr),) if memory.noalias else tuple(self.new):
             for other in self.new.pop(array, ()):
-                number = memory.location(other).number
-                self.held |= 1 << number
-                self.at.setdefault(number, []).append(other)
-        if not self.held:
+                place = memory.location(other)
+                at.setdefault(place, []).append(other)
+                self.held |= place.bit
+        if not at:
             return []
         written = memory.location(ptr)
-        hit = self.held & (memory.may_alias(written) | 1 << written.number)
-        self.held &= ~hit
+        if len(at) <= _FEW:
+            hit = [place for place in at if memory.relation(written, place) != DIFFERENT]
+        else:
+            bits = self.held & (memory.may_alias(written) | written.bit)
+            hit = memory.members(bits)
         gone: list[Op] = []
-        while hit:
-            low = hit & -hit
-            hit ^= low
-            gone += self.at.pop(low.bit_length() - 1)
+        for place in hit:
+            self.held ^= place.bit
+            gone += at.pop(place)
         return gone
 
 
