@@ -50,6 +50,10 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
 
 
+_LATER: Final = ("bisect", "cache", "diff")
+"""Commands that are planned: better told apart from files that are missing."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; gives its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -76,6 +80,8 @@ def _run(words: list[str]) -> int:
         command = {"open": _open, "show": _show, "doctor": _doctor}[words[0]]
         return command(_command_parser(words[0]).parse_args(words[1:]))
     parser = _main_parser()
+    if words and words[0] in _LATER and not os.path.exists(words[0]):
+        parser.error(f"this version has no command {words[0]!r} yet")
     options = parser.parse_args(words)
     if not options.files:
         parser.error("no files given")

@@ -154,6 +154,7 @@ def test_rules_of_pyproject_count(path, tmp_path):
         (["open", "nothing.qds"], 2, "cannot read nothing.qds"),
         (["show", "k.py", "--panel", "nothing"], 2, "--panel"),
         (["doctor", "--nonsense"], 2, "--nonsense"),
+        (["diff", "a.json", "b.json"], 2, "has no command 'diff' yet"),
     ],
 )
 def test_usage_and_environment_errors(tmp_path, monkeypatch, capsys, words, status, message):
