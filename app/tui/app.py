@@ -21,7 +21,7 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 
 from ...engine.inspect.record import Record
-from ..core.state import History, Selection, remember, settle
+from ..core.state import History, RunName, Selection, remember, settle
 from .actions import Actions
 from .commands import COMMANDS, Command, bindings, command
 from .link import Computed, Computer, Link, News, Start
@@ -72,7 +72,7 @@ class StudioApp(Actions, App[int]):
         self.record = record or Record()
         self.history = remember(History(), self.record)
         self.sel = settle(self.record, Selection())
-        self._focus = ""
+        self._focus: tuple[str, bool, RunName | None] = ("", False, None)
         self.complete = start is None
         self.ascii_only = ascii_only
         self.options: dict[str, Value] = {}
@@ -206,11 +206,14 @@ class StudioApp(Actions, App[int]):
         self._tell_focus()
 
     def _tell_focus(self) -> None:
-        """Let the worker know which kernel to look at first after a save."""
+        """Let the worker know what to look at first after a save."""
         client = self.link.client if self.link is not None else None
-        if client is not None and self.sel.kernel != self._focus:
-            self._focus = self.sel.kernel
-            client.focus(self._focus)
+        sel = self.sel
+        watching = sel.tab == "passes"
+        focus = (sel.kernel, watching, sel.run if watching else None)
+        if client is not None and focus != self._focus:
+            self._focus = focus
+            client.focus(*focus)
 
     def select_kernel(self, kernel: str) -> None:
         """Select a kernel; op and line belong to the old one, the pass is looked for again."""

@@ -52,6 +52,7 @@ from .protocol import (
     KernelDone,
     Limits,
     Problem,
+    RunName,
     Stop,
     Working,
 )
@@ -98,8 +99,7 @@ class WorkerClient:
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        command: kept in the record. watch: look again by itself whenever a file, or a helper that
-        one imports, is saved.
+        command: kept in the record. watch: look again when a file or an imported helper is saved.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
@@ -178,9 +178,9 @@ class WorkerClient:
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
 
-    def focus(self, kernel: str) -> None:
-        """The id of the kernel that is looked at: it comes first from now on."""
-        self._ask(lambda: self._set(focus=kernel))
+    def focus(self, kernel: str, watching: bool = False, look: RunName | None = None) -> None:
+        """What is looked at, and comes first from now on; see `Job`."""
+        self._ask(lambda: self._set(focus=kernel, watching=watching, look=look))
 
     def _ask(self, request: Callable[[], None]) -> None:
         self._requests.append(request)

@@ -40,6 +40,7 @@ __all__ = [
     "KernelDone",
     "Limits",
     "Problem",
+    "RunName",
     "Stop",
     "ToWorker",
     "Unframer",
@@ -78,6 +79,10 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     backend: str = ""
 
 
+RunName = tuple[str, int, int | None, str, int]
+"""Stage, round, task and pass of a run, and the how-many-th of that name it is, from 0."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """Look at ``files``. skip: ids of kernels whose records the studio has and that still hold.
 
@@ -85,6 +90,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     studio, on top of the file's own `init`. backends: none means all known. run: record the calls
     that the file's `main` makes. launch: False only compiles. only: names or ids of kernels to
     look at, none for all; the others are listed. focus: the id of the kernel to look at first.
+    watching: its passes are on the screen, and ``look`` is the name of the run shown (None: the
+    first that changes something): that run is told of before the passes after it have run.
     """
 
     id: int
@@ -96,6 +103,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     launch: bool = True
     only: tuple[str, ...] = ()
     focus: str = ""
+    watching: bool = False
+    look: RunName | None = None
     skip: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     limits: Limits = Limits()

@@ -128,6 +128,7 @@ class Runner:
                 steps,
                 calls.get(key, ()),
                 described,
+                inspect.Look(job.look) if job.watching and described.id == job.focus else None,
             )
             captures.append(capture)
             capture.compile()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         recorded_calls,
     )
     from .faults import error_record, is_user_file
-    from .recorder import Recorder
+    from .recorder import Look, Recorder
     from .settings import BackendInfo, OptionInfo, backends, options, parse_setting, self_test
     from .steps import StepLimit, Steps
     from .tool import cpu_features, tool_info
@@ -40,6 +40,7 @@ __all__ = [
     "BackendInfo",
     "Call",
     "KernelCapture",
+    "Look",
     "OptionInfo",
     "RecordFileError",
     "Recorder",
@@ -78,6 +79,7 @@ _LAZY: Final = {
     "Call": "arguments",
     "KernelCapture": "capture",
     "OptionInfo": "settings",
+    "Look": "recorder",
     "Recorder": "recorder",
     "StepLimit": "steps",
     "Steps": "steps",

@@ -39,7 +39,7 @@ from .record import (
     ParamRecord,
     WorkloadRecord,
 )
-from .recorder import Recorder
+from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
 
 if TYPE_CHECKING:
@@ -99,15 +99,18 @@ class KernelCapture:
         steps: Steps | None = None,
         calls: Sequence[Call] = (),
         described: KernelRecord | None = None,
+        look: Look | None = None,
     ) -> None:
         """calls: recorded calls, used where the author declared no workload. described: what
-        `describe` gives, perhaps under another id."""
+        `describe` gives, perhaps under another id. look: the pass run of the first backend that
+        is told of (`Steps.updated`) before the passes after it have run."""
         self.kernel: Final = kernel
         self.config: Final = config
         self.steps: Final = steps or Steps()
         self.record = described or describe(kernel)
         self.cases: list[LaunchCase] = []
         self._calls = calls
+        self._look = look
         self._features: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], Compiled] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
@@ -279,7 +282,13 @@ class KernelCapture:
                 why = self.record.workloads[0].reason
             self.put(BackendRecord(backend=name, status="not_run", reason=why))
             return
-        recorder = Recorder(self.steps.passing, lambda: self._passed(name, recorder))
+        look, self._look = self._look, None
+        recorder = Recorder(
+            self.steps.passing,
+            lambda: self._passed(name, recorder, "generating code"),
+            look,
+            lambda: self._passed(name, recorder, "running passes"),
+        )
         text = f"compiling {self.kernel.name} for {name}"
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
@@ -304,16 +313,12 @@ class KernelCapture:
                 BackendRecord(backend=name, status="ok", compile=record, caches=cache_layers())
             )
 
-    def _passed(self, name: str, recorder: Recorder) -> None:
-        """The passes are done: show what they did while code is generated, which takes longer."""
+    def _passed(self, name: str, recorder: Recorder, doing: str) -> None:
+        """Show what the passes did so far; ``doing`` says what comes next and takes longer."""
         if name == ORACLE:
             return
         compiled = CompileRecord(**_seen(recorder))
-        self.put(
-            BackendRecord(
-                backend=name, status="not_run", reason="generating code", compile=compiled
-            )
-        )
+        self.put(BackendRecord(backend=name, status="not_run", reason=doing, compile=compiled))
         self.steps.updated(self.record)
 
     def _failed(self, name: str, error: ErrorRecord, partial: CompileRecord | None) -> None:

@@ -6,8 +6,9 @@ only then; equal texts are stored once. Nothing it does changes the compile.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..analysis.cfg import Cfg
 from ..ir import Func, Loc, walk
@@ -17,7 +18,16 @@ from ..passes.manager import Instrument, PassCx, Run
 from .listings import LineCache
 from .record import CfgNode, CfgRecord, LocRecord, PassRun, Remark, Snapshot, TaskRecord
 
-__all__ = ["LocTable", "Recorder", "count_kinds"]
+__all__ = ["LocTable", "Look", "Recorder", "RunName", "count_kinds"]
+
+RunName = tuple[str, int, int | None, str, int]
+"""Stage, round, task and pass of a run, and the how-many-th of that name it is, from 0."""
+
+
+class Look(NamedTuple):
+    """A run that somebody looks at. run: its name; None for the first that changes something."""
+
+    run: RunName | None = None
 
 
 class LocTable:
@@ -51,9 +61,10 @@ class LocTable:
 class Recorder(Instrument):
     """See the module docstring.
 
-    progress: told "stage/pass" before each run. done: called when the last pass has run.
-    snapshots, runs, cfgs, tasks, metrics, origins: what was seen so far; complete after `end`, and
-    as far as it came when a pass failed.
+    progress: told "stage/pass" before each run. done: called when the last pass has run. look,
+    seen: ``seen`` is called once, as soon as the run that is looked at is over. snapshots, runs,
+    cfgs, tasks, metrics, origins: what was seen so far; complete after `end`, and as far as it came
+    when a pass failed.
     """
 
     wants_remarks = True
@@ -63,6 +74,8 @@ class Recorder(Instrument):
         self,
         progress: Callable[[str], object] | None = None,
         done: Callable[[], object] | None = None,
+        look: Look | None = None,
+        seen: Callable[[], object] | None = None,
     ) -> None:
         self.locs = LocTable()
         self.snapshots: list[Snapshot] = []
@@ -74,6 +87,9 @@ class Recorder(Instrument):
         self.loc_of_op: dict[int, int] = {}
         self._progress = progress
         self._done = done
+        self._look = look
+        self._seen = seen
+        self._counts: Counter[tuple[str, int, int | None, str]] = Counter()
         self._known: dict[tuple[str, ...], int] = {}
         self._ids: list[frozenset[int]] = []
         self._lines = LineCache(self.locs.number)
@@ -100,6 +116,8 @@ class Recorder(Instrument):
         changed = self._now != before
         state = "skipped" if run.skipped else "changed" if changed else "noop"
         self._add(run, state, before)
+        if self._look is not None:
+            self._looked_at(self._look, self.runs[-1])
 
     def failed(self, run: Run, func: Func, error: BaseException) -> None:
         # The pass may have left the IR in pieces; what it was given is what helps.
@@ -123,6 +141,16 @@ class Recorder(Instrument):
             self._done()
 
     # ---- parts
+
+    def _looked_at(self, look: Look, run: PassRun) -> None:
+        """Tell once that the run that is looked at is over."""
+        key = (run.stage, run.round, run.task, run.name)
+        found = (*key, self._counts[key]) == look.run
+        self._counts[key] += 1
+        if found or (look.run is None and run.state == "changed"):
+            self._look = None
+            if self._seen is not None:
+                self._seen()
 
     def _ops(self, func: Func) -> int:
         if self._now >= 0 and self._stage == func.stage:

@@ -308,7 +308,7 @@ class KernelScreen(StudioScreen):
         else:
             compiled = compiled_of(self.studio.record, sel)
             if compiled is not None:
-                self.studio.sel = step_run(compiled, sel, step)
+                self.studio.select(run=step_run(compiled, sel, step).run)
             if sel.tab != "passes":
                 self.action_show_tab("passes")
         self.paint()
