@@ -21,7 +21,7 @@ from .frontends import build, load
 from .generate import generate
 from .lower import lower
 from .model import Program, count
-from .runner import Failure, Outcome, Tally, check, difference, interpret, outcome
+from .runner import MAX_STEPS, Failure, Outcome, Tally, check, difference, interpret, outcome
 from .shrink import shrink
 from .source import program_source
 
@@ -46,7 +46,7 @@ def make(seed: int, level: str) -> Program:
 def _too_long(p: Program) -> bool:
     """Whether the program runs longer than is useful, by its direct lowering."""
     try:
-        interpret(case_of(p), lower(p))
+        interpret(case_of(p), lower(p), steps=MAX_STEPS)
     except qd.QuadrantsRuntimeError as error:
         return "step limit" in str(error)
     return False

@@ -26,14 +26,14 @@ from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_p
 from .configs import VARIANTS, Variant
 
 __all__ = [
-    "Case", "Failure", "Outcome", "Tally", "check", "difference", "interpret", "outcome",
+    "MAX_STEPS", "Case", "Failure", "Outcome", "Tally", "check", "difference", "interpret", "outcome",
 ]  # fmt: skip
 
 _ID = re.compile(r"\$\d+")
 MAX_STEPS = 1_000_000
-"""Of the reference; a kernel that takes more is not worth its time."""
+"""Of the direct lowering; a kernel that takes more is not worth its time."""
 LOWERED_STEPS = 100 * MAX_STEPS
-"""Of lowered IR, in which a power, for one, is a loop."""
+"""Of all other IR of the same kernel, in which a power, for one, may be a loop."""
 Values = list[Any]
 
 
@@ -155,9 +155,8 @@ def outcome(c: Case, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
         return Outcome(arrays, (), f"{error.message} @{error.line}")
 
 
-def interpret(c: Case, func: ir.Func, debug: bool = False) -> Outcome:
+def interpret(c: Case, func: ir.Func, debug: bool = False, steps: int = LOWERED_STEPS) -> Outcome:
     """The interpreter on IR of any stage."""
-    steps = MAX_STEPS if func.stage == "ast" else LOWERED_STEPS
     program = interp.compile_func(func, debug=debug, counted=True)
     return outcome(
         c, lambda v: program.launch(v, max_steps=steps, seed=1, print_fn=lambda text: None)
