@@ -26,7 +26,8 @@ from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_p
 from .configs import VARIANTS, Variant
 
 __all__ = [
-    "MAX_STEPS", "Case", "Failure", "Outcome", "Tally", "check", "difference", "interpret", "outcome",
+    "MAX_STEPS", "Case", "Failure", "Outcome", "Tally", "check", "difference", "interpret",
+    "outcome",
 ]  # fmt: skip
 
 _ID = re.compile(r"\$\d+")
