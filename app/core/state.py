@@ -11,14 +11,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, PassRun, Record
+from ...engine.inspect.record import (
+    BackendRecord,
+    CompileRecord,
+    KernelRecord,
+    PassRun,
+    Record,
+    RunName,
+)
 from .memo import by_identity
 from .metrics import kernel_metrics
 
 __all__ = [
     "TABS",
     "History",
-    "RunName",
     "Selection",
     "backend_of",
     "compiled_of",
@@ -32,9 +38,6 @@ __all__ = [
 ]
 
 TABS = ("source", "passes", "cfg", "launch", "code", "caches")
-
-RunName = tuple[str, int, int | None, str, int]
-"""Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""
 
 
 @dataclass(frozen=True, slots=True)

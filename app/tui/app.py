@@ -20,8 +20,8 @@ from typing import Any
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 
-from ...engine.inspect.record import Record
-from ..core.state import History, RunName, Selection, remember, settle
+from ...engine.inspect.record import Record, RunName
+from ..core.state import History, Selection, remember, settle
 from .actions import Actions
 from .commands import COMMANDS, Command, bindings, command
 from .link import Computed, Computer, Link, News, Start

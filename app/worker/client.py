@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ...engine.inspect.record import ErrorRecord, LogLine, Record
+from ...engine.inspect.record import ErrorRecord, LogLine, Record, RunName
 from ..core.session import Session, labels_of
 from . import events
 from .ends import crash_error, how_it_ended, why_stale
@@ -52,7 +52,6 @@ from .protocol import (
     KernelDone,
     Limits,
     Problem,
-    RunName,
     Stop,
     Working,
 )

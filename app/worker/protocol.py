@@ -27,7 +27,14 @@ from typing import Final
 
 import msgspec
 
-from ...engine.inspect.record import ConfigEntry, ErrorRecord, FileRecord, KernelRecord, ToolInfo
+from ...engine.inspect.record import (
+    ConfigEntry,
+    ErrorRecord,
+    FileRecord,
+    KernelRecord,
+    RunName,
+    ToolInfo,
+)
 
 __all__ = [
     "FileLoaded",
@@ -40,7 +47,6 @@ __all__ = [
     "KernelDone",
     "Limits",
     "Problem",
-    "RunName",
     "Stop",
     "ToWorker",
     "Unframer",
@@ -77,10 +83,6 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorRecord
     kernel: str = ""
     backend: str = ""
-
-
-RunName = tuple[str, int, int | None, str, int]
-"""Stage, round, task and pass of a run, and the how-many-th of that name it is, from 0."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):

@@ -43,6 +43,7 @@ __all__ = [
     "PassRun",
     "Record",
     "Remark",
+    "RunName",
     "Snapshot",
     "TaskRecord",
     "ToolInfo",
@@ -50,6 +51,9 @@ __all__ = [
 ]
 
 VERSION: Final = 1
+
+RunName = tuple[str, int, int | None, str, int]
+"""Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):

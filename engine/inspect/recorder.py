@@ -16,12 +16,18 @@ from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..passes.manager import Instrument, PassCx, Run
 from .listings import LineCache
-from .record import CfgNode, CfgRecord, LocRecord, PassRun, Remark, Snapshot, TaskRecord
+from .record import (
+    CfgNode,
+    CfgRecord,
+    LocRecord,
+    PassRun,
+    Remark,
+    RunName,
+    Snapshot,
+    TaskRecord,
+)
 
-__all__ = ["LocTable", "Look", "Recorder", "RunName", "count_kinds"]
-
-RunName = tuple[str, int, int | None, str, int]
-"""Stage, round, task and pass of a run, and the how-many-th of that name it is, from 0."""
+__all__ = ["LocTable", "Look", "Recorder", "count_kinds"]
 
 
 class Look(NamedTuple):

@@ -247,6 +247,25 @@ def infinite(a: qd.f32) -> tuple[qd.i32, qd.i32, qd.f32, qd.f32, qd.i32]:
 
 
 @qd.kernel
+def without_nan(a: qd.f32) -> tuple[qd.f32, qd.f32, qd.i32]:
+    low = min(qd.math.nan, a)
+    high = max(a, qd.math.nan)
+    below = 0
+    if low < 3.0:
+        below = 1
+    return low, high, below
+
+
+def test_a_constant_nan_loses_against_any_number():
+    assert without_nan(2.0) == (2.0, 2.0, 1)
+    assert without_nan(4.0) == (4.0, 4.0, 0)
+    for variant in without_nan.launchers.variants.values():
+        # Under fast_math LLVM is told that a minimum sees no NaN: a constant one must not get there.
+        texts = variant.compiled.artifact
+        assert "llvm_ir" not in texts.names or "0x7FF8" not in texts.text("llvm_ir")
+
+
+@qd.kernel
 def smallest(x: qd.types.ndarray(dtype=qd.f32, ndim=1)) -> qd.f32:
     m = qd.math.inf
     for i in x:

@@ -13,13 +13,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun
+from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, RunName
 from ...core.lines import Line, index_of
 from ...core.panels.changes import DiffLines, diff_size, run_lines
 from ...core.panels.misc import remark_lines
 from ...core.panels.passes import list_lines, run_title
 from ...core.panels.source import source_lines
-from ...core.state import RunName, compiled_of, kernel_of, name_of, names_of, run_of
+from ...core.state import compiled_of, kernel_of, name_of, names_of, run_of
 from .lines import LineView
 
 if TYPE_CHECKING:

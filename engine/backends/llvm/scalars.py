@@ -67,6 +67,12 @@ def combine(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
 def _combine(e: Emitter, op: Op) -> None:
     v = e.v
     a, b = op.args
+    if op.code in (C.MIN, C.MAX):
+        for one, other in ((a, b), (b, a)):
+            if one.code == C.CONST and one.attr != one.attr:
+                # NaN loses against anything; LLVM was promised that it sees none (`Emitter.call`).
+                v[op.id] = v[other.id]
+                return
     v[op.id] = combine(e, op.code, op.type, v[a.id], v[b.id])
 
 
