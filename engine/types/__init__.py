@@ -1,7 +1,10 @@
 """Data types, promotion and parameter annotations. Imports nothing of ours above config/errors."""
 
 from .annotations import *  # noqa: F403
+from .compound import *  # noqa: F403
 from .dtypes import *  # noqa: F403
+from .handles import *  # noqa: F403
+from .layout import *  # noqa: F403
 from .later import unsupported
 
 

@@ -1,0 +1,213 @@
+"""Vector, matrix and struct types.
+
+``qd.types.vector(3, qd.f32)`` and ``qd.types.matrix(2, 2, float)`` are `MatrixType` objects,
+``qd.types.struct(a=qd.i32, v=vec3)`` and classes decorated with ``qd.dataclass`` are `StructType`
+objects. They annotate parameters and results, are element types of arrays and fields, and make
+values when they are called: in a kernel the frontend does that, in Python scope `lang`, which
+registers its constructors here (`lang` stands above this room).
+
+Matrix types are interned per (shape, dtype), so they compare with ``is``. A struct type is known by
+its identity, too; two struct types with equal members are `compatible`.
+
+The dtype of an element may be ``int``, ``float`` or ``bool``: the configuration then decides what
+that means, and `resolved` gives the type it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from .dtypes import DataType, dtype_of, u1
+
+__all__ = [
+    "MAKERS", "CompoundType", "ElementType", "MatrixType", "NumberType", "StructType", "compatible",
+    "flat_names", "matrix_type", "resolved",
+]  # fmt: skip
+
+NumberType = DataType | type
+"""A data type, or int, float or bool, whose meaning the configuration decides."""
+
+MAKERS: Final[dict[type, Callable[..., Any]]] = {}
+"""MatrixType, StructType -> what calling such a type does in Python scope; filled by `lang`."""
+
+
+def _number(dtype: Any) -> NumberType:
+    return cast("NumberType", dtype if dtype in (int, float, bool) else dtype_of(dtype))
+
+
+class CompoundType:
+    """A type of values that have parts."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A value of this type, in Python scope."""
+        return MAKERS[type(self)](self, *args, **kwargs)
+
+
+class MatrixType(CompoundType):
+    """A vector (shape ``(n,)``) or matrix (shape ``(n, m)``) of ``dtype``; made by `matrix_type`."""
+
+    __slots__ = ("dtype", "shape", "size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: NumberType) -> None:
+        self.shape: Final = shape
+        self.dtype: Final = dtype
+        size = 1
+        for extent in shape:
+            size *= extent
+        self.size: Final = size
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self.shape[0]
+
+    @property
+    def m(self) -> int:
+        """Columns; 1 for a vector."""
+        return self.shape[1] if len(self.shape) == 2 else 1
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def field(self, **options: Any) -> Any:
+        """A field of such elements; options as `qd.field` has them."""
+        return MAKERS[FieldMaker](self, **options)
+
+    def ndarray(self, shape: Any, needs_grad: bool = False) -> Any:
+        """An ndarray of such elements."""
+        return MAKERS[ArrayMaker](self, shape, needs_grad)
+
+    def __repr__(self) -> str:
+        dtype = getattr(self.dtype, "__name__", None) or repr(self.dtype)
+        if len(self.shape) == 1:
+            return f"vector({self.shape[0]}, {dtype})"
+        return f"matrix({self.shape[0]}, {self.shape[1]}, {dtype})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (matrix_type, (self.shape, self.dtype))
+
+
+class FieldMaker:
+    """Key of `MAKERS`: makes a field of a compound type."""
+
+
+class ArrayMaker:
+    """Key of `MAKERS`: makes an ndarray of a compound type."""
+
+
+_matrix_types: dict[tuple[tuple[int, ...], NumberType], MatrixType] = {}
+
+
+def matrix_type(shape: tuple[int, ...], dtype: Any) -> MatrixType:
+    """The (one) type of vectors or matrices of this shape and element type.
+
+    ValueError for an extent below 1, TypeError for what is no data type.
+    """
+    number = _number(dtype)
+    key = (tuple(shape), number)
+    found = _matrix_types.get(key)
+    if found is None:
+        for extent in key[0]:
+            if type(extent) is not int or extent < 1:
+                raise ValueError(f"{key[0]} is no shape of a vector or matrix")
+        found = _matrix_types.setdefault(key, MatrixType(*key))
+    return found
+
+
+ElementType = DataType | type | CompoundType
+"""What a member of a struct, or an element of an array, may be."""
+
+
+class StructType(CompoundType):
+    """A struct: ``members`` by name, in order, and ``methods`` (functions that kernels inline)."""
+
+    __slots__ = ("members", "methods", "name")
+
+    def __init__(
+        self,
+        members: Mapping[str, Any],
+        methods: Mapping[str, Any] | None = None,
+        name: str = "struct",
+    ) -> None:
+        self.name: Final = name
+        self.members: Final[dict[str, ElementType]] = {
+            key: t if isinstance(t, CompoundType) else _number(t) for key, t in members.items()
+        }
+        self.methods: Final[dict[str, Any]] = dict(methods or {})
+
+    def field(self, **options: Any) -> Any:
+        """A field of such structs; options as `qd.field` has them."""
+        return MAKERS[FieldMaker](self, **options)
+
+    def ndarray(self, shape: Any, needs_grad: bool = False) -> Any:
+        """An ndarray of such elements."""
+        return MAKERS[ArrayMaker](self, shape, needs_grad)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(
+            f"{key}={getattr(t, '__name__', None) or repr(t)}" for key, t in self.members.items()
+        )
+        return f"{self.name}({inside})"
+
+
+_resolved: dict[tuple[Any, DataType, DataType], Any] = {}
+
+
+def resolved(t: Any, default_ip: DataType, default_fp: DataType) -> Any:
+    """``t`` with int, float and bool replaced by what they mean.
+
+    A struct type that holds none of them comes back itself; the same type always gives the same.
+    """
+    if isinstance(t, DataType):
+        return t
+    if t is bool:
+        return u1
+    if t is int:
+        return default_ip
+    if t is float:
+        return default_fp
+    key = (t, default_ip, default_fp)
+    found = _resolved.get(key)
+    if found is None:
+        if isinstance(t, MatrixType):
+            found = matrix_type(t.shape, resolved(t.dtype, default_ip, default_fp))
+        elif isinstance(t, StructType):
+            inner = {k: resolved(m, default_ip, default_fp) for k, m in t.members.items()}
+            same = all(inner[k] is m for k, m in t.members.items())
+            found = t if same else StructType(inner, t.methods, t.name)
+        else:
+            raise TypeError(f"{t!r} is not a type of values")
+        _resolved[key] = found
+    return found
+
+
+def compatible(a: Any, b: Any) -> bool:
+    """Whether values of (resolved) type ``a`` can be used where ``b`` is wanted as they are."""
+    if a is b:
+        return True
+    if isinstance(a, StructType) and isinstance(b, StructType):
+        return list(a.members) == list(b.members) and all(
+            compatible(x, y) for x, y in zip(a.members.values(), b.members.values(), strict=True)
+        )
+    return False
+
+
+def flat_names(t: Any, name: str) -> list[tuple[str, DataType]]:
+    """The scalars of a value of (resolved) type ``t`` called ``name``, in order.
+
+    ``p`` of a struct with a vector ``v`` of two has ``p.v[0]`` and ``p.v[1]``; matrices are
+    row-major: ``m[0, 1]``.
+    """
+    if isinstance(t, DataType):
+        return [(name, t)]
+    if isinstance(t, MatrixType):
+        dtype = cast(DataType, t.dtype)
+        if len(t.shape) == 1:
+            return [(f"{name}[{i}]", dtype) for i in range(t.shape[0])]
+        return [(f"{name}[{i}, {j}]", dtype) for i in range(t.shape[0]) for j in range(t.shape[1])]
+    assert isinstance(t, StructType), t
+    return [leaf for key, m in t.members.items() for leaf in flat_names(m, f"{name}.{key}")]
