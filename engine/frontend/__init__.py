@@ -6,11 +6,11 @@ language to their meaning.
 """
 
 from .build import BuildResult, build
+from .features import InstanceFeature, Leaf, NdarrayFeature, RecordFeature, ndarray_feature
 from .registry import INTRINSICS, intrinsic
 from .signature import (
     FuncDecl,
     KernelDecl,
-    NdarrayFeature,
     ParamDecl,
     parse_func,
     parse_kernel,
@@ -21,11 +21,15 @@ __all__ = [
     "INTRINSICS",
     "BuildResult",
     "FuncDecl",
+    "InstanceFeature",
     "KernelDecl",
+    "Leaf",
     "NdarrayFeature",
     "ParamDecl",
+    "RecordFeature",
     "build",
     "intrinsic",
+    "ndarray_feature",
     "parse_func",
     "parse_kernel",
     "scalar_type",

@@ -23,7 +23,8 @@ from ..ir import Func, Param, get_loc
 from ..ir import codes as C
 from ..types import DataType
 from . import calls, exprs, intrinsics, loops, mathlib, printing, stmts
-from .signature import KernelDecl, NdarrayFeature, ParamDecl
+from .features import NdarrayFeature
+from .signature import KernelDecl, ParamDecl
 from .values import NdarrayRef
 from .walk import Frame, Notice, Walk
 

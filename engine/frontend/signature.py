@@ -13,17 +13,16 @@ import inspect
 import typing
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Final, Literal, NoReturn, Protocol, cast
+from typing import Any, Final, Literal, NoReturn, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, QuadrantsUnsupportedError, SourceSpan
-from ..types import DataType, NDArray, Template, parse_type, u1
+from ..types import DataType, NDArray, NumberType, Template, parse_type, u1
 from .source import FunctionSource
 
 __all__ = [
     "FuncDecl",
     "KernelDecl",
-    "NdarrayFeature",
     "ParamDecl",
     "parse_func",
     "parse_kernel",
@@ -31,21 +30,7 @@ __all__ = [
 ]
 
 Kind = Literal["scalar", "ndarray", "template", "value"]
-NumberType = DataType | type
-"""A data type, or int or float, whose meaning the configuration decides."""
-
 NO_DEFAULT: Final = inspect.Parameter.empty
-
-
-class NdarrayFeature(Protocol):
-    """What a kernel instance knows of an array argument."""
-
-    @property
-    def dtype(self) -> DataType: ...
-    @property
-    def ndim(self) -> int: ...
-    @property
-    def needs_grad(self) -> bool: ...
 
 
 def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..types import DataType
+from ..types import DataType, Layout
 
 __all__ = ["RECORDS", "AssertAttr", "ForAttr", "Param", "TaskAttr"]
 
@@ -58,9 +58,14 @@ class AssertAttr(NamedTuple):
 
 
 class Param(NamedTuple):
-    """A parameter of a kernel.
+    """A parameter of a compiled kernel.
 
-    kind: ``scalar`` or ``ndarray``. ndim, needs_grad, boundary: of an ndarray.
+    kind: ``scalar``, ``ndarray``, or ``field`` (a field the kernel uses; its shape is known).
+    dtype: of the scalar, or of one scalar of an element. ndim: axes, without those of an element.
+    element_shape: of the vectors or matrices an array or field holds; () for scalars. An
+        `external_ptr` has ``ndim + len(element_shape)`` indices, those of the element last.
+    boundary: of an ndarray. axes: order in which the axes of an ndarray lie in memory, outermost
+        first; None is row-major. layout: of a field, over its axes and those of its element.
     """
 
     name: str
@@ -69,6 +74,9 @@ class Param(NamedTuple):
     ndim: int = 0
     needs_grad: bool = False
     boundary: str = "unsafe"
+    element_shape: tuple[int, ...] = ()
+    axes: tuple[int, ...] | None = None
+    layout: Layout | None = None
 
 
 RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, AssertAttr)}

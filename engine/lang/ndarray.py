@@ -14,8 +14,9 @@ from typing import Any, Final, NoReturn, cast
 import numpy as np
 
 from ..errors import QuadrantsIndexError, QuadrantsRuntimeError
-from ..runtime import features, program
-from ..types import DataType, dtype_of, i32, u1
+from ..frontend.features import NdarrayFeature, ndarray_feature
+from ..runtime import program
+from ..types import ArrayHandle, DataType, dtype_of, i32, u1
 
 __all__ = ["Ndarray", "ndarray"]
 
@@ -48,7 +49,7 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return extents
 
 
-class Ndarray:
+class Ndarray(ArrayHandle):
     """See the module docstring; made by `ndarray`.
 
     dtype / shape / ndim: what they were made with. grad: the array of gradients, or None.
@@ -65,7 +66,7 @@ class Ndarray:
         self._program: Final = owner
         self._data: np.ndarray[Any, Any] | None = _aligned(dtype, shape)
         self._address: int = self._data.ctypes.data
-        self._key: features.NdarrayFeature | None = features.ndarray_feature(
+        self._key: NdarrayFeature | None = ndarray_feature(
             dtype, len(shape), needs_grad
         )
         self.grad: Final = Ndarray(dtype, shape) if needs_grad else None

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeTypeError, QuadrantsSyntaxError
+from ..frontend.features import NdarrayFeature, ndarray_feature
 from ..types import DataType, dtype_of, i32, u1, wrap_int
-from .features import NdarrayFeature, ndarray_feature
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl, ParamDecl

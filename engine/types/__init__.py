@@ -4,8 +4,8 @@ from .annotations import *  # noqa: F403
 from .compound import *  # noqa: F403
 from .dtypes import *  # noqa: F403
 from .handles import *  # noqa: F403
-from .layout import *  # noqa: F403
 from .later import unsupported
+from .layout import *  # noqa: F403
 
 
 def __getattr__(name: str) -> object:

@@ -47,7 +47,7 @@ class CompoundType:
 
 
 class MatrixType(CompoundType):
-    """A vector (shape ``(n,)``) or matrix (shape ``(n, m)``) of ``dtype``; made by `matrix_type`."""
+    """A vector, shape ``(n,)``, or matrix, shape ``(n, m)``, of ``dtype``; see `matrix_type`."""
 
     __slots__ = ("dtype", "shape", "size")
 

@@ -13,8 +13,8 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
+from qd_studio.engine.frontend.features import NdarrayFeature
 from qd_studio.engine.ir import verify, walk
-from qd_studio.engine.runtime.features import NdarrayFeature
 
 HEAD = "from qd_studio import engine as qd\nimport math\nimport numpy as np\n"
 _numbers = count()

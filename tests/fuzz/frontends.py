@@ -12,7 +12,7 @@ from typing import Any
 
 from qd_studio.engine import frontend, ir
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.runtime.features import ndarray_feature
+from qd_studio.engine.frontend.features import ndarray_feature
 
 from .model import Program
 from .source import module_source

@@ -9,10 +9,10 @@ from qd_studio.engine import passes
 from qd_studio.engine.backends import interp
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
+from qd_studio.engine.frontend.features import NdarrayFeature
 from qd_studio.engine.ir import verify, walk
 from qd_studio.engine.lang.kernel import Kernel
 from qd_studio.engine.passes.demote_operations import is_demoted
-from qd_studio.engine.runtime.features import NdarrayFeature
 from qd_studio.engine.types import dtype_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_kernels"
