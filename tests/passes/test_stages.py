@@ -28,7 +28,7 @@ def load(path):
 
 def sample_files():
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(SAMPLES.glob("*.py"))}
-    return [path for path, text in texts.items() if "@qd.kernel" in text]
+    return [path for path, text in texts.items() if ".workload(" in text]
 
 
 def arguments(kernel):

@@ -2,6 +2,10 @@
 
 Samples are scripts: a file may import its neighbours (`geometry.py` does), so their folder
 stands on the import path here as it does when one of them is run.
+
+There are two kinds. Those that import this engine declare workloads and checks beside their
+kernels. Those that say `import quadrants` run unchanged on Quadrants, too, which knows neither;
+they have a scenario, `simulate(steps)`, that returns arrays by name (`PORTABLE`).
 """
 
 import ast
@@ -24,7 +28,9 @@ def kernels_in(path):
     return [node.name for node in tree.body if "qd.kernel" in decorators_of(node)]
 
 
-FILES = sorted(SAMPLES.glob("*.py"))
+_TEXTS = {path: path.read_text() for path in sorted(SAMPLES.glob("*.py"))}
+PORTABLE = [path for path, text in _TEXTS.items() if "\nimport quadrants as qd" in text]
+FILES = [path for path in _TEXTS if path not in PORTABLE]
 KERNELS = [(path.stem, name) for path in FILES for name in kernels_in(path)]
 
 
