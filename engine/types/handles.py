@@ -26,6 +26,9 @@ class FieldHandle:
 
     name: as the user named it, or "". dtype: of one scalar. element_shape: () for a scalar field,
     (n,) for vectors, (n, m) for matrices. grad, dual: the companion fields, None without.
+
+    part_of: a scalar field that is one component of a vector or matrix field has that field and
+    the component's element index here; others have None. Two such handles name the same memory.
     """
 
     __slots__ = ()
@@ -36,9 +39,12 @@ class FieldHandle:
     element_shape: tuple[int, ...]
     grad: FieldHandle | None
     dual: FieldHandle | None
+    part_of: tuple[FieldHandle, tuple[int, ...]] | None
 
-    def layout(self) -> Layout:
+    def memory_layout(self) -> Layout:
         """Where its elements lie; allocates fields that wait for it.
+
+        (``field.layout`` is what users see: the order of the axes, or None.)
 
         RuntimeError if the field is not placed, QuadrantsRuntimeError after a reset.
         """
