@@ -1,12 +1,11 @@
 """From a declared kernel and the features of its arguments to a function in IR.
 
-    features: one for each declared parameter, in order
-        scalar    DataType it is passed as
-        ndarray   NdarrayFeature(dtype, ndim, needs_grad)
-        template  the Python value
+    features: one for each declared parameter, in order; see `features`
 
-The function's own parameters (`Func.params`, and the numbers in its ops) are the scalars and
-arrays, in order, without the templates. Nothing is kept between builds but syntax trees.
+The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
+and arrays, in order, then what the kernel uses of its other arguments and the fields it uses, in
+the order of their first use. `BuildResult.leaves` says where each comes from. Nothing is kept
+between builds but syntax trees.
 """
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from .. import logs as log
 from ..config import CompileConfig
-from ..ir import Func, Param, get_loc
-from ..ir import codes as C
-from ..types import DataType
+from ..ir import Func, get_loc
 from . import calls, exprs, intrinsics, loops, mathlib, printing, stmts
-from .features import NdarrayFeature
-from .signature import KernelDecl, ParamDecl
-from .values import NdarrayRef
+from .features import Leaf
+from .signature import KernelDecl
 from .walk import Frame, Notice, Walk
 
 __all__ = ["BuildResult", "InlinedFunc", "build"]
@@ -41,12 +37,13 @@ InlinedFunc = tuple[str, str, int, int]
 class BuildResult:
     """The function in stage ``ast``, the functions inlined into it, and what to warn of.
 
-    seconds: what it took.
+    leaves: where the value of each of the function's parameters comes from. seconds: what it took.
     """
 
     func: Func
     funcs: list[InlinedFunc]
     warnings: list[Notice]
+    leaves: tuple[Leaf, ...] = ()
     seconds: float = 0.0
 
     def tell(self) -> None:
@@ -57,13 +54,6 @@ class BuildResult:
                 log.warn(f"{loc.file}:{loc.line}: {notice.text}")
             else:
                 warnings.warn_explicit(notice.text, notice.category, loc.file, loc.line)
-
-
-def _param(decl: ParamDecl, feature: Any) -> Param:
-    if decl.kind == "ndarray":
-        array = cast(NdarrayFeature, feature)
-        return Param(decl.name, "ndarray", array.dtype, array.ndim, array.needs_grad, decl.boundary)
-    return Param(decl.name, "scalar", cast(DataType, feature))
 
 
 def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> BuildResult:
@@ -80,20 +70,13 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
         decl.file, tree.lineno, tree.col_offset, tree.lineno, tree.col_offset + 4 + len(decl.name),
         decl.name,
     )  # fmt: skip
-    pairs = list(zip(decl.params, features, strict=True))
-    params = tuple([_param(p, f) for p, f in pairs if p.kind != "template"])
-    func = Func(decl.name, params, decl.result_types(config), loc)
+    func = Func(decl.name, (), decl.result_types(config), loc)
     frame = Frame(decl, None, None, 0)
     w = Walk(func, config, frame)
-    number = 0
-    for param, feature in pairs:
-        value: Any = feature
-        if param.kind == "ndarray":
-            p = params[number]
-            value = NdarrayRef(p.name, number, p.dtype, p.ndim, p.boundary)
-        elif param.kind == "scalar":
-            value = w.param(C.ARG_LOAD, number)
-        number += param.kind != "template"
+    for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
+        value = feature
+        if param.kind != "template":
+            value = w.leaf(number, (), feature, param.name, param.boundary)
         frame.scopes[0][param.name] = value
     frame.scopes.append({})
     w.body(tree.body)
@@ -102,6 +85,8 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
             "Kernel has a return type but does not have a return statement",
             tree.returns or tree, "return a value at the end, or remove the return annotation",
         )  # fmt: skip
+    func.params = tuple(w.params)
     func.body.ops[:0] = w.prologue.values()
     funcs = [(d.qualname, d.file, d.line, d.end_line) for d in w.funcs]
-    return BuildResult(func, funcs, w.notices, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return BuildResult(func, funcs, w.notices, tuple(w.leaves), seconds)

@@ -18,12 +18,14 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, u1
-from .exprs import elements, spread
+from .exprs import elements
 from .inline import inline
+from .matrices import elementwise
 from .operators import BINARY, Binary, binary
+from .places import spread
 from .registry import HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
-from .values import IndexVector, NdarrayRef, ShapeRef, describe, is_sequence, is_static
+from .values import MatrixValue, NdarrayRef, ShapeRef, describe, is_sequence, is_static
 from .walk import Walk
 
 __all__ = ["arguments", "cast_to", "dtype_argument", "only_positional"]
@@ -173,8 +175,8 @@ def dtype_argument(w: Walk, value: Any, node: ast.AST) -> DataType:
 
 def cast_to(w: Walk, value: Any, t: DataType, node: ast.AST) -> Any:
     """``value`` converted to ``t``; index vectors element by element."""
-    if isinstance(value, IndexVector):
-        return IndexVector([cast_to(w, v, t, node) for v in value])
+    if isinstance(value, MatrixValue):
+        return elementwise(w, node, "cast", lambda v: cast_to(w, v, t, node), value)
     if isinstance(value, int) and t.is_int and t is not u1:
         # An integer may be too big for the default type; its conversion wraps.
         return w.typed(int(value), t, node)
@@ -184,7 +186,7 @@ def cast_to(w: Walk, value: Any, t: DataType, node: ast.AST) -> Any:
 def _convert(w: Walk, node: ast.Call, t: DataType) -> Any:
     """``qd.u8(x)``: a cast of a value of run time, a typed constant from a literal."""
     (value,) = arguments(w, node, t.name, ("value",))
-    if isinstance(value, Op | IndexVector):
+    if isinstance(value, Op | MatrixValue):
         return cast_to(w, value, t, node)
     if w.static:
         return w.python(node, t, value)
@@ -228,6 +230,8 @@ def _len(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     (value,) = arguments(w, node, "len", ("value",))
     if isinstance(value, ShapeRef):
         return value.array.ndim
+    if isinstance(value, MatrixValue):
+        return value.shape[0]
     if isinstance(value, NdarrayRef | Op):
         hint = f"use {value.name}.shape[0]" if isinstance(value, NdarrayRef) else None
         raise w.type_error(f"{describe(value)} has no len() in a kernel", node, hint)
@@ -245,7 +249,7 @@ def _sequence(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
         if isinstance(value, NdarrayRef | Op) and not (fn is enumerate and k > 0):
             text = f"'{describe(value)}' is not iterable at compile time"
             raise w.type_error(text, at, "loop over its indices")
-        args.append(spread(w, value, at) if isinstance(value, ShapeRef) else value)
+        args.append(spread(w, value, at) if isinstance(value, ShapeRef | MatrixValue) else value)
     result = w.python(node, fn, *args, **kwargs)
     return result if is_sequence(result) else w.python(node, list, result)
 
@@ -286,7 +290,7 @@ _EXTREMES: Final[dict[str, Binary]] = {
 @handler("min", "max")
 def _extreme(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     values = only_positional(w, node, name)
-    if len(values) == 1 and isinstance(values[0], list | tuple | ShapeRef):
+    if len(values) == 1 and isinstance(values[0], list | tuple | ShapeRef | MatrixValue):
         values = spread(w, values[0], node.args[0])
     if not values:
         raise w.type_error(f"{name}() needs at least one argument", node)

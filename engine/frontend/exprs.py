@@ -1,4 +1,4 @@
-"""Expressions other than calls."""
+"""Expressions other than calls, attributes and subscripts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-import numpy as np
-
 from ..errors import (
     QuadrantsCompilationError,
-    QuadrantsIndexError,
-    QuadrantsSyntaxError,
-    QuadrantsUnsupportedError,
 )
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, i32, pointer_to, promote, void
-from ..types.later import NotYetError
+from ..types import (
+    DataType,
+    TensorHandle,
+    i32,
+    pointer_to,
+    promote,
+    void,
+)  # fmt: skip
+from .matrices import matmul
 from .operators import BINARY, binary, compare, unary
+from .places import spread
 from .registry import expression
-from .values import NdarrayRef, ShapeRef, describe, is_static
+from .values import (
+    is_static,
+)  # fmt: skip
 from .walk import Walk
 
-__all__ = ["address", "array_of", "bound", "conditional", "elements", "lvalue", "spread"]
+__all__ = ["conditional", "elements"]
 
 expression(ast.Compare)(compare)
 
@@ -49,7 +54,7 @@ def _name(w: Walk, node: ast.Name) -> Any:
             node,
             "pass it as an argument, or switch raise_on_templated_floats off",
         )
-    return w.loaded(value, node)
+    return w.loaded(value._unwrap() if isinstance(value, TensorHandle) else value, node)
 
 
 @expression(ast.BinOp)
@@ -60,11 +65,12 @@ def _binop(w: Walk, node: ast.BinOp) -> Any:
         chain.append(chain[-1].left)
     value = w.expr(chain[-1].left)
     for n in reversed(chain):
+        right = w.expr(n.right)
         row = BINARY.get(type(n.op))
         if row is None:  # a @ b
-            text = "Matrix products (@) are not supported in this version"
-            raise w.error(QuadrantsUnsupportedError, text, n)
-        value = binary(w, n, row, value, w.expr(n.right), n.left, n.right)
+            value = matmul(w, n, value, right)
+        else:
+            value = binary(w, n, row, value, right, n.left, n.right)
     return value
 
 
@@ -173,16 +179,6 @@ def elements(w: Walk, nodes: Iterable[ast.expr]) -> list[Any]:
     return out
 
 
-def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
-    """The elements of a value that is a sequence at compile time."""
-    if isinstance(value, ShapeRef):
-        return [_extent(w, value, axis, node) for axis in range(value.array.ndim)]
-    if isinstance(value, Op | NdarrayRef | int | float) or value is None:
-        text = f"Cannot unpack type: {describe(value)}"
-        raise w.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
-    return list(w.python(node, list, value))
-
-
 @expression(ast.Tuple)
 def _tuple(w: Walk, node: ast.Tuple) -> Any:
     return tuple(elements(w, node.elts))
@@ -253,186 +249,6 @@ def _generate(
         if keep:
             _generate(w, node, generators[1:], add)
         w.end_scope("comprehension", node)
-
-
-# Attributes and subscripts
-
-
-def bound(w: Walk, node: ast.expr) -> Any:
-    """Like `Walk.expr`, but local variables in names and constant elements are not read."""
-    if isinstance(node, ast.Name):
-        return w.lookup(node)
-    if isinstance(node, ast.Subscript):
-        base = bound(w, node.value)
-        if isinstance(base, tuple | list | dict):
-            return _item(w, node, base)
-        return _subscript_of(w, node, base)
-    return w.expr(node)
-
-
-def _item(w: Walk, node: ast.Subscript, base: Any) -> Any:
-    """An element of a container known at compile time."""
-    index = w.expr(node.slice)
-    if not is_static(index):
-        raise w.type_error(
-            f"A {type(base).__name__} of compile-time elements cannot be indexed with a run-time "
-            "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
-        )  # fmt: skip
-    return w.python(node, base.__getitem__, index)
-
-
-@expression(ast.Slice)
-def _slice(w: Walk, node: ast.Slice) -> slice:
-    parts = [None if n is None else w.expr(n) for n in (node.lower, node.upper, node.step)]
-    for part in parts:
-        if not is_static(part):
-            raise w.type_error("Slices need constant bounds", node)
-    return slice(*parts)
-
-
-@expression(ast.Subscript)
-def _subscript(w: Walk, node: ast.Subscript) -> Any:
-    base = bound(w, node.value)
-    if type(base) is NdarrayRef:
-        return w.load(address(w, node, base), node)
-    if isinstance(base, tuple | list | dict):
-        return w.loaded(_item(w, node, base), node)
-    return _subscript_of(w, node, base)
-
-
-def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
-    """An element of anything but a compile-time container."""
-    if type(base) is NdarrayRef:
-        return w.load(address(w, node, base), node)
-    if type(base) is ShapeRef:
-        return _shape_item(w, node, base)
-    if isinstance(base, Op):
-        elem = base.type.name.lstrip("*")
-        raise w.type_error(f"A value of type {elem} has no elements", node.value)
-    index = w.expr(node.slice)
-    if not is_static(index):
-        raise w.type_error(
-            f"{describe(base)} cannot be indexed with a run-time value", node.value,
-            "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
-        )  # fmt: skip
-    return w.python(node, lambda: base[index])
-
-
-def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:
-    index, ndim = w.expr(node.slice), shape.array.ndim
-    if isinstance(index, slice):
-        axes = w.python(node, range(ndim).__getitem__, index)
-        return tuple(_extent(w, shape, axis, node) for axis in axes)
-    if type(index) is not int:
-        raise w.type_error("An axis of a shape must be a compile-time integer", node.slice)
-    if not -ndim <= index < ndim:
-        text = f"Axis {index} of the shape of an array with {ndim} axes"
-        raise w.error(QuadrantsIndexError, text, node.slice)
-    return _extent(w, shape, index % ndim, node)
-
-
-def _extent(w: Walk, shape: ShapeRef, axis: int, node: ast.AST) -> Op:
-    code = C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS
-    return w.emit(node, code, (), (axis, shape.array.param), i32)
-
-
-def array_of(w: Walk, node: ast.expr) -> NdarrayRef | None:
-    """The array parameter that ``node`` names, if it does."""
-    value = bound(w, node)
-    return value if isinstance(value, NdarrayRef) else None
-
-
-def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
-    """The indices of ``x[...]`` with the nodes they stand at; index vectors are spread."""
-    s = node.slice
-    nodes = s.elts if isinstance(s, ast.Tuple) else [s]
-    out: list[tuple[Any, ast.expr]] = []
-    for n in nodes:
-        if isinstance(n, ast.Slice):
-            text = "An ndarray does not support an index of slice type"
-            raise w.syntax_error(text, n, "index one element, or loop over the range")
-        at = n.value if isinstance(n, ast.Starred) else n
-        value = w.expr(at)
-        if isinstance(value, tuple | list | ShapeRef):
-            out.extend((v, at) for v in spread(w, value, at))
-        elif value is not None or len(nodes) > 1:
-            out.append((value, at))
-    return out
-
-
-def address(w: Walk, node: ast.Subscript, array: NdarrayRef) -> Op:
-    """The address of an element of an array parameter."""
-    values = _index_values(w, node)
-    if len(values) != array.ndim:
-        raise w.error(
-            QuadrantsIndexError,
-            f"Array with dim {array.ndim} accessed with indices of dim {len(values)}", node,
-            f"{array.name} needs {array.ndim} ind{'ex' if array.ndim == 1 else 'ices'}",
-        )  # fmt: skip
-    args = [w.param(C.ARG_ADDR, array.param)]
-    for k, (value, at) in enumerate(values):
-        known = value.attr if isinstance(value, Op) and value.code == C.CONST else value
-        if isinstance(known, int | np.integer) and known < 0:
-            text = "Negative indices are not supported in Quadrants kernels."
-            hint = f"count from the end with {array.name}.shape[{k}] - {-known}"
-            raise w.error(QuadrantsSyntaxError, text, at, hint)
-        index = w.op(value, at)
-        if index.type.is_real:
-            raise w.type_error(
-                f"indices must be integers, however '{index.type}' is provided as index {k}", at,
-                "convert it: qd.cast(x, qd.i32)",
-            )  # fmt: skip
-        args.append(index)
-    type = pointer_to(array.dtype)
-    return w.emit(node, C.EXTERNAL_PTR, tuple(args), array.boundary, type)
-
-
-def lvalue(w: Walk, node: ast.expr) -> Op | None:
-    """The address that an assignment to ``node`` writes to; None if it is not writable."""
-    if isinstance(node, ast.Name):
-        value = w.local(node.id)
-        return value if isinstance(value, Op) and value.type.is_ptr else None
-    if isinstance(node, ast.Subscript):
-        base = bound(w, node.value)
-        if type(base) is NdarrayRef:
-            return address(w, node, base)
-        if isinstance(base, list | tuple | dict):
-            value = _item(w, node, base)
-            return value if isinstance(value, Op) and value.type.is_ptr else None
-    return None
-
-
-@expression(ast.Attribute)
-def _attribute(w: Walk, node: ast.Attribute) -> Any:
-    base = bound(w, node.value)
-    if type(base) is NdarrayRef:
-        return _array_attribute(w, node, base)
-    if isinstance(base, Op | ShapeRef):
-        what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
-        raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
-    try:
-        return getattr(base, node.attr)
-    except NotYetError as error:
-        raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
-    except Exception as error:
-        raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
-
-
-def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
-    name = node.attr
-    if name == "shape":
-        return ShapeRef(array)
-    if name == "dtype":
-        return array.dtype
-    if name == "ndim":
-        return array.ndim
-    if name == "grad":
-        feature = "the gradient of an ndarray"
-        raise QuadrantsUnsupportedError(feature=feature).locate(w.loc(node))
-    raise w.type_error(
-        f'An ndarray has no attribute "{name}" in a kernel', node,
-        "a kernel can use its elements, .shape and .dtype",
-    )  # fmt: skip
 
 
 @expression(ast.JoinedStr)

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
-from ..types import DataType
-from .exprs import bound, lvalue, spread
+from ..types import DataType, FieldHandle, StructFieldHandle
+from .places import bound, lvalue, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
-from .values import SEQUENCES, NdarrayRef, describe
+from .values import SEQUENCES, MatrixValue, NdarrayRef, RecordValue, StructValue, describe
 from .walk import Frame, Walk
 
 __all__ = ["inline"]
@@ -138,7 +138,11 @@ def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
     kind: Any = value.__class__
     if kind in SEQUENCES:
         return kind([_constants(w, v, at) for v in value])
-    if value is None or callable(value) or isinstance(value, DataType | str):
+    if kind is MatrixValue or kind is StructValue or kind is RecordValue:
+        return value
+    if value is None or isinstance(value, FieldHandle | StructFieldHandle):
+        return value
+    if callable(value) or isinstance(value, DataType | str):
         return value
     return w.op(value, at)
 

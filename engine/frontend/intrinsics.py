@@ -10,11 +10,12 @@ from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, u1
 from .calls import arguments, cast_to, dtype_argument
-from .exprs import lvalue
+from .matrices import elementwise
 from .operators import Binary, binary, unused
+from .places import lvalue
 from .registry import handler
 from .stmts import add_atomically
-from .values import IndexVector, is_static
+from .values import MatrixValue, is_static
 from .walk import Walk
 
 __all__ = ["real", "unary_op"]
@@ -29,8 +30,8 @@ _BITS: Final = {"popcnt": C.POPCNT, "clz": C.CLZ, "ffs": C.FFS}
 
 def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
     """A function of one number; ``name`` is what the user called."""
-    if isinstance(x, IndexVector):
-        return IndexVector([unary_op(w, node, code, v, name) for v in x])
+    if isinstance(x, MatrixValue):
+        return elementwise(w, node, name, lambda v: unary_op(w, node, code, v, name), x)
     x = w.op(x, node)
     if code in _REAL_CODES and not x.type.is_real:
         text = f"'{name}' takes real inputs only, however '{x.type}' is provided"
@@ -53,7 +54,7 @@ def real(w: Walk, value: Any, node: ast.AST) -> Op:
 @handler(*_REAL_ONLY, *_CONVERTING, *_BITS, "abs")
 def _unary(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     (x,) = arguments(w, node, name, ("x",))
-    if is_static(x) and name not in _BITS and not isinstance(x, IndexVector):
+    if is_static(x) and name not in _BITS and not isinstance(x, MatrixValue):
         return w.python(node, fn, x)
     code = C.ABS if name == "abs" else (_REAL_ONLY | _CONVERTING | _BITS)[name]
     return unary_op(w, node, code, x, name)

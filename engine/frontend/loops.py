@@ -13,20 +13,22 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
-from ..types import i32, void
-from .exprs import elements, spread
+from ..types import FieldHandle, StructFieldHandle, TensorHandle, i32, void
+from .exprs import elements
+from .places import spread
 from .registry import handler, statement
 from .stmts import bind_static
 from .values import (
     Grouped,
-    IndexVector,
     LoopConfig,
+    MatrixValue,
     NdarrayRef,
     NDRange,
     ShapeRef,
     describe,
     is_sequence,
     is_static,
+    vector,
 )  # fmt: skip
 from .walk import END, LoopInfo, Walk
 
@@ -62,6 +64,8 @@ def _for(w: Walk, node: ast.For) -> str | None:
     value = w.expr(it)
     grouped = isinstance(value, Grouped)
     over: Any = value.over if grouped else value
+    if isinstance(over, TensorHandle):
+        over = over._unwrap()  # pyright: ignore[reportPrivateUsage]
     if isinstance(over, NDRange):
         _check_count(w, node, len(over.ranges), grouped, "ndrange")
         pairs = [_bound(w, end, it) for pair in over.ranges for end in pair]
@@ -71,6 +75,8 @@ def _for(w: Walk, node: ast.For) -> str | None:
         shape = spread(w, ShapeRef(over), it)
         bounds = [b for extent in shape for b in (w.typed(0, i32, it), extent)]
         _range_for(w, node, tuple(bounds), None, grouped)
+    elif isinstance(over, FieldHandle | StructFieldHandle):
+        _struct_for(w, node, over, grouped)
     else:
         raise w.error(
             QuadrantsCompilationError,
@@ -80,6 +86,30 @@ def _for(w: Walk, node: ast.For) -> str | None:
             if is_static(over) or isinstance(over, list | tuple) else None,
         )  # fmt: skip
     return None
+
+
+def _struct_for(
+    w: Walk, node: ast.For, field: FieldHandle | StructFieldHandle, grouped: bool
+) -> None:
+    """A loop over the indices of a field, nested as its axes lie in memory."""
+    leaf: Any = field
+    while isinstance(leaf, StructFieldHandle):
+        leaf = next(iter(leaf.members.values()))
+    layout = w.python(node.iter, leaf.layout)
+    ndim = len(field.shape)
+    _check_count(w, node, ndim, grouped, "struct")
+    bounds: list[Op] = []
+    for axis in range(ndim):
+        first = layout.origin[axis]
+        bounds.append(w.typed(first, i32, node.iter))
+        bounds.append(w.typed(first + layout.shape[axis], i32, node.iter))
+    largest = dict.fromkeys(range(ndim), 0)
+    for axis, _div, _mod, stride in layout.terms:
+        if axis < ndim:
+            largest[axis] = max(largest[axis], stride)
+    order = tuple(sorted(range(ndim), key=lambda axis: (-largest[axis], axis)))
+    axes = None if order == tuple(range(ndim)) else order
+    _range_for(w, node, tuple(bounds), axes, grouped)
 
 
 def _bound(w: Walk, value: Any, node: ast.expr) -> Op:
@@ -160,7 +190,7 @@ def _range_for(
     ]
     scope = frame.scopes[-1]
     if grouped:
-        scope[targets[0].id] = IndexVector(index)
+        scope[targets[0].id] = vector(index)
     else:
         for target, value in zip(targets, index, strict=True):
             scope[target.id] = value
@@ -178,6 +208,8 @@ def _turns(w: Walk, node: ast.For, value: Any) -> Iterator[Any]:
         return iter(spread(w, value, node.iter))
     if isinstance(value, Grouped) and isinstance(value.over, NDRange):
         return iter(value)
+    if isinstance(value, MatrixValue):
+        return iter(spread(w, value, node.iter))
     if not hasattr(value, "__iter__") or isinstance(value, NdarrayRef | Op):
         text = f"TypeError: {describe(value)} cannot be unrolled: it is not a sequence"
         raise w.error(QuadrantsCompilationError, text, node.iter)
@@ -302,7 +334,7 @@ def _grouped(w: Walk, node: ast.Call, name: str, fn: Any) -> Grouped:
     if len(node.args) != 1 or node.keywords:
         raise w.syntax_error("qd.grouped takes one argument", node)
     value = w.expr(node.args[0])
-    if not isinstance(value, NDRange | NdarrayRef):
+    if not isinstance(value, NDRange | NdarrayRef | FieldHandle | StructFieldHandle | TensorHandle):
         text = f"Cannot loop over the object {describe(value)} with qd.grouped"
         raise w.error(QuadrantsCompilationError, "TypeError: " + text, node.args[0])
     return Grouped(value)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import operator as _operator
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import u1
-from .values import IndexVector, ShapeRef, describe, is_static
+from .matrices import elementwise
+from .values import MatrixValue, ShapeRef, describe, is_static, vector
 from .walk import Walk
 
 __all__ = [
@@ -82,7 +83,7 @@ _DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
 def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
     """``a <op> b``; ``na`` and ``nb`` are where the operands stand."""
     ta, tb = a.__class__, b.__class__
-    if ta is IndexVector or tb is IndexVector:
+    if ta is MatrixValue or tb is MatrixValue:
         return _elementwise(w, node, row, a, b)
     if ta is not Op and tb is not Op:
         sequences = ta is tb and ta in (list, tuple) and row.code == C.ADD
@@ -110,32 +111,20 @@ def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb:
     return w.emit(node, code, (x, y))
 
 
-def _parts(value: Any, size: int) -> list[Any]:
-    if isinstance(value, tuple | list):
-        return list(cast("tuple[Any, ...]", value))
-    return [value] * size
-
-
-def _elementwise(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any) -> IndexVector:
+def _elementwise(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any) -> MatrixValue:
     if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
         raise w.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
-    size = len(a) if isinstance(a, tuple | list) else len(b)  # type: ignore[arg-type]
-    left, right = _parts(a, size), _parts(b, size)
-    if len(left) != len(right):
-        raise w.type_error(
-            f"unsupported operand type(s) for '{row.symbol}': '[Tensor ({len(left)})]' and "
-            f"'[Tensor ({len(right)})]'", node, "both sides need the same number of elements",
-        )  # fmt: skip
-    return IndexVector(
-        [binary(w, node, row, x, y, node, node) for x, y in zip(left, right, strict=True)]
+    pair = [vector(v) if isinstance(v, tuple | list) else v for v in (a, b)]
+    return elementwise(
+        w, node, row.symbol, lambda x, y: binary(w, node, row, x, y, node, node), *pair
     )
 
 
 def unary(w: Walk, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: ast.AST) -> Any:
     """``<op> x``; ``nx`` is where the operand stands."""
     code, fn = UNARY[kind]
-    if isinstance(x, IndexVector):
-        return IndexVector([unary(w, node, kind, v, nx) for v in x])
+    if isinstance(x, MatrixValue):
+        return elementwise(w, node, C.NAME[code], lambda v: unary(w, node, kind, v, nx), x)
     if type(x) is not Op:
         if not is_static(x):
             raise w.not_scalar(x, nx)
@@ -187,6 +176,8 @@ def _pair(w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb
             raise w.syntax_error(text, node, "inside qd.static it compares compile-time values")
         word = "In" if isinstance(op, ast.In) else "NotIn"
         raise w.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
+    if isinstance(a, MatrixValue) or isinstance(b, MatrixValue):
+        return elementwise(w, node, row.symbol, lambda x, y: _pair(w, node, op, x, y, na, nb), a, b)
     if type(a) is not Op and type(b) is not Op:
         if is_static(a) and is_static(b):
             return w.python(node, row.fn, a, b)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..types import void
-from .exprs import spread
+from .places import spread
 from .registry import handler, statement
 from .values import ShapeRef, describe, is_static
 from .walk import Walk

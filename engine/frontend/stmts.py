@@ -9,11 +9,22 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, u1, void
-from .exprs import lvalue, spread
+from .matrices import elementwise
 from .operators import ATOMICS, BINARY, Binary, binary
+from .places import lvalue, spread, writable
 from .registry import statement
 from .signature import scalar_type
-from .values import SEQUENCES, IndexVector, NdarrayRef, ShapeRef, describe, is_sequence, is_static
+from .values import (
+    SEQUENCES,
+    MatrixValue,
+    NdarrayRef,
+    ShapeRef,
+    StructValue,
+    describe,
+    is_sequence,
+    is_static,
+    vector,
+)  # fmt: skip
 from .walk import RETURN, Walk
 
 __all__ = ["add_atomically", "assign", "bind_static", "local_copy"]
@@ -31,6 +42,16 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
     if isinstance(value, ShapeRef):
         value = tuple(spread(w, value, cast(ast.expr, at)))
     kind: Any = value.__class__
+    if kind is MatrixValue:
+        parts = w.parts(value, node)
+        names = _part_names(name, value.shape)
+        return MatrixValue(
+            value.shape,
+            [local_copy(w, v, n, node, at) for v, n in zip(parts, names, strict=True)],
+        )
+    if kind is StructValue:
+        members = {k: local_copy(w, v, f"{name}.{k}", node, at) for k, v in value.members.items()}
+        return StructValue(value.type, members)
     if kind in SEQUENCES:
         return kind([local_copy(w, v, name, node, at) for v in value])
     if kind is dict:
@@ -40,7 +61,36 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
     return w.variable(w.op(value, at), name, node)
 
 
+def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:
+    """What the user calls the parts of the vector or matrix ``name``."""
+    if len(shape) == 1:
+        return [f"{name}[{i}]" for i in range(shape[0])]
+    return [f"{name}[{i}, {j}]" for i in range(shape[0]) for j in range(shape[1])]
+
+
 # Assignment
+
+
+def store(w: Walk, target: Any, value: Any, node: ast.AST, source: ast.AST) -> None:
+    """Write ``value`` to a pointer, or part by part to a matrix or struct of pointers."""
+    if isinstance(target, Op):
+        w.store(target, w.op(value, source), node)
+        return
+    if isinstance(target, MatrixValue):
+        if isinstance(value, MatrixValue) and value.shape == target.shape:
+            values = list(w.parts(value, node))
+        elif isinstance(value, Op | int | float):
+            values = [w.op(value, source)] * target.size
+        else:
+            raise w.type_error(f"{describe(value)} cannot be assigned to {describe(target)}", node)
+        for ptr, part in zip(w.parts(target, node), values, strict=True):
+            w.store(ptr, w.op(part, source), node)
+        return
+    assert isinstance(target, StructValue), target
+    if not isinstance(value, StructValue) or list(value.members) != list(target.members):
+        raise w.type_error(f"{describe(value)} cannot be assigned to {describe(target)}", node)
+    for key, member in target.members.items():
+        store(w, member, value.members[key], node, source)
 
 
 def _source(node: ast.AST) -> ast.AST:
@@ -55,16 +105,18 @@ def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
     elif isinstance(target, ast.Tuple | ast.List):
         for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
             assign(w, one, part, node)
-    elif isinstance(target, ast.Subscript):
+    elif isinstance(target, ast.Subscript | ast.Attribute):
         ptr = lvalue(w, target)
         if ptr is None:
             raise _not_writable(w, target)
-        w.store(ptr, w.op(value, _source(node)), node)
+        store(w, ptr, value, node, _source(node))
     else:
         raise w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
 
 
-def _not_writable(w: Walk, target: ast.Subscript) -> QuadrantsCompilationError:
+def _not_writable(w: Walk, target: ast.expr) -> QuadrantsCompilationError:
+    if isinstance(target, ast.Attribute):
+        return w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
     return w.syntax_error(
         f"`{ast.unparse(target)}` cannot be assigned: it belongs to a compile-time value", target,
         "arrays that a kernel writes to must be its arguments",
@@ -94,8 +146,8 @@ def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
             raise w.not_scalar(value, at)
         w.frame.scopes[-1][name] = local_copy(w, value, name, node, at)
         return
-    if isinstance(old, Op) and old.type.is_ptr:
-        w.store(old, w.op(value, _source(node)), node)
+    if isinstance(old, Op | MatrixValue | StructValue) and writable(old):
+        store(w, old, value, node, _source(node))
         return
     if is_sequence(old) and _same_shape(old, value):
         for var, part in zip(old, value, strict=True):
@@ -222,7 +274,7 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
         w.unsupported(node.op)
     if isinstance(target, ast.Name):
         old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
-        if isinstance(old, IndexVector | tuple | list) and w.has_local(target.id):
+        if isinstance(old, MatrixValue | tuple | list) and w.has_local(target.id):
             right = w.expr(node.value)
             value = binary(w, node, row, w.loaded(old, node), right, target, node.value)
             _assign_name(w, target, value, node)
@@ -234,15 +286,30 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
         if isinstance(target, ast.Name):
             text = f'Global "{target.id}" cannot be assigned in a kernel'
             raise w.syntax_error(text, target, "copy it into a local variable first")
-        raise _not_writable(w, cast(ast.Subscript, target))
-    _augment(w, node, row, ptr)
-
-
-def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Op) -> None:
-    target: DataType = cast(Any, ptr.type).elem
+        raise _not_writable(w, target)
     atomic = ATOMICS.get(row.code)
-    old = w.load(ptr, node) if atomic is None else None
-    value = w.op(w.expr(node.value), node.value)
+    old = w.loaded(ptr, node) if atomic is None else None
+    value = w.expr(node.value)
+    if not isinstance(ptr, MatrixValue):
+        _augment(w, node, row, ptr, old, value)
+        return
+    if isinstance(value, tuple | list):
+        value = vector(cast("list[Any]", value))
+    names = (ptr, value) if old is None else (ptr, old, value)
+    parts = list(w.parts(ptr, node))
+    whole = MatrixValue(ptr.shape, parts)
+
+    def update(target: Op, *rest: Any) -> None:
+        _augment(w, node, row, target, rest[0] if len(rest) > 1 else None, rest[-1])
+
+    elementwise(w, node, f"{row.symbol}=", update, whole, *names[1:])
+
+
+def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, right: Any) -> None:
+    """``ptr <op>= right``; ``old``: the value there, for operators that are not atomic."""
+    atomic = ATOMICS.get(row.code)
+    value = w.op(right, node.value)
+    target: DataType = cast(Any, ptr.type).elem
     if C.BITWISE[row.code] and (target.is_real or value.type.is_real):
         raise w.type_error(
             f"unsupported operand type(s) for '{row.symbol}=': '{target}' and '{value.type}'", node,

@@ -2,44 +2,60 @@
 
 * an `ir.Op` of a primitive type: a value of run time;
 * an `ir.Op` of a pointer type, only as a binding of a name or an element of a bound container: a
-  local variable, or an element of an array that is passed by reference;
+  local variable, or an element of an array or field;
+* `MatrixValue`, `StructValue`: vectors, matrices and structs, by their parts. A part is a number
+  (of run time or compile time) or, only where the whole is bound, a pointer. The IR knows nothing
+  of them;
 * a tuple, list or dict: a container known at compile time, of any of these;
-* `NdarrayRef`, `ShapeRef`, `IndexVector`: below;
-* every other Python object: itself, known at compile time.
+* `NdarrayRef`, `ShapeRef`, `RecordValue`, `InstanceValue`: below;
+* every other Python object: itself, known at compile time. Fields are such (`types.FieldHandle`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from ..ir import Op
-from ..types import DataType
+from ..types import DataType, StructType
+from .features import InstanceFeature, RecordFeature
 
 __all__ = [
     "SEQUENCES",
     "Grouped",
-    "IndexVector",
+    "InstanceValue",
     "LoopConfig",
+    "MatrixValue",
     "NDRange",
     "NdarrayRef",
+    "Place",
+    "RecordValue",
     "ShapeRef",
+    "StructValue",
     "describe",
     "is_sequence",
     "is_static",
+    "vector",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class NdarrayRef:
-    """An array parameter. ``param`` counts the parameters of the compiled function."""
+    """An array parameter. ``param`` counts the parameters of the compiled function.
+
+    arg, path: where the launch finds it (see `features.Leaf`). needs_grad: it has a gradient.
+    """
 
     name: str
     param: int
     dtype: DataType
     ndim: int
     boundary: str
+    element_shape: tuple[int, ...] = ()
+    needs_grad: bool = False
+    arg: int = -1
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +65,93 @@ class ShapeRef:
     array: NdarrayRef
 
 
-class IndexVector(tuple[Any, ...]):
-    """The index of a grouped loop: integers that are computed with element by element.
+class Place:
+    """Where a vector or matrix lies in an array or field.
 
-    Its elements have the names x y z w, r g b a or s t p q, too; several make a vector: ``I.yx``.
+    base: the op of the array's address. indices: those of the element. dtype: of one scalar.
+    boundary: of the array. The address of a part is made where it is needed: most uses of an
+    element touch some of its parts.
     """
 
-    __slots__ = ()
+    __slots__ = ("base", "boundary", "dtype", "indices")
 
-    def __getattr__(self, name: str) -> Any:
-        for letters in ("xyzw", "rgba", "stpq"):
-            if all(letter in letters[: len(self)] for letter in name):
-                found = IndexVector([self[letters.index(letter)] for letter in name])
-                return found[0] if len(name) == 1 else found
-        raise AttributeError(f'an index of {len(self)} elements has no "{name}"')
+    def __init__(self, base: Op, indices: tuple[Op, ...], dtype: DataType, boundary: str) -> None:
+        self.base: Final = base
+        self.indices: Final = indices
+        self.dtype: Final = dtype
+        self.boundary: Final = boundary
 
 
-SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list, IndexVector))
+class MatrixValue:
+    """A vector (shape ``(n,)``) or matrix (shape ``(n, m)``).
+
+    elems: the parts, row-major; for one that lies in memory (``place``) an empty tuple.
+    `Walk.part` and `Walk.parts` read both.
+    """
+
+    __slots__ = ("elems", "place", "shape")
+
+    def __init__(
+        self, shape: tuple[int, ...], elems: Sequence[Any], place: Place | None = None
+    ) -> None:
+        self.shape: Final = shape
+        self.elems: Final = elems
+        self.place: Final = place
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1] if len(self.shape) == 2 else self.shape[0]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<matrix {self.shape}>"
+
+
+def vector(elems: Sequence[Any]) -> MatrixValue:
+    """A vector of these parts."""
+    return MatrixValue((len(elems),), list(elems))
+
+
+class StructValue:
+    """A struct: its type, and its members by name (any value, or pointers where it is bound)."""
+
+    __slots__ = ("members", "type")
+
+    def __init__(self, type: StructType, members: dict[str, Any]) -> None:
+        self.type: Final = type
+        self.members: Final = members
+
+    def __repr__(self) -> str:
+        return f"<{self.type.name} {list(self.members)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordValue:
+    """A ``dataclasses.dataclass`` argument: members become parameters when they are used."""
+
+    name: str
+    arg: int
+    path: tuple[str, ...]
+    feature: RecordFeature
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceValue:
+    """An object of a data-oriented class: ``self`` of a kernel, or one that it holds.
+
+    root: the feature of the argument it belongs to; path: how to come from there to instance.
+    """
+
+    name: str
+    arg: int
+    path: tuple[str, ...]
+    instance: Any
+    root: InstanceFeature
+
+
+SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list))
 """The kinds of sequences that may hold values of run time."""
 
 
@@ -111,7 +197,7 @@ class Grouped:
     over: Any
 
     def __iter__(self) -> Iterator[Any]:
-        return (IndexVector(index) for index in self.over)
+        return (vector(index) for index in self.over)
 
 
 class LoopConfig(NamedTuple):
@@ -136,10 +222,14 @@ def is_static(value: Any) -> bool:
     kind = value.__class__
     if kind in _ATOMS:
         return True
-    if kind is Op or kind is NdarrayRef or kind is ShapeRef:
+    if kind is Op or kind is NdarrayRef or kind is ShapeRef or kind is RecordValue:
         return False
-    if kind is tuple or kind is list or kind is IndexVector or kind is set:
+    if kind is tuple or kind is list or kind is set:
         return all(is_static(v) for v in value)
+    if kind is MatrixValue:
+        return value.place is None and all(is_static(v) for v in value.elems)
+    if kind is StructValue:
+        return all(is_static(v) for v in value.members.values())
     if kind is dict:
         return all(is_static(v) for v in value.values())
     if kind is slice:
@@ -157,4 +247,11 @@ def describe(value: Any) -> str:
         return f"ndarray {value.name}"
     if isinstance(value, ShapeRef):
         return f"shape of {value.array.name}"
+    if isinstance(value, MatrixValue):
+        kind = "vector" if len(value.shape) == 1 else "matrix"
+        return f"a {kind} of shape {value.shape}"
+    if isinstance(value, StructValue):
+        return f"a struct {value.type.name}"
+    if isinstance(value, RecordValue | InstanceValue):
+        return f"{value.name}"
     return str(value.__class__)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -33,10 +33,29 @@ from ..errors import (
 )
 from ..ir import Block, Func, Loc, Op, get_loc, normalize, result_type
 from ..ir import codes as C
-from ..types import DataType, Type, f16, f32, f64, parse_type, pointer_to, u1, void
+from ..types import (
+    DataType,
+    Type,
+    f16,
+    f32,
+    f64,
+    i32,
+    parse_type,
+    pointer_to,
+    u1,
+    void,
+)  # fmt: skip
+from .params import Parameters
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
-from .values import SEQUENCES, IndexVector, LoopConfig, NdarrayRef, describe
+from .values import (
+    SEQUENCES,
+    LoopConfig,
+    MatrixValue,
+    NdarrayRef,
+    StructValue,
+    describe,
+)  # fmt: skip
 
 __all__ = ["END", "RETURN", "Frame", "LoopInfo", "Notice", "Saved", "Walk"]
 
@@ -118,7 +137,7 @@ class Frame:
 Saved = tuple[Block, "list[Op]"]
 
 
-class Walk:
+class Walk(Parameters):
     """See the module docstring.
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
@@ -126,12 +145,12 @@ class Walk:
     """
 
     __slots__ = (
-        "block", "config", "default_fp", "default_ip", "depth", "frame", "func", "funcs",
-        "notices", "ops", "prologue", "static",
+        "block", "config", "default_fp", "default_ip", "depth", "frame", "funcs", "notices", "ops",
+        "static",
     )  # fmt: skip
 
     def __init__(self, func: Func, config: CompileConfig, frame: Frame) -> None:
-        self.func = func
+        super().__init__(func)
         self.block = func.body
         self.ops = func.body.ops
         self.config = config
@@ -142,7 +161,6 @@ class Walk:
         self.static = 0
         self.notices: list[Notice] = []
         self.funcs: dict[FuncDecl, None] = {}
-        self.prologue: dict[tuple[int, int], Op] = {}
 
     # Walking
 
@@ -357,7 +375,7 @@ class Walk:
         text = f"Invalid constant scalar data type: {describe(value)}"
         if isinstance(value, NdarrayRef):
             hint = f"use an element, such as {value.name}[0], or qd.static({value.name}) for alias"
-        elif isinstance(value, tuple | list | dict | IndexVector):
+        elif isinstance(value, tuple | list | dict | MatrixValue | StructValue):
             hint = "a number is needed here; use an element of the container"
         elif isinstance(value, str):
             hint = "strings can only be printed, or used at compile time"
@@ -405,24 +423,36 @@ class Walk:
         kind: Any = value.__class__
         if kind is Op:
             return self.load(value, node) if value.type.is_ptr else value
+        if kind is MatrixValue:
+            return MatrixValue(value.shape, [self.loaded(v, node) for v in self.parts(value, node)])
+        if kind is StructValue:
+            members = {k: self.loaded(v, node) for k, v in value.members.items()}
+            return StructValue(value.type, members)
         if kind in SEQUENCES:
             return kind([self.loaded(v, node) for v in value])
         if kind is dict:
             return {k: self.loaded(v, node) for k, v in value.items()}
         return value
 
-    def param(self, code: int, index: int) -> Op:
-        """The op that reads parameter ``index``; made once, at the start of the function."""
-        found = self.prologue.get((code, index))
-        if found is None:
-            func = self.func
-            dtype = func.params[index].dtype
-            attr: Any = (index, False) if code == C.ARG_ADDR else index
-            type = pointer_to(dtype) if code == C.ARG_ADDR else dtype
-            found = Op(code, type, (), attr, (), func.next_id, func.body, func.loc)
-            func.next_id += 1
-            self.prologue[code, index] = found
-        return found
+    def parts(self, value: MatrixValue, node: ast.AST) -> Sequence[Any]:
+        """The parts of a vector or matrix, row-major; pointers if it is bound."""
+        if value.place is None:
+            return value.elems
+        return [self.part(value, k, node) for k in range(value.size)]
+
+    def part(self, value: MatrixValue, k: int, node: ast.AST) -> Any:
+        """Part ``k`` of a vector or matrix, counted row-major; a pointer if it is bound."""
+        place = value.place
+        if place is None:
+            return value.elems[k]
+        shape = value.shape
+        index = (k,) if len(shape) == 1 else divmod(k, shape[1])
+        parts = [self.typed(i, i32, node) for i in index]
+        return self.address_of(place.base, (*place.indices, *parts), place.boundary, node)
+
+    def address_of(self, base: Op, indices: tuple[Op, ...], boundary: str, node: ast.AST) -> Op:
+        """The address of a scalar in an array or field."""
+        return self.emit(node, C.EXTERNAL_PTR, (base, *indices), boundary, base.type)
 
     def real_of(self, t: DataType) -> DataType:
         """The real type that goes with ``t``."""

@@ -181,8 +181,10 @@ class Launchers:
 
     def launch(self, variant: Variant, found: Sequence[arguments.Argument]) -> Any:
         """Launch with checked arguments, copying arrays back that had to be copied."""
-        values = [a.value for a, p in zip(found, self.decl.params, strict=True)
-                  if p.kind != "template"]  # fmt: skip
+        values = [
+            leaf.field.flat() if leaf.field is not None else found[leaf.arg].value
+            for leaf in variant.compiled.build.leaves
+        ]
         for i in variant.executable.meta.written:
             arguments.check_writable(variant.executable.meta.params[i].name, values[i])
         try:

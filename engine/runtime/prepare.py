@@ -94,6 +94,8 @@ def prepare(
     frame = getattr(variant.executable, "frame", None)
     if frame is None or variant.executable.meta.reports:
         return None
+    if any(leaf.field is not None or leaf.path for leaf in variant.compiled.build.leaves):
+        return None
     params = owner.decl.params
     names = [f"a{i}" for i in range(len(params))]
     again = ", ".join([*names, "*rest"])

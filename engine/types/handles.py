@@ -54,6 +54,13 @@ class FieldHandle:
         """The address of its base."""
         raise NotImplementedError
 
+    def flat(self, buffer: Any = None) -> Any:
+        """Its scalars as a 1-D NumPy array that starts at the base and ends at the last one.
+
+        A view of the field's own memory, or of ``buffer``, a copy of the block it lies in.
+        """
+        raise NotImplementedError
+
 
 class StructFieldHandle:
     """A field of structs: a field for each member, which share their shape and axes."""

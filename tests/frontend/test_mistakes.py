@@ -250,7 +250,9 @@ CASES = {
     "attribute of a value": (
         kernel("    y = a.b\n    #   ^^^\n", "a: qd.i32"), T, 'has no attribute "b"', None,
     ),
-    "gradient of an array": (kernel("    y = x.grad[0]\n", X1), U, "gradient", None),
+    "gradient of an array": (
+        kernel("    y = x.grad[0]\n", X1), T, 'An ndarray has no attribute "grad"', "needs_grad",
+    ),
     # operators
     "shift of a real": (
         kernel("    y = x[0] << 1\n    #   ^^^^^^^^^\n", X1), T,
@@ -293,7 +295,10 @@ CASES = {
     "bit_cast of another size": (
         kernel("    y = qd.bit_cast(a, qd.i64)\n", "a: qd.i32"), T, "same size", None,
     ),
-    "matrix product": (kernel("    y = a @ a\n", "a: qd.i32"), U, "Matrix products", None),
+    "matrix product": (
+        kernel("    y = a @ a\n", "a: qd.i32"), T,
+        "unsupported operand type(s) for '@': 'i32' and 'i32'", None,
+    ),
     # atomics
     "atomic on a value": (
         kernel("    qd.atomic_add(a + 1, 2)\n    #             ^^^^^\n", "a: qd.i32"), S,

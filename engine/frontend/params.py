@@ -1,0 +1,119 @@
+"""The parameters of the function being built, and what the launch gives for each of them.
+
+Declared scalars and arrays are parameters from the start. What lies inside of other arguments
+(members of a dataclass or of ``self``) and fields become parameters when the kernel first uses
+them, so that a launch passes only what the kernel reads.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..ir import Func, Op, Param
+from ..ir import codes as C
+from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
+from .features import InstanceFeature, Leaf, NdarrayFeature, RecordFeature
+from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
+
+__all__ = ["Parameters", "compound"]
+
+
+def compound(t: Any, parts: Iterator[Any]) -> Any:
+    """A value of (resolved) type ``t`` from its scalars, in the order of `types.flat_names`."""
+    if isinstance(t, MatrixType):
+        return MatrixValue(t.shape, [next(parts) for _ in range(t.size)])
+    if isinstance(t, StructType):
+        return StructValue(t, {key: compound(m, parts) for key, m in t.members.items()})
+    return next(parts)
+
+
+class Parameters:
+    """The part of a `Walk` that holds the parameters; see the module docstring."""
+
+    __slots__ = ("bound_leaves", "field_params", "func", "leaves", "params", "prologue")
+
+    def __init__(self, func: Func) -> None:
+        self.func = func
+        self.prologue: dict[tuple[int, int], Op] = {}
+        self.params: list[Param] = []
+        self.leaves: list[Leaf] = []
+        self.bound_leaves: dict[tuple[int, tuple[str, ...]], Any] = {}
+        self.field_params: dict[FieldHandle, int] = {}
+
+    def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run Python code of the user's; see `Walk.python`."""
+        raise NotImplementedError
+
+    def param(self, code: int, index: int) -> Op:
+        """The op that reads parameter ``index``; made once, at the start of the function."""
+        found = self.prologue.get((code, index))
+        if found is None:
+            func = self.func
+            dtype = self.params[index].dtype
+            attr: Any = (index, False) if code == C.ARG_ADDR else index
+            type = pointer_to(dtype) if code == C.ARG_ADDR else dtype
+            found = Op(code, type, (), attr, (), func.next_id, func.body, func.loc)
+            func.next_id += 1
+            self.prologue[code, index] = found
+        return found
+
+    def add_param(self, param: Param, leaf: Leaf) -> int:
+        """A new parameter of the compiled function; its number."""
+        self.params.append(param)
+        self.leaves.append(leaf)
+        return len(self.params) - 1
+
+    def field_base(self, field: FieldHandle, name: str, node: ast.AST) -> Op:
+        """The address of a field's base; ``name``: how the kernel calls it."""
+        index = self.field_params.get(field)
+        if index is None:
+            layout = self.python(node, field.layout)
+            shown = field.name or name
+            param = Param(
+                shown, "field", field.dtype, len(field.shape), False, "unsafe",
+                field.element_shape, None, layout,
+            )  # fmt: skip
+            index = self.add_param(param, Leaf(-1, field=field))
+            self.field_params[field] = index
+        return self.param(C.ARG_ADDR, index)
+
+    def leaf(
+        self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str = "unsafe"
+    ) -> Any:
+        """The value of argument ``arg``, or of what ``path`` leads to from there.
+
+        Its parameters are made when it is first asked for.
+        """
+        key = arg, path
+        found = self.bound_leaves.get(key)
+        if found is None:
+            found = self.bound_leaves[key] = self._leaf(arg, path, feature, name, boundary)
+        return found
+
+    def _leaf(self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str) -> Any:
+        if isinstance(feature, NdarrayFeature):
+            f = feature
+            param = Param(
+                name, "ndarray", f.dtype, f.ndim, f.needs_grad, boundary, f.element_shape, f.axes
+            )
+            index = self.add_param(param, Leaf(arg, path))
+            return NdarrayRef(
+                name, index, f.dtype, f.ndim, boundary, f.element_shape, f.needs_grad, arg, path
+            )
+        if isinstance(feature, DataType):
+            index = self.add_param(Param(name, "scalar", feature), Leaf(arg, path))
+            return self.param(C.ARG_LOAD, index)
+        if isinstance(feature, MatrixType | StructType):
+            numbers: list[Op] = []
+            for k, (flat, dtype) in enumerate(flat_names(feature, name)):
+                param = Param(flat, "scalar", dtype)
+                index = self.add_param(param, Leaf(arg, path, k, feature))
+                numbers.append(self.param(C.ARG_LOAD, index))
+            return compound(feature, iter(numbers))
+        if isinstance(feature, RecordFeature):
+            return RecordValue(name, arg, path, feature)
+        if isinstance(feature, InstanceFeature):
+            return InstanceValue(name, arg, path, feature.instance, feature)
+        return feature

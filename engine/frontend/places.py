@@ -1,0 +1,316 @@
+"""Attributes and subscripts: parts of values, and elements of arrays and fields.
+
+`bound` is like `Walk.expr`, but what lies in memory comes as pointers: an element of an array is a
+pointer, a vector in an array a `MatrixValue` that knows its `Place`, a struct in a field a
+`StructValue` of these. `lvalue` gives what an assignment writes to.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from ..errors import (
+    QuadrantsCompilationError,
+    QuadrantsIndexError,
+    QuadrantsSyntaxError,
+    QuadrantsUnsupportedError,
+)
+from ..ir import Op
+from ..ir import codes as C
+from ..types import DataType, FieldHandle, StructFieldHandle, TensorHandle, i32
+from ..types.later import NotYetError
+from .features import ndarray_feature
+from .matrices import DynamicElement, element, matrix_attribute, rows
+from .records import instance_attribute, record_attribute, struct_attribute
+from .registry import expression
+from .values import (
+    InstanceValue,
+    MatrixValue,
+    NdarrayRef,
+    Place,
+    RecordValue,
+    ShapeRef,
+    StructValue,
+    describe,
+    is_static,
+)  # fmt: skip
+from .walk import Walk
+
+__all__ = [
+    "array_of", "bound", "field_place", "index_ops", "lvalue", "place", "spread", "writable",
+]  # fmt: skip
+
+
+def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
+    """The elements of a value that is a sequence at compile time."""
+    if isinstance(value, ShapeRef):
+        return [_extent(w, value, axis, node) for axis in range(value.array.ndim)]
+    if isinstance(value, MatrixValue):
+        return rows(w, value, node)
+    if isinstance(value, Op | NdarrayRef | int | float) or value is None:
+        text = f"Cannot unpack type: {describe(value)}"
+        raise w.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
+    return list(w.python(node, list, value))
+
+
+def bound(w: Walk, node: ast.expr) -> Any:
+    """Like `Walk.expr`, but local variables in names and constant elements are not read."""
+    if isinstance(node, ast.Name):
+        found = w.lookup(node)
+        return found._unwrap() if isinstance(found, TensorHandle) else found
+    if isinstance(node, ast.Subscript):
+        base = bound(w, node.value)
+        if isinstance(base, tuple | list | dict):
+            return _item(w, node, base)
+        return _subscript_of(w, node, base)
+    if isinstance(node, ast.Attribute):
+        return _attribute_of(w, node, bound(w, node.value))
+    return w.expr(node)
+
+
+def _item(w: Walk, node: ast.Subscript, base: Any) -> Any:
+    """An element of a container known at compile time."""
+    index = w.expr(node.slice)
+    if not is_static(index):
+        raise w.type_error(
+            f"A {type(base).__name__} of compile-time elements cannot be indexed with a run-time "
+            "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
+        )  # fmt: skip
+    return w.python(node, base.__getitem__, index)
+
+
+@expression(ast.Slice)
+def _slice(w: Walk, node: ast.Slice) -> slice:
+    parts = [None if n is None else w.expr(n) for n in (node.lower, node.upper, node.step)]
+    for part in parts:
+        if not is_static(part):
+            raise w.type_error("Slices need constant bounds", node)
+    return slice(*parts)
+
+
+@expression(ast.Subscript)
+def _subscript(w: Walk, node: ast.Subscript) -> Any:
+    base = bound(w, node.value)
+    if isinstance(base, tuple | list | dict):
+        return w.loaded(_item(w, node, base), node)
+    return w.loaded(_subscript_of(w, node, base), node)
+
+
+def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
+    """An element of anything but a compile-time container; a pointer if it lies in memory."""
+    kind: Any = base.__class__
+    if kind is NdarrayRef:
+        return place(w, node, base)
+    if kind is MatrixValue:
+        return element(w, node, base)
+    if kind is ShapeRef:
+        return _shape_item(w, node, base)
+    if isinstance(base, FieldHandle | StructFieldHandle):
+        return place(w, node, base)
+    if isinstance(base, Op):
+        elem = base.type.name.lstrip("*")
+        raise w.type_error(f"A value of type {elem} has no elements", node.value)
+    index = w.expr(node.slice)
+    if not is_static(index):
+        raise w.type_error(
+            f"{describe(base)} cannot be indexed with a run-time value", node.value,
+            "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
+        )  # fmt: skip
+    return w.python(node, lambda: base[index])
+
+
+def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:
+    index, ndim = w.expr(node.slice), shape.array.ndim
+    if isinstance(index, slice):
+        axes = w.python(node, range(ndim).__getitem__, index)
+        return tuple(_extent(w, shape, axis, node) for axis in axes)
+    if type(index) is not int:
+        raise w.type_error("An axis of a shape must be a compile-time integer", node.slice)
+    if not -ndim <= index < ndim:
+        text = f"Axis {index} of the shape of an array with {ndim} axes"
+        raise w.error(QuadrantsIndexError, text, node.slice)
+    return _extent(w, shape, index % ndim, node)
+
+
+def _extent(w: Walk, shape: ShapeRef, axis: int, node: ast.AST) -> Op:
+    code = C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS
+    return w.emit(node, code, (), (axis, shape.array.param), i32)
+
+
+def array_of(w: Walk, node: ast.expr) -> NdarrayRef | None:
+    """The array parameter that ``node`` names, if it does."""
+    value = bound(w, node)
+    return value if isinstance(value, NdarrayRef) else None
+
+
+def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
+    """The indices of ``x[...]`` with the nodes they stand at; index vectors are spread."""
+    s = node.slice
+    nodes = s.elts if isinstance(s, ast.Tuple) else [s]
+    out: list[tuple[Any, ast.expr]] = []
+    for n in nodes:
+        if isinstance(n, ast.Slice):
+            text = "An ndarray does not support an index of slice type"
+            raise w.syntax_error(text, n, "index one element, or loop over the range")
+        at = n.value if isinstance(n, ast.Starred) else n
+        value = w.expr(at)
+        if isinstance(value, tuple | list | ShapeRef | MatrixValue):
+            out.extend((v, at) for v in spread(w, value, at))
+        elif value is not None or len(nodes) > 1:
+            out.append((value, at))
+    return out
+
+
+def index_ops(
+    w: Walk, node: ast.Subscript, ndim: int, what: str, name: str, negative: bool = False
+) -> tuple[Op, ...]:
+    """The indices of an element of an array or field with ``ndim`` axes, as values of run time.
+
+    negative: whether an axis may begin below 0.
+    """
+    values = _index_values(w, node)
+    if len(values) != ndim:
+        raise w.error(
+            QuadrantsIndexError,
+            f"{what} with dim {ndim} accessed with indices of dim {len(values)}", node,
+            f"{name} needs {ndim} ind{'ex' if ndim == 1 else 'ices'}",
+        )  # fmt: skip
+    out: list[Op] = []
+    for k, (value, at) in enumerate(values):
+        known = value.attr if isinstance(value, Op) and value.code == C.CONST else value
+        if not negative and isinstance(known, int | np.integer) and known < 0:
+            text = "Negative indices are not supported in Quadrants kernels."
+            hint = f"count from the end with {name}.shape[{k}] - {-known}"
+            raise w.error(QuadrantsSyntaxError, text, at, hint)
+        index = w.op(value, at)
+        if index.type.is_real:
+            raise w.type_error(
+                f"indices must be integers, however '{index.type}' is provided as index {k}", at,
+                "convert it: qd.cast(x, qd.i32)",
+            )  # fmt: skip
+        out.append(index)
+    return tuple(out)
+
+
+def place(w: Walk, node: ast.Subscript, array: Any) -> Any:
+    """An element of an array or field: a pointer, or a matrix or struct of pointers."""
+    if isinstance(array, NdarrayRef):
+        indices = index_ops(w, node, array.ndim, "Array", array.name)
+        base = w.param(C.ARG_ADDR, array.param)
+        return _place_at(w, node, base, indices, array.dtype, array.element_shape, array.boundary)
+    name = array.name or ast.unparse(node.value)
+    first = array
+    while isinstance(first, StructFieldHandle):
+        first = next(iter(first.members.values()))
+    origin = w.python(node, first.layout).origin
+    indices = index_ops(w, node, len(array.shape), "Field", name, any(o < 0 for o in origin))
+    return field_place(w, node, array, indices, name)
+
+
+def field_place(
+    w: Walk, node: ast.AST, field: FieldHandle | StructFieldHandle, indices: tuple[Op, ...],
+    name: str,
+) -> Any:  # fmt: skip
+    """The element of ``field`` at ``indices``; ``name``: how the kernel calls the field."""
+    if isinstance(field, StructFieldHandle):
+        members = {
+            key: field_place(w, node, m, indices, f"{name}.{key}")
+            for key, m in field.members.items()
+        }
+        return StructValue(field.struct_type, members)
+    base = w.field_base(field, name, node)
+    return _place_at(w, node, base, indices, field.dtype, field.element_shape, "unsafe")
+
+
+def _place_at(
+    w: Walk, node: ast.AST, base: Op, indices: tuple[Op, ...], dtype: DataType,
+    element_shape: tuple[int, ...], boundary: str,
+) -> Any:  # fmt: skip
+    if element_shape:
+        return MatrixValue(element_shape, (), Place(base, indices, dtype, boundary))
+    return w.address_of(base, indices, boundary, node)
+
+
+def lvalue(w: Walk, node: ast.expr) -> Any:
+    """What an assignment to ``node`` writes to: a pointer, or a matrix or struct of pointers.
+
+    None if it is not writable.
+    """
+    if isinstance(node, ast.Name):
+        value = w.local(node.id)
+    elif isinstance(node, ast.Subscript):
+        base = bound(w, node.value)
+        if isinstance(base, list | tuple | dict):
+            value = _item(w, node, base)
+        elif isinstance(base, NdarrayRef | MatrixValue | FieldHandle | StructFieldHandle):
+            value = _subscript_of(w, node, base)
+        else:
+            return None
+    elif isinstance(node, ast.Attribute):
+        value = bound(w, node)
+    else:
+        return None
+    return value if writable(value) else None
+
+
+def writable(value: Any) -> bool:
+    """Whether ``value`` is a pointer or consists of pointers."""
+    if isinstance(value, Op):
+        return value.type.is_ptr
+    if isinstance(value, MatrixValue):
+        return value.place is not None or all(writable(v) for v in value.elems)
+    if isinstance(value, StructValue):
+        return all(writable(v) for v in value.members.values())
+    return isinstance(value, DynamicElement) and writable(value.matrix)
+
+
+@expression(ast.Attribute)
+def _attribute(w: Walk, node: ast.Attribute) -> Any:
+    return w.loaded(_attribute_of(w, node, bound(w, node.value)), node)
+
+
+def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
+    """An attribute of ``base``; a pointer if it lies in memory."""
+    kind: Any = base.__class__
+    if kind is NdarrayRef:
+        return _array_attribute(w, node, base)
+    if kind is MatrixValue:
+        return matrix_attribute(w, node, base)
+    if kind is StructValue:
+        return struct_attribute(w, node, base)
+    if kind is RecordValue:
+        return record_attribute(w, node, base)
+    if kind is InstanceValue:
+        return instance_attribute(w, node, base)
+    if isinstance(base, Op | ShapeRef):
+        what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
+        raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
+    try:
+        found = getattr(base, node.attr)
+    except NotYetError as error:
+        raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
+    except Exception as error:
+        raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
+    return found._unwrap() if isinstance(found, TensorHandle) else found
+
+
+def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
+    name = node.attr
+    if name == "shape":
+        return ShapeRef(array)
+    if name == "dtype":
+        return array.dtype
+    if name == "ndim":
+        return array.ndim
+    if name == "grad" and array.needs_grad:
+        feature = ndarray_feature(array.dtype, array.ndim, False, array.element_shape)
+        path = (*array.path, "grad")
+        return w.leaf(array.arg, path, feature, f"{array.name}.grad", array.boundary)
+    raise w.type_error(
+        f'An ndarray has no attribute "{name}" in a kernel', node,
+        "it was made without needs_grad" if name == "grad" else
+        "a kernel can use its elements, .shape and .dtype",
+    )  # fmt: skip
