@@ -95,7 +95,7 @@ def _struct_for(
     leaf: Any = field
     while isinstance(leaf, StructFieldHandle):
         leaf = next(iter(leaf.members.values()))
-    layout = w.python(node.iter, leaf.layout)
+    layout = w.python(node.iter, leaf.memory_layout)
     ndim = len(field.shape)
     _check_count(w, node, ndim, grouped, "struct")
     bounds: list[Op] = []

@@ -69,7 +69,7 @@ class Parameters:
         """The address of a field's base; ``name``: how the kernel calls it."""
         index = self.field_params.get(field)
         if index is None:
-            layout = self.python(node, field.layout)
+            layout = self.python(node, field.memory_layout)
             shown = field.name or name
             param = Param(
                 shown, "field", field.dtype, len(field.shape), False, "unsafe",

@@ -205,7 +205,7 @@ def place(w: Walk, node: ast.Subscript, array: Any) -> Any:
     first = array
     while isinstance(first, StructFieldHandle):
         first = next(iter(first.members.values()))
-    origin = w.python(node, first.layout).origin
+    origin = w.python(node, first.memory_layout).origin
     indices = index_ops(w, node, len(array.shape), "Field", name, any(o < 0 for o in origin))
     return field_place(w, node, array, indices, name)
 
