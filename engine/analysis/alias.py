@@ -7,6 +7,8 @@ DIFFERENT or MAYBE the same:
 * a local is only itself; a global temporary is its offset;
 * elements of different array parameters differ if the function says so (`Func.noalias`), else
   they may be the same;
+* arrays that the kernel makes (`array_alloca`, or their slot among the global temporaries) differ
+  from everything else;
 * elements of one array are compared axis by axis, each index as a value plus a constant: a
   certain difference on one axis makes them different (indices are taken to be in range), as
   ``x[i]`` and ``x[i + 1]``; ``x[i]`` and ``x[j]`` may be the same;
@@ -26,7 +28,9 @@ from ..ir import codes as C
 from ..types import DataType, wrap_int
 from .loops import is_invariant
 
-__all__ = ["DIFFERENT", "MAYBE", "SAME", "Location", "Memory", "array_of"]
+__all__ = [
+    "DIFFERENT", "MAYBE", "SAME", "Location", "Memory", "array_of", "is_private", "own_space",
+]  # fmt: skip
 
 SAME: Final = 1
 MAYBE: Final = 0
@@ -41,10 +45,12 @@ class Location:
     """A place in memory, as far as it is known.
 
     number: dense within one `Memory`. bit: ``1 << number``. kind: local, tmp, array. ptr: an op
-    that computes the address. space: (parameter, is_grad) of an array. indices: one entry an axis.
+    that computes the address. space: of an array, (parameter, is_grad); of one that the kernel
+    makes, `own_space`. indices: one entry an axis. own: no other iteration of a task sees it, and
+    nothing after the task.
     """
 
-    __slots__ = ("bit", "indices", "kind", "number", "ptr", "space")
+    __slots__ = ("bit", "indices", "kind", "number", "own", "ptr", "space")
 
     def __init__(
         self, number: int, kind: str, ptr: Op, space: tuple[int, bool], indices: tuple[_Index, ...]
@@ -55,6 +61,7 @@ class Location:
         self.ptr = ptr
         self.space = space
         self.indices = indices
+        self.own = kind == "local" or is_private(ptr)
 
     def varies_in(self, loop: Op, known: dict[Op, bool] | None = None) -> bool:
         """Whether the address may be another one in each iteration; ``known``: `is_invariant`."""
@@ -93,8 +100,8 @@ class Memory:
         if a is b:
             return SAME
         if a.space != b.space:
-            both_arrays = a.kind == b.kind == "array"
-            return MAYBE if both_arrays and not self.noalias else DIFFERENT
+            both_given = a.kind == b.kind == "array" and a.space[0] >= 0 and b.space[0] >= 0
+            return MAYBE if both_given and not self.noalias else DIFFERENT
         if a.kind != "array":
             return DIFFERENT
         if len(a.indices) == len(b.indices):
@@ -113,9 +120,10 @@ class Memory:
         if mask is None:
             spaces = self._by_space
             mask = spaces[a.space]
-            if not self.noalias:
-                for other in spaces.values():
-                    mask |= other
+            if not self.noalias and a.space[0] >= 0:
+                for space, other in spaces.items():
+                    if space[0] >= 0:
+                        mask |= other
             # Those that share the base of an index, but not its constant, are different.
             for axis, index in enumerate(a.indices):
                 key = (a.space, len(a.indices), axis, index[0])
@@ -176,6 +184,8 @@ class Memory:
         code = ptr.code
         if code == C.ARG_ADDR:
             return ptr.attr, ()
+        if code == C.ARRAY_ALLOCA or code == C.GLOBAL_TMP:
+            return own_space(ptr), ()
         if code == C.EXTERNAL_PTR:
             base, *rest = ptr.args
             if ptr.attr == "clamp":
@@ -242,11 +252,30 @@ class Memory:
 
 def array_of(ptr: Op) -> tuple[int, bool] | None:
     """The array, as in `Location.space`, that an address points into; None for other memory."""
-    while ptr.code != C.ARG_ADDR:
-        if ptr.code != C.EXTERNAL_PTR and ptr.code != C.SHIFT_PTR:
-            return None
+    shifted = False
+    while ptr.code == C.EXTERNAL_PTR or ptr.code == C.SHIFT_PTR:
         ptr = ptr.args[0]
-    return ptr.attr
+        shifted = True
+    if ptr.code == C.ARG_ADDR:
+        return ptr.attr
+    return own_space(ptr) if shifted else None
+
+
+def own_space(base: Op) -> tuple[int, bool]:
+    """The space of an array that the kernel makes; its first number is below that of any other.
+
+    ``base``: an `array_alloca`, or the `global_tmp` where the array begins.
+    """
+    if base.code == C.GLOBAL_TMP:
+        return -2 - base.attr, True
+    return -2 - base.id, False
+
+
+def is_private(ptr: Op) -> bool:
+    """Whether ``ptr`` points into an array that only one iteration sees."""
+    while ptr.code == C.SHIFT_PTR:
+        ptr = ptr.args[0]
+    return ptr.code == C.ARRAY_ALLOCA and ptr.attr.space == "private"
 
 
 def _wrapped(value: int, t: object) -> int:

@@ -88,8 +88,8 @@ class Flow:
         for events in self.events:
             for _, _, location in events:
                 counts[location] = counts.get(location, 0) + 1
-        arrays = {x.space for x in counts if x.kind == "array"}
-        busy = {x.space for x, count in counts.items() if count > 1 and x.kind == "array"}
+        arrays = {x.space for x in counts if x.kind == "array" and not x.own}
+        busy = {x.space for x, count in counts.items() if count > 1 and x.space in arrays}
         idle = set[object]() if busy and not self.memory.noalias else arrays - busy
         self.locations = [x for x in counts if x.kind != "array" or x.space not in idle]
         if idle:
@@ -220,7 +220,9 @@ class Flow:
         nodes = self.graph.nodes
         at_end = 0
         for location in self.locations:
-            if location.kind == "array" or (location.kind == "tmp" and location.ptr.attr in later):
+            if location.own:
+                continue
+            if location.kind == "array" or location.ptr.attr in later:
                 at_end |= location.bit
         use, kill = self._use_kill()
         masks = self._varying()

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from . import codes
-from .attrs import AssertAttr, ForAttr, Param, TaskAttr
+from .attrs import ArrayAttr, AssertAttr, ForAttr, Param, TaskAttr
 from .builder import Builder, normalize
 from .edit import all_blocks, clone, clone_into, drop, replace_uses, set_block, walk
 from .equal import difference, equal
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from .verifier import VerifyError, check, verify
 
 __all__ = [
-    "BY_NAME", "CODES", "STAGES", "UNKNOWN", "AssertAttr", "Block", "Builder", "ForAttr", "Func",
-    "Listing", "Loc", "Op", "OpInfo", "Param", "StageSpec", "TaskAttr", "VerifyError", "all_blocks",
+    "BY_NAME", "CODES", "STAGES", "UNKNOWN", "ArrayAttr", "AssertAttr", "Block", "Builder",
+    "ForAttr", "Func", "Listing", "Loc", "Op", "OpInfo", "Param", "StageSpec", "TaskAttr",
+    "VerifyError", "all_blocks",
     "check", "clone", "clone_into", "codes", "difference", "drop", "equal", "get_loc", "listing",
     "normalize", "operand_type", "parse", "replace_uses", "result_type", "set_block",
     "to_text", "verify", "walk",

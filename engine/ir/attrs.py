@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..types import DataType, Layout
 
-__all__ = ["RECORDS", "AssertAttr", "ForAttr", "Param", "TaskAttr"]
+__all__ = ["RECORDS", "ArrayAttr", "AssertAttr", "ForAttr", "Param", "TaskAttr"]
 
 
 class ForAttr(NamedTuple):
@@ -44,6 +44,18 @@ class TaskAttr(NamedTuple):
     read_only: tuple[int, ...] = ()
 
 
+class ArrayAttr(NamedTuple):
+    """Memory that a kernel makes for itself: an array of ``count`` scalars.
+
+    name: the user's name for it. space: ``private`` (each execution of the op has its own) or
+        ``shared`` (one for all iterations of a block; see `TaskAttr.block_dim`).
+    """
+
+    name: str = ""
+    count: int = 1
+    space: str = "private"
+
+
 class AssertAttr(NamedTuple):
     """An assertion.
 
@@ -79,4 +91,4 @@ class Param(NamedTuple):
     layout: Layout | None = None
 
 
-RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, AssertAttr)}
+RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, ArrayAttr, AssertAttr)}

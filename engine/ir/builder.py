@@ -11,6 +11,7 @@ from typing import Any
 
 from ..types import DataType, Type, f32, i32, normalize, pointer_to, void
 from . import codes as C
+from .attrs import ArrayAttr
 from .loc import UNKNOWN, Loc
 from .op import Block, Func, Op
 from .typerules import result_type
@@ -63,6 +64,21 @@ class Builder:
 
     def alloca(self, t: Type, name: str = "") -> Op:
         return self.emit(C.ALLOCA, (), name, pointer_to(t))
+
+    def array(self, t: Type, count: int, name: str = "", space: str = "private") -> Op:
+        """An array of ``count`` elements, all 0; the address of the first."""
+        return self.emit(C.ARRAY_ALLOCA, (), ArrayAttr(name, count, space), pointer_to(t))
+
+    def element(self, base: Op, *indices: Op, shape: tuple[int, ...] = ()) -> Op:
+        """The address of an element of an array that `array` made.
+
+        One index counts elements. Several are row-major; ``shape`` is then that of the array.
+        """
+        offset = indices[0]
+        if len(indices) > 1:
+            extents = [self.const(n, i32) for n in shape[1:]]
+            offset = self.emit(C.LINEARIZE, (*indices, *extents), len(indices))
+        return self.emit(C.SHIFT_PTR, (base, offset), None, base.type)
 
     def load(self, ptr: Op) -> Op:
         """A load of the kind that fits the pointer: local for an alloca, else global."""

@@ -17,7 +17,7 @@ Semantics that differ between machines are fixed here, so that all backends agre
 * integer division, modulo and remainder by zero give 0; ``MIN / -1`` wraps to ``MIN``;
 * real -> integer casts truncate and saturate, NaN gives 0; casts to ``u1`` mean ``!= 0``;
 * ``min``/``max`` of a NaN and a number give the number; ``round`` is half away from zero;
-* an ``alloca`` holds 0 until stored to.
+* an ``alloca`` holds 0 until stored to, and so does each element of an ``array_alloca``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class OpInfo(NamedTuple):
 _ROWS: Final = """
 const            |               | value    | any     | pure                | a constant of the op's type
 alloca           |               | str      | pointer | fresh               | a local variable, 0 at first; attribute: the user's name for it
+array_alloca     |               | ArrayAttr | pointer | fresh              | memory for many scalars, all 0 where this is executed; gives the address of the first
 local_load       | ptr           | none     | pointee | read                | value of a local variable
 local_store      | ptr val       | none     | void    | write               | set a local variable
 arg_load         |               | int      | any     | pure                | value of scalar parameter N

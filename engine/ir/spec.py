@@ -21,7 +21,8 @@ class StageSpec(NamedTuple):
 
     typed: operand and result types are exact. offloaded: the root holds `offloaded` ops only.
     forbidden: opcodes that may not occur.
-    indexed: `external_ptr` may take indices.
+    indexed: `external_ptr` takes indices; before that ends, only arrays that the kernel makes
+        (`array_alloca`) are addressed by `shift_ptr`.
     early_exit: `while_control` and `break` may leave a `range_for`.
     """
 
@@ -33,14 +34,12 @@ class StageSpec(NamedTuple):
 
 
 _TASKS: Final = {C.OFFLOADED, C.BOUNDS, C.GLOBAL_TMP, C.LAUNCH_SEED}
-_ADDRESSES: Final = {C.LINEARIZE, C.SHIFT_PTR}
-_AST: Final = _TASKS | _ADDRESSES
-_LOWERED: Final = _AST | {C.BREAK}
+_LOWERED: Final = _TASKS | {C.BREAK}
 _TYPED: Final = _LOWERED | {C.TRUEDIV}
-_OFFLOADED: Final = _ADDRESSES | {C.BREAK, C.TRUEDIV}
+_OFFLOADED: Final = {C.BREAK, C.TRUEDIV}
 
 STAGES: Final[dict[str, StageSpec]] = {
-    "ast": StageSpec(False, False, frozenset(_AST), early_exit=True),
+    "ast": StageSpec(False, False, frozenset(_TASKS), early_exit=True),
     "lowered": StageSpec(False, False, frozenset(_LOWERED)),
     "typed": StageSpec(True, False, frozenset(_TYPED)),
     "offloaded": StageSpec(True, True, frozenset(_OFFLOADED)),

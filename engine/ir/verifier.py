@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import IRVerificationError
 from ..types import DataType, PointerType, Type, u64, void
 from . import codes as C
-from .attrs import RECORDS, AssertAttr, Param, TaskAttr
+from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
 from .edit import walk
 from .op import Block, Func, Op
 from .optable import CODES
@@ -231,12 +231,32 @@ def _linearize(v: _Verifier, op: Op) -> str | None:
     n = op.attr
     if n < 1 or len(op.args) != 2 * n - 1:
         return f"linearize of {n} indices takes {2 * n - 1} operands, not {len(op.args)}"
-    bad = [a for a in op.args if not a.type.is_int]
-    return "linearize takes integers" if bad else None
+    if any(not a.type.is_int for a in op.args):
+        return "linearize takes integers"
+    if v.spec.indexed and any(a.code != C.CONST for a in op.args[n:]):
+        return "the extents of linearize are constants in this stage"
+    return None
+
+
+_OWN_ARRAYS: Final = frozenset([C.ARRAY_ALLOCA, C.GLOBAL_TMP])
 
 
 def _shift_ptr(v: _Verifier, op: Op) -> str | None:
-    return None if op.args[1].type.is_int else "the offset of shift_ptr must be an integer"
+    base, offset = op.args
+    if not offset.type.is_int:
+        return "the offset of shift_ptr must be an integer"
+    if v.spec.indexed and base.code not in _OWN_ARRAYS:
+        return "the base of shift_ptr must be an array_alloca or a global_tmp in this stage"
+    return None
+
+
+def _array_alloca(v: _Verifier, op: Op) -> str | None:
+    attr: ArrayAttr = op.attr
+    if attr.count < 1:
+        return f"an array has at least one element, not {attr.count}"
+    if attr.space not in ("private", "shared"):
+        return f"unknown space {attr.space!r}"
+    return None
 
 
 def _local(v: _Verifier, op: Op) -> str | None:
@@ -244,7 +264,15 @@ def _local(v: _Verifier, op: Op) -> str | None:
 
 
 def _global(v: _Verifier, op: Op) -> str | None:
-    return f"{op.name} takes no alloca" if op.args[0].code == C.ALLOCA else None
+    if op.args[0].code == C.ALLOCA:
+        return f"{op.name} takes no alloca"
+    return _element(v, op)
+
+
+def _element(v: _Verifier, op: Op) -> str | None:
+    if op.args[0].code == C.ARRAY_ALLOCA:
+        return f"{op.name} takes an element, not the array ${op.args[0].id} as a whole"
+    return None
 
 
 def _global_tmp(v: _Verifier, op: Op) -> str | None:
@@ -348,10 +376,12 @@ _RULES: Final[list[_Rule | None]] = [None] * C.COUNT
 for _code, _rule in {
     C.CONST: _const, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr, C.EXTERNAL_PTR: _external_ptr,
     C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: _shape, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,
+    C.ARRAY_ALLOCA: _array_alloca,
     C.LOCAL_LOAD: _local, C.LOCAL_STORE: _local, C.GLOBAL_LOAD: _global, C.GLOBAL_STORE: _global,
     C.GLOBAL_TMP: _global_tmp, C.LOOP_INDEX: _loop_index, C.RANGE_FOR: _range_for,
     C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
     C.BOUNDS: _bounds, C.ASSERT: _assert, C.RETURN: _return,
+    **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _element),
 }.items():  # fmt: skip
     _RULES[_code] = _rule
 

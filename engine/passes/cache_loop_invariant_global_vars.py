@@ -128,6 +128,7 @@ class _Cacher:
             return "its array is the target of an atomic"
         if (
             not self.serial
+            and not location.own
             and location.space not in self.unique
             and (where in self.written or (self.written and not noalias))
         ):

@@ -66,7 +66,7 @@ def _is_worth_it(scope: Block, memory: Memory, locals_only: bool) -> bool:
             if kind == INIT:
                 return True
             location = memory.location(op.args[0])
-            if location.kind != "array" or location in seen:
+            if location.own or location.kind != "array" or location in seen:
                 return True
             seen.add(location)
     return False
@@ -229,7 +229,7 @@ class _Optimizer:
                     live &= ~bit
                 else:
                     self.dead.add(op)
-            elif live & bit or (node.parallel and location.kind != "local"):
+            elif live & bit or (node.parallel and not location.own):
                 live |= flow.reads(location)
             elif not self.used(op):
                 self.dead.add(op)

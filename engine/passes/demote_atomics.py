@@ -6,9 +6,10 @@
                                           <f32> $4 = add $3, $2
                                           $5 : global_store $1, $4
 
-That is so for a local, for everything in a serial task, and for an array of whose elements no two
-iterations touch the same (`analysis.uniquely_accessed`), as ``x[i] += 1`` in a loop over i. The
-value of the atomic is the load. xchg becomes load and store, cas load, comparison, select, store.
+That is so for a local, for a private array, for everything in a serial task, and for an array of
+whose elements no two iterations touch the same (`analysis.uniquely_accessed`), as ``x[i] += 1`` in
+a loop over i. The value of the atomic is the load. xchg becomes load and store, cas load,
+comparison, select, store.
 
 Others stay atomic: global temporaries and shared elements in parallel tasks. The whole function
 before offload is left alone, for there a local may be shared by iterations.
@@ -17,6 +18,7 @@ before offload is left alone, for there a local may be shared by iterations.
 from __future__ import annotations
 
 from ..analysis import uniquely_accessed
+from ..analysis.alias import is_private
 from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C
 from ..ir.edit import all_blocks
@@ -53,7 +55,7 @@ def _private(dest: Op, unique: frozenset[object]) -> bool:
     """Whether only one iteration of a parallel task can get at ``dest``."""
     if dest.code == C.EXTERNAL_PTR:
         return dest.args[0].attr in unique
-    return dest.code == C.ALLOCA
+    return dest.code == C.ALLOCA or is_private(dest)
 
 
 def _demote_block(func: Func, block: Block, serial: bool, unique: frozenset[object]) -> None:

@@ -39,6 +39,9 @@ _MAX_CELLS = 32_768
 _GUESSED_TRIPS = 32  # iterations of an inner loop whose bounds are not constant
 
 
+_FREE: Final = (C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.ALLOCA, C.ARRAY_ALLOCA, C.LOOP_INDEX)
+
+
 def _op_cost(code: int) -> int:
     """Rough cost of an op in a body that LLVM can vectorise, in tenths of a nanosecond."""
     if C.MATH[code] or code in (C.POW, C.ATAN2, C.RAND):
@@ -47,7 +50,7 @@ def _op_cost(code: int) -> int:
         return 50
     if code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD):
         return 10
-    return 0 if code in (C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.ALLOCA, C.LOOP_INDEX) else 1
+    return 0 if code in _FREE else 1
 
 
 _BLOCK_DIM: Final = OPTIONS["default_cpu_block_dim"].default

@@ -20,6 +20,8 @@ What one task makes and another needs (`cross-task values`):
   computed anew where they are needed, in the header for bounds;
 * any other value is stored to a slot of the buffer between tasks right after it is made, and
   loaded by each task that uses it;
+* an array that the kernel makes and more than one task uses, or a parallel task, is a run of such
+  slots, addressed as before;
 * a local variable that more than one task uses, or a parallel task, *is* such a slot: loads,
   stores and atomics on it become global. So ``r += i`` in a parallel loop is an atomic on a
   global temporary. The buffer is zero at each launch, as a local is; a first store of 0 goes.
@@ -31,6 +33,7 @@ in a serial task), the inside of every loop body.
 
 from __future__ import annotations
 
+from ..errors import QuadrantsCompilationError
 from ..ir import Block, Func, Loc, Op, TaskAttr
 from ..ir import codes as C
 from ..ir.edit import walk
@@ -131,9 +134,17 @@ class _Carrier:
         for segment in self.segments:
             for op in self.under[segment]:
                 for a in op.args:
-                    if a.code == C.ALLOCA and a in self.home:
+                    while a.code == C.SHIFT_PTR:
+                        a = a.args[0]
+                    if a.code in _MEMORY and a in self.home:
                         users.setdefault(a, {})[segment] = None
         for var, segments in users.items():
+            if var.code == C.ARRAY_ALLOCA and var.attr.space == "shared":
+                raise QuadrantsCompilationError.from_loc(
+                    f"shared array {var.attr.name!r} is made outside of a parallel loop: make it "
+                    "inside of the loop whose blocks shall share it",
+                    var.loc,
+                )
             only = next(iter(segments))
             if len(segments) > 1 or only.loop is not None:
                 self.shared.add(var)
@@ -160,7 +171,7 @@ class _Carrier:
                     align = max(4, t.size)
                     size = -(-size // align) * align
                     self.slots[op] = size
-                    size += t.size
+                    size += t.size * (op.attr.count if op.code == C.ARRAY_ALLOCA else 1)
         self.func.global_tmp_size = -(-size // 8) * 8
 
     def require(self, x: Op, segment: _Segment, need: set[Op]) -> None:
@@ -287,6 +298,7 @@ class _Carrier:
         return task
 
 
+_MEMORY = frozenset({C.ALLOCA, C.ARRAY_ALLOCA})
 _ZERO = frozenset({"0", "0.0", "False"})
 _GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
 

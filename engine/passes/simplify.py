@@ -62,7 +62,7 @@ _INTERESTING = [
     C.CONTROL[code] or C.ATOMIC[code] or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
     for code in range(C.COUNT)
 ]
-_MOVABLE = [C.PURE[code] or code == C.ALLOCA for code in range(C.COUNT)]
+_MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range(C.COUNT)]
 
 
 @register("simplify", optional=True)
@@ -188,7 +188,9 @@ class _Sweep:
             return ptr if ptr.type.is_int and not ptr.type.is_signed else None
         if code == C.SHIFT_PTR:
             offset = op.args[1]
-            return ptr if offset.code == C.CONST and offset.attr == 0 else None
+            # An array that the kernel makes is not the same as its first element.
+            zero = offset.code == C.CONST and offset.attr == 0
+            return ptr if zero and ptr.code not in (C.ARRAY_ALLOCA, C.GLOBAL_TMP) else None
         if ptr.code != C.ALLOCA:
             self.forget(loads, ptr, op)
             written.append(ptr)

@@ -100,6 +100,13 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
   <f16> $87 = rand
   $88 : assert $0, $5, $1 {kind='check' text='n is %d: "odd"'}
   $89 : assert $2
+  <*f32> $92 = array_alloca {name='m' count=6}
+  <i64> $93 = linearize $5, $0, $0 [2]
+  <*f32> $94 = shift_ptr $92, $93
+  $95 : global_store $94, $1
+  <*i32> $96 = array_alloca {count=3 space='shared'}
+  <*i32> $97 = shift_ptr $96, $5
+  <i32> $98 = atomic_add $97, $0
   $90 : print $0, $1 [('n =', ('d',), "it's", (None,), ' \\n\\x85')]
   $91 : return $0, $26
 }
@@ -224,6 +231,31 @@ BROKEN: tuple[tuple[str, str, int | None, str], ...] = (
     ("<f32> $13 = cast_value $1", "$13 : bounds $0, $1", 13, "bounds has no place|only in the"),
     ("<f32> $13 = cast_value $1", "$13 : assert $9 {kind='odd'}", 13, "kind of assert 'odd'"),
     ("stage=typed", "stage=offloaded", 0, "the root holds tasks only in this stage"),
+    (
+        "<f32> $13 = cast_value $1",
+        "<*f32> $13 = array_alloca {count=0}",
+        13,
+        "at least one element",
+    ),
+    ("<f32> $13 = cast_value $1", "<*f32> $13 = array_alloca {space='far'}", 13, "space 'far'"),
+    (
+        "<*i32> $5 = external_ptr $4, $3 ['unsafe']",
+        "<*i32> $5 = shift_ptr $4, $3",
+        5,
+        "must be an array_alloca",
+    ),
+    (
+        "<*i32> $5 = external_ptr $4, $3 ['unsafe']",
+        "<*i32> $5 = array_alloca",
+        6,
+        "takes an element, not the array",
+    ),
+    (
+        "<f32> $13 = cast_value $1",
+        "<i64> $13 = linearize $0, $0, $1 [2]",
+        13,
+        "are constants in this stage",
+    ),
     ("stage=typed", "stage=nowhere", None, "unknown stage 'nowhere'"),
 )
 

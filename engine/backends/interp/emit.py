@@ -269,12 +269,20 @@ class Emitter:
         elem = op.type.elem if isinstance(op.type, PointerType) else None
         self.line(f"a{op.id} = {'0.0' if elem is not None and elem.is_real else '0'}")
 
+    def array_alloca(self, op: Op) -> None:
+        self.values[op] = "0"
+        elem = op.type.elem if isinstance(op.type, PointerType) else None
+        zero = "0.0" if elem is not None and elem.is_real else "0"
+        self.line(f"a{op.id} = [{zero}] * {op.attr.count}")
+
     def memory(self, pointer: Op) -> str:
         """The name of the elements that an address indexes."""
         while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
             pointer = pointer.args[0]
         if pointer.code == C.GLOBAL_TMP and isinstance(pointer.type, PointerType):
             return f"t_{pointer.type.elem}"
+        if pointer.code == C.ARRAY_ALLOCA:
+            return f"a{pointer.id}"
         if pointer.code != C.ARG_ADDR:
             raise QuadrantsUnsupportedError(f"interp: {pointer!r} is no address")
         param, grad = pointer.attr
@@ -412,7 +420,8 @@ class Emitter:
 
 _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.CONST: Emitter.const, C.ALLOCA: Emitter.alloca, C.LOCAL_LOAD: Emitter.load,
-    C.LOCAL_STORE: Emitter.store, C.ARG_LOAD: Emitter.outside, C.ARG_ADDR: Emitter.address,
+    C.ARRAY_ALLOCA: Emitter.array_alloca, C.LOCAL_STORE: Emitter.store,
+    C.ARG_LOAD: Emitter.outside, C.ARG_ADDR: Emitter.address,
     C.EXTERNAL_PTR: Emitter.external_ptr, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: Emitter.outside,
     C.LINEARIZE: Emitter.linearize, C.SHIFT_PTR: Emitter.shift_ptr, C.GLOBAL_LOAD: Emitter.load,
     C.GLOBAL_STORE: Emitter.store, C.GLOBAL_TMP: Emitter.address, C.LAUNCH_SEED: Emitter.outside,

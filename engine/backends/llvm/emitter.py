@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from ...errors import QuadrantsInternalError
+from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
 from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from ..base import AssertSite, PrintSite
@@ -34,6 +34,8 @@ from .text import SIZE, VALUE, name_of
 __all__ = ["Emitter", "ModuleState", "only_in_addresses"]
 
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
+_MOST_STACK: Final = 1 << 20
+"""Bytes of arrays in one function: well below the stack of a thread."""
 # Ops whose sum in 64 bits may stand for their sum in 32 when it is an array index.
 _INDEX_LEAVES: Final = frozenset(
     {C.CONST, C.LOOP_INDEX, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD}
@@ -141,6 +143,7 @@ class Emitter:
         self.block = "entry"
         self.ended = False
         self.asserts = False
+        self.stack = 0
         self._names: dict[int, int] = {}
         self._labels = 0
         self.loops: list[tuple[str, str]] = []
@@ -203,6 +206,16 @@ class Emitter:
     def branch(self, cond: str, yes: str, no: str) -> None:
         self.line(f"br i1 {cond}, label %{yes}, label %{no}")
         self.ended = True
+
+    def take_stack(self, op: Op, size: int) -> None:
+        """Count the bytes of an array; QuadrantsUnsupportedError if a thread has no such stack."""
+        self.stack += size
+        if self.stack > _MOST_STACK:
+            raise QuadrantsUnsupportedError.from_loc(
+                f"the arrays that the kernel makes in one task take {self.stack} bytes or more, "
+                f"of {_MOST_STACK} that there are: use a field or an ndarray for large ones",
+                op.loc,
+            )
 
     def unsupported(self, op: Op) -> QuadrantsInternalError:
         types = ", ".join(a.type.name for a in op.args)
@@ -316,11 +329,11 @@ def only_in_addresses(ops: list[Op]) -> set[int]:
     unused: set[int] = set()
     for op in reversed(ops):
         code = op.code
-        if code == C.LINEARIZE:
-            for i, a in enumerate(op.args):
-                # `wide` asks for an index by its parts, if it is one of these.
-                if i >= op.attr or not (a.code == C.LOOP_INDEX or _is_index_sum(a, 4)):
-                    needed.add(a)
+        if code == C.LINEARIZE or code == C.SHIFT_PTR:
+            indices = op.args[: op.attr] if code == C.LINEARIZE else op.args[1:]
+            # `wide` asks for an index by its parts, if it is one of these.
+            parts = [a for a in indices if a.code == C.LOOP_INDEX or _is_index_sum(a, 4)]
+            needed.update([a for a in op.args if a not in parts])
         elif op not in needed and (code == C.LOOP_INDEX or _is_index_sum(op, 4)):
             unused.add(op.id)
             needed.update([a for a in op.args if a.code == C.ARG_LOAD])

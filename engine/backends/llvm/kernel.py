@@ -24,6 +24,7 @@ from . import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text
+from .memory import MEMSET
 from .text import SIZE, name_of
 
 __all__ = ["KernelText", "lower_kernel"]
@@ -152,9 +153,7 @@ class _Kernel:
         if state.asserts:
             head.append("  store i64 0, ptr %frame, align 8")
         if func.global_tmp_size:
-            state.declares["@llvm.memset.p0.i64"] = (
-                "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
-            )
+            state.declares["@llvm.memset.p0.i64"] = MEMSET
             head.append(f"  %tmp = getelementptr inbounds i8, ptr %frame, i64 {state.layout.tmp}")
             head.append(
                 "  call void @llvm.memset.p0.i64(ptr align 64 %tmp, i8 0, "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Op
 from ...ir import codes as C
-from ...types import DataType, PointerType, Type, u1
+from ...types import DataType, PointerType, Type, i32, u1
 from . import abi
 from .scalars import combine
 from .text import MEMORY, SIZE, VALUE, constant, zero
@@ -16,7 +16,7 @@ from .text import MEMORY, SIZE, VALUE, constant, zero
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["MEMORY_OPS", "in_memory"]
+__all__ = ["MEMORY_OPS", "MEMSET", "in_memory"]
 
 _ATOMIC: Final = {
     C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL, C.ATOMIC_MIN: C.MIN, C.ATOMIC_MAX: C.MAX,
@@ -38,6 +38,10 @@ _RMW_BOOL: Final = {
 }  # fmt: skip
 
 
+_ARRAY_ALIGN: Final = 64
+MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
+
+
 def _const(e: Emitter, op: Op) -> None:
     e.v[op.id] = constant(op.attr, op.type)
 
@@ -56,6 +60,19 @@ def _alloca(e: Emitter, op: Op) -> None:
     ty = MEMORY[t.name]
     e.head.append(f"  {name} = alloca {ty}, align {max(SIZE[t.name], 4)}")
     e.line(f"store {ty} {zero(t)}, ptr {name}")
+
+
+def _array_alloca(e: Emitter, op: Op) -> None:
+    t = _elem(op)
+    name = e.v[op.id] = e.name()
+    size = op.attr.count * SIZE[t.name]
+    e.take_stack(op, size)
+    e.head.append(f"  {name} = alloca [{op.attr.count} x {MEMORY[t.name]}], align {_ARRAY_ALIGN}")
+    e.state.declares["@llvm.memset.p0.i64"] = MEMSET
+    e.line(
+        f"call void @llvm.memset.p0.i64(ptr align {_ARRAY_ALIGN} {name}, i8 0, i64 {size}, "
+        "i1 false)"
+    )
 
 
 def _load(e: Emitter, op: Op) -> None:
@@ -137,9 +154,20 @@ def _extent64(e: Emitter, op: Op) -> str:
     return e.widened(e.v[op.id])
 
 
+def _as_i64(e: Emitter, offset: Op) -> str:
+    """A number of elements as i64."""
+    t = offset.type
+    if t.bits == 64:
+        return e.v[offset.id]
+    if t is i32:
+        return e.wide(offset)
+    extend = "sext" if t.is_signed else "zext"
+    return e.value(f"{extend} {VALUE[t.name]} {e.v[offset.id]} to i64")
+
+
 def _shift_ptr(e: Emitter, op: Op) -> None:
     base, offset = op.args
-    parts = e.offsets.get(offset.id) or ("0", e.v[offset.id])
+    parts = e.offsets.get(offset.id) or ("0", _as_i64(e, offset))
     _element(e, op, e.v[base.id], parts)
 
 
@@ -217,7 +245,8 @@ def _compare_exchange_loop(e: Emitter, code: int, t: Type, at: str, val: str) ->
 
 
 MEMORY_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
-    C.CONST: _const, C.ALLOCA: _alloca, C.LOCAL_LOAD: _load, C.GLOBAL_LOAD: _load,
+    C.CONST: _const, C.ALLOCA: _alloca, C.ARRAY_ALLOCA: _array_alloca,
+    C.LOCAL_LOAD: _load, C.GLOBAL_LOAD: _load,
     C.LOCAL_STORE: _store, C.GLOBAL_STORE: _store, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr,
     C.EXTERNAL_PTR: _external_ptr, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,
     C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: _extent, C.GLOBAL_TMP: _global_tmp,
