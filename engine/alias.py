@@ -1,23 +1,60 @@
 """Other names for the engine: ``alias.install("quadrants")`` makes ``import quadrants`` mean it.
 
 Existing kernel files say ``import quadrants as qd``. In a process that has called `install`, that
-import gives this engine, ``quadrants.types`` its types, and so on, whether or not a package of that
-name is installed. `remove` undoes it.
+import gives this engine, ``quadrants.types`` its types, ``quadrants.math`` its functions, and so
+on, whether or not a package of that name is installed. `remove` undoes it.
+
+Files also import from modules inside of Quadrants (``from quadrants.lang.exception import ...``,
+``from quadrants.types.primitive_types import f32``). The names of these modules are not those of
+this engine. `_PLACES` lists them; each becomes a module that has every public name of the language
+and nothing of Quadrants' internals.
+
+``python -m qd_studio.engine.alias FILE [ARGUMENTS]`` runs a file in that way, as a script.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["install", "remove"]
 
-_ENGINE: Final = __name__.rpartition(".")[0]
+_ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
+
+# Modules of Quadrants -> where to look for their names, after the public names of the language;
+# "" is the engine itself.
+_PLACES: Final = {
+    "lang": ("lang",),
+    **{
+        f"lang.{name}": ("errors" if name == "exception" else f"lang.{name}",)
+        for name in (
+            "_ndarray", "any_array", "common_ops", "exception", "expr", "field", "func", "impl",
+            "kernel", "kernel_impl", "matrix", "misc", "ops", "runtime_ops", "snode", "stream",
+            "struct", "util",
+        )
+    },
+    **{
+        f"types.{name}": ("types",)
+        for name in (
+            "annotations", "compound_types", "enums", "ndarray_type", "primitive_types", "utils",
+        )
+    },
+    "lang.simt": ("simt",),
+    **{f"lang.simt.{name}": (f"simt.{name}",) for name in ("block", "grid", "subgroup", "warp")},
+    "math.mathimpl": ("math",),
+}  # fmt: skip
+_ABSENT: Final = frozenset(
+    {"_kernels", "_lib", "assets", "examples", "interop", "linalg", "sparse", "tools"}
+)
+_MISSING: Final = object()
 
 
 class _Loader(Loader):
@@ -35,32 +72,46 @@ class _Loader(Loader):
         module.__spec__ = self.spec
 
 
-class _Finder(MetaPathFinder):
-    """Finds ``alias`` and ``alias.x.y`` among the engine's modules."""
+class _Place(ModuleType):
+    """A module that only Quadrants has; its names are looked up when they are asked for."""
 
-    def __init__(self, alias: str) -> None:
-        self.alias = alias
+    def __init__(self, name: str, homes: Sequence[str]) -> None:
+        super().__init__(name, f"Public names, as files import them from {name}.")
+        self.__path__ = []
+        self._homes = ("", *homes)
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        alias = self.alias
-        if fullname != alias and not fullname.startswith(alias + "."):
-            return None
-        name = fullname[len(alias) :].lstrip(".")
-        engine = importlib.import_module(_ENGINE)
-        found = engine if not name else _submodule(engine, name)
-        if found is None:
-            return None
-        return ModuleSpec(fullname, _Loader(found), is_package=hasattr(found, "__path__"))
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            for home in self._homes:
+                value = _attribute(f"{home}.{name}".lstrip("."))
+                if value is not _MISSING:
+                    return value
+        if name == "__all__":
+            return list(importlib.import_module(_ENGINE).__all__)
+        raise AttributeError(
+            f"{self.__name__}.{name} is no public name of the language; what is inside of "
+            "Quadrants has no counterpart here"
+        )
 
 
-def _submodule(engine: ModuleType, name: str) -> ModuleType | None:
-    """The public module called ``name``, or the engine's own submodule of that path."""
-    first = name.partition(".")[0]
-    public = getattr(engine, first, None) if first in getattr(engine, "__all__", ()) else None
-    if isinstance(public, ModuleType) and first == name:
-        return public
+def _attribute(path: str) -> Any:
+    """What ``path`` leads to, from the engine's public names or its modules; `_MISSING` if not."""
+    engine = importlib.import_module(_ENGINE)
+    first, _, rest = path.partition(".")
+    value: Any = _MISSING
+    if first in engine.__all__:
+        value = getattr(engine, first)
+        for name in rest.split(".") if rest else ():
+            value = getattr(value, name, _MISSING)
+    elif rest:
+        module, _, name = path.rpartition(".")
+        found = _own(module)
+        value = getattr(found, name, _MISSING) if found is not None else _MISSING
+    return value
+
+
+def _own(name: str) -> ModuleType | None:
+    """The engine's own module of that path."""
     full = f"{_ENGINE}.{name}"
     try:
         return importlib.import_module(full)
@@ -70,9 +121,71 @@ def _submodule(engine: ModuleType, name: str) -> ModuleType | None:
         raise
 
 
+class _Finder(MetaPathFinder):
+    """Finds ``alias`` and ``alias.x.y`` among the engine's modules."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+        self._given: list[tuple[ModuleType, str]] = []
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        alias = self.alias
+        if fullname != alias and not fullname.startswith(alias + "."):
+            return None
+        name = fullname[len(alias) :].lstrip(".")
+        if not name:
+            found: Any = importlib.import_module(_ENGINE)
+            self._put_places()
+        else:
+            found = _attribute(name)
+            if not isinstance(found, ModuleType):
+                found = _own(name)
+        if found is None:
+            if name.partition(".")[0] in _ABSENT:
+                raise ModuleNotFoundError(
+                    f"{fullname} is not supported in this version", name=fullname
+                )
+            return None
+        return ModuleSpec(fullname, _Loader(found), is_package=hasattr(found, "__path__"))
+
+    def _put_places(self) -> None:
+        """Make the modules that only Quadrants has known to the import system.
+
+        They are also put where an attribute leads to them, as in ``qd.lang.exception``, but never
+        in the way of a public name or of a module that the engine has itself.
+        """
+        public = importlib.import_module(_ENGINE).__all__
+        for name, homes in _PLACES.items():
+            full = f"{self.alias}.{name}"
+            place = sys.modules[full] = _Place(full, homes)
+            parent, _, last = name.rpartition(".")
+            above = sys.modules.get(f"{self.alias}.{parent}")
+            if isinstance(above, _Place) and last not in public:
+                setattr(above, last, place)
+            holder = _own(parent) if parent else None
+            if holder is None or hasattr(holder, last):
+                continue
+            if not hasattr(holder, "__path__") or find_spec(f"{_ENGINE}.{name}") is None:
+                setattr(holder, last, place)
+                self._given.append((holder, last))
+
+    def forget(self) -> None:
+        """Take the places out of the engine's modules again."""
+        for holder, name in self._given:
+            if isinstance(vars(holder).get(name), _Place):
+                delattr(holder, name)
+        self._given.clear()
+
+
+def _finders(name: str) -> Iterator[_Finder]:
+    return (f for f in list(sys.meta_path) if isinstance(f, _Finder) and f.alias == name)
+
+
 def install(name: str = "quadrants") -> None:
     """Make ``import name`` give the engine, in this process. Again is no harm."""
-    if any(isinstance(f, _Finder) and f.alias == name for f in sys.meta_path):
+    if any(_finders(name)):
         return
     _forget(name)
     sys.meta_path.insert(0, _Finder(name))
@@ -80,12 +193,29 @@ def install(name: str = "quadrants") -> None:
 
 def remove(name: str = "quadrants") -> None:
     """Undo `install`; what has been imported stays as it is where it is bound."""
-    sys.meta_path[:] = [
-        f for f in sys.meta_path if not (isinstance(f, _Finder) and f.alias == name)
-    ]
+    for finder in _finders(name):
+        finder.forget()
+        sys.meta_path.remove(finder)
     _forget(name)
 
 
 def _forget(name: str) -> None:
     for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
         del sys.modules[module]
+
+
+def _main(arguments: list[str]) -> int:
+    """Run a script whose ``import quadrants`` means the engine."""
+    if not arguments:
+        print("usage: python -m qd_studio.engine.alias FILE [ARGUMENTS]", file=sys.stderr)
+        return 2
+    # Installed by the module under its own name: this one is __main__, and not for long.
+    importlib.import_module(f"{_ENGINE}.alias").install("quadrants")
+    sys.argv = arguments
+    sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+    runpy.run_path(arguments[0], run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -71,16 +71,48 @@ def test_alias(installed):
     assert other is qd
     assert other_types is qd.types
     assert kernel is qd.kernel and math is qd.math
-    assert other_func.func is qd.func
+    assert other_func is qd.func
     assert qd.__name__ == "qd_studio.engine"
     assert qd.__spec__.name == "qd_studio.engine"
     alias.install("quadrants_for_tests")
     assert sum(f.alias == "quadrants_for_tests" for f in sys.meta_path if hasattr(f, "alias")) == 1
 
 
+def test_files_import_from_modules_that_only_quadrants_has(installed):
+    import quadrants_for_tests as other
+    import quadrants_for_tests.lang.impl as impl
+    from quadrants_for_tests.lang import exception
+    from quadrants_for_tests.lang.exception import QuadrantsSyntaxError
+    from quadrants_for_tests.lang.kernel_impl import func, kernel
+    from quadrants_for_tests.lang.misc import cpu, loop_config
+    from quadrants_for_tests.math.mathimpl import clamp
+    from quadrants_for_tests.types.annotations import template
+    from quadrants_for_tests.types.ndarray_type import NDArray
+    from quadrants_for_tests.types.primitive_types import f32
+
+    assert QuadrantsSyntaxError is qd.QuadrantsSyntaxError
+    assert exception.QuadrantsIndexError is other.lang.exception.QuadrantsIndexError
+    assert (kernel, func, loop_config) == (qd.kernel, qd.func, qd.loop_config)
+    assert (cpu, template, NDArray, f32) == (qd.cpu, qd.template, qd.types.NDArray, qd.f32)
+    assert clamp is qd.math.clamp
+    assert impl.static is qd.static
+
+
+def test_a_module_of_the_engine_is_not_hidden(installed):
+    import quadrants_for_tests  # noqa: F401
+    from qd_studio.engine.lang import kernel, math
+
+    assert kernel.__name__ == "qd_studio.engine.lang.kernel"
+    assert math is qd.math
+
+
 def test_alias_of_what_is_not_there(installed):
     with pytest.raises(ModuleNotFoundError):
-        import quadrants_for_tests.nonsense  # noqa: F401
+        import quadrants_for_tests.nonsense
+    with pytest.raises(ModuleNotFoundError, match="sparse is not supported in this version"):
+        import quadrants_for_tests.sparse  # noqa: F401
+    with pytest.raises(ImportError, match="get_runtime"):
+        from quadrants_for_tests.lang.impl import get_runtime  # noqa: F401
 
 
 def test_alias_can_be_removed():
@@ -88,7 +120,9 @@ def test_alias_can_be_removed():
     import quadrants_gone
 
     assert quadrants_gone is qd
+    assert quadrants_gone.lang.exception.QuadrantsIndexError is qd.QuadrantsIndexError
     alias.remove("quadrants_gone")
+    assert not hasattr(sys.modules["qd_studio.engine.lang"], "exception")
     with pytest.raises(ModuleNotFoundError):
         import quadrants_gone
 
@@ -112,13 +146,17 @@ print(x.tolist())
 
 def test_a_program_for_quadrants_runs_unchanged(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    code = (
-        "from qd_studio.engine import alias; alias.install('quadrants'); import runpy; "
-        f"runpy.run_path({str(program)!r}, run_name='__main__')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("[0.0, 1.0, 2.0]\n", "")
+    program.write_text(f"import beside\n{PROGRAM}import sys\nprint(sys.argv[1:], beside.x)\n")
+    (tmp_path / "beside.py").write_text("x = 7\n")
+    command = [sys.executable, "-m", "qd_studio.engine.alias", str(program), "a", "b"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[0.0, 1.0, 2.0]\n['a', 'b'] 7\n", "")
+
+
+def test_running_nothing_is_an_error():
+    command = [sys.executable, "-m", "qd_studio.engine.alias"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "usage:" in done.stderr
 
 
 def test_the_version_is_that_of_the_language():
