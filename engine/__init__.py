@@ -11,10 +11,12 @@ AttributeError too, when they are looked up.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from . import inspect, types
+    from . import inspect
     from .config import CompileConfig
     from .errors import (
         BackendUnavailableError,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         QuadrantsUnsupportedError,
     )  # fmt: skip
     from .lang import math
+    from .lang import types_room as types
     from .lang.atomics import (
         atomic_add,
         atomic_and,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
         atomic_xor,
         volatile_load,
     )  # fmt: skip
+    from .lang.data_oriented import data_oriented
     from .lang.func import func, pyfunc
     from .lang.functions import (
         abs,
@@ -79,7 +83,9 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from .lang.kernel import Kernel, kernel
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
+    from .lang.matrix import Matrix, Vector
     from .lang.ndarray import Ndarray, ndarray
+    from .lang.struct import Struct, dataclass
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
     from .types import (
@@ -161,12 +167,15 @@ _ROOMS: Final = {
     "QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
+    "lang.data_oriented": "data_oriented",
     "lang.func": "func pyfunc",
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor log "
     "max min popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt tan tanh",
     "lang.kernel": "Kernel kernel",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
+    "lang.matrix": "Matrix Vector",
     "lang.ndarray": "Ndarray ndarray",
+    "lang.struct": "Struct dataclass",
     "runtime.program": "init reset sync",
     "types": "NDArray Template template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
 }
@@ -185,24 +194,25 @@ _ARCHES: Final = (
     "amdgpu", "arm64", "cpu", "cuda", "gpu", "interp", "metal", "opencl", "vulkan", "x64",
 )  # fmt: skip
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
-_MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "types"}
+_MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "lang.types_room"}
 
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "BackendUnavailableError",
-    "CompileConfig", "IRParseError", "IRVerificationError", "Kernel", "NDArray", "Ndarray",
-    "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
+    "CompileConfig", "IRParseError", "IRVerificationError", "Kernel", "Matrix", "NDArray",
+    "Ndarray", "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
-    "QuadrantsUnsupportedError", "Template", "abs", "acos", "amdgpu", "arm64", "asin", "atan2",
-    "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min",
-    "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "bit_cast", "bit_shr", "cast", "ceil",
-    "clz", "cos", "cpu", "cuda", "exp", "f16", "f32", "f64", "ffs", "float16", "float32",
-    "float64", "floor", "func", "gpu", "grouped", "i8", "i16", "i32", "i64", "init", "inspect",
-    "int8", "int16", "int32", "int64", "interp", "kernel", "log", "loop_config", "math", "max",
-    "metal", "min", "ndarray", "ndrange", "opencl", "popcnt", "pow", "pyfunc", "randn", "random",
-    "raw_div", "raw_mod", "reset", "round", "rsqrt", "select", "sin", "sqrt", "static",
-    "static_assert", "static_print", "sync", "tan", "tanh", "template", "types", "u1", "u8", "u16",
-    "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load", "vulkan", "x64",
+    "QuadrantsUnsupportedError", "Struct", "Template", "Vector", "abs", "acos", "amdgpu", "arm64",
+    "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max",
+    "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "bit_cast", "bit_shr",
+    "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "exp", "f16", "f32",
+    "f64", "ffs", "float16", "float32", "float64", "floor", "func", "gpu", "grouped", "i8", "i16",
+    "i32", "i64", "init", "inspect", "int8", "int16", "int32", "int64", "interp", "kernel", "log",
+    "loop_config", "math", "max", "metal", "min", "ndarray", "ndrange", "opencl", "popcnt", "pow",
+    "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "round", "rsqrt", "select", "sin",
+    "sqrt", "static", "static_assert", "static_print", "sync", "tan", "tanh", "template", "types",
+    "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
+    "volatile_load", "vulkan", "x64",
 ]  # fmt: skip
 
 
@@ -225,6 +235,24 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":  # that of the language; the package has its own in its metadata
         return importlib.import_module(".config", __name__).LANGUAGE_VERSION
     raise importlib.import_module(".types.later", __name__).unsupported("qd", name)
+
+
+class _Face(ModuleType):
+    """This module: its ``types`` is the public one.
+
+    The import system would bind the name to the room `types`, of which the public module has more.
+    """
+
+    @property
+    def types(self) -> ModuleType:
+        return _found("types")
+
+    @types.setter
+    def types(self, module: ModuleType) -> None:
+        """What the import system binds is left alone."""
+
+
+sys.modules[__name__].__class__ = _Face
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,468 @@
+"""``qd.Vector`` and ``qd.Matrix``: values of vectors and matrices in Python scope.
+
+A value holds a NumPy array of one axis (a vector) or two (a matrix). Operators work element by
+element and broadcast scalars; shapes must otherwise agree, as in kernels. Results of operators are
+new values: of the type `Vector` with one axis, of the type `Matrix` with two.
+
+A value may also be a *live* window on the memory of a field or an array (`live`): then writing an
+element writes there, and reading one gives a Python number.
+
+In a kernel the same classes and constructors make values of run time: the frontend knows them by
+their entries in the table of intrinsics.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from ..errors import QuadrantsIndexError, QuadrantsTypeError
+from ..frontend.registry import INTRINSICS
+from . import matrix_makers as makers
+from .linear import cofactor_inverse, determinant
+from .number_types import numpy_type
+from .swizzle import positions
+
+__all__ = ["Matrix", "Vector", "live", "wrapped"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _entries(arr: Any, dt: Any) -> Array:
+    """The array that a constructor's argument stands for."""
+    if isinstance(arr, Matrix):
+        arr = arr.entries
+    if not isinstance(arr, list | tuple | np.ndarray):
+        raise QuadrantsTypeError(
+            "An Matrix/Vector can only be initialized with an array-like object"
+        )
+    rows = cast("list[Any]", arr)
+    if any(isinstance(row, Matrix) for row in rows):
+        raise QuadrantsTypeError(
+            "cols/rows required when using list of vectors",
+            hint="use qd.Matrix.rows([...]) or qd.Matrix.cols([...])",
+        )
+    try:
+        found = np.array(rows, None if dt is None else numpy_type(dt))
+    except (ValueError, TypeError) as e:
+        raise QuadrantsTypeError(
+            f"{rows!r} cannot be the elements of a vector or matrix: {e}"
+        ) from e
+    if found.dtype.kind not in "biuf":
+        raise QuadrantsTypeError(f"{rows!r} are no numbers")
+    if found.ndim not in (1, 2) or not found.size:
+        raise QuadrantsTypeError(f"A vector or matrix cannot have the shape {found.shape}")
+    return found
+
+
+def _operand(value: Any) -> Any:
+    """What NumPy computes with for an operand; None if it is no number, vector or matrix."""
+    if isinstance(value, Matrix):
+        return value.plain()
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        return value
+    if isinstance(value, list | tuple | np.ndarray):
+        array: Array = np.asarray(cast(Any, value))
+        return array if array.dtype.kind in "biuf" and array.ndim in (0, 1, 2) else None
+    return None
+
+
+def _described(array: Array) -> str:
+    extents = ", ".join(map(str, array.shape))
+    return f"[Tensor ({extents}) {array.dtype.kind}{8 * array.dtype.itemsize}]"
+
+
+def _elementwise(name: str, op: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+    def apply(self: Matrix, other: Any) -> Any:
+        left, right = self.plain(), _operand(other)
+        if right is None:
+            return NotImplemented
+        if np.ndim(right) and right.shape != left.shape:
+            sides = [_described(array) for array in (left, right)]
+            if swapped:
+                sides.reverse()
+            raise QuadrantsTypeError(
+                f"unsupported operand type(s) for '{name}': '{sides[0]}' and '{sides[1]}'"
+            )
+        if swapped:
+            left, right = right, left
+        with np.errstate(all="ignore"):
+            return wrapped(op(left, right))
+
+    return apply
+
+
+def _unary(op: Callable[[Any], Any]) -> Any:
+    def apply(self: Matrix) -> Any:
+        return wrapped(op(self.plain()))
+
+    return apply
+
+
+class Matrix:
+    """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``; see the module docstring.
+
+    arr: nested lists, tuples, a NumPy array or another value. dt: the data type of the elements; by
+    default that which NumPy gives them.
+
+    n, m: rows and columns (m is 1 for a vector). shape, ndim: as NumPy has them.
+
+    QuadrantsTypeError for what are no elements of a vector or matrix.
+    """
+
+    __slots__ = ("_data", "_live")
+    __array_ufunc__ = None  # operators of NumPy's numbers and arrays leave the work to ours
+    __hash__ = object.__hash__
+
+    _data: Array
+    _live: bool
+
+    def __init__(self, arr: Any, dt: Any = None) -> None:
+        self._data = _entries(arr, dt)
+        self._live = False
+
+    # Shape and contents
+
+    @property
+    def entries(self) -> Array:
+        """The array that holds the elements; writing to it changes the value."""
+        return self._data
+
+    def plain(self) -> Array:
+        """The elements to compute with: those of a live window as Python's numbers are."""
+        if not self._live or self._data.dtype.itemsize == 8:
+            return self._data
+        return self._data.astype(np.float64 if self._data.dtype.kind == "f" else np.int64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    def get_shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self._data.shape[0]
+
+    @property
+    def m(self) -> int:
+        """Columns; 1 for a vector."""
+        return self._data.shape[1] if self._data.ndim == 2 else 1
+
+    def to_numpy(self) -> Array:
+        """A copy of the elements."""
+        return self._data.copy()
+
+    def to_list(self) -> list[Any]:
+        """The elements as Python numbers, in nested lists."""
+        return self._data.tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self._data.astype(dtype) if dtype is not None else self._data.copy()
+
+    def __len__(self) -> int:
+        return self._data.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._data.ndim == 1:
+            return iter([self._number(value) for value in self._data])
+        return iter([[self._number(value) for value in row] for row in self._data])
+
+    def __repr__(self) -> str:
+        return str(self.plain())
+
+    def __bool__(self) -> bool:
+        if self._data.size == 1:
+            return bool(self._data.item())
+        raise ValueError("The truth value of a vector or matrix is ambiguous. Use .any() or .all()")
+
+    # Elements
+
+    def _number(self, value: Any) -> Any:
+        if not self._live:
+            return value
+        found = value.item()
+        return int(found) if isinstance(found, bool) else found
+
+    def _checked(self, key: Any) -> Any:
+        keys: tuple[Any, ...] = cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
+        if len(keys) == 1 and isinstance(keys[0], tuple | list | Matrix):
+            keys = tuple(keys[0])
+        if len(keys) != self._data.ndim:
+            text = f"Expected {self._data.ndim} indices, got {len(keys)}"
+            raise QuadrantsIndexError(text)
+        for one, extent in zip(keys, self._data.shape, strict=True):
+            if isinstance(one, slice):
+                continue
+            if not -extent <= operator.index(one) < extent:
+                raise QuadrantsIndexError(f"index {one} is out of range for {extent} elements")
+        return keys
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._data[self._checked(key)]
+        return wrapped(found.copy()) if isinstance(found, np.ndarray) else self._number(found)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._store(self._checked(key), value)
+
+    def _store(self, keys: Any, value: Any) -> None:
+        new: Any = value.entries if isinstance(value, Matrix) else np.asarray(value)
+        target = self._data[keys]
+        if new.ndim and new.shape != np.shape(target):
+            raise QuadrantsTypeError(f"Cannot store {new.shape} elements in {np.shape(target)}")
+        if self._live and self._data.dtype.kind in "iu" and new.dtype.kind == "f":
+            raise TypeError(f"an integer element cannot be set to the real number {value!r}")
+        with np.errstate(all="ignore"):
+            self._data[keys] = new.astype(self._data.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and self._data.ndim == 1:
+            places = positions(name, len(self._data))
+            if places is not None:
+                if len(places) == 1:
+                    return self._number(self._data[places[0]])
+                return wrapped(self.plain()[places])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Matrix.__slots__:
+            object.__setattr__(self, name, value)
+            return
+        places = positions(name, len(self._data)) if self._data.ndim == 1 else None
+        if places is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if len(places) == 1:
+            self._store((places[0],), value)
+            return
+        values = list(value)
+        if len(values) != len(places):
+            raise QuadrantsTypeError(f".{name} takes {len(places)} values, got {len(values)}")
+        for place, one in zip(places, values, strict=True):
+            self._store((place,), one)
+
+    def fill(self, value: Any) -> None:
+        """Set every element."""
+        self._store(Ellipsis, value)
+
+    # Operators
+
+    __add__ = _elementwise("+", operator.add)
+    __radd__ = _elementwise("+", operator.add, True)
+    __sub__ = _elementwise("-", operator.sub)
+    __rsub__ = _elementwise("-", operator.sub, True)
+    __mul__ = _elementwise("*", operator.mul)
+    __rmul__ = _elementwise("*", operator.mul, True)
+    __truediv__ = _elementwise("/", operator.truediv)
+    __rtruediv__ = _elementwise("/", operator.truediv, True)
+    __floordiv__ = _elementwise("//", operator.floordiv)
+    __rfloordiv__ = _elementwise("//", operator.floordiv, True)
+    __mod__ = _elementwise("%", operator.mod)
+    __rmod__ = _elementwise("%", operator.mod, True)
+    __pow__ = _elementwise("**", operator.pow)
+    __rpow__ = _elementwise("**", operator.pow, True)
+    __and__ = _elementwise("&", operator.and_)
+    __rand__ = _elementwise("&", operator.and_, True)
+    __or__ = _elementwise("|", operator.or_)
+    __ror__ = _elementwise("|", operator.or_, True)
+    __xor__ = _elementwise("^", operator.xor)
+    __rxor__ = _elementwise("^", operator.xor, True)
+    __lshift__ = _elementwise("<<", operator.lshift)
+    __rlshift__ = _elementwise("<<", operator.lshift, True)
+    __rshift__ = _elementwise(">>", operator.rshift)
+    __rrshift__ = _elementwise(">>", operator.rshift, True)
+    __eq__ = _elementwise("==", operator.eq)
+    __ne__ = _elementwise("!=", operator.ne)
+    __lt__ = _elementwise("<", operator.lt)
+    __le__ = _elementwise("<=", operator.le)
+    __gt__ = _elementwise(">", operator.gt)
+    __ge__ = _elementwise(">=", operator.ge)
+    __neg__ = _unary(operator.neg)
+    __pos__ = _unary(operator.pos)
+    __invert__ = _unary(operator.invert)
+    __abs__ = _unary(operator.abs)
+
+    def __matmul__(self, other: Any) -> Any:
+        """The matrix product; of two vectors, their dot product."""
+        left, right = self.plain(), _operand(other)
+        if right is None or not np.ndim(right):
+            return NotImplemented
+        if left.shape[-1] != right.shape[0]:
+            raise QuadrantsTypeError(
+                f"dimension mismatch between {left.shape} and {right.shape} for matrix "
+                "multiplication"
+            )
+        with np.errstate(all="ignore"):
+            return wrapped(left @ right)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        left = _operand(other)
+        if left is None or not np.ndim(left):
+            return NotImplemented
+        return wrapped(np.asarray(left)).__matmul__(self)
+
+    # Reductions and linear algebra
+
+    def sum(self) -> Any:
+        """The sum of the elements."""
+        return self.plain().sum()
+
+    def max(self) -> Any:
+        """The largest element."""
+        return self.plain().max()
+
+    def min(self) -> Any:
+        """The smallest element."""
+        return self.plain().min()
+
+    def any(self) -> bool:
+        """Whether some element is not 0."""
+        return bool(self._data.any())
+
+    def all(self) -> bool:
+        """Whether no element is 0."""
+        return bool(self._data.all())
+
+    def norm_sqr(self) -> Any:
+        """The sum of the squares of the elements."""
+        array = self.plain()
+        return (array * array).sum()
+
+    def norm(self, eps: float = 0) -> Any:
+        """``sqrt(norm_sqr() + eps)``."""
+        return np.sqrt(self.norm_sqr() + eps)
+
+    def norm_inv(self, eps: float = 0) -> Any:
+        """``1 / norm(eps)``."""
+        with np.errstate(all="ignore"):
+            return 1.0 / self.norm(eps)
+
+    def normalized(self, eps: float = 0) -> Any:
+        """The elements divided by ``norm() + eps``."""
+        with np.errstate(all="ignore"):
+            return wrapped(self.plain() / (self.norm() + eps))
+
+    def _pair(self, other: Any, name: str, ndim: int) -> tuple[Array, Array]:
+        """The two operands of ``name``, both of ``ndim`` axes."""
+        left, right = self.plain(), _operand(other)
+        if left.ndim != ndim or np.ndim(right) != ndim:
+            kind = "vectors" if ndim == 1 else "matrices"
+            raise QuadrantsTypeError(f"{name}() takes two {kind}")
+        return left, np.asarray(right)
+
+    def dot(self, other: Any) -> Any:
+        """The dot product of two vectors."""
+        left, right = self._pair(other, "dot", 1)
+        if left.shape != right.shape:
+            raise QuadrantsTypeError(f"dot() of {left.shape[0]} and {right.shape[0]} elements")
+        return (left * right).sum()
+
+    def frobenius_inner(self, other: Any) -> Any:
+        """The sum of the products of elements of two matrices."""
+        return (self * other).sum()
+
+    def cross(self, other: Any) -> Any:
+        """The cross product of two vectors: a vector of three elements, a number for two."""
+        left, right = self._pair(other, "cross", 1)
+        if left.shape != right.shape or left.shape not in ((2,), (3,)):
+            raise QuadrantsTypeError("cross() takes two vectors of 2 or two of 3 elements")
+        if left.shape == (2,):
+            return left[0] * right[1] - left[1] * right[0]
+        a, b, c = left
+        x, y, z = right
+        return wrapped(np.array([b * z - c * y, c * x - a * z, a * y - b * x]))
+
+    def outer_product(self, other: Any) -> Matrix:
+        """The matrix of all products of an element of this vector and one of another."""
+        left, right = self._pair(other, "outer_product", 1)
+        return wrapped(left[:, None] * right[None, :])
+
+    def transpose(self) -> Matrix:
+        """Rows and columns exchanged."""
+        if self._data.ndim == 1:
+            raise QuadrantsTypeError(
+                "`transpose()` cannot apply to a vector. If you want something like "
+                "`a @ b.transpose()`, write `a.outer_product(b)` instead."
+            )
+        return wrapped(self.plain().T.copy())
+
+    def _square(self, name: str) -> Array:
+        array = self.plain()
+        if array.ndim != 2 or array.shape[0] != array.shape[1]:
+            raise QuadrantsTypeError(f"{name}() takes a square matrix, not one of {array.shape}")
+        return array
+
+    def trace(self) -> Any:
+        """The sum of the diagonal."""
+        return self._square("trace").trace()
+
+    def determinant(self) -> Any:
+        """The determinant of a matrix of up to 4 rows."""
+        return determinant(self._square("determinant"))
+
+    def inverse(self) -> Matrix:
+        """The inverse of a matrix of up to 4 rows; infinities and NaN if it has none."""
+        return wrapped(cofactor_inverse(self._square("inverse")))
+
+    def cast(self, dtype: Any) -> Any:
+        """The elements converted to ``dtype``."""
+        with np.errstate(all="ignore"):
+            if dtype is bool or numpy_type(dtype) is np.bool_:
+                return wrapped(self._data != 0)
+            return wrapped(self._data.astype(numpy_type(dtype)))
+
+    # Constructors
+
+    zero = staticmethod(makers.zero)
+    one = staticmethod(makers.one)
+    identity = staticmethod(makers.identity)
+    unit = staticmethod(makers.unit)
+    diag = staticmethod(makers.diag)
+    rows = staticmethod(makers.rows)
+    cols = staticmethod(makers.cols)
+    field = staticmethod(makers.matrix_field)
+    ndarray = staticmethod(makers.matrix_ndarray)
+    tensor = staticmethod(makers.matrix_tensor)
+
+
+class Vector(Matrix):
+    """A vector, ``qd.Vector([1, 2, 3])``: a `Matrix` of one axis."""
+
+    __slots__ = ()
+
+    field = staticmethod(makers.vector_field)
+    ndarray = staticmethod(makers.vector_ndarray)
+    tensor = staticmethod(makers.vector_tensor)
+
+
+def wrapped(found: Any) -> Any:
+    """A NumPy array as the value that holds it; a number as it is."""
+    if not isinstance(found, np.ndarray) or not found.ndim:
+        return found
+    value = Vector.__new__(Vector) if found.ndim == 1 else Matrix.__new__(Matrix)
+    value._data = found  # pyright: ignore[reportPrivateUsage]
+    value._live = False  # pyright: ignore[reportPrivateUsage]
+    return value
+
+
+def live(memory: Array) -> Any:
+    """A live value on ``memory``, which has one or two axes."""
+    value = wrapped(memory)
+    value._live = True
+    return value
+
+
+INTRINSICS.update({
+    Vector: "Vector", Matrix: "Matrix", makers.zero: "Matrix.zero", makers.one: "Matrix.one",
+    makers.identity: "Matrix.identity", makers.unit: "Matrix.unit", makers.diag: "Matrix.diag",
+    makers.rows: "Matrix.rows", makers.cols: "Matrix.cols",
+})  # fmt: skip

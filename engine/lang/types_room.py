@@ -1,0 +1,90 @@
+"""``qd.types``: every type of the language in one place.
+
+Data types, annotations and the constructors of vector, matrix and struct types. What the compiler
+itself needs of types stands in the room `types`; this module adds what makes values in Python
+scope, and offers all of that room too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .. import types as room
+from ..types import DataType, MatrixType, NDArray, StructType, Template, matrix_type, template
+from ..types.annotations import ndarray
+from ..types.later import unsupported
+from . import matrix as _matrix  # noqa: F401 - lets matrix types make values
+from .struct import struct_type
+
+__all__ = [
+    "NDArray", "Template", "is_integral", "is_real", "is_signed", "is_tensor", "matrix", "ndarray",
+    "struct", "template", "vector",
+]  # fmt: skip
+
+
+def vector(n: int, dtype: Any = float) -> MatrixType:
+    """The type of vectors of ``n`` elements of data type ``dtype``.
+
+    Called, it makes one: ``vec3(1, 2, 3)``, ``vec3(0)``, ``vec3(v.xy, 1)``. ValueError or TypeError
+    for what is no extent or no data type.
+    """
+    return matrix_type((n,), float if dtype is None else dtype)
+
+
+def matrix(n: int, m: int, dtype: Any = float) -> MatrixType:
+    """The type of matrices of ``n`` rows and ``m`` columns of data type ``dtype``.
+
+    Called, it makes one: ``mat2(1, 2, 3, 4)`` row by row, ``mat2([[1, 2], [3, 4]])``, ``mat2(0)``.
+    """
+    return matrix_type((n, m), float if dtype is None else dtype)
+
+
+_METHODS: Final = "__struct_methods"
+
+
+def struct(**members: Any) -> StructType:
+    """The type of structs with these members, each a data type or a vector, matrix or struct type.
+
+    ``__struct_methods`` may hold a dict of functions that become methods. QuadrantsTypeError for
+    what is no type of a member.
+    """
+    methods = members.pop(_METHODS, None)
+    return struct_type("struct", members, methods)
+
+
+def _dtype(t: Any) -> DataType:
+    if not isinstance(t, DataType):
+        raise TypeError(f"{t!r} is not a data type; use one such as qd.f32 or qd.i32")
+    return t
+
+
+def is_integral(dtype: DataType) -> bool:
+    """Whether values of ``dtype`` are integers (``u1`` included)."""
+    return _dtype(dtype).is_int
+
+
+def is_real(dtype: DataType) -> bool:
+    """Whether values of ``dtype`` are real numbers."""
+    return _dtype(dtype).is_real
+
+
+def is_signed(dtype: DataType) -> bool:
+    """Whether values of ``dtype`` may be below zero."""
+    return _dtype(dtype).is_signed
+
+
+def is_tensor(dtype: Any) -> bool:
+    """Whether ``dtype`` is a vector or matrix type."""
+    return isinstance(dtype, MatrixType)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in room.__dict__:
+        return room.__dict__[name]
+    raise unsupported("qd.types", name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *[n for n in room.__dict__ if not n.startswith("_")]})
