@@ -6,13 +6,15 @@ they are asked for.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from ..errors import QuadrantsSyntaxError, QuadrantsTypeError
+from ..errors import QuadrantsSyntaxError, QuadrantsTypeError, QuadrantsUnsupportedError
 from ..types import MAKERS, MatrixType, matrix_type
+from ..types.compound import ArrayMaker, FieldMaker
 from .number_types import numpy_type
 
 __all__ = [
@@ -150,4 +152,24 @@ def made(t: MatrixType, *args: Any) -> Any:
         return _value((array != 0 if dtype is np.bool_ else array.astype(dtype)).reshape(t.shape))
 
 
+def _made_field(t: Any, **options: Any) -> Any:
+    """The first field of a compound type: the module that makes them takes over."""
+    _load("field", FieldMaker, _made_field)
+    return MAKERS[FieldMaker](t, **options)
+
+
+def _made_ndarray(t: Any, *args: Any) -> Any:
+    """The first array of a compound type: likewise."""
+    _load("ndarray", ArrayMaker, _made_ndarray)
+    return MAKERS[ArrayMaker](t, *args)
+
+
+def _load(module: str, key: type, here: Any) -> None:
+    importlib.import_module(f".{module}", __package__)
+    if MAKERS[key] is here:
+        raise QuadrantsUnsupportedError(feature=f"{module}s of vectors, matrices or structs")
+
+
 MAKERS[MatrixType] = made
+MAKERS.setdefault(FieldMaker, _made_field)
+MAKERS.setdefault(ArrayMaker, _made_ndarray)
