@@ -5,13 +5,14 @@ locations are the same object. For two different locations `Memory.relation` say
 DIFFERENT or MAYBE the same:
 
 * a local is only itself; a global temporary is its offset;
-* elements of different array parameters differ if the function says so (`Func.noalias`), else
-  they may be the same;
+* elements of different fields differ; those of different array parameters, or of an array and a
+  field, differ if the function says so (`Func.noalias`), else they may be the same;
 * arrays that the kernel makes (`array_alloca`, or their slot among the global temporaries) differ
   from everything else;
 * elements of one array are compared axis by axis, each index as a value plus a constant: a
   certain difference on one axis makes them different (indices are taken to be in range), as
-  ``x[i]`` and ``x[i + 1]``; ``x[i]`` and ``x[j]`` may be the same;
+  ``x[i]`` and ``x[i + 1]``; ``x[i]`` and ``x[j]`` may be the same. The axes of an element count
+  like the others: its components are different places;
 * after lower_access the offset is compared like an index, a `linearize` like its indices.
 
 Values are the same when the same pure operations made them of the same operands. Mind that an op
@@ -73,6 +74,7 @@ class Memory:
 
     def __init__(self, func: Func) -> None:
         self.noalias = func.noalias
+        self._params = func.params
         self.locations: list[Location] = []
         self.by_ptr: dict[Op, Location] = {}
         self._by_key: dict[object, Location] = {}
@@ -100,8 +102,10 @@ class Memory:
         if a is b:
             return SAME
         if a.space != b.space:
-            both_given = a.kind == b.kind == "array" and a.space[0] >= 0 and b.space[0] >= 0
-            return MAYBE if both_given and not self.noalias else DIFFERENT
+            given = a.kind == b.kind == "array" and a.space[0] >= 0 and b.space[0] >= 0
+            if not given or self.noalias or (self.is_field(a) and self.is_field(b)):
+                return DIFFERENT
+            return MAYBE
         if a.kind != "array":
             return DIFFERENT
         if len(a.indices) == len(b.indices):
@@ -109,6 +113,11 @@ class Memory:
                 if va == vb and ca != cb:
                     return DIFFERENT
         return MAYBE
+
+    def is_field(self, a: Location) -> bool:
+        """Whether it is an element of a field."""
+        number = a.space[0]
+        return a.kind == "array" and number >= 0 and self._params[number].kind == "field"
 
     def may_alias(self, a: Location) -> int:
         """Bit set, by number, of the *other* known locations that may be the same as ``a``."""
@@ -121,8 +130,9 @@ class Memory:
             spaces = self._by_space
             mask = spaces[a.space]
             if not self.noalias and a.space[0] >= 0:
+                field, params = self.is_field(a), self._params
                 for space, other in spaces.items():
-                    if space[0] >= 0:
+                    if space[0] >= 0 and not (field and params[space[0]].kind == "field"):
                         mask |= other
             # Those that share the base of an index, but not its constant, are different.
             for axis, index in enumerate(a.indices):
@@ -189,9 +199,12 @@ class Memory:
         if code == C.EXTERNAL_PTR:
             base, *rest = ptr.args
             if ptr.attr == "clamp":
-                # Different indices can be clamped to the same element: compare them whole.
-                key = ("clamp", base.attr, tuple([self._index(a) for a in rest]))
-                return base.attr, ((self._number(key), 0),)
+                # Different indices can be clamped to the same element: compare them whole. The
+                # indices inside of an element are not clamped.
+                ndim = self._params[base.attr[0]].ndim
+                key = ("clamp", base.attr, tuple([self._index(a) for a in rest[:ndim]]))
+                inner = tuple([self._index(a) for a in rest[ndim:]])
+                return base.attr, ((self._number(key), 0), *inner)
             get, index = self._indices.get, self._index
             return base.attr, tuple([get(a) or index(a) for a in rest])
         if code == C.SHIFT_PTR:

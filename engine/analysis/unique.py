@@ -16,7 +16,8 @@ def uniquely_accessed(func: Func, task: Op) -> frozenset[Space]:
 
     That is so when every address into the array has the loop indices of all axes of the task
     among its indices, always at the same places. If arrays may overlap, it can only be said of
-    the one array of a task that uses no other. Empty for a serial task.
+    the one array of a task that uses no other, or where there are fields alone. Empty for a serial
+    task.
     """
     loop = cell_loop(task)
     if loop is None:
@@ -30,7 +31,8 @@ def uniquely_accessed(func: Func, task: Op) -> frozenset[Space]:
             mine = _index_places(op, loop, axes)
             if places.setdefault(space, mine) != mine or op.attr == "clamp":
                 places[space] = None
-    if not func.noalias and len(places) > 1:
+    arrays = [number for number, _ in places if func.params[number].kind != "field"]
+    if not func.noalias and arrays and len(places) > 1:
         return frozenset()
     return frozenset([space for space, found in places.items() if found is not None])
 

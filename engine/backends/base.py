@@ -104,9 +104,9 @@ class TaskMeta(NamedTuple):
 class KernelMeta(NamedTuple):
     """What a launch has to know. Plain data.
 
-    written: numbers of the array parameters that some task writes. noalias: the code assumes that
-    a written array overlaps no other. seeded: the code asks for `launch_seed`. reports: asserts
-    that end nothing, and are told of after a launch.
+    written: numbers of the arrays and fields that some task writes. noalias: the code assumes that
+    a written array overlaps no other array or field, and a written field no array. seeded: the code
+    asks for `launch_seed`. reports: asserts that end nothing, and are told of after a launch.
     """
 
     name: str
@@ -167,7 +167,9 @@ class Executable(Protocol):
     def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
         """Run once and wait.
 
-        ``values``: for each parameter a C-contiguous NumPy array of its dtype, or a number.
+        ``values``: for each parameter a number, or a C-contiguous NumPy array of its dtype: of an
+        ndarray its axes in the order of memory, then those of an element; of a field the flat view
+        of its scalars from the base on, ``layout.span`` long, on whatever memory it shall use.
         Returns the kernel's results as Python numbers. Raises QuadrantsAssertionError.
         """
         ...

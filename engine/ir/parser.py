@@ -10,7 +10,10 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     }
     loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
 
-    PARAM      NAME: TYPE  or  NAME: ndarray<TYPE, NDIM[, needs_grad][, BOUNDARY]>
+    PARAM      NAME: TYPE
+            or NAME: ndarray<TYPE, NDIM[; N, ...][, needs_grad][, BOUNDARY][, axes=(N, ...)]>
+            or field NAME: TYPE[EXTENT, ...[; N, ...]] [layout(DIGIT, ...)]
+    EXTENT     N or FIRST:END; DIGIT  AXIS[/DIVISOR][%MODULUS]*STRIDE (see `params`)
     ATTRIBUTE  a number after `const`; {FIELD=LITERAL ...} for a record; [LITERAL] for the others
 
 What an opcode may carry comes from the op table. The parser checks form only: an operand may
@@ -32,6 +35,7 @@ from .builder import normalize
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Block, Func, Op
 from .optable import BY_NAME, CODES
+from .params import PARAM, read_param
 from .printer import REGION_NAMES
 
 __all__ = ["parse"]
@@ -39,9 +43,6 @@ __all__ = ["parse"]
 _HEAD: Final = re.compile(r"kernel ([^\s(]+)\(")
 _RESULTS: Final = re.compile(r" -> \(([^)]*)\)")
 _TAIL: Final = re.compile(r" stage=(\w+)( may_alias)?(?: global_tmp=(\d+))?(?: @(\d+))? \{$")
-_PARAM: Final = re.compile(
-    r"([^\s:,()]+): (?:ndarray<(\w+), (\d+)(, needs_grad)?(?:, (\w+))?>|(\w+))(?:, |(?=\)))"
-)
 _OP: Final = re.compile(r"(?:<(\*?\w+)> )?\$(\d+) ([=:]) (\w+)")
 _ARG: Final = re.compile(r"(?: |, )\$(\d+)")
 _CONST: Final = re.compile(r" ([^\s@{]+)")
@@ -189,10 +190,13 @@ class _Parser:
         name, at = match[1], match.end()
         params: list[Param] = []
         while line[at : at + 1] != ")":
-            match = _PARAM.match(line, at)
+            match = PARAM.match(line, at)
             if match is None:
                 self.fail("expected a parameter 'NAME: TYPE'", at)
-            params.append(self.param(match))
+            try:
+                params.append(read_param(match))
+            except ValueError as error:
+                self.fail(str(error), at)
             at = match.end()
         at += 1
         results: tuple[DataType, ...] = ()
@@ -210,13 +214,6 @@ class _Parser:
         if match[4]:
             self.marks.append((func, int(match[4]), self.at))
         return func
-
-    def param(self, match: re.Match[str]) -> Param:
-        name, element, ndim, grad, boundary, scalar = match.groups()
-        if scalar is not None:
-            return Param(name, "scalar", self.data_type(scalar, match.start(6)))
-        dtype = self.data_type(element, match.start(2))
-        return Param(name, "ndarray", dtype, int(ndim), grad is not None, boundary or "unsafe")
 
     def block(self, func: Func, block: Block) -> None:
         """Ops up to the line that starts with ``}``, which becomes the current line."""

@@ -26,10 +26,10 @@ from typing import Any, Final, NamedTuple
 
 from ..types import DataType, f16, f32, u1, void
 from . import codes as C
-from .attrs import Param
 from .loc import UNKNOWN, Loc
 from .op import Block, Func, Op
 from .optable import CODES
+from .params import param_text
 
 __all__ = [
     "REGION_NAMES", "Listing", "format_const", "header", "listing", "op_text", "to_text", "trailer",
@@ -118,7 +118,7 @@ def op_text(op: Op) -> str:
 
 def header(func: Func) -> str:
     """The first line of a function, without its stage and the brace."""
-    params = ", ".join(_param(p) for p in func.params)
+    params = ", ".join([param_text(p) for p in func.params])
     text = f"kernel {func.name}({params})"
     if func.results:
         text += " -> (" + ", ".join(t.name for t in func.results) + ")"
@@ -186,15 +186,6 @@ class _Printer:
                 f"loc @{number} = {loc.file!r} {loc.line}:{loc.col} {loc.end_line}:{loc.end_col} "
                 f"{loc.func!r} {parent}"
             )
-
-
-def _param(p: Param) -> str:
-    if p.kind == "scalar":
-        return f"{p.name}: {p.dtype.name}"
-    extra = ", needs_grad" if p.needs_grad else ""
-    if p.boundary != "unsafe":
-        extra += f", {p.boundary}"
-    return f"{p.name}: ndarray<{p.dtype.name}, {p.ndim}{extra}>"
 
 
 def listing(func: Func) -> Listing:

@@ -22,6 +22,7 @@ from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
 from .edit import walk
 from .op import Block, Func, Op
 from .optable import CODES
+from .params import param_problem
 from .printer import REGION_NAMES
 from .spec import STAGES, StageSpec
 from .typerules import operand_type, result_type
@@ -168,13 +169,15 @@ def _const(v: _Verifier, op: Op) -> str | None:
     return None if t.min <= value <= t.max else f"{value} is out of range for {t}"
 
 
-def _parameter(v: _Verifier, number: Any, kind: str) -> Param | str:
-    """Parameter ``number``, which must be of this kind, or what is wrong with it."""
+def _parameter(v: _Verifier, number: Any, *kinds: str) -> Param | str:
+    """Parameter ``number``, which must be of one of these kinds, or what is wrong with it."""
     params = v.func.params
     if not _is_int(number) or not 0 <= number < len(params):
         return f"there is no parameter {number}"
     param = params[int(number)]
-    return param if param.kind == kind else f"parameter {number} is no {kind} but a {param.kind}"
+    if param.kind in kinds:
+        return param
+    return f"parameter {number} is no {kinds[0]} but a {param.kind}"
 
 
 def _arg_load(v: _Verifier, op: Op) -> str | None:
@@ -189,7 +192,7 @@ def _arg_addr(v: _Verifier, op: Op) -> str | None:
     if len(op.attr) != 2:
         return "the attribute of arg_addr is (parameter, is_grad)"
     number, grad = op.attr
-    param = _parameter(v, number, "ndarray")
+    param = _parameter(v, number, "ndarray", "field")
     if isinstance(param, str):
         return param
     if grad and not param.needs_grad:
@@ -207,13 +210,16 @@ def _external_ptr(v: _Verifier, op: Op) -> str | None:
     count = len(op.args) - 1
     if count and not v.spec.indexed:
         return "external_ptr takes no indices in this stage"
-    param = _parameter(v, base.attr[0], "ndarray")
+    param = _parameter(v, base.attr[0], "ndarray", "field")
     if isinstance(param, str):
         return None  # told at the arg_addr
-    want = param.ndim if v.spec.indexed else 0
+    if op.attr == "clamp" and param.kind == "field":
+        return "indices of a field are not clamped"
+    want = param.ndim + len(param.element_shape) if v.spec.indexed else 0
     if count == want:
         return None
-    return f"an array of {param.ndim} axes takes {want} indices, not {count}"
+    held = f" of {param.element_shape} elements" if param.element_shape else ""
+    return f"an array of {param.ndim} axes{held} takes {want} indices, not {count}"
 
 
 def _shape(v: _Verifier, op: Op) -> str | None:
@@ -407,6 +413,10 @@ class _Verifier:
         body = self.func.body
         if body.owner is not None:
             self.error(None, "the root block has an owner")
+        for param in self.func.params:
+            problem = param_problem(param)
+            if problem:
+                self.error(None, problem)
         self.block(body)
         if self.spec.offloaded:
             for op in body.ops:

@@ -12,8 +12,10 @@
 
 where ``$3`` is ``external_ptr $0, $1``. The check stands at the load, store or atomic and not at
 the address: an address may be computed where the element is never touched. An address that was
-checked before, in the same block or one around it, is not checked again; clamped addresses and
-those of arrays without axes need no check.
+checked before, in the same block or one around it, is not checked again; clamped indices need no
+check, constant ones inside of a field or an element are known to be good. An index of a field is
+compared with where its axis begins and ends; the message shows the user's own indices, field axes
+first, then those of the element.
 
 An element of an array that the kernel makes (``shift_ptr`` of an `array_alloca`) is checked in the
 same way: each index of its `linearize`, whose extents are constants, or the one index there is.
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 import math
 
-from ..ir import AssertAttr, Block, Builder, Func, Op
+from ..ir import AssertAttr, Block, Builder, Func, Op, Param
 from ..ir import codes as C
 from ..types import DataType, i32
 from .manager import PassCx
@@ -49,17 +51,17 @@ def _check_block(func: Func, block: Block, outer: _Checked) -> bool:
         elif op.args:
             ptr = op.args[0]
             code = ptr.code
-            if (
-                (code == C.EXTERNAL_PTR and len(ptr.args) > 1 and ptr.attr != "clamp")
-                or (code == C.SHIFT_PTR and not _surely_inside(ptr))
-            ) and ptr.args not in checked:
+            if (code == C.EXTERNAL_PTR or code == C.SHIFT_PTR) and ptr.args not in checked:
                 b.loc = op.loc
                 if code == C.EXTERNAL_PTR:
-                    _check(b, ptr, func)
+                    found = _check(b, ptr, func)
                 else:
-                    _check_own(b, ptr, func)
-                checked.add(ptr.args)
-                changed = True
+                    found = not _surely_inside(ptr)
+                    if found:
+                        _check_own(b, ptr, func)
+                if found:
+                    checked.add(ptr.args)
+                    changed = True
         b.ops.append(op)
     if changed:
         block.ops = b.ops
@@ -103,23 +105,71 @@ def _check_own(b: Builder, ptr: Op, func: Func) -> None:
     b.emit(C.ASSERT, (inside, *indices), AssertAttr("bound", text))
 
 
-def _check(b: Builder, ptr: Op, func: Func) -> None:
+def _check(b: Builder, ptr: Op, func: Func) -> bool:
+    """Check the indices of an address; False if all are known to be good."""
     base, *indices = ptr.args
     number: int = base.attr[0]
-    zero = b.const(0, i32)
+    param = func.params[number]
+    doubtful = [
+        axis for axis, index in enumerate(indices)
+        if not (axis < param.ndim and ptr.attr == "clamp") and not _is_good(param, axis, index)
+    ]  # fmt: skip
+    if not doubtful:
+        return False
+    zero: Op | None = None
     inside: Op | None = None
     extents: list[Op] = []
-    for axis, index in enumerate(indices):
-        extent = b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32)
-        extents.append(extent)
+    for axis in doubtful:
+        index = indices[axis]
+        box = _box(param, axis)
+        if box is None:
+            zero = b.const(0, i32) if zero is None else zero
+            first = zero
+            last = b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32)
+            extents.append(last)
+        else:
+            first, last = b.const(box[0], i32), b.const(box[0] + box[1], i32)
         both = b.binary(
-            C.BIT_AND, b.binary(C.CMP_GE, index, zero), b.binary(C.CMP_LT, index, extent)
+            C.BIT_AND, b.binary(C.CMP_GE, index, first), b.binary(C.CMP_LT, index, last)
         )
         inside = both if inside is None else b.binary(C.BIT_AND, inside, both)
     assert inside is not None
-    places = ", ".join(["%d"] * len(indices))
-    text = (
-        f"[kernel={func.name}] Out of bound access to ndarray at arg {number} with indices "
-        f"[{places}] (parameter {func.params[number].name}, shape [{places}])"
-    )
+    text = _message(func.name, param, number, len(extents))
     b.emit(C.ASSERT, (inside, *indices, *extents), AssertAttr("bound", text))
+    return True
+
+
+def _box(param: Param, axis: int) -> tuple[int, int] | None:
+    """First index and extent of an axis, where they are known."""
+    if param.layout is not None:
+        return param.layout.origin[axis], param.layout.shape[axis]
+    return (0, param.element_shape[axis - param.ndim]) if axis >= param.ndim else None
+
+
+def _is_good(param: Param, axis: int, index: Op) -> bool:
+    box = _box(param, axis)
+    return box is not None and index.code == C.CONST and box[0] <= index.attr < box[0] + box[1]
+
+
+def _message(kernel: str, param: Param, number: int, extents: int) -> str:
+    """The text of the assert. Its values: all indices, then the ``extents`` that were read."""
+    ndim, element = param.ndim, param.element_shape
+    indices = ", ".join(["%d"] * ndim)
+    part = ", ".join(["%d"] * len(element))
+    held = ", ".join(map(str, element))
+    if param.layout is None:
+        component = f" and component [{part}]" if part else ""
+        shape = f", shape [{indices}]" if extents else ""
+        elements = f", elements of shape [{held}]" if held else ""
+        return (
+            f"[kernel={kernel}] Out of bound access to ndarray at arg {number} with indices "
+            f"[{indices}]{component} (parameter {param.name}{shape}{elements})"
+        )
+    layout = param.layout
+    offset = ", ".join(map(str, layout.origin[:ndim])) if any(layout.origin) else ""
+    return (
+        f"(kernel={kernel}) Accessing field ({param.name}) of size "
+        f"({', '.join(map(str, layout.shape[:ndim]))}){f' offset ({offset})' if offset else ''} "
+        f"with indices ({indices})"
+        + (f" and component ({part}) of an element of shape ({held})" if part else "")
+    )

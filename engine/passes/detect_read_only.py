@@ -5,8 +5,9 @@
     $0 : offloaded {kind='range_for'} ...     $0 : offloaded {kind='range_for' read_only=(0,)} ...
 
 An array is read only in a task when the task loads from it and neither stores to it nor updates
-it atomically. If arrays may overlap (`Func.noalias` is False) any store or atomic to an array may
-hit any other, so a task that has one has no read-only arrays. Locals and global temporaries are
+it atomically; a field likewise. If arrays may overlap (`Func.noalias` is False) any store or atomic
+to an array may hit any other array or field, and one to a field any array, so that a task with such
+a store has no read-only arrays. Fields never overlap each other. Locals and global temporaries are
 not told about.
 """
 
@@ -34,7 +35,8 @@ def detect_read_only(func: Func, cx: PassCx) -> bool:
         if number is not None:
             (read if C.READ[code] else written).add(number)
     if written and not func.noalias:
-        read.clear()
+        fields = {i for i, p in enumerate(func.params) if p.kind == "field"}
+        read = read & fields if written <= fields else set[int]()
         cx.remark(task, "arrays may overlap and one is written: none is read only")
     found = tuple(sorted(read - written))
     if found == task.attr.read_only:
@@ -44,7 +46,7 @@ def detect_read_only(func: Func, cx: PassCx) -> bool:
 
 
 def _parameter(ptr: Op) -> int | None:
-    """Number of the array parameter that ``ptr`` points into; None for other memory."""
+    """Number of the array or field that ``ptr`` points into; None for other memory."""
     while ptr.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
         ptr = ptr.args[0]
     return ptr.attr[0] if ptr.code == C.ARG_ADDR else None

@@ -11,7 +11,8 @@
                                                 <*f32> $3 = external_ptr $0, $10 ["unsafe"]
 
 An array without elements has no valid index; accesses to one are the caller's error. Pointers
-marked ``unsafe`` stay.
+marked ``unsafe`` stay, fields among them, and so do indices inside of an element (a component of
+a vector): the neighbour of an element is a sensible stand-in, another component is not.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ def _clamp_block(func: Func, block: Block) -> None:
             b.loc = op.loc
             base, *indices = op.args
             clamped = [base]
-            for axis, index in enumerate(indices):
+            ndim = func.params[base.attr[0]].ndim
+            for axis, index in enumerate(indices[:ndim]):
                 attr = (axis, base.attr[0])
                 extent = b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), attr, i32)
                 last = b.binary(C.SUB, extent, b.const(1, i32))
                 clamped.append(b.binary(C.MAX, b.binary(C.MIN, index, last), b.const(0, i32)))
-            op.args, op.attr = tuple(clamped), "unsafe"
+            op.args, op.attr = (*clamped, *indices[ndim:]), "unsafe"
         b.ops.append(op)
     block.ops = b.ops

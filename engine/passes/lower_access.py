@@ -1,4 +1,4 @@
-"""lower_access: addresses of array elements become base plus offset.
+"""lower_access: addresses of array and field elements become base plus offset.
 
 ::
 
@@ -6,18 +6,37 @@
                                             <i64> $9 = linearize $1, $2, $8 [2]
                                             <*f32> $3 = shift_ptr $0, $9
 
-The element of an array without axes is at its base: the ``external_ptr`` goes. Locals, global
-temporaries and `linearize` itself stay (`simplify` turns it into arithmetic).
+Indices are linearized in the order of memory. Extents of fields and of elements are constants, and
+the index at which an axis of a field begins is subtracted. Of a field that shares its cells with
+others, ``linearize`` takes the ratios of the strides for extents, and 0 as the innermost index.
+
+An axis that a layout divides into digits (nested blocks) takes arithmetic on the index: shifts and
+masks where divisor and modulus are powers of two, in u32 if no offset is too large for it::
+
+    field x: i32[16] layout(0/4*8, 0%4*1)   <u32> $5 = cast_value $1
+    <*i32> $3 = external_ptr $0, $1         <u32> $7 = bit_shr $5, <2>
+                                            <u32> $9 = mul $7, <8>
+                                            <u32> $11 = bit_and $5, <3>
+                                            <u32> $12 = add $9, $11
+                                            <i64> $13 = cast_value $12
+                                            <*i32> $3 = shift_ptr $0, $13
+
+Digits of constant indices are computed here. An element that is certainly at the base needs no
+``shift_ptr``: the ``external_ptr`` goes. Locals, global temporaries and `linearize` itself stay.
 """
 
 from __future__ import annotations
 
-from ..ir import Block, Func, Op, replace_uses
+from itertools import pairwise
+
+from ..ir import Block, Builder, Func, Op, Param, replace_uses
 from ..ir import codes as C
 from ..ir.edit import all_blocks
-from ..types import i32, i64
+from ..types import DataType, Layout, Term, i32, i64, u32
 from .manager import PassCx
 from .registry import register
+
+_SMALL = 1 << 31
 
 
 @register("lower_access")
@@ -27,37 +46,171 @@ def lower_access(func: Func, cx: PassCx) -> bool:
     changed = False
     for block in all_blocks(func.body):
         if any(op.code == C.EXTERNAL_PTR for op in block.ops):
-            _lower_block(func, block, repl)
+            _Lowering(func, block, repl).run()
             changed = True
     replace_uses(func.body, repl)
     before, func.stage = func.stage, "accesses"
     return changed or before != "accesses"
 
 
-def _lower_block(func: Func, block: Block, repl: dict[Op, Op]) -> None:
-    out: list[Op] = []
-    extents: dict[tuple[int, int], Op] = {}
-    for op in block.ops:
-        if op.code != C.EXTERNAL_PTR:
-            out.append(op)
-            continue
+class _Lowering:
+    """Lowers the addresses of one block. Extents and constants are made once a block."""
+
+    def __init__(self, func: Func, block: Block, repl: dict[Op, Op]) -> None:
+        self.func = func
+        self.block = block
+        self.repl = repl
+        self.b = Builder(func, block, ops=[])
+        self.extents: dict[tuple[int, int], Op] = {}
+        self.constants: dict[tuple[int, DataType], Op] = {}
+
+    def run(self) -> None:
+        b = self.b
+        for op in self.block.ops:
+            if op.code == C.EXTERNAL_PTR:
+                self.lower(op)
+            else:
+                b.ops.append(op)
+        self.block.ops = b.ops
+
+    def lower(self, op: Op) -> None:
         base, *indices = op.args
-        if not indices:
-            repl[op] = base
-            func.origins.setdefault(base.id, op.id)
-            continue
-        inputs = list(indices)
-        for axis in range(1, len(indices)):
-            key = (axis, base.attr[0])
-            extent = extents.get(key)
-            if extent is None:
-                extent = extents[key] = func.new_op(
-                    C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, i32, (), key, op.loc, block
-                )
-                out.append(extent)
-            inputs.append(extent)
-        offset = func.new_op(C.LINEARIZE, i64, tuple(inputs), len(indices), op.loc, block)
-        out.append(offset)
+        self.b.loc = op.loc
+        number: int = base.attr[0]
+        param = self.func.params[number]
+        if param.layout is not None:
+            offset = self.placed(indices, param.layout)
+        else:
+            offset = self.in_order(indices, param, number)
+        if offset is None:
+            self.repl[op] = base
+            self.func.origins.setdefault(base.id, op.id)
+            return
         op.code, op.args, op.attr = C.SHIFT_PTR, (base, offset), None
-        out.append(op)
-    block.ops = out
+        self.b.ops.append(op)
+
+    def constant(self, value: int, t: DataType | None = None) -> Op:
+        """A constant: an i32 where it fits."""
+        if t is None:
+            t = i32 if value < _SMALL else i64
+        found = self.constants.get((value, t))
+        if found is None:
+            found = self.constants[value, t] = self.b.const(value, t)
+        return found
+
+    # --- arrays ------------------------------------------------------------------------------
+
+    def in_order(self, indices: list[Op], param: Param, number: int) -> Op | None:
+        """The offset in an ndarray: its axes in the order of memory, then those of an element."""
+        order = param.axes or tuple(range(param.ndim))
+        inputs = [*[indices[axis] for axis in order], *indices[param.ndim :]]
+        if not inputs:
+            return None
+        inner = param.element_shape if order else param.element_shape[1:]
+        inputs += [self.extent(axis, number) for axis in order[1:]]
+        inputs += [self.constant(n) for n in inner]
+        return self.b.emit(C.LINEARIZE, tuple(inputs), len(indices))
+
+    def extent(self, axis: int, number: int) -> Op:
+        found = self.extents.get((axis, number))
+        if found is None:
+            found = self.extents[axis, number] = self.b.emit(
+                C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32
+            )
+        return found
+
+    # --- fields ------------------------------------------------------------------------------
+
+    def placed(self, indices: list[Op], layout: Layout) -> Op | None:
+        """The offset in a field; None for the base itself."""
+        b, constant = self.b, 0
+        affine: list[tuple[int, Op]] = []
+        digits: list[Term] = []
+        for term in layout.terms:
+            axis, div, mod, stride = term
+            index = indices[axis]
+            if layout.shape[axis] == 1:
+                continue  # the only index there is
+            if div == 1 and not mod:
+                affine.append((stride, self.local(index, layout.origin[axis])))
+            elif index.code == C.CONST:
+                digit = (index.attr - layout.origin[axis]) // div
+                constant += (digit % mod if mod else digit) * stride
+            else:
+                digits.append(term)
+        parts = [self.chain(chain) for chain in _chains(affine)]
+        if digits:
+            parts.append(self.digits(digits, indices, layout))
+        if constant:
+            parts.append(self.constant(constant, i64))
+        if not parts:
+            return None
+        total = parts[0]
+        for part in parts[1:]:
+            total = b.binary(C.ADD, total, part)
+        return total
+
+    def local(self, index: Op, origin: int) -> Op:
+        """An index counted from where its axis begins."""
+        if not origin:
+            return index
+        if index.code == C.CONST:
+            return self.constant(int(index.attr) - origin)
+        return self.b.binary(C.SUB, index, self.constant(origin))
+
+    def chain(self, chain: list[tuple[int, Op]]) -> Op:
+        """The sum of index * stride, each stride a multiple of the next, as one `linearize`."""
+        inputs = [index for _, index in chain]
+        strides = [stride for stride, _ in chain]
+        if strides[-1] != 1:
+            inputs.append(self.constant(0))
+            strides.append(1)
+        ratios = [a // b for a, b in pairwise(strides)]
+        return self.b.emit(C.LINEARIZE, (*inputs, *[self.constant(n) for n in ratios]), len(inputs))
+
+    def digits(self, digits: list[Term], indices: list[Op], layout: Layout) -> Op:
+        """The sum of the digits of indices, as i64."""
+        b = self.b
+        total: Op | None = None
+        t = u32 if layout.span < _SMALL else i64
+        from_zero: dict[int, Op] = {}
+        for axis, div, mod, stride in digits:
+            value = from_zero.get(axis)
+            if value is None:
+                index = self.local(indices[axis], layout.origin[axis])
+                value = from_zero[axis] = b.cast(index, u32)
+            if div != 1:
+                value = self.divided(value, div)
+            if mod and mod * div < layout.shape[axis]:
+                value = self.modulo(value, mod)
+            value = b.cast(value, t)
+            if stride != 1:
+                value = b.binary(C.MUL, value, self.constant(stride, t))
+            total = value if total is None else b.binary(C.ADD, total, value)
+        assert total is not None
+        return b.cast(total, i64)
+
+    def divided(self, value: Op, by: int) -> Op:
+        if by & (by - 1):
+            return self.b.binary(C.DIV, value, self.constant(by, u32))
+        return self.b.binary(C.BIT_SHR, value, self.constant(by.bit_length() - 1, u32))
+
+    def modulo(self, value: Op, by: int) -> Op:
+        if by & (by - 1):
+            return self.b.binary(C.MOD, value, self.constant(by, u32))
+        return self.b.binary(C.BIT_AND, value, self.constant(by - 1, u32))
+
+
+def _chains(terms: list[tuple[int, Op]]) -> list[list[tuple[int, Op]]]:
+    """``terms`` by stride, the largest first, cut wherever one is no multiple of the next."""
+    chains: list[list[tuple[int, Op]]] = []
+    for term in sorted(terms, key=_stride, reverse=True):
+        if chains and chains[-1][-1][0] % term[0] == 0:
+            chains[-1].append(term)
+        else:
+            chains.append([term])
+    return chains
+
+
+def _stride(term: tuple[int, Op]) -> int:
+    return term[0]

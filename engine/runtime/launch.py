@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import numpy as np
 
 from .. import logs as log
-from ..backends.base import Executable
+from ..backends.base import Executable, KernelMeta
 from . import args as arguments
 from .code_dumps import show_code
 from .compile import Compiled, compile_kernel
@@ -70,7 +70,7 @@ class Variant:
         """Launch with canonical values; the kernel's result as Python sees it."""
         executable = self.executable
         meta = executable.meta
-        if meta.noalias and meta.written and _overlap(values, meta.written):
+        if meta.noalias and meta.written and _overlap(values, meta):
             executable = self.overlapping().executable
         seed = self.program.next_seed() if meta.seeded else 0
         results = executable.launch(values, seed)
@@ -79,19 +79,22 @@ class Variant:
         return results[0] if len(results) == 1 else results
 
 
-def _overlap(values: Sequence[Any], written: tuple[int, ...]) -> bool:
-    """Whether an array that is written shares memory with another one."""
+def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
+    """Whether an array or field that is written shares memory with another, not both fields."""
+    params = meta.params
     arrays: dict[int, tuple[int, int]] = {}
     for i, value in enumerate(values):
         if isinstance(value, np.ndarray) and value.size:
             array = cast("np.ndarray[Any, Any]", value)
             start = array.ctypes.data
             arrays[i] = start, start + array.nbytes
-    for i in written:
+    for i in meta.written:
         if i in arrays:
             low, high = arrays[i]
+            field = params[i].kind == "field"
             for j, (start, end) in arrays.items():
-                if j != i and start < high and low < end:
+                both = field and params[j].kind == "field"
+                if j != i and not both and start < high and low < end:
                     return True
     return False
 

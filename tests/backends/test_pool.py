@@ -137,7 +137,7 @@ def test_python_threads_where_there_are_no_posix_threads():
     x = np.zeros(300, np.int32)
     for _ in range(3):
         frame = kernel_frames.new()
-        kernel_frames.pack(frame[0], kernel_frames.start, *kernel_frames.values((x,), 0))
+        kernel_frames.pack(frame[0], kernel_frames.start, *kernel_frames.values((x,), 0)[0])
         assert kernel.enter(frame[1]) == 0
     assert (x == 3).all()
     assert substitute.parallel != native.native().parallel

@@ -21,7 +21,8 @@ class CpuExecutable:
     """See `base.Executable`.
 
     enter(pointer): run the kernel with a filled frame; 0 if all went well (see `llvm.abi`). The
-    interpreter's lock is free meanwhile. frame: the frames. Prepared launchers use both directly.
+    interpreter's lock is free meanwhile. frame: the frames. Prepared launchers use both directly,
+    after `FramePool.bind_fields`; `launch` takes the fields from its values.
     """
 
     def __init__(self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout) -> None:
@@ -36,11 +37,8 @@ class CpuExecutable:
     def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
         """Run once and wait. The caller has made sure that written arrays overlap no others."""
         pool = self.frame
-        try:
-            frame = pool.free.pop()
-        except IndexError:
-            frame = pool.new()
-        given = pool.values(values, seed)
+        given, fields = pool.values(values, seed)
+        frame = pool.take(fields)
         if given:
             pool.pack(frame[0], pool.start, *given)
         code = self.enter(frame[1])
@@ -51,5 +49,5 @@ class CpuExecutable:
         if code == abi.OVERLAPPED:
             raise ValueError(f"kernel {self.meta.name}: a written array overlaps another one")
         results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
-        pool.free.append(frame)
+        pool.give(frame)
         return results

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...errors import QuadrantsAssertionError
+from ...errors import QuadrantsAssertionError, QuadrantsInternalError
 from ...ir import Param
 from ...types import DataType, u1
 from ..base import KernelMeta
@@ -34,15 +34,18 @@ _FORMATS: Final = {
 def _param_format(param: Param) -> str:
     if param.kind == "scalar":
         return _FORMATS[param.dtype.name]
+    if param.kind == "field":
+        return ""  # stands in the frame from its beginning
     return "Q" * (1 + param.needs_grad) + "i4x" * param.ndim
 
 
 class FramePool:
     """Makes, fills, reads and keeps frames of one kernel.
 
-    free: frames not in use. start: where filling begins. pack(buffer, start, *values): fill the
-    parameters: for an array its address, the gradient's if it has one, then the extents; before
-    them the seed if the kernel asks for it. unpack(buffer, results_at): the results.
+    free: frames not in use, which know the fields of `bind_fields`. start: where filling begins.
+    pack(buffer, start, *values): fill the parameters but for fields: for an array its address, the
+    gradient's if it has one, then the extents of its axes; before them the seed if the kernel asks
+    for it. unpack(buffer, results_at): the results.
     """
 
     def __init__(
@@ -56,6 +59,10 @@ class FramePool:
         self.pack: Final = struct.Struct(
             "<" + seed + "".join(map(_param_format, meta.params))
         ).pack_into
+        count = sum(param.kind == "field" for param in meta.params)
+        self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
+        self._fields: tuple[int, ...] | None = None
+        self._loose: Final[list[Frame]] = []
         self.results_at: Final = layout.results
         self.unpack: Final = struct.Struct(
             "<" + "".join(_FORMATS[t.name if t is not u1 else "u8"] for t in meta.results)
@@ -64,8 +71,41 @@ class FramePool:
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
 
+    def bind_fields(self, addresses: Sequence[int]) -> None:
+        """Where the fields lie, in the order of their parameters, for the frames in `free`.
+
+        Called before the first of these is made; it does not matter to `take`.
+        """
+        self._fields = tuple(addresses)
+
+    def take(self, fields: Sequence[int]) -> Frame:
+        """A frame whose fields are at these addresses; `give` takes it back."""
+        if self._pack_fields is None:
+            try:
+                return self.free.pop()
+            except IndexError:
+                return self.new()
+        try:
+            frame = self._loose.pop()
+        except IndexError:
+            frame = self._bare()
+        self._pack_fields(frame[0], self.layout.fields, *fields)
+        return frame
+
+    def give(self, frame: Frame) -> None:
+        """Take back what `take` gave."""
+        (self.free if self._pack_fields is None else self._loose).append(frame)
+
     def new(self) -> Frame:
-        """A fresh frame, aligned to 64 bytes."""
+        """A fresh frame for the fields of `bind_fields`, aligned to 64 bytes."""
+        frame = self._bare()
+        if self._pack_fields is not None:
+            if self._fields is None:
+                raise QuadrantsInternalError(f"kernel {self.meta.name} does not know its fields")
+            self._pack_fields(frame[0], self.layout.fields, *self._fields)
+        return frame
+
+    def _bare(self) -> Frame:
         raw = (ctypes.c_char * (self.layout.size + 64))()
         address = ctypes.addressof(raw)
         pad = -address % 64
@@ -73,18 +113,26 @@ class FramePool:
         view[: len(self._head)] = self._head
         return view, ctypes.c_void_p(address + pad)
 
-    def values(self, arguments: Sequence[Any], seed: int) -> list[Any]:
-        """What `pack` takes for canonical arguments."""
+    def values(self, arguments: Sequence[Any], seed: int) -> tuple[list[Any], list[int]]:
+        """What `pack` and what `take` want for canonical arguments."""
         out: list[Any] = [seed] if self.meta.seeded else []
+        fields: list[int] = []
         for param, value in zip(self.meta.params, arguments, strict=True):
             if param.kind == "scalar":
                 out.append(value)
                 continue
-            out.append(value.ctypes.data)
+            address: int = value.ctypes.data
+            if param.kind == "field":
+                fields.append(address)
+                continue
+            out.append(address)
             if param.needs_grad:
                 out.append(0)  # no code reads or writes gradients yet
-            out += value.shape
-        return out
+            if param.axes is None:
+                out += value.shape[: param.ndim]
+            else:
+                out += [value.shape[param.axes.index(axis)] for axis in range(param.ndim)]
+        return out, fields
 
     def check(self, frame: Frame) -> None:
         """Raise the assertion that has failed in a launch with ``frame``, if one has."""

@@ -31,12 +31,12 @@ __all__ = ["module_text"]
 _SPINS: Final = 2000
 
 _OVERLAP: Final = """\
-; Whether an array that is written shares memory with another. `table` is described in `kernel`.
+; Whether an array or field that is written shares memory with another, two fields left out.
+; `table` is described in `kernel`.
 define i32 @qd_overlap(ptr %frame, ptr %table) nounwind {
 entry:
-  %n = load i32, ptr %table, align 4
-  %rows = getelementptr inbounds i8, ptr %table, i64 4
-  %n64 = zext i32 %n to i64
+  %n64 = load i64, ptr %table, align 8
+  %rows = getelementptr inbounds i8, ptr %table, i64 8
   %low = alloca i64, i64 %n64, align 8
   %high = alloca i64, i64 %n64, align 8
   br label %ranges
@@ -45,33 +45,29 @@ ranges:
   %i.in = icmp ult i64 %i, %n64
   br i1 %i.in, label %measure, label %pairs
 measure:
-  %row = getelementptr inbounds [5 x i32], ptr %rows, i64 %i
-  %slot = load i32, ptr %row, align 4
-  %slot64 = zext i32 %slot to i64
+  %row = getelementptr inbounds [5 x i64], ptr %rows, i64 %i
+  %slot64 = load i64, ptr %row, align 8
   %data.at = getelementptr inbounds i8, ptr %frame, i64 %slot64
   %data = load i64, ptr %data.at, align 8
-  %extents.in = getelementptr inbounds i8, ptr %row, i64 4
-  %extents.off = load i32, ptr %extents.in, align 4
-  %extents.off64 = zext i32 %extents.off to i64
+  %extents.in = getelementptr inbounds i8, ptr %row, i64 8
+  %extents.off64 = load i64, ptr %extents.in, align 8
   %extents = getelementptr inbounds i8, ptr %frame, i64 %extents.off64
-  %ndim.in = getelementptr inbounds i8, ptr %row, i64 8
-  %ndim = load i32, ptr %ndim.in, align 4
-  %size.in = getelementptr inbounds i8, ptr %row, i64 12
-  %size = load i32, ptr %size.in, align 4
-  %size64 = zext i32 %size to i64
+  %ndim.in = getelementptr inbounds i8, ptr %row, i64 16
+  %ndim = load i64, ptr %ndim.in, align 8
+  %size.in = getelementptr inbounds i8, ptr %row, i64 24
+  %size64 = load i64, ptr %size.in, align 8
   br label %axes
 axes:
-  %axis = phi i32 [ 0, %measure ], [ %axis.next, %axis.do ]
+  %axis = phi i64 [ 0, %measure ], [ %axis.next, %axis.do ]
   %bytes = phi i64 [ %size64, %measure ], [ %bytes.next, %axis.do ]
-  %axis.in = icmp slt i32 %axis, %ndim
+  %axis.in = icmp slt i64 %axis, %ndim
   br i1 %axis.in, label %axis.do, label %measured
 axis.do:
-  %axis64 = zext i32 %axis to i64
-  %extent.at = getelementptr inbounds i64, ptr %extents, i64 %axis64
+  %extent.at = getelementptr inbounds i64, ptr %extents, i64 %axis
   %extent = load i32, ptr %extent.at, align 8
   %extent64 = zext i32 %extent to i64
   %bytes.next = mul i64 %bytes, %extent64
-  %axis.next = add i32 %axis, 1
+  %axis.next = add i64 %axis, 1
   br label %axes
 measured:
   %end = add i64 %data, %bytes
@@ -86,17 +82,25 @@ pairs:
   %a.in = icmp ult i64 %a, %n64
   br i1 %a.in, label %one, label %apart
 one:
-  %a.row = getelementptr inbounds [5 x i32], ptr %rows, i64 %a
-  %a.flag = getelementptr inbounds i8, ptr %a.row, i64 16
-  %a.written = load i32, ptr %a.flag, align 4
-  %a.writes = icmp ne i32 %a.written, 0
+  %a.row = getelementptr inbounds [5 x i64], ptr %rows, i64 %a
+  %a.flag = getelementptr inbounds i8, ptr %a.row, i64 32
+  %a.flags = load i64, ptr %a.flag, align 8
+  %a.written = and i64 %a.flags, 1
+  %a.writes = icmp ne i64 %a.written, 0
   br i1 %a.writes, label %others, label %next.a
 others:
   %b = phi i64 [ 0, %one ], [ %b.next, %next.b ]
   %b.in = icmp ult i64 %b, %n64
   br i1 %b.in, label %two, label %next.a
 two:
-  %same = icmp eq i64 %a, %b
+  %b.row = getelementptr inbounds [5 x i64], ptr %rows, i64 %b
+  %b.flag = getelementptr inbounds i8, ptr %b.row, i64 32
+  %b.flags = load i64, ptr %b.flag, align 8
+  %flags = and i64 %a.flags, %b.flags
+  %field.bit = and i64 %flags, 2
+  %fields = icmp ne i64 %field.bit, 0
+  %itself = icmp eq i64 %a, %b
+  %same = or i1 %itself, %fields
   %a.low.at = getelementptr inbounds i64, ptr %low, i64 %a
   %a.high.at = getelementptr inbounds i64, ptr %high, i64 %a
   %b.low.at = getelementptr inbounds i64, ptr %low, i64 %b

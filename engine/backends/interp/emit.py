@@ -27,10 +27,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Func, Op, operand_type, walk
+from ...ir import Block, Func, Op, Param, operand_type, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
-from ...types import DataType, PointerType, Type, f32, f64, i32, u1
+from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
 
 __all__ = ["Emitter"]
 
@@ -126,7 +126,10 @@ class Emitter:
                 text = f"s{param}_{axis} = cx.shapes[{param}][{axis}]"
             elif op.code == C.EXTERNAL_PTR and len(op.args) > 1:
                 param = op.args[0].attr[0]
-                names = ", ".join(f"s{param}_{k}" for k in range(len(op.args) - 1))
+                ndim = self.func.params[param].ndim
+                if self.func.params[param].kind == "field" or not ndim:
+                    continue
+                names = ", ".join(f"s{param}_{k}" for k in range(ndim))
                 text = f"{names}, = cx.shapes[{param}]"
             elif op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType):
                 text = f"t_{op.type.elem} = cx.tmp['{op.type.elem}']"
@@ -303,19 +306,21 @@ class Emitter:
         if n == 0:
             self.values[op] = self.values[op.args[0]]
             return
-        param = op.args[0].attr[0]
-        extents = [f"s{param}_{k}" for k in range(n)]
+        number = op.args[0].attr[0]
+        param = self.func.params[number]
         indices = [self.arg(op, k + 1) for k in range(n)]
+        extents = [f"s{number}_{k}" for k in range(param.ndim)]
         if op.attr == "clamp":
-            indices = [f"max(0, min({i}, {e} - 1))" for i, e in zip(indices, extents, strict=True)]
+            clamped = zip(indices[: param.ndim], extents, strict=True)
+            indices[: param.ndim] = [f"max(0, min({i}, {e} - 1))" for i, e in clamped]
         if any(not i.isidentifier() for i in indices):
             for k in range(n):
                 self.line(f"k{k} = {indices[k]}")
             indices = [f"k{k}" for k in range(n)]
-        offset = indices[0]
-        for index, extent in zip(indices[1:], extents[1:], strict=True):
-            offset = f"({offset} * {extent} + {index})"
-        inside = " and ".join(f"0 <= {i} < {e}" for i, e in zip(indices, extents, strict=True))
+        if param.layout is not None:
+            offset, inside = _in_field(indices, param.layout)
+        else:
+            offset, inside = _in_array(indices, extents, param)
         name = self.values[op] = f"p{op.id}"
         self.line(f"{name} = {offset} if {inside} else -1")
 
@@ -416,6 +421,33 @@ class Emitter:
     def return_(self, op: Op) -> None:
         values = [self.arg(op, i, t) for i, t in enumerate(self.func.results)]
         self.line(f"cx.results = ({''.join(f'{v}, ' for v in values)})")
+
+
+def _in_array(indices: list[str], extents: list[str], param: Param) -> tuple[str, str]:
+    """The offset of an element of an ndarray, and the test that there is one."""
+    extents = [*extents, *map(str, param.element_shape)]
+    inside = " and ".join(f"0 <= {i} < {e}" for i, e in zip(indices, extents, strict=True))
+    first, *others = [*(param.axes or range(param.ndim)), *range(param.ndim, len(indices))]
+    offset = indices[first]
+    for axis in others:
+        offset = f"({offset} * {extents[axis]} + {indices[axis]})"
+    return offset, inside
+
+
+def _in_field(indices: list[str], layout: Layout) -> tuple[str, str]:
+    """The same for a field."""
+    origin = layout.origin
+    inside = " and ".join(
+        f"{first} <= {i} < {first + n}"
+        for i, first, n in zip(indices, origin, layout.shape, strict=True)
+    )
+    terms: list[str] = []
+    for axis, div, mod, stride in layout.terms:
+        text = f"({indices[axis]} - {origin[axis]})" if origin[axis] else indices[axis]
+        text += f" // {div}" if div != 1 else ""
+        text += f" % {mod}" if mod else ""
+        terms.append(f"{text} * {stride}" if stride != 1 else text)
+    return f"({' + '.join(terms) or '0'})", inside
 
 
 _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {

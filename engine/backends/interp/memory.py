@@ -15,7 +15,7 @@ from ...errors import QuadrantsRuntimeTypeError
 from ...ir import Param
 from ...types import DataType, Type, f16, f32, f64, i8, i16, i32, i64, u1, u8, u16, u32, u64
 
-__all__ = ["array_view", "tmp_views"]
+__all__ = ["array_view", "extents", "tmp_views"]
 
 _FORMAT: Final[dict[Type, str]] = {
     i8: "b", i16: "h", i32: "i", i64: "q", u1: "B", u8: "B", u16: "H", u32: "I", u64: "Q",
@@ -43,24 +43,42 @@ def _view(buffer: Any, t: DataType) -> Any:
 
 
 def array_view(array: Any, param: Param) -> Any:
-    """The elements of an argument in row-major order; writes go through to it.
+    """The scalars of an argument in the order of memory; writes go through to it.
 
     Raises QuadrantsRuntimeTypeError when the argument is no C-contiguous array of the parameter's
-    element type and number of axes.
+    scalar type and number of axes, those of an element last; for a field, when it is not its flat
+    view (of as many scalars as its layout spans).
     """
     if not isinstance(array, np.ndarray):
         raise QuadrantsRuntimeTypeError(f"{param.name} must be an array, not {array!r}")
     found = cast("np.ndarray[Any, Any]", array)
-    if found.dtype != param.dtype.np or found.ndim != param.ndim:
+    axes = 1 if param.layout is not None else param.ndim + len(param.element_shape)
+    if found.dtype != param.dtype.np or found.ndim != axes:
         raise QuadrantsRuntimeTypeError(
-            f"{param.name} must have {param.ndim} axes of {param.dtype}, "
+            f"{param.name} must have {axes} axes of {param.dtype}, "
             f"not {found.ndim} of {found.dtype}"
+        )
+    if param.layout is not None and found.size < param.layout.span:
+        raise QuadrantsRuntimeTypeError(
+            f"field {param.name} spans {param.layout.span} scalars, not {found.size}"
+        )
+    if param.layout is None and found.shape[param.ndim :] != param.element_shape:
+        raise QuadrantsRuntimeTypeError(
+            f"{param.name} must have elements of shape {param.element_shape}, "
+            f"not an array of shape {found.shape}"
         )
     if not found.flags.c_contiguous:
         raise QuadrantsRuntimeTypeError(f"{param.name} must be C-contiguous")
     if not found.size:
         return []
     return _view(found.reshape(-1).view(np.uint8), param.dtype)
+
+
+def extents(param: Param, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of an ndarray's axes in the order of its indices, from its shape in memory."""
+    if param.axes is None:
+        return shape[: param.ndim]
+    return tuple([shape[param.axes.index(axis)] for axis in range(param.ndim)])
 
 
 def tmp_views(size: int, types: Sequence[DataType]) -> dict[DataType, Any]:

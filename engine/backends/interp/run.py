@@ -25,7 +25,7 @@ from ...ir import Func, Op, Param, walk
 from ...ir import codes as C
 from ...types import DataType, PointerType, f16, f32, normalize
 from .emit import Emitter
-from .memory import array_view, tmp_views
+from .memory import array_view, extents, tmp_views
 from .text import assert_text, print_text, tell_report
 
 __all__ = ["Program", "compile_func", "run"]
@@ -64,7 +64,7 @@ class _Context:
         self.scalars.append(None)
         self.arrays.append(array_view(data, param))
         self.grads.append(None if grad is None else array_view(grad, param))
-        self.shapes.append(data.shape)  # type: ignore[union-attr]
+        self.shapes.append(extents(param, data.shape))  # type: ignore[union-attr]
 
     def noted(self, op: Op, values: tuple[Any, ...]) -> None:
         """Count an assert that ends nothing; the values of its first failure are kept."""
@@ -187,8 +187,9 @@ def run(
 ) -> tuple[Any, ...]:
     """Run ``func`` once and return its results as Python numbers.
 
-    args: for each parameter a C-contiguous NumPy array, changed in place, or a number; for an
-        array with gradient a pair of arrays.
+    args: for each parameter a number or a C-contiguous NumPy array, changed in place: its axes in
+        the order of memory, then those of an element; for an array with gradient a pair of arrays,
+        for a field its flat view.
     debug: report the kernel's own asserts; without it only checks that the compiler put in.
     print_fn: takes each printed text; standard output if None.
     max_steps: about how many ops may run inside loops.

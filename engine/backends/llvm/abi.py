@@ -11,7 +11,8 @@
         48    (unused)
         56    seed      i64   `launch_seed`
         64    parameters: a scalar in 8 bytes; an array as data pointer, gradient pointer if it has
-              one, then each extent in 8 bytes
+              one, then the extent of each axis (not of those of an element) in 8 bytes
+         .    the addresses of the fields, 8 bytes each: they stay as they are from launch to launch
          .    results, 8 bytes each
          .    values of the failed assertion, 8 bytes each
          .    for each report: how often its condition failed, and the two values of the first time
@@ -58,12 +59,13 @@ ASSERTED: Final = 2
 class Layout:
     """Where things lie in the frame of a kernel with this signature; offsets in bytes.
 
-    params: of each parameter. results / failed / reports: of the first result, of the first
-    value of a failed assertion, of the first report. tmp: of the global temporaries. size: of the
-    whole frame.
+    params: of each parameter. fields: of the first field's address. results / failed / reports: of
+    the first result, of the first value of a failed assertion, of the first report. tmp: of the
+    global temporaries. size: of the whole frame.
     """
 
     params: tuple[int, ...]
+    fields: int
     results: int
     failed: int
     reports: int
@@ -73,7 +75,7 @@ class Layout:
 
 def param_slots(param: Param) -> int:
     """How many 8-byte slots a parameter takes."""
-    return 1 if param.kind == "scalar" else 1 + param.needs_grad + param.ndim
+    return 1 + param.needs_grad + param.ndim if param.kind == "ndarray" else 1
 
 
 def layout(
@@ -81,13 +83,18 @@ def layout(
 ) -> Layout:
     """The frame of a kernel. failed: most values an assertion shows. reports: number of reports."""
     at = PARAMS
-    offsets: list[int] = []
-    for param in params:
-        offsets.append(at)
-        at += 8 * param_slots(param)
+    offsets = [0] * len(params)
+    # Fields come after all that a launch writes, in their own order.
+    order = sorted(range(len(params)), key=lambda i: params[i].kind == "field")
+    fields = PARAMS
+    for i in order:
+        offsets[i] = at
+        at += 8 * param_slots(params[i])
+        if params[i].kind != "field":
+            fields = at
     results_at = at
     failed_at = results_at + 8 * len(results)
     reports_at = failed_at + 8 * failed
     tmp = (reports_at + REPORT * reports + 63) & -64
     size = (tmp + tmp_size + 63) & -64
-    return Layout(tuple(offsets), results_at, failed_at, reports_at, tmp, size)
+    return Layout(tuple(offsets), fields, results_at, failed_at, reports_at, tmp, size)

@@ -29,7 +29,7 @@ from . import abi
 from .control import CONTROL_OPS, Counter
 from .memory import MEMORY_OPS
 from .scalars import SCALAR
-from .text import SIZE, VALUE, name_of
+from .text import SIZE, VALUE, names_of
 
 __all__ = ["Emitter", "ModuleState", "only_in_addresses"]
 
@@ -71,8 +71,9 @@ class ModuleState:
 
     declares: intrinsics by name. helpers: names of `helpers` in use. asserts / prints: the sites,
     numbered as the code numbers them. reports: likewise, of asserts that end nothing. written:
-    array parameters that are written. seeded: whether any code asks for the launch's seed. failed:
-    most values an assertion shows.
+    arrays and fields that are written. seeded: whether any code asks for the launch's seed. failed:
+    most values an assertion shows. param_names: of each parameter, unique. apart: whether it shares
+    no memory with another parameter.
     """
 
     def __init__(self, func: Func, fast_math: bool) -> None:
@@ -94,8 +95,10 @@ class ModuleState:
             func.params, func.results, self.failed, len(asserts) - len(ending),
             func.global_tmp_size,
         )  # fmt: skip
-        self.param_names: Final = [
-            name_of(p.name, f"arg{i}") for i, p in enumerate(func.params)
+        self.param_names: Final = names_of([p.name for p in func.params])
+        arrays = any(p.kind == "ndarray" for p in func.params)
+        self.apart: Final = [
+            func.noalias or (p.kind == "field" and not arrays) for p in func.params
         ]  # fmt: skip
 
 
@@ -240,11 +243,14 @@ class Emitter:
     def array(self, number: int) -> str:
         state = self.state
         p = state.func.params[number]
-        alias = "noalias " if state.func.noalias else ""
+        alias = "noalias " if state.apart[number] else ""
         if number in self.read_only:
             alias += "readonly "
+        size = SIZE[p.dtype.name]
+        if p.layout is not None:
+            alias += f"dereferenceable({p.layout.span * size}) "
         name, at = state.param_names[number], state.layout.params[number]
-        return self.param(f"p.{name}", "ptr", at, f"{alias}noundef align {SIZE[p.dtype.name]}")
+        return self.param(f"p.{name}", "ptr", at, f"{alias}noundef align {size}")
 
     def extent(self, axis: int, number: int) -> str:
         p = self.state.func.params[number]

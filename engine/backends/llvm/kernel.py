@@ -15,6 +15,7 @@ a function that is never inlined is the strongest form of that fact LLVM knows.
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from ...ir import Func, Op, walk
@@ -146,8 +147,10 @@ class _Kernel:
         func, state, entry = self.func, self.state, self.entry
         head: list[str] = []
         written = tuple(sorted(state.written))
-        arrays = [i for i, p in enumerate(func.params) if p.kind == "ndarray"]
-        checks = func.noalias and written and len(arrays) > 1
+        arrays = [i for i, p in enumerate(func.params) if p.kind != "scalar"]
+        kinds = [func.params[i].kind for i in arrays]
+        # Fields do not overlap each other.
+        checks = func.noalias and written and len(arrays) > 1 and "ndarray" in kinds
         if checks:
             head += self._overlap_check(arrays, set(written))
         if state.asserts:
@@ -194,19 +197,26 @@ class _Kernel:
         ]
 
     def _overlap_table(self, arrays: list[int], written: set[int]) -> str:
-        """The count, then for each array: offset of its slots, of its extents, ndim, size, written.
+        """The count, then for each array: offset of its slots, of its extents, ndim, size, flags.
 
-        Gradients have the extents of their array and are written with it.
+        size: bytes of one element; of a field (which has ndim 0) bytes from its base to its end.
+        flags: 1 is written, 2 is a field. Gradients have the extents of their array and are written
+        with it.
         """
         rows: list[int] = []
         for i in arrays:
             p = self.func.params[i]
             at = self.state.layout.params[i]
+            flags = int(i in written)
+            size = SIZE[p.dtype.name]
+            if p.layout is not None:
+                rows += [at, 0, 0, size * p.layout.span, flags + 2]
+                continue
             extents = at + 8 * (1 + p.needs_grad)
             for data in range(1 + p.needs_grad):
-                rows += [at + 8 * data, extents, p.ndim, SIZE[p.dtype.name], int(i in written)]
-        values = ", ".join(f"i32 {n}" for n in (len(rows) // 5, *rows))
-        return f"@arrays = private unnamed_addr constant [{len(rows) + 1} x i32] [{values}]"
+                rows += [at + 8 * data, extents, p.ndim, size * math.prod(p.element_shape), flags]
+        values = ", ".join(f"i64 {n}" for n in (len(rows) // 5, *rows))
+        return f"@arrays = private unnamed_addr constant [{len(rows) + 1} x i64] [{values}]"
 
     def _tail(self, module: _Module) -> None:
         state = self.state

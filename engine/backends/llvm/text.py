@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from ...types import DataType, Type, f16, f32
 
-__all__ = ["MEMORY", "SIZE", "VALUE", "constant", "name_of"]
+__all__ = ["MEMORY", "SIZE", "VALUE", "constant", "name_of", "names_of"]
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -59,3 +60,19 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 def name_of(text: str, otherwise: str) -> str:
     """``text`` if it can stand as a name in IR unquoted, else ``otherwise``."""
     return text if _PLAIN.match(text) else otherwise
+
+
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_]+")
+
+
+def names_of(texts: Sequence[str]) -> list[str]:
+    """A name for each text, close to it; all are different and hold no dots."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for i, text in enumerate(texts):
+        name = _FOREIGN.sub("_", text).strip("_") or f"arg{i}"
+        while name in taken:
+            name += f"_{i}"
+        taken.add(name)
+        names.append(name)
+    return names
