@@ -9,7 +9,8 @@ parts, as the schema describes them, in one object per kernel and backend::
     code     {"kernel", "backend", "artefacts": [Artefact]}
     launch   {"kernel", "backend", "launches": [LaunchRecord], "agreement": AgreementRecord}
     caches   {"kernel", "backend", "caches": [CacheLayer]}
-    source   {"kernel", "backend", "file": FileRecord, "statements": {line: [before, after]}}
+    source   {"kernel", "backend", "file": FileRecord, "statements": {line: [before, after]},
+              "params": [LeafRecord]}
     log      a list of LogLine, of the whole record
 """
 
@@ -290,6 +291,7 @@ def _source_json(record: Record, kernel: KernelRecord, pass_name: str | None) ->
             **_head(kernel, backend),
             "file": msgspec.to_builtins(file),
             "statements": {str(n): [before[kernel.file, n], after[kernel.file, n]] for n in lines},
+            "params": msgspec.to_builtins(compiled.params),
         }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "launch_time",
     "pass_label",
     "run_place",
+    "size",
     "spark",
     "statements",
     "throughput",
@@ -37,6 +38,7 @@ GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "hit": ("◆", "H"), "miss": ("◇", "M"), "bypass": ("▹", "B"), "off": ("·", "o"),
     "not_applicable": (" ", " "), "absent": ("–", "-"), "error": ("✗", "x"), "stale": ("◌", "~"),
 }  # fmt: skip
+_UNITS: Final = ((10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB"))
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -68,6 +70,15 @@ def count(n: float) -> str:
         if n < limit:
             return f"{_digits(n / (limit / 1e3))}{unit}"
     return f"{_digits(n / 1e12)}T"
+
+
+def size(n: int) -> str:
+    """Bytes: ``512 B``, ``64 KiB``, ``1.50 MiB``."""
+    if n < 1 << 10:
+        return f"{n} B"
+    bits, unit = next((b, u) for b, u in _UNITS if n < 1 << (b + 10) or u == "TiB")
+    whole, rest = divmod(n, 1 << bits)
+    return f"{whole:,} {unit}" if not rest else f"{_digits(n / (1 << bits))} {unit}"
 
 
 def launch_time(launch: LaunchRecord) -> str:

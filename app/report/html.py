@@ -27,6 +27,7 @@ from ..core.cfg_layout import to_svg
 from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import Finding
 from ..core.panels.home import absent, backends_of
+from ..core.panels.params import HEADER, param_rows
 from .plots import samples_plot, timeline
 from .style import STYLE
 
@@ -136,6 +137,8 @@ def _kernel(kernel: KernelRecord) -> str:
         f'<section id="{_anchor(kernel)}"><h2>{esc(kernel.id)}</h2>',
         f'<p class="facts">{esc(kernel.file)} line {kernel.line}</p>',
     ]
+    if kernel.instance:
+        parts.append(f'<p class="facts">For the object {esc(kernel.instance)}.</p>')
     if kernel.doc:
         parts.append(f"<p>{esc(fmt.first_line(kernel.doc))}</p>")
     parts += [_error(e) for e in kernel.errors]
@@ -157,7 +160,7 @@ def _kernel(kernel: KernelRecord) -> str:
     for backend in compiled:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
         if backend.compile is not None and (backend.backend != "interp" or len(compiled) == 1):
-            parts.append(_compile(backend.compile, backend.backend))
+            parts.append(_compile(kernel, backend.compile, backend.backend))
     return "".join(parts) + "</section>"
 
 
@@ -182,7 +185,23 @@ def _launches(kernel: KernelRecord) -> str:
     )
 
 
-def _compile(compiled: CompileRecord, backend: str) -> str:
+def _params(kernel: KernelRecord, compiled: CompileRecord) -> str:
+    """The parameters of the compiled kernel, folded."""
+    if not compiled.params:
+        return ""
+    head = "".join(f"<th>{esc(h)}</th>" for h in HEADER)
+    rows = "".join(
+        f"<tr><td><code>{esc(name)}</code></td>"
+        + "".join(f"<td>{esc(text)}</td>" for text in rest)
+        + "</tr>"
+        for name, *rest in param_rows(kernel, compiled)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    title = f"{len(compiled.params)} parameters"
+    return _details(title, f'<div class="wide">{table}</div>')
+
+
+def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str) -> str:
     changed = [r for r in compiled.runs if r.state == "changed" and r.before != r.after]
     times = ", ".join(
         f"{name} {fmt.duration_ms(ms)}"
@@ -192,6 +211,7 @@ def _compile(compiled: CompileRecord, backend: str) -> str:
         )
     )  # fmt: skip
     parts = [f'<h3>Compile for {esc(backend)}</h3><p class="facts">{esc(times)}</p>']
+    parts.append(_params(kernel, compiled))
     if compiled.runs:
         quiet = len(compiled.runs) - len(changed)
         parts.append(

@@ -8,6 +8,7 @@ from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, R
 from ..core import format as fmt
 from ..core.gates import Finding
 from ..core.panels.home import absent, backends_of
+from ..core.panels.params import HEADER, param_rows
 
 __all__ = ["render"]
 
@@ -91,6 +92,8 @@ def _kernel(kernel: KernelRecord) -> list[str]:
     if kernel.doc:
         out += [_text(fmt.first_line(kernel.doc)), ""]
     out += [f"`{kernel.file}` line {kernel.line}", ""]
+    if kernel.instance:
+        out += [f"For the object {_text(kernel.instance)}.", ""]
     for error in kernel.errors:
         out += _error(error)
     for workload in kernel.workloads:
@@ -113,13 +116,14 @@ def _kernel(kernel: KernelRecord) -> list[str]:
             out += [f"The author's check failed: {_text(found.check_message)}", ""]
     compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)
     if compiled is not None:
-        out += _passes(compiled)
+        out += _passes(kernel, compiled)
     return out
 
 
-def _passes(compiled: CompileRecord) -> list[str]:
+def _passes(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
     changed = [r for r in compiled.runs if r.state != "noop"]
-    out = [
+    out = _params(kernel, compiled)
+    out += [
         f"{len(compiled.runs)} pass runs, {len(changed)} changed the IR, "
         f"{fmt.duration_us(sum(r.us for r in compiled.runs))} in all.",
         "",
@@ -132,6 +136,15 @@ def _passes(compiled: CompileRecord) -> list[str]:
         for r in changed
     ]  # fmt: skip
     out += _table(["#", "stage", "round", "task", "pass", "ops", "time"], rows)
+    return [*out, "</details>", ""]
+
+
+def _params(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
+    """The parameters of the compiled kernel, folded."""
+    if not compiled.params:
+        return []
+    out = [f"<details><summary>{len(compiled.params)} parameters</summary>", ""]
+    out += _table(HEADER, [[_text(t) for t in row] for row in param_rows(kernel, compiled)])
     return [*out, "</details>", ""]
 
 

@@ -29,6 +29,7 @@ from ..runtime.compile import Compiled, compile_kernel
 from .arguments import Call, LaunchCase, cases_of, why_none
 from .faults import error_record
 from .launching import ORACLE, Launcher
+from .layouts import leaf_records
 from .record import (
     Artefact,
     BackendRecord,
@@ -299,7 +300,7 @@ class KernelCapture:
                     base.find(name),
                     (recorder,),
                 )
-                record = _compile_record(recorder, compiled)
+                record = _compile_record(recorder, compiled, self.kernel)
         except BackendUnavailableError as error:
             self.put(BackendRecord(backend=name, status="absent", reason=error.message))
         except (Exception, StepLimit) as error:
@@ -366,7 +367,7 @@ def _seen(recorder: Recorder) -> dict[str, Any]:
     }
 
 
-def _compile_record(recorder: Recorder, compiled: Compiled) -> CompileRecord:
+def _compile_record(recorder: Recorder, compiled: Compiled, kernel: Kernel) -> CompileRecord:
     # What the passes took, without what watching them took.
     timings = {**compiled.timings, "passes_ms": sum(run.us for run in recorder.runs) / 1e3}
     return CompileRecord(
@@ -374,6 +375,12 @@ def _compile_record(recorder: Recorder, compiled: Compiled) -> CompileRecord:
         cold_ms=sum(timings.values()),
         artefacts=_artefacts(compiled.artifact, recorder.loc_of_op, lazy=False),
         code_bytes=len(compiled.artifact.code),
+        params=leaf_records(
+            compiled.func.params,
+            compiled.build.leaves,
+            kernel.decl.params,
+            compiled.executable.meta.written,
+        ),
         **_seen(recorder),
     )
 

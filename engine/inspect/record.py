@@ -37,6 +37,8 @@ __all__ = [
     "FileRecord",
     "KernelRecord",
     "LaunchRecord",
+    "LayoutRecord",
+    "LeafRecord",
     "LocRecord",
     "LogLine",
     "ParamRecord",
@@ -126,7 +128,11 @@ class LogLine(_Base, frozen=True, kw_only=True):
 
 
 class ParamRecord(_Base, frozen=True, kw_only=True):
-    """A kernel parameter. kind: scalar, ndarray, template."""
+    """A parameter as the kernel declares it.
+
+    kind: scalar, ndarray, template, matrix (or vector), struct, tensor, record (a dataclass),
+    instance (``self``).
+    """
 
     name: str
     kind: str
@@ -148,6 +154,49 @@ class WorkloadRecord(_Base, frozen=True, kw_only=True):
     bytes: int | None = None
     flops: int | None = None
     reason: str = ""
+
+
+class LayoutRecord(_Base, frozen=True, kw_only=True):
+    """Where the elements of a field lie in memory.
+
+    shape, element_shape: of the field, and of the vector or matrix in each element. origin: the
+    first valid index of each axis. digits: what the address is made of, outermost first: an axis
+    (``i``, ``j``, ...; of the element ``c`` for a vector, ``r`` and ``c`` for a matrix), with the
+    part of its index where dense levels are nested (``i/8``, ``i%8``). strides: bytes between
+    neighbours along each digit. arrangement: of the parts of an element: ``AOS`` (side by side),
+    ``SOA`` (apart), ``mixed``, or empty for scalars. bytes: of all elements. span: bytes from the
+    first to the end of the last; more than ``bytes`` where others lie in between.
+    """
+
+    shape: tuple[int, ...]
+    element_shape: tuple[int, ...] = ()
+    origin: tuple[int, ...] = ()
+    digits: tuple[str, ...] = ()
+    strides: tuple[int, ...] = ()
+    arrangement: str = ""
+    bytes: int = 0
+    span: int = 0
+
+
+class LeafRecord(_Base, frozen=True, kw_only=True):
+    """A parameter of the compiled function, and what a launch gives for it.
+
+    name: as the kernel calls it: ``x``, ``tank.rates.feed``, ``p.vel[1]``, ``position``. kind:
+    scalar, ndarray, field. ndim: axes, without those of an element. origin: argument, member (of a
+    dataclass or an object), part (of a vector, matrix or struct), gradient, field. argument: the
+    declared parameter that it comes from; empty for a field. written: the kernel writes to it.
+    layout: of a field.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    ndim: int = 0
+    element_shape: tuple[int, ...] = ()
+    origin: str = "argument"
+    argument: str = ""
+    written: bool = False
+    layout: LayoutRecord | None = None
 
 
 class LocRecord(_Base, frozen=True, kw_only=True, array_like=True):
@@ -256,7 +305,7 @@ class TaskRecord(_Base, frozen=True, kw_only=True):
 
 
 class CompileRecord(_Base, frozen=True, kw_only=True):
-    """One compile for one backend."""
+    """One compile for one backend. params: of the compiled function, aggregates in parts."""
 
     frontend_ms: float = 0.0
     passes_ms: float = 0.0
@@ -273,6 +322,7 @@ class CompileRecord(_Base, frozen=True, kw_only=True):
     tasks: tuple[TaskRecord, ...] = ()
     metrics: dict[str, int] = {}
     code_bytes: int = 0
+    params: tuple[LeafRecord, ...] = ()
 
 
 class LaunchRecord(_Base, frozen=True, kw_only=True):
@@ -343,7 +393,11 @@ class BackendRecord(_Base, frozen=True, kw_only=True):
 
 
 class KernelRecord(_Base, frozen=True, kw_only=True):
-    """A kernel of a file. id: "file name:kernel name", unique within a record."""
+    """A kernel of a file. id: "file name:kernel name", unique within a record.
+
+    A method's name is "class.method". instance: how the file calls the object that a method was
+    captured for, and which others there are; empty for functions.
+    """
 
     id: str
     name: str
@@ -353,6 +407,7 @@ class KernelRecord(_Base, frozen=True, kw_only=True):
     doc: str = ""
     params: tuple[ParamRecord, ...] = ()
     returns: str = ""
+    instance: str = ""
     workloads: tuple[WorkloadRecord, ...] = ()
     backends: tuple[BackendRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()

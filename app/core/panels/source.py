@@ -1,4 +1,4 @@
-"""The user's source with line heat, and errors in place."""
+"""The user's source with line heat, errors in place, and what the compiled kernel takes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from .. import format as fmt
 from ..lines import Line, python_spans
 from ..memo import by_identity
 from .errors import errors_of
+from .params import param_lines
 
 __all__ = ["heat", "source_lines"]
 
 _TAB = 8
+_PAD = 19
 _BARS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█")
 
 
@@ -36,7 +38,11 @@ def heat(compiled: CompileRecord, snapshot: int = -1) -> Counter[tuple[str, int]
 def source_lines(
     record: Record, kernel: KernelRecord, compiled: CompileRecord | None, ascii_only: bool = False
 ) -> list[Line]:
-    """The kernel's file; keys are line numbers. Counts: statements before > after the passes."""
+    """The kernel's file; keys are line numbers. Counts: statements before > after the passes.
+
+    Below the signature stand the parameters of the compiled kernel, where they are not simply the
+    declared ones: parts of aggregates, and fields with their layout.
+    """
     text = next((f.text for f in record.files if f.path == kernel.file), "")
     lines = text.splitlines()
     before = heat(compiled, 0) if compiled else Counter[tuple[str, int]]()
@@ -47,6 +53,8 @@ def source_lines(
         if error.file == kernel.file and error.line:
             errors.setdefault(error.line, []).append(error)
     out: list[Line] = []
+    params = param_lines(kernel, compiled, _PAD)
+    below = _signature_end(lines, kernel) if params else 0
     for number, line in enumerate(lines, 1):
         a, b = before[kernel.file, number], after[kernel.file, number]
         count = f"{a}>{b}" if a or b else ""
@@ -67,9 +75,24 @@ def source_lines(
         )
         for error in errors.get(number, ()):
             out += _error_lines(error, line)
+        if number == below:
+            out += params
     if not lines:
         out.append(Line(((f"{kernel.file} is empty or was not read", "dim"),)))
     return out
+
+
+def _signature_end(lines: list[str], kernel: KernelRecord) -> int:
+    """The line of the colon that ends the signature; its first one if that is not found."""
+    depth = 0
+    begun = False
+    for number in range(kernel.line, min(kernel.end_line or len(lines), len(lines)) + 1):
+        code = lines[number - 1].partition("#")[0].rstrip()
+        begun = begun or code.lstrip().startswith("def ")
+        depth += sum(code.count(c) for c in "([{") - sum(code.count(c) for c in ")]}")
+        if begun and depth <= 0 and code.endswith(":"):
+            return number
+    return kernel.line
 
 
 def _bar(count: int, most: int, ascii_only: bool) -> str:
@@ -89,7 +112,7 @@ def _heat_style(count: int, most: int) -> str:
 
 def _error_lines(error: ErrorRecord, source: str) -> list[Line]:
     """Carets below the place, and what is wrong with it; columns as they are shown, tabs wide."""
-    pad = " " * 19
+    pad = " " * _PAD
     start = len(source[: error.col].expandtabs(_TAB))
     end = start + 1
     if error.end_line in (0, error.line) and error.end_col > error.col:

@@ -1,0 +1,107 @@
+"""The parameters of a compiled kernel as records: where each comes from, and how fields lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..ir import Param
+from ..types import DataType, Layout
+from .record import LayoutRecord, LeafRecord
+
+if TYPE_CHECKING:
+    from ..frontend.features import Leaf
+    from ..frontend.signature import ParamDecl
+
+__all__ = ["layout_record", "leaf_records"]
+
+_AXES: Final = "ijklmnopqrst"
+
+
+def leaf_records(
+    params: Sequence[Param],
+    leaves: Sequence[Leaf],
+    declared: Sequence[ParamDecl],
+    written: Collection[int],
+) -> tuple[LeafRecord, ...]:
+    """The parameters of a compiled function.
+
+    written: numbers of those that it writes to.
+    """
+    return tuple(
+        LeafRecord(
+            name=param.name,
+            kind=param.kind,
+            dtype=param.dtype.name,
+            ndim=param.ndim,
+            element_shape=param.element_shape,
+            origin=_origin(leaf),
+            argument="" if leaf.arg < 0 else declared[leaf.arg].name,
+            written=number in written,
+            layout=None if param.layout is None else layout_record(
+                param.layout, param.ndim, param.dtype
+            ),
+        )
+        for number, (param, leaf) in enumerate(zip(params, leaves, strict=True))
+    )  # fmt: skip
+
+
+def _origin(leaf: Leaf) -> str:
+    if leaf.arg < 0:
+        return "field"
+    if leaf.part >= 0:
+        return "part"
+    if leaf.path:
+        return "gradient" if leaf.path[-1] == "grad" else "member"
+    return "argument"
+
+
+def layout_record(layout: Layout, ndim: int, dtype: DataType) -> LayoutRecord:
+    """How the elements of a field with ``ndim`` axes lie; further axes are those of an element."""
+    item: int = np.dtype(_np(dtype)).itemsize
+    names = _axis_names(ndim, len(layout.shape) - ndim)
+    terms = sorted(layout.terms, key=lambda term: -term[3])
+    # Of an axis that lies in one piece the whole index counts.
+    digits = [
+        names[axis] + (f"/{div}" if div > 1 else "") + (f"%{mod}" if mod else "")
+        for axis, div, mod, _ in terms
+    ]
+    elements = 1
+    for extent in layout.shape:
+        elements *= extent
+    return LayoutRecord(
+        shape=layout.shape[:ndim],
+        element_shape=layout.shape[ndim:],
+        origin=layout.origin[:ndim],
+        digits=tuple(digits),
+        strides=tuple([stride * item for *_, stride in terms]),
+        arrangement=_arrangement(layout, ndim),
+        bytes=elements * item,
+        span=layout.span * item,
+    )
+
+
+def _np(dtype: DataType) -> Any:
+    return dtype.np
+
+
+def _axis_names(ndim: int, element_ndim: int) -> list[str]:
+    of_element = {0: [], 1: ["c"], 2: ["r", "c"]}.get(
+        element_ndim, [f"c{k}" for k in range(element_ndim)]
+    )
+    taken = len(_AXES)
+    return [*(_AXES[a] if a < taken else f"i{a}" for a in range(ndim)), *of_element]
+
+
+def _arrangement(layout: Layout, ndim: int) -> str:
+    """AOS if parts of an element are nearer to each other than elements are."""
+    shape = layout.shape
+    if len(shape) == ndim:
+        return ""
+    parts = [t[3] for t in layout.terms if t[0] >= ndim and shape[t[0]] > 1]
+    elements = [t[3] for t in layout.terms if t[0] < ndim and shape[t[0]] > 1]
+    if not parts or not elements or max(parts) < min(elements):
+        return "AOS"
+    return "SOA" if min(parts) > max(elements) else "mixed"
