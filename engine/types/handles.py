@@ -6,6 +6,7 @@ They derive from, or are marked by, what is defined here, so that the frontend c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from .compound import StructType
@@ -13,8 +14,8 @@ from .dtypes import DataType
 from .layout import Layout
 
 __all__ = [
-    "DATA_ORIENTED", "ArrayHandle", "FieldHandle", "StructFieldHandle", "TensorHandle",
-    "is_data_oriented",
+    "DATA_ORIENTED", "ArrayHandle", "FieldHandle", "NodeHandle", "StructFieldHandle",
+    "TensorHandle", "is_data_oriented",
 ]  # fmt: skip
 
 DATA_ORIENTED: Final = "_qd_data_oriented"
@@ -25,7 +26,8 @@ class FieldHandle:
     """A scalar, vector or matrix field.
 
     name: as the user named it, or "". dtype: of one scalar. element_shape: () for a scalar field,
-    (n,) for vectors, (n, m) for matrices. grad, dual: the companion fields, None without.
+    (n,) for vectors, (n, m) for matrices. grad, dual: the companion fields; None where there can
+    be none, and a field that is not placed (its use is an error) where there could be one.
 
     part_of: a scalar field that is one component of a vector or matrix field has that field and
     the component's element index here; others have None. Two such handles name the same memory.
@@ -35,18 +37,37 @@ class FieldHandle:
 
     name: str
     dtype: DataType
-    shape: tuple[int, ...]
     element_shape: tuple[int, ...]
-    grad: FieldHandle | None
-    dual: FieldHandle | None
     part_of: tuple[FieldHandle, tuple[int, ...]] | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of its axes; QuadrantsRuntimeError if it is not placed."""
+        raise NotImplementedError
+
+    @property
+    def grad(self) -> FieldHandle | None:
+        """The field of its gradients."""
+        raise NotImplementedError
+
+    @property
+    def dual(self) -> FieldHandle | None:
+        """The field of its duals."""
+        raise NotImplementedError
 
     def memory_layout(self) -> Layout:
         """Where its elements lie; allocates fields that wait for it.
 
         (``field.layout`` is what users see: the order of the axes, or None.)
 
-        RuntimeError if the field is not placed, QuadrantsRuntimeError after a reset.
+        QuadrantsRuntimeError if the field is not placed, and after a reset.
+        """
+        raise NotImplementedError
+
+    def flat(self, buffer: Any = None) -> Any:
+        """Its scalars from the base on, ``memory_layout().span`` of them, as a one-axis NumPy view.
+
+        buffer: bytes laid out as those of its block, to use in their place.
         """
         raise NotImplementedError
 
@@ -62,15 +83,37 @@ class FieldHandle:
         raise NotImplementedError
 
 
+class NodeHandle:
+    """A node that fields are placed in; a loop over it visits the indices of its cells.
+
+    shape: the extents of its axes.
+    """
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+
 class StructFieldHandle:
-    """A field of structs: a field for each member, which share their shape and axes."""
+    """A field of structs: a field for each member, which share their shape and axes.
+
+    members: by name, in the order of the type. struct_type: the resolved type of an element.
+    """
 
     __slots__ = ()
 
     name: str
-    shape: tuple[int, ...]
     struct_type: StructType
-    members: dict[str, FieldHandle | StructFieldHandle]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def members(self) -> Mapping[str, FieldHandle | StructFieldHandle]:
+        raise NotImplementedError
 
 
 class ArrayHandle:

@@ -1,0 +1,145 @@
+"""What containers share when Python code reads and writes them: indices, numbers, NumPy arrays."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsTypeError
+from ..runtime import program
+from ..runtime.program import NOT_INITIALIZED
+from ..types import CompoundType, DataType, dtype_of, u1
+
+__all__ = [
+    "FieldIndexError", "assign", "ended", "field_index", "numbers", "numpy_type", "value_type",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+
+
+class FieldIndexError(QuadrantsAssertionError, IndexError):
+    """A wrong number of indices, or an index out of range, when Python code accesses a field."""
+
+
+def ended(what: str) -> QuadrantsRuntimeError:
+    """The error for using something whose program has ended."""
+    text = (
+        f"This {what} belongs to a program that has ended: qd.reset() or qd.init() came after it"
+        " was made."
+    )
+    return QuadrantsRuntimeError(text if program.peek() is not None else f"{NOT_INITIALIZED} {text}")
+
+
+def value_type(dtype: Any) -> Any:
+    """The data type, or resolved compound type, that a user means by ``dtype``.
+
+    ValueError for what is none.
+    """
+    from ..types import resolved
+
+    config = program.current().config
+    if isinstance(dtype, DataType):
+        return dtype
+    if dtype in (int, float, bool) or isinstance(dtype, CompoundType):
+        return resolved(dtype, dtype_of(config.default_ip), dtype_of(config.default_fp))
+    try:
+        if not isinstance(dtype, str):
+            return dtype_of(dtype)
+    except TypeError:
+        pass
+    raise ValueError(f"Invalid data type {dtype}")
+
+
+def field_index(key: Any, origin: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The indices ``key`` of a field, checked and counted from ``origin``.
+
+    ``None`` and ``()`` stand for the one element of a field without axes.
+    """
+    items: tuple[Any, ...] = () if key is None else (key,)
+    if isinstance(key, tuple | list):
+        items = tuple(cast("list[Any]", key))
+    found: list[int] = []
+    for item in items:
+        try:
+            found.append(operator.index(item))
+        except TypeError:
+            raise TypeError(
+                f"indices of a field must be integers, not {item!r}: slicing a qd.field is not"
+                " supported, use to_numpy()"
+            ) from None
+    if len(found) != len(shape):
+        raise FieldIndexError(
+            "Slicing is not supported on qd.field: a field with"
+            f" {len(shape)} axes was accessed with {len(found)} indices"
+        )
+    out: list[int] = []
+    for i, first, n in zip(found, origin, shape, strict=True):
+        if not first <= i < first + n:
+            valid = ", ".join(f"{o}..{o + m - 1}" for o, m in zip(origin, shape, strict=True))
+            raise FieldIndexError(
+                f"index {tuple(found)} is out of range for a field with the indices ({valid})"
+            )
+        out.append(i - first)
+    return out
+
+
+def number(value: Any, dtype: DataType) -> int | float:
+    """``value`` as an element of ``dtype`` holds it. TypeError for a real number in an integer."""
+    if isinstance(value, bool | int | np.integer | np.bool_):
+        return dtype(int(value))
+    if isinstance(value, float | np.floating):
+        if dtype.is_int:
+            raise TypeError(
+                f"an element of type {dtype} cannot be set to the real number {value!r}"
+            )
+        return dtype(float(value))
+    if isinstance(value, np.ndarray) and not value.ndim:
+        return number(value.item(), dtype)
+    raise TypeError(f"an element of type {dtype} cannot be set to {value!r}")
+
+
+def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool = False) -> Array:
+    """The vector or matrix ``value`` (a list, an array, a `Vector`, ...) as an array.
+
+    truncate: whether real numbers may become integers. TypeError for other shapes, and for what
+    holds no numbers.
+    """
+    plain: Any = getattr(value, "entries", value)
+    try:
+        found: Array = np.array(plain)
+    except ValueError:
+        found = np.array(None)
+    if found.dtype.kind not in "biuf" and not _integers(found):
+        raise TypeError(f"{value!r} is no vector or matrix of numbers")
+    if found.shape != shape:
+        raise QuadrantsTypeError(
+            f"an element of shape {shape} cannot be set to one of shape {found.shape}: {value!r}"
+        )
+    if found.dtype.kind == "f" and dtype.is_int and not truncate:
+        raise TypeError(f"elements of type {dtype} cannot be set to the real numbers {value!r}")
+    flat = [dtype(x) for x in found.ravel().tolist()]
+    return np.array(flat, dtype.np).reshape(shape)
+
+
+def _integers(found: Array) -> bool:
+    """Whether it holds Python integers, those beyond 64 bits too."""
+    return found.dtype.kind == "O" and all(isinstance(x, int) for x in found.ravel().tolist())
+
+
+def numpy_type(dtype: Any) -> np.dtype[Any]:
+    """The NumPy type that ``dtype``, a data type or NumPy type, stands for."""
+    return np.dtype(dtype.np if isinstance(dtype, DataType) else dtype)
+
+
+def assign(target: Array, source: Array) -> None:
+    """Copy with conversion: reals are cut to integers, integers wrap, and u1 is whether not 0."""
+    with np.errstate(all="ignore"):
+        np.copyto(target, source, casting="unsafe")
+
+
+def python_number(item: Any, dtype: DataType) -> int | float:
+    """An element as Python sees it: an int for u1, too."""
+    return int(item) if dtype is u1 else item.item()

@@ -1,0 +1,162 @@
+"""Memory of fields: blocks of bytes, and where in them the elements of a field lie.
+
+A tree of `snode.SNode` is turned into memory once, when it is finalised. Each child of the root
+becomes one `Block`; children that hold components of one vector field share a block, so that the
+field has one base. Inside, a dense node is an array of cells, row-major over its axes in the order
+of their numbers, and a cell is the node's children side by side, each aligned to its element size.
+
+So a field's element is found by *digits*: each dense node on the way down takes one digit of each
+of its axes, and adds its value times a stride. `Placement` holds them in bytes; `layout_of` turns
+placements into the `types.Layout` that the compiler reads, `grouped_view` into a NumPy view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ..errors import QuadrantsRuntimeError
+from ..types import DataType, row_major
+from ..types.layout import Layout, Term
+
+__all__ = ["Block", "Digit", "Placement", "aligned_zeros", "grouped_view", "joined", "layout_of"]
+
+Array = np.ndarray[Any, Any]
+ALIGN: Final = 64
+"""Bytes that the start of each block, and of each child of a root in it, is a multiple of."""
+
+
+def aligned_zeros(size: int) -> Array:
+    """``size`` zero bytes whose first lies on a cache line."""
+    raw = np.zeros(size + ALIGN, np.uint8)
+    start = -raw.ctypes.data % ALIGN
+    return raw[start : start + size]
+
+
+class Block:
+    """The memory of one or more children of a root.
+
+    data: its bytes; None when the program ended or the tree was destroyed. NumPy views of it keep
+    the bytes alive, whatever happens to the block.
+    """
+
+    __slots__ = ("__weakref__", "data", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size: Final = size
+        self.data: Array | None = aligned_zeros(size)
+
+    def program_ended(self) -> None:
+        """Let go of the memory."""
+        self.data = None
+
+
+class Digit(NamedTuple):
+    """One digit of the index along an axis (by position): its extent, and its stride in bytes."""
+
+    axis: int
+    extent: int
+    stride: int
+
+
+class Placement(NamedTuple):
+    """Where a scalar field lies.
+
+    base: bytes from the start of the block to the element at the origin. shape, origin: of the
+    field's axes. digits: outermost first; those of one axis are from the largest to the smallest.
+    alone: whether the child of the root that it lies in holds nothing but one field.
+    """
+
+    block: Block
+    base: int
+    shape: tuple[int, ...]
+    origin: tuple[int, ...]
+    digits: tuple[Digit, ...]
+    alone: bool
+
+
+def joined(parts: Sequence[Placement], element_shape: tuple[int, ...]) -> Placement:
+    """The placement of a vector or matrix field whose components lie at ``parts``, row-major.
+
+    QuadrantsRuntimeError if they do not lie at equal distances.
+    """
+    first = parts[0]
+    ndim = len(first.shape)
+    strides: list[int] = []
+    step = len(parts)
+    for extent in element_shape:
+        step //= extent
+        strides.append(parts[step].base - first.base if extent > 1 else 0)
+    for number, part in enumerate(parts):
+        rest, wanted = number, first.base
+        for extent, stride in zip(reversed(element_shape), reversed(strides), strict=True):
+            wanted += rest % extent * stride
+            rest //= extent
+        if part._replace(base=0) != first._replace(base=0) or part.base != wanted:
+            raise QuadrantsRuntimeError(
+                "The components of a vector or matrix field must have the same shape and offset,"
+                " and lie at equal distances in memory",
+                hint="place the whole field at once, or each component in a node of its own in"
+                " order",
+            )
+    if any(s < 0 for s in strides):
+        raise QuadrantsRuntimeError(
+            "The components of a vector or matrix field must be placed in order"
+        )
+    inner = [
+        Digit(ndim + a, extent, stride)
+        for a, (extent, stride) in enumerate(zip(element_shape, strides, strict=True))
+    ]
+    digits = tuple(sorted([*first.digits, *inner], key=lambda d: -d.stride))
+    zeros = (0,) * len(element_shape)
+    return first._replace(
+        shape=first.shape + element_shape, origin=first.origin + zeros, digits=digits
+    )
+
+
+def _merged(digits: Sequence[Digit], axis: int) -> list[Digit]:
+    """The digits of one axis, where neighbours that run on are one, and extents of 1 are left out."""
+    out: list[Digit] = []
+    for digit in digits:
+        if digit.axis != axis or digit.extent == 1:
+            continue
+        if out and out[-1].stride == digit.stride * digit.extent:
+            digit = digit._replace(extent=out.pop().extent * digit.extent)
+        out.append(digit)
+    return out
+
+
+def by_axis(at: Placement) -> list[list[Digit]]:
+    """For each axis its digits, from the largest to the smallest, as few as there can be."""
+    return [_merged(at.digits, axis) for axis in range(len(at.shape))]
+
+
+def layout_of(at: Placement, dtype: DataType) -> Layout:
+    """The layout of a field of ``dtype`` that lies at ``at``."""
+    terms: list[Term] = []
+    for digits in by_axis(at):
+        divisor = 1
+        for number in reversed(range(len(digits))):
+            axis, extent, stride = digits[number]
+            terms.append((axis, divisor, extent if number else 0, stride // dtype.size))
+            divisor *= extent
+    terms.sort(key=lambda t: (-t[3], t[0]))
+    found = Layout(at.shape, at.origin, tuple(terms))
+    return row_major(at.shape, at.origin) if found.is_row_major() else found
+
+
+def grouped_view(at: Placement, dtype: DataType, data: Array) -> Array:
+    """A view of the field in ``data``, the bytes of its block, with an axis for each digit.
+
+    Digits are grouped by axis, so that it has the elements in the order of the field, and reshaping
+    it to the field's shape gives the elements by index. An axis without digits has extent 1.
+    """
+    shape: list[int] = []
+    strides: list[int] = []
+    for digits in by_axis(at):
+        for _, extent, stride in digits or [Digit(0, 1, dtype.size)]:
+            shape.append(extent)
+            strides.append(stride)
+    return np.ndarray(shape, dtype.np, data, at.base, strides)
