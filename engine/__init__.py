@@ -48,7 +48,28 @@ if TYPE_CHECKING:
         atomic_xor,
         volatile_load,
     )  # fmt: skip
+    from .lang.axes import (
+        Layout,
+        axes,
+        i,
+        ij,
+        ijk,
+        ijkl,
+        ijl,
+        ik,
+        ikl,
+        il,
+        j,
+        jk,
+        jkl,
+        jl,
+        k,
+        kl,
+        l,
+    )  # fmt: skip
     from .lang.data_oriented import data_oriented
+    from .lang.field import field
+    from .lang.fields import Field, MatrixField, ScalarField
     from .lang.func import func, pyfunc
     from .lang.functions import (
         abs,
@@ -85,7 +106,9 @@ if TYPE_CHECKING:
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.matrix import Matrix, Vector
     from .lang.ndarray import Ndarray, ndarray
+    from .lang.snode import FieldsBuilder, SNode, root
     from .lang.struct import Struct, dataclass
+    from .lang.struct_field import StructField
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
     from .types import (
@@ -167,7 +190,10 @@ _ROOMS: Final = {
     "QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
+    "lang.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
     "lang.data_oriented": "data_oriented",
+    "lang.field": "field",
+    "lang.fields": "Field MatrixField ScalarField",
     "lang.func": "func pyfunc",
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor log "
     "max min popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt tan tanh",
@@ -175,7 +201,9 @@ _ROOMS: Final = {
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.matrix": "Matrix Vector",
     "lang.ndarray": "Ndarray ndarray",
+    "lang.snode": "FieldsBuilder SNode root",
     "lang.struct": "Struct dataclass",
+    "lang.struct_field": "StructField",
     "runtime.program": "init reset sync",
     "types": "NDArray Template template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
 }
@@ -198,21 +226,23 @@ _MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "lang.typ
 
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "BackendUnavailableError",
-    "CompileConfig", "IRParseError", "IRVerificationError", "Kernel", "Matrix", "NDArray",
-    "Ndarray", "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
-    "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
-    "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
-    "QuadrantsUnsupportedError", "Struct", "Template", "Vector", "abs", "acos", "amdgpu", "arm64",
+    "CompileConfig", "Field", "FieldsBuilder", "IRParseError", "IRVerificationError", "Kernel",
+    "Layout", "Matrix", "MatrixField", "NDArray", "Ndarray", "QuadrantsAssertionError",
+    "QuadrantsCompilationError", "QuadrantsIndexError", "QuadrantsInternalError",
+    "QuadrantsNameError", "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError",
+    "QuadrantsSyntaxError", "QuadrantsTypeError", "QuadrantsUnsupportedError", "SNode",
+    "ScalarField", "Struct", "StructField", "Template", "Vector", "abs", "acos", "amdgpu", "arm64",
     "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max",
-    "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "bit_cast", "bit_shr",
-    "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "exp", "f16", "f32",
-    "f64", "ffs", "float16", "float32", "float64", "floor", "func", "gpu", "grouped", "i8", "i16",
-    "i32", "i64", "init", "inspect", "int8", "int16", "int32", "int64", "interp", "kernel", "log",
-    "loop_config", "math", "max", "metal", "min", "ndarray", "ndrange", "opencl", "popcnt", "pow",
-    "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "round", "rsqrt", "select", "sin",
-    "sqrt", "static", "static_assert", "static_print", "sync", "tan", "tanh", "template", "types",
-    "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
-    "volatile_load", "vulkan", "x64",
+    "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes", "bit_cast",
+    "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "exp",
+    "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64", "floor", "func", "gpu",
+    "grouped", "i", "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il",
+    "init", "inspect", "int8", "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k",
+    "kernel", "kl", "l", "log", "loop_config", "math", "max", "metal", "min", "ndarray", "ndrange",
+    "opencl", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "root",
+    "round", "rsqrt", "select", "sin", "sqrt", "static", "static_assert", "static_print", "sync",
+    "tan", "tanh", "template", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16",
+    "uint32", "uint64", "volatile_load", "vulkan", "x64",
 ]  # fmt: skip
 
 

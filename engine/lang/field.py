@@ -1,444 +1,185 @@
-"""`qd.field` and the fields of scalars, vectors and matrices.
-
-A field is global memory whose shape is known to kernels when they are compiled. It has its place
-in a tree of nodes (see `snode`), and gets its memory when it, or another field of the tree, is
-first used. Python code reads and writes single elements with checked indices; reading a vector
-gives a live one: writing its components writes to the field.
-
-Fields belong to the program that was current when they were made.
-"""
+"""Making fields: `qd.field`, and what `qd.Vector.field` and the fields of types stand on."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import Any, cast
 
-import numpy as np
+from ..errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
+from ..types import MAKERS, DataType, MatrixType, StructType
+from ..types.compound import FieldMaker
+from .axes import MAX_AXES, Layout, axes
+from .fields import Field, MatrixField, ScalarField, check_real
+from .host import value_type
+from .snode import extents, offsets, root
+from .struct_field import StructField
 
-from ..errors import QuadrantsRuntimeError, QuadrantsTypeError
-from ..runtime import program
-from ..types import DataType, FieldHandle, Layout
-from .field_numpy import ExchangesNumpy
-from .host import ended, field_index, number, numbers, python_number
-from .snode import SNode
-from .storage import Placement, by_axis, grouped_view, joined, layout_of
-
-__all__ = ["Field", "MatrixField", "ScalarField"]
-
-Array = np.ndarray[Any, Any]
-_HERE: Final = str(Path(__file__).parent.parent)
-
-UNPLACED: Final = (
-    "Field has no allocation: {}. Allocate via `qd.field(..., needs_grad=True)` /"
-    " `needs_dual=True`, `qd.root.lazy_grad()` / `qd.root.lazy_dual()`, or"
-    " `qd.root.dense(...).place(field)` before it is read, written or used in a kernel."
-)
+__all__ = ["field", "matrix_field"]
 
 
-def made_at() -> str:
-    """The line of user code that is making a field."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'
+def field(
+    dtype: Any,
+    shape: Any = None,
+    order: str | None = None,
+    name: str = "",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+    **options: Any,
+) -> Any:
+    """A new field of zeros.
 
+    dtype: a data type (``int``, ``float``, ``bool`` mean the configured ones), or a vector or
+        matrix type.
+    shape: an integer or up to 12 of them; ``()`` is one element, read as ``x[None]``. None: the
+        field waits to be placed, ``qd.root.dense(qd.i, n).place(x)``.
+    order: the order of the axes in memory, outermost first: ``"ji"``. By default ``"ij..."``.
+    name: how messages call it.
+    offset: the first index of each axis.
+    needs_grad, needs_dual: whether there are gradients (`grad`), duals (`dual`).
 
-class Field(ExchangesNumpy):
-    """Base of all fields: `ScalarField`, `MatrixField`, `StructField`."""
-
-    def __iter__(self) -> NoReturn:
-        raise NotImplementedError("Struct for is only available in Quadrants scope.")
-
-
-class _Memory(FieldHandle, Field):
-    """A field with elements of its own: of scalars, vectors or matrices.
-
-    role: ``primal``, ``grad`` or ``dual``. program: that it belongs to. layout: the order of its
-    axes in memory if the user gave one, else None.
+    QuadrantsRuntimeError for an extent below 1, ValueError for what is no data type,
+    QuadrantsSyntaxError for an order or offset that does not fit the shape.
     """
+    found = value_type(dtype)
+    known = {
+        "shape": shape, "order": order, "name": name, "offset": offset, "needs_grad": needs_grad,
+        "needs_dual": needs_dual,
+    }  # fmt: skip
+    if isinstance(found, MatrixType):
+        return matrix_field(found, **known, **options)
+    if options:
+        raise TypeError(f"field() got an unexpected keyword argument {next(iter(options))!r}")
+    if not isinstance(found, DataType):
+        raise ValueError(f"Invalid data type {dtype}; use {dtype}.field(shape=...)")
+    new = ScalarField(found, name)
+    finish(new, [new], shape, order, offset, (needs_grad, needs_dual))
+    return new
 
-    role: str
-    program: program.Program
-    layout: tuple[int, ...] | None
-    _at: Placement | None
-    _elements: Array | None
-    _digits: list[list[int]]
-    _companions: Any
 
-    def _locate(self) -> Placement:
-        """Its placement; makes the memory if that was not done."""
-        raise NotImplementedError
+def matrix_field(
+    t: MatrixType,
+    shape: Any = None,
+    order: str | None = None,
+    name: str = "",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+    layout: Layout = Layout.AOS,
+    ndim: int | None = None,
+) -> MatrixField:
+    """A field of vectors or matrices; see `field` and `Layout`."""
+    found = cast(MatrixType, value_type(t))
+    dtype = cast(DataType, found.dtype)
+    if ndim is not None and ndim != found.ndim:
+        raise QuadrantsTypeError(f"{t!r} has {found.ndim} axes, not {ndim}")
+    new = MatrixField([ScalarField(dtype, name) for _ in range(found.size)], found.shape, name)
+    for component in new.components:
+        component.name = name and f"{name}{list(cast(Any, component.part_of)[1])}"
+    parts: Sequence[Field] = new.components if layout is Layout.SOA else [new]
+    finish(new, parts, shape, order, offset, (needs_grad, needs_dual))
+    return new
 
-    def label(self) -> str:
-        """How error messages name it."""
-        raise NotImplementedError
 
-    def _placed(self) -> Placement:
-        at = self._at
-        if at is None:
-            if not self.program.alive:
-                raise ended("field")
-            at = self._at = self._locate()
-        if at.block.data is None:
-            if not self.program.alive:
-                raise ended("field")
-            raise QuadrantsRuntimeError(
-                f"SNode tree has been destroyed: the memory of {self.label()} is gone"
+def struct_field(
+    t: StructType,
+    shape: Any = None,
+    name: str = "<Struct>",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+    layout: Layout = Layout.AOS,
+    order: str | None = None,
+) -> StructField:
+    """A field of structs; see `field` and `Layout`."""
+    found = cast(StructType, value_type(t))
+    label = "" if name == "<Struct>" else name
+    members: dict[str, Any] = {}
+    for key, member in found.members.items():
+        inner = f"{label}.{key}" if label else key
+        if isinstance(member, StructType):
+            members[key] = struct_field(member, name=inner)
+        else:
+            members[key] = field(member, name=inner)
+    new = StructField(found, members, name)
+    parts: Sequence[Any] = new._get_field_members() if layout is Layout.SOA else [new]  # pyright: ignore[reportPrivateUsage]
+    finish(new, parts, shape, order, offset, (needs_grad, needs_dual))
+    return new
+
+
+def finish(
+    new: Any,
+    parts: Sequence[Any],
+    shape: Any,
+    order: str | None,
+    offset: Any,
+    needs: tuple[bool, bool],
+) -> None:
+    """Place ``new`` if it has a shape, each of its ``parts`` in a node of its own."""
+    kinds = [kind for kind, wanted in zip(("grad", "dual"), needs, strict=True) if wanted]
+    for member in new._get_field_members():
+        for kind in kinds:
+            check_real(member.dtype)
+            member._asked(kind)
+    if shape is None:
+        for what, given in (("order", order), ("offset", offset)):
+            if given is not None:
+                raise QuadrantsSyntaxError(f"shape cannot be None when {what} is set")
+        return
+    dims = extents(shape)
+    if len(dims) > MAX_AXES:
+        raise RuntimeError(
+            f"Too many dimensions. The maximum dimensionality is {MAX_AXES}, got {len(dims)}"
+        )
+    sequence = _sequence(order, len(dims))
+    first = None
+    if offset is not None:
+        count = len(offset) if isinstance(offset, list | tuple) else 1
+        if count != len(dims):
+            raise QuadrantsSyntaxError(
+                f"The dimensionality of shape and offset must be the same ({len(dims)} != {count})"
             )
-        return at
-
-    @property
-    def block(self) -> Any:
-        """The memory it lies in, a `storage.Block`."""
-        return self._placed().block
-
-    def memory_layout(self) -> Layout:
-        return layout_of(self._placed(), self.dtype)
-
-    def address(self) -> int:
-        at = self._placed()
-        assert at.block.data is not None
-        return at.block.data.ctypes.data + at.base
-
-    def flat(self, buffer: Any = None) -> Array:
-        at = self._placed()
-        data: Array = at.block.data if buffer is None else buffer
-        end = at.base + self.memory_layout().span * self.dtype.size
-        return data[at.base : end].view(self.dtype.np)
-
-    def grouped(self) -> Array:
-        """A view of the elements with an axis for each digit; see `storage.grouped_view`."""
-        at = self._placed()
-        if self._elements is None:
-            assert at.block.data is not None
-            self._digits = [[d.extent for d in digits] for digits in by_axis(at)]
-            self._elements = grouped_view(at, self.dtype, at.block.data)
-        return self._elements
-
-    def _set_layout(self, order: tuple[int, ...]) -> None:
-        self.layout = order
-        for companion in self._companions.values():
-            companion._set_layout(order)
-
-    def _where(self, key: Any) -> tuple[int, ...]:
-        """Indices into `grouped` of the element at ``key``."""
-        at = self._placed()
-        ndim = len(at.shape) - len(self.element_shape)
-        found = field_index(key, at.origin[:ndim], at.shape[:ndim])
-        if self._elements is None:
-            self.grouped()
-        out: list[int] = []
-        for i, digits in zip(found, self._digits, strict=False):
-            if len(digits) < 2:
-                out.append(i)
-                continue
-            own: list[int] = []
-            for extent in reversed(digits):
-                i, digit = divmod(i, extent)
-                own.append(digit)
-            out.extend(reversed(own))
-        return tuple(out)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.snode.shape
-
-    @property
-    def snode(self) -> SNode:
-        """Its node in the tree; of a vector field, that of the first component."""
-        raise NotImplementedError
-
-    def parent(self, n: int = 1) -> Any:
-        """The ``n``-th node above that of the field."""
-        return self.snode.parent(n)
-
-    def has_grad(self) -> bool:
-        """Whether there is memory for gradients."""
-        grad = cast("_Memory | None", self.grad)
-        return grad is not None and grad.is_placed()
-
-    def has_dual(self) -> bool:
-        """Whether there is memory for duals."""
-        dual = cast("_Memory | None", self.dual)
-        return dual is not None and dual.is_placed()
-
-    def is_placed(self) -> bool:
-        """Whether it has a place in a tree."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        if not self.is_placed():
-            return "<Field: Definition of this field is incomplete>"
-        try:
-            return str(self.to_numpy())
-        except QuadrantsRuntimeError:
-            return repr(self)
-
-    def _repr(self, kind: str) -> str:
-        try:
-            state = str(self.shape)
-            if not self.program.alive:
-                state += ", no longer valid"
-        except QuadrantsRuntimeError:
-            state = "not placed"
-        return f"<{kind} {self.dtype} {state}>"
+        first = offsets(offset, len(dims))
+    total = 1
+    for n in dims:
+        total *= n
+    if total > 1 << 46:
+        raise QuadrantsRuntimeError(f"there is not enough memory for a field of shape {dims}")
+    nested = sequence != tuple(range(len(dims)))
+    for part in [*parts, *[getattr(p, kind) for kind in kinds for p in parts]]:
+        node: Any = root
+        if nested:
+            for axis in sequence:
+                node = node.dense(axes(axis), dims[axis])
+        elif dims:
+            node = node.dense(axes(*sequence), dims)
+        node.place(part, offset=first)
+    if nested:
+        new._set_layout(sequence)
 
 
-class ScalarField(_Memory):
-    """A field of numbers; made by `qd.field`.
-
-    node: its place in a tree, or None. offset: the first index of each axis; None is zeros.
-    """
-
-    def __init__(
-        self, dtype: DataType, name: str = "", role: str = "primal", of: ScalarField | None = None
-    ) -> None:
-        self.program = program.current() if of is None else of.program
-        self.dtype = dtype
-        self.name = name
-        self.role = role
-        self._of: Final = of
-        self.element_shape = ()
-        self.layout = None
-        self.needs: set[str] = set()
-        self.node: SNode | None = None
-        self.offset: tuple[int, ...] | None = None
-        self.part_of = None
-        self.made_at: Final = made_at()
-        self._companions: dict[str, ScalarField] = {}
-        self._at = self._elements = None
-
-    def owner(self) -> FieldHandle:
-        """The vector field that it is a component of, or itself."""
-        if self._of is not None:
-            whole = self._of.owner()
-            return self if whole is self._of else cast(FieldHandle, getattr(whole, self.role))
-        return self.part_of[0] if self.part_of is not None else self
-
-    def _get_field_members(self) -> list[ScalarField]:
-        return [self]
-
-    def label(self) -> str:
-        return f"{self.name or 'a field'} ({self.made_at})"
-
-    def is_placed(self) -> bool:
-        return self.node is not None
-
-    @property
-    def snode(self) -> SNode:
-        if self.node is None:
-            raise QuadrantsRuntimeError(self._no_place())
-        return self.node
-
-    def _no_place(self) -> str:
-        if self.role != "primal":
-            return UNPLACED.format(self.label())
-        return (
-            f"These field(s) are not placed: {self.label()}. Please consider specifying a shape"
-            " for them: qd.field(..., shape=...), or place them:"
-            " qd.root.dense(qd.i, n).place(field). " + UNPLACED.format(self.label())
+def _sequence(order: str | None, ndim: int) -> tuple[int, ...]:
+    """The axes in the order of memory, outermost first."""
+    if order is None:
+        return tuple(range(ndim))
+    if len(order) != ndim:
+        raise QuadrantsSyntaxError(
+            f"The dimensionality of shape and order must be the same ({ndim} != {len(order)})"
         )
-
-    def settle(self, at: Placement) -> None:
-        """Take the memory that the tree gives."""
-        self._at = at
-
-    def check_companions(self) -> None:
-        """QuadrantsRuntimeError if its gradients were asked for and have no place."""
-        for kind in sorted(self.needs):
-            if self._companions[kind].node is None:
-                raise QuadrantsRuntimeError(
-                    f"These field(s) require `needs_{kind}=True`, however their {kind} field(s)"
-                    f" are not placed: {self.label()}",
-                    hint=f"place field.{kind} too, or call qd.root.lazy_{kind}()",
-                )
-
-    def _locate(self) -> Placement:
-        node = self.snode
-        if node.builder.finalized is None:
-            if not node.builder.is_root_of_program:
-                raise QuadrantsRuntimeError(
-                    f"Field builder of {self.label()} is not finalized. Please call finalize() on"
-                    " it."
-                )
-            with self.program.lock:
-                if node.builder.finalized is None:
-                    node.builder.finalize()
-        assert self._at is not None
-        return self._at
-
-    def _companion(self, kind: str) -> ScalarField | None:
-        if self.role != "primal" or not self.dtype.is_real:
-            return None
-        found = self._companions.get(kind)
-        if found is None:
-            name = f"{self.name}.{kind}" if self.name else ""
-            found = self._companions[kind] = ScalarField(self.dtype, name, kind, self)
-        return found
-
-    @property
-    def grad(self) -> ScalarField | None:
-        """The field of its gradients: None for integers, not placed if never asked for."""
-        return self._companion("grad")
-
-    @property
-    def dual(self) -> ScalarField | None:
-        """The field of its duals, as `grad`."""
-        return self._companion("dual")
-
-    def _asked(self, kind: str) -> None:
-        """Gradients or duals are wanted: they must be placed before it is used."""
-        self._companion(kind)
-        self.needs.add(kind)
-
-    def __getitem__(self, key: Any) -> int | float:
-        where = self._where(key)
-        return python_number(self.grouped()[where], self.dtype)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        where = self._where(key)
-        self.grouped()[where] = number(value, self.dtype)
-
-    def fill(self, val: Any) -> None:
-        """Set every element; a real number is cut to an integer for a field of integers."""
-        elements = self.grouped()
-        if self.dtype.is_int and isinstance(val, float | np.floating):
-            val = int(val)
-        elements[...] = number(val, self.dtype)
-
-    def __repr__(self) -> str:
-        return self._repr("qd.field")
+    if len(set(order)) != ndim:
+        raise QuadrantsSyntaxError("The axes in order must be different")
+    found: list[int] = []
+    for ch in order:
+        axis = ord(ch) - ord("i")
+        if not 0 <= axis < ndim:
+            raise QuadrantsSyntaxError(f"Invalid axis {ch}")
+        found.append(axis)
+    return tuple(found)
 
 
-class MatrixField(_Memory):
-    """A field of vectors or matrices; made by `qd.Vector.field` and `qd.Matrix.field`.
-
-    Each component is a `ScalarField`, which can be placed, and used, by itself.
-    """
-
-    def __init__(
-        self,
-        components: Sequence[ScalarField],
-        element_shape: tuple[int, ...],
-        name: str = "",
-        role: str = "primal",
-    ) -> None:
-        self.components: Final = list(components)
-        first = self.components[0]
-        self.program = first.program
-        self.dtype = first.dtype
-        self.name = name
-        self.role = role
-        self.element_shape = element_shape
-        self.layout = None
-        self.part_of = None
-        self._companions: dict[str, MatrixField] = {}
-        self._at = self._elements = None
-        for number_, component in enumerate(self.components):
-            index = np.unravel_index(number_, element_shape)
-            component.part_of = self, tuple([int(i) for i in index])
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return self.element_shape[0]
-
-    @property
-    def m(self) -> int:
-        """Columns; 1 for vectors."""
-        return self.element_shape[1] if len(self.element_shape) == 2 else 1
-
-    @property
-    def ndim(self) -> int:
-        """1 for vectors, 2 for matrices."""
-        return len(self.element_shape)
-
-    def get_scalar_field(self, *indices: int) -> ScalarField:
-        """The field of the component with these indices."""
-        where = field_index(
-            indices if len(indices) == self.ndim else (*indices, 0)[: self.ndim],
-            (0,) * self.ndim,
-            self.element_shape,
-        )
-        return self.components[int(np.ravel_multi_index(where, self.element_shape))]
-
-    def _get_field_members(self) -> list[ScalarField]:
-        return list(self.components)
-
-    def label(self) -> str:
-        return f"{self.name or 'a vector field'} ({self.components[0].made_at})"
-
-    def is_placed(self) -> bool:
-        return all(c.node is not None for c in self.components)
-
-    @property
-    def snode(self) -> SNode:
-        for component in self.components:
-            component.snode  # noqa: B018 - raises if it is not placed
-        return self.components[0].snode
-
-    def _locate(self) -> Placement:
-        self.snode  # noqa: B018 - raises if a component is not placed
-        parts = [c._placed() for c in self.components]  # pyright: ignore[reportPrivateUsage]
-        return joined(parts, self.element_shape)
-
-    def _companion(self, kind: str) -> MatrixField | None:
-        if self.role != "primal" or not self.dtype.is_real:
-            return None
-        found = self._companions.get(kind)
-        if found is None:
-            parts = [cast(ScalarField, getattr(c, kind)) for c in self.components]
-            name = f"{self.name}.{kind}" if self.name else ""
-            found = self._companions[kind] = MatrixField(parts, self.element_shape, name, kind)
-        return found
-
-    @property
-    def grad(self) -> MatrixField | None:
-        """The field of its gradients: None for integers, not placed if never asked for."""
-        return self._companion("grad")
-
-    @property
-    def dual(self) -> MatrixField | None:
-        """The field of its duals, as `grad`."""
-        return self._companion("dual")
-
-    def _asked(self, kind: str) -> None:
-        self._companion(kind)
-        for component in self.components:
-            component._asked(kind)  # pyright: ignore[reportPrivateUsage]
-
-    def __getitem__(self, key: Any) -> Any:
-        from .matrix import live
-
-        where = self._where(key)
-        return live(self.grouped()[where])
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        where = self._where(key)
-        self.grouped()[where] = numbers(value, self.dtype, self.element_shape)
-
-    def fill(self, val: Any) -> None:
-        """Set every element: to a vector or matrix, or each component to one number."""
-        elements = self.grouped()
-        if isinstance(val, bool | int | float | np.number | np.bool_):
-            val = np.full(self.element_shape, val)
-        elements[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
-
-    def __repr__(self) -> str:
-        return self._repr(f"{self.n}x{self.m} qd.Matrix.field")
+def _of_type(t: Any, **options: Any) -> Any:
+    """``t.field(...)`` of a compound type."""
+    return matrix_field(t, **options) if isinstance(t, MatrixType) else struct_field(t, **options)
 
 
-def check_real(dtype: DataType) -> None:
-    """QuadrantsRuntimeError for a type that cannot have gradients."""
-    if not dtype.is_real:
-        raise QuadrantsRuntimeError(
-            f"{dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`.",
-            hint="use a real type such as qd.f32",
-        )
-
-
-def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> QuadrantsTypeError:
-    """The error for elements of different shapes."""
-    return QuadrantsTypeError(f"cannot assign elements of shape {b} to elements of shape {a}")
+MAKERS[FieldMaker] = _of_type

@@ -10,7 +10,7 @@ from ..types import f32, f64, i32, i64, u1
 from .host import assign, numpy_type
 
 if TYPE_CHECKING:
-    from .field import _Memory  # pyright: ignore[reportPrivateUsage]
+    from .fields import _Memory  # pyright: ignore[reportPrivateUsage]
 
 __all__ = ["ExchangesNumpy", "zero_copy_error"]
 
@@ -92,7 +92,7 @@ class ExchangesNumpy:
         ValueError if the shapes differ, TypeError if ``other`` is no such field. Numbers can be
         copied to vectors: to each component.
         """
-        from .field import Field, mismatch
+        from .fields import Field, mismatch
 
         field = cast("_Memory", self)
         if not isinstance(other, Field) or not hasattr(other, "grouped"):
@@ -100,8 +100,7 @@ class ExchangesNumpy:
         source = cast("_Memory", other)
         if source.shape != field.shape:
             raise ValueError(
-                f"qd.field shape {field.shape} does not match the source field shape"
-                f" {source.shape}"
+                f"qd.field shape {field.shape} does not match the source field shape {source.shape}"
             )
         target, found = field.grouped(), source.to_numpy(copy=None)
         if source.element_shape != field.element_shape:

@@ -30,7 +30,9 @@ def ended(what: str) -> QuadrantsRuntimeError:
         f"This {what} belongs to a program that has ended: qd.reset() or qd.init() came after it"
         " was made."
     )
-    return QuadrantsRuntimeError(text if program.peek() is not None else f"{NOT_INITIALIZED} {text}")
+    if program.peek() is None:
+        text = f"{NOT_INITIALIZED} {text}"
+    return QuadrantsRuntimeError(text)
 
 
 def value_type(dtype: Any) -> Any:

@@ -66,9 +66,7 @@ class Ndarray(ArrayHandle):
         self._program: Final = owner
         self._data: np.ndarray[Any, Any] | None = _aligned(dtype, shape)
         self._address: int = self._data.ctypes.data
-        self._key: NdarrayFeature | None = ndarray_feature(
-            dtype, len(shape), needs_grad
-        )
+        self._key: NdarrayFeature | None = ndarray_feature(dtype, len(shape), needs_grad)
         self.grad: Final = Ndarray(dtype, shape) if needs_grad else None
         owner.own(self)
 

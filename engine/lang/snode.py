@@ -22,7 +22,7 @@ from .axes import MAX_AXES, Axis
 from .storage import ALIGN, Block, Digit, Placement
 
 if TYPE_CHECKING:
-    from .field import ScalarField
+    from .fields import ScalarField
 
 __all__ = ["FieldsBuilder", "SNode", "SNodeTree", "place_all", "root"]
 
@@ -450,7 +450,7 @@ class SNodeTree:
 
 
 class _State:
-    """What a program has of fields: the builder behind ``qd.root``, and how many trees there are."""
+    """What a program has of fields: the builder behind ``qd.root``, the number of trees."""
 
     def __init__(self) -> None:
         self.builder: FieldsBuilder | None = None

@@ -117,7 +117,7 @@ def joined(parts: Sequence[Placement], element_shape: tuple[int, ...]) -> Placem
 
 
 def _merged(digits: Sequence[Digit], axis: int) -> list[Digit]:
-    """The digits of one axis, where neighbours that run on are one, and extents of 1 are left out."""
+    """The digits of one axis: neighbours that run on become one, extents of 1 are left out."""
     out: list[Digit] = []
     for digit in digits:
         if digit.axis != axis or digit.extent == 1:

@@ -22,7 +22,9 @@ from ..types import MAKERS, CompoundType, DataType, MatrixType, StructType, u1
 from .matrix import Matrix
 from .number_types import meant
 
-__all__ = ["Struct", "as_dict", "copied", "dataclass", "entries_of", "made_of", "struct_type"]
+__all__ = [
+    "OWN_NAMES", "Struct", "as_dict", "copied", "dataclass", "entries_of", "made_of", "struct_type",
+]  # fmt: skip
 
 _METHODS: Final = "__struct_methods"
 
@@ -199,12 +201,13 @@ class _Shadowing(Struct):
         return super().__getattribute__(name)
 
 
-_OWN: Final = frozenset(name for name in dir(Struct) if not name.startswith("_"))
+OWN_NAMES: Final = frozenset(name for name in dir(Struct) if not name.startswith("_"))
+"""Attributes of `Struct` that a member of the same name hides."""
 
 
 def made_of(members: dict[str, Any], t: StructType | None) -> Struct:
     """A struct of members that have their types already."""
-    kind = Struct if _OWN.isdisjoint(members) else _Shadowing
+    kind = Struct if OWN_NAMES.isdisjoint(members) else _Shadowing
     value = kind.__new__(kind)
     value._members = members  # pyright: ignore[reportPrivateUsage]
     value._type = t  # pyright: ignore[reportPrivateUsage]

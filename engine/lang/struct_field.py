@@ -6,10 +6,39 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..types import StructFieldHandle, StructType
-from .field import Field, ScalarField
+from .fields import Field, ScalarField
 from .snode import SNode
+from .struct import OWN_NAMES, Struct, entries_of
 
-__all__ = ["StructField"]
+__all__ = ["LiveStruct", "StructField"]
+
+
+class LiveStruct(Struct):
+    """An element of a struct field: its members are read from the field, and written there."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, field: StructField, key: Any) -> None:
+        self._members = field.members
+        self._type = field.struct_type
+        object.__setattr__(self, "_key", key)
+
+    def _read(self, name: str) -> Any:
+        return self._members[name][self._key]
+
+    def _write(self, name: str, value: Any) -> None:
+        self._members[name][self._key] = value
+
+
+class _ShadowingLiveStruct(LiveStruct):
+    """One with a member called ``items`` or the like, which then means the member."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self._members:
+            return self._read(name)
+        return super().__getattribute__(name)
 
 
 class StructField(StructFieldHandle, Field):
@@ -25,6 +54,7 @@ class StructField(StructFieldHandle, Field):
         self.layout: tuple[int, ...] | None = None
         self._members: Final[dict[str, Any]] = dict(members)
         self._companions: Final[dict[str, StructField]] = {}
+        self._plain_names: Final = OWN_NAMES.isdisjoint(members)
 
     @property
     def members(self) -> dict[str, Any]:
@@ -67,6 +97,12 @@ class StructField(StructFieldHandle, Field):
 
     def _first(self) -> Any:
         return next(iter(self._members.values()))
+
+    def _members_of_first(self) -> Any:
+        found = self._first()
+        while isinstance(found, StructField):
+            found = found._first()
+        return found
 
     @property
     def dtype(self) -> Any:
@@ -121,13 +157,14 @@ class StructField(StructFieldHandle, Field):
         """The duals of the members that are real; None if none is."""
         return self._companion("dual")
 
-    def __getitem__(self, key: Any) -> Any:
-        from .struct import live_struct
-
-        return live_struct(self, key)
+    def __getitem__(self, key: Any) -> Struct:
+        first = self._members_of_first()
+        first._where(key)  # pyright: ignore[reportPrivateUsage] - checks the indices
+        kind = LiveStruct if self._plain_names else _ShadowingLiveStruct
+        return kind(self, tuple(key) if isinstance(key, list) else key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        entries: Any = getattr(value, "entries", value)
+        entries: Any = entries_of(value) if isinstance(value, Struct) else value
         if not isinstance(entries, Mapping):
             raise TypeError(f"an element of {self.struct_type!r} cannot be set to {value!r}")
         missing = [name for name in self._members if name not in entries]

@@ -64,13 +64,6 @@ class FieldHandle:
         """
         raise NotImplementedError
 
-    def flat(self, buffer: Any = None) -> Any:
-        """Its scalars from the base on, ``memory_layout().span`` of them, as a one-axis NumPy view.
-
-        buffer: bytes laid out as those of its block, to use in their place.
-        """
-        raise NotImplementedError
-
     def address(self) -> int:
         """The address of its base."""
         raise NotImplementedError

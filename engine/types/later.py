@@ -15,11 +15,10 @@ _MATH = """
     csqrt cdiv frexp vdir
 """
 _TOP = """
-    AutodiffMode Backend Field FieldsBuilder Layout MatrixField MatrixNdarray SNode ScalarField
-    ScalarNdarray StructField Tensor VectorNdarray activate ad append axes checkpoint deactivate
-    eig experimental field frexp graph i ij ijk ijkl ijl ik ikl il is_active j jk jkl jl k kl l
-    length linalg make_spd polar_decompose profiler real_func ref root rescale_index simt solve
-    stop_grad stream stream_parallel svd sym_eig tensor tools wrap
+    AutodiffMode Backend MatrixNdarray ScalarNdarray Tensor VectorNdarray activate ad append
+    checkpoint deactivate eig experimental frexp graph is_active length linalg make_spd
+    polar_decompose profiler real_func ref rescale_index simt solve stop_grad stream stream_parallel
+    svd sym_eig tensor tools wrap
 """
 
 LATER: Final[dict[str, frozenset[str]]] = {
