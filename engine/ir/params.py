@@ -11,11 +11,13 @@
     field m: i32[16] layout(0/4*8, 0%4*1)    ... with the digits of a layout, outermost first
 
 A digit ``axis/divisor%modulus*stride`` says that ``axis / divisor % modulus`` moves an element by
-``stride`` (`types.layout`); a divisor of 1 and a modulus of 0 are left out.
+``stride`` (`types.layout`); a divisor of 1 and a modulus of 0 are left out. A name that would not
+be read back as it stands (``'my field'``) is put in quotes.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Final
 
@@ -25,7 +27,8 @@ from .attrs import Param
 __all__ = ["PARAM", "param_problem", "param_text", "read_param"]
 
 # A name is what the user wrote: `p.vel[1]`, `m[0, 1]`.
-_NAME: Final = r"(?:[^\s:,()\[\]]|\[[^\]]*\])+"
+_PLAIN: Final = r"(?:[^\s:,()\[\]'\"]|\[[^\]\n]*\])+"
+_NAME: Final = rf"{_PLAIN}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 PARAM: Final = re.compile(
     rf"(?:field ({_NAME}): (\w+)\[([^\]]*)\](?: layout\(([^)]*)\))?"
     rf"|({_NAME}): (?:ndarray<(\w+), (\d+)((?:; \d+(?:, \d+)*)?)(, needs_grad)?(?:, (\w+))?"
@@ -37,10 +40,19 @@ _EXTENT: Final = re.compile(r"(?:(-?\d+):)?(-?\d+)$")
 _TERM: Final = re.compile(r"(\d+)(?:/(\d+))?(?:%(\d+))?\*(-?\d+)$")
 
 
+def _shown(name: str) -> str:
+    return name if re.fullmatch(_PLAIN, name) else repr(name)
+
+
+def _read_name(text: str) -> str:
+    return ast.literal_eval(text) if text[0] in "'\"" else text
+
+
 def param_text(p: Param) -> str:
     """One parameter as text."""
+    name = _shown(p.name)
     if p.kind == "scalar":
-        return f"{p.name}: {p.dtype.name}"
+        return f"{name}: {p.dtype.name}"
     element = ", ".join(map(str, p.element_shape))
     if p.layout is not None:
         return _field_text(p, p.layout, element)
@@ -50,7 +62,7 @@ def param_text(p: Param) -> str:
         extra += f", {p.boundary}"
     if p.axes is not None:
         extra += f", axes={p.axes!r}"
-    return f"{p.name}: ndarray<{p.dtype.name}, {p.ndim}{extra}>"
+    return f"{name}: ndarray<{p.dtype.name}, {p.ndim}{extra}>"
 
 
 def _field_text(p: Param, layout: Layout, element: str) -> str:
@@ -58,7 +70,7 @@ def _field_text(p: Param, layout: Layout, element: str) -> str:
         f"{first}:{first + n}" if first else str(n)
         for first, n in zip(layout.origin[: p.ndim], layout.shape[: p.ndim], strict=True)
     ])  # fmt: skip
-    text = f"field {p.name}: {p.dtype.name}[{axes}"
+    text = f"field {_shown(p.name)}: {p.dtype.name}[{axes}"
     text += f"; {element}]" if element else "]"
     if layout == row_major(layout.shape, layout.origin):
         return text
@@ -84,7 +96,8 @@ def read_param(match: re.Match[str]) -> Param:
     """The parameter that `PARAM` has found. ValueError says what is wrong with it."""
     field, held, box, terms, name, elem, ndim, shape, grad, boundary, axes, scalar = match.groups()
     if field is not None:
-        return _read_field(field, _type(held), box, terms)
+        return _read_field(_read_name(field), _type(held), box, terms)
+    name = _read_name(name)
     if scalar is not None:
         return Param(name, "scalar", _type(scalar))
     return Param(
@@ -130,8 +143,6 @@ def param_problem(p: Param) -> str | None:
     """What is wrong with a parameter; None if nothing is."""
     if p.kind not in ("scalar", "ndarray", "field"):
         return f"parameter {p.name} is of no known kind: {p.kind!r}"
-    if not re.fullmatch(_NAME, p.name):
-        return f"{p.name!r} cannot be the name of a parameter"
     if p.kind == "scalar":
         plain = p == Param(p.name, "scalar", p.dtype)
         return None if plain else f"parameter {p.name} is a scalar with an array's properties"

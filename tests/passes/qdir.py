@@ -129,7 +129,10 @@ def arguments(func: Func, seed: int) -> list[object]:
             value = int(rng.integers(-3, 6)) + (0.5 if t.is_real else 0)
             made.append(t(value))
             continue
-        data = rng.integers(-4, 5, size=(7,) * param.ndim).astype(np.float64)
+        size = (7,) * param.ndim + param.element_shape
+        if param.layout is not None:
+            size = (param.layout.span,)
+        data = rng.integers(-4, 5, size=size).astype(np.float64)
         if t.is_real:
             data = data / 2
         array = data.astype(t.np) if t.is_signed or t.is_real else np.abs(data).astype(t.np)

@@ -10,6 +10,7 @@ import random
 from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import (
+    Layout,
     f32,
     f64,
     i8,
@@ -38,12 +39,17 @@ _NUMBERS = (0, 1, -1, 2, 3, 4, 5, 7, 8, 16, 31, 100, -2, -128, 255)
 _FRACTIONS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 4.0, 0.1, 1e30, float("inf"), float("nan"))
 SIZE = 7
 """Extent of every array."""
+TRIPS = 4
+"""More than the index of any loop."""
 
 
 class RandomIR:
-    """Builds one function; ``types``: what values may have."""
+    """Builds one function; ``types``: what values may have. fields: with fields and vectors.
 
-    def __init__(self, seed: int, types: tuple, ops: int) -> None:
+    arrays: by number of the parameter, the type of what it holds.
+    """
+
+    def __init__(self, seed: int, types: tuple, ops: int, fields: bool) -> None:
         self.rng = random.Random(seed)
         self.types = types
         self.left = ops
@@ -51,6 +57,12 @@ class RandomIR:
         self.scalars = [self.rng.choice(types) for _ in range(3)]
         params = [Param(f"x{i}", "ndarray", t, 1) for i, t in enumerate(self.arrays)]
         params += [Param(f"s{i}", "scalar", t) for i, t in enumerate(self.scalars)]
+        if fields:
+            self.arrays += [None] * 3
+            for i in range(3):
+                t = self.rng.choice(types)
+                params.append(self.array(f"f{i}", t))
+                self.arrays.append(t)
         self.func = Func("k", tuple(params))
         self.func.stage = "typed"
         self.b = Builder(self.func, self.func.body)
@@ -58,6 +70,42 @@ class RandomIR:
         self.loops: list[Op] = []
         self.jumps = 0  # loops around that a continue may belong to
         self.locals = [self.b.alloca(self.rng.choice((*types, u1)), f"v{i}") for i in range(4)]
+
+    def array(self, name: str, t) -> Param:
+        """An array of vectors, an array with permuted axes, or a field of any layout."""
+        rng = self.rng
+        element = rng.choice(((), (2,), (3,), (2, 2)))
+        kind = rng.randrange(8)
+        if kind == 0:
+            return Param(name, "ndarray", t, 1, element_shape=element or (3,))
+        if kind == 1:
+            return Param(name, "ndarray", t, 2, element_shape=element, axes=(1, 0))
+        ndim = rng.randrange(3)
+        shape = tuple(rng.choice((1, 4, SIZE, 8)) for _ in range(ndim)) + element
+        origin = tuple(rng.choice((0, 0, -3)) for _ in range(ndim)) + (0,) * len(element)
+        return Param(
+            name, "field", t, ndim, element_shape=element,
+            layout=Layout(shape, origin, self.terms(shape)),
+        )  # fmt: skip
+
+    def terms(self, shape) -> tuple:
+        """The digits of a layout: each axis whole or in blocks, in any order, with gaps."""
+        rng = self.rng
+        digits = []
+        for axis, extent in enumerate(shape):
+            block = rng.choice((0, 0, 2, 3, 4))
+            if 1 < block < extent:
+                digits.append((axis, block, 0, -(-extent // block)))
+                digits.append((axis, 1, block, block))
+            else:
+                digits.append((axis, 1, 0, extent))
+        if rng.random() < 0.6:
+            rng.shuffle(digits)
+        stride, terms = rng.choice((1, 1, 1, 2, 5)), []
+        for axis, div, mod, count in reversed(digits):
+            terms.insert(0, (axis, div, mod, stride))
+            stride = stride * count + (rng.random() < 0.1)
+        return tuple(terms)
 
     def build(self) -> Func:
         for number, t in enumerate(self.scalars):
@@ -128,12 +176,23 @@ class RandomIR:
     def element(self, t) -> Op:
         """The address of an element inside of an array that holds ``t``."""
         b, rng = self.b, self.rng
-        base = b.emit(C.ARG_ADDR, (), (self.arrays.index(t), False), pointer_to(t))
-        if self.loops and rng.random() < 0.6:
+        number = rng.choice([i for i, held in enumerate(self.arrays) if held is t])
+        param = self.func.params[number]
+        base = b.emit(C.ARG_ADDR, (), (number, False), pointer_to(t))
+        shape = (SIZE,) * param.ndim + param.element_shape
+        origin = (0,) * len(shape)
+        if param.layout is not None:
+            shape, origin = param.layout.shape, param.layout.origin
+        indices = [self.index(n, first) for n, first in zip(shape, origin, strict=True)]
+        return b.emit(C.EXTERNAL_PTR, (base, *indices), "unsafe", pointer_to(t))
+
+    def index(self, extent: int, first: int) -> Op:
+        """An index that an axis has: constant, or of a loop (whose indices are below `TRIPS`)."""
+        b, rng = self.b, self.rng
+        if self.loops and extent >= TRIPS and rng.random() < 0.6:
             index = b.loop_index(rng.choice(self.loops), 0)
-        else:
-            index = b.const(rng.randrange(SIZE), i32)
-        return b.emit(C.EXTERNAL_PTR, (base, index), "unsafe", pointer_to(t))
+            return b.binary(C.ADD, index, b.const(first, i32)) if first else index
+        return b.const(first + rng.randrange(extent), i32)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -150,11 +209,11 @@ class RandomIR:
             local = rng.choice(self.locals)
             b.store(local, self.value(local.type.elem))
         elif kind < 7:
-            t = rng.choice(self.arrays)
+            t = rng.choice([held for held in self.arrays if held])
             value = self.value(t)
             b.store(self.element(t), value)
         elif kind == 7:
-            t = rng.choice(self.arrays)
+            t = rng.choice([held for held in self.arrays if held])
             value = self.value(t)
             code = rng.choice((C.ATOMIC_ADD, C.ATOMIC_MAX, C.ATOMIC_XCHG))
             self.values.append(b.emit(code, (self.element(t), value)))
@@ -182,7 +241,7 @@ class RandomIR:
         b, rng = self.b, self.rng
         if len(self.loops) >= 3:
             return
-        begin, end = b.const(rng.randrange(3), i32), b.const(rng.randrange(5), i32)
+        begin, end = b.const(rng.randrange(3), i32), b.const(rng.randrange(TRIPS + 1), i32)
         if rng.random() < 0.3:
             self.repeat(end)
             return
@@ -212,6 +271,6 @@ class RandomIR:
         self.values = saved
 
 
-def random_func(seed: int, types: tuple, ops: int = 60) -> Func:
+def random_func(seed: int, types: tuple, ops: int = 60, fields: bool = False) -> Func:
     """The function of this seed, with about ``ops`` operations and statements."""
-    return RandomIR(seed, types, ops).build()
+    return RandomIR(seed, types, ops, fields).build()

@@ -6,6 +6,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, verify
 from qd_studio.engine.passes.full_simplify import ROUND
+from qd_studio.engine.types import f32, f64, i32
 
 from .qdir import assert_same_outcome, run_passes
 from .random_ir import INTS, REALS, random_func
@@ -14,8 +15,8 @@ NAMES = [*dict.fromkeys(ROUND), "per_task_cse", "full_simplify"]
 SEEDS = range(12)
 
 
-def check(seed, types, names, config, exact=True):
-    before = random_func(seed, types)
+def check(seed, types, names, config, exact=True, fields=False):
+    before = random_func(seed, types, fields=fields)
     text = to_text(before)
     assert not verify(before), text
     after = parse(text)
@@ -45,11 +46,19 @@ def test_options_that_move_more_code():
         check(200 + seed, (*INTS, *REALS), ["full_simplify"], config)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_each_pass_keeps_fields_and_elements(name):
+    for seed in SEEDS:
+        check(500 + seed, (i32, f32), [name], {"fast_math": False}, fields=True)
+
+
+@pytest.mark.parametrize("fields", [False, True])
 @pytest.mark.parametrize("target", ["interp", "cpu"])
-def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target):
+def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, fields):
     config = CompileConfig().replace(fast_math=False)
     for seed in SEEDS:
-        before = random_func(400 + seed, (*INTS, *REALS))
+        types = (i32, f32, f64) if fields else (*INTS, *REALS)
+        before = random_func(400 + seed, types, fields=fields)
         before.stage = "ast"
         for op in before.body.ops:
             # The loops depend on their order, so none may run in parallel.
