@@ -19,7 +19,18 @@ from typing import Any
 from .. import logs as log
 from ..config import CompileConfig
 from ..ir import Func, get_loc
-from . import calls, exprs, intrinsics, loops, mathlib, printing, stmts
+from . import (
+    calls,
+    exprs,
+    intrinsics,
+    loops,
+    mathlib,
+    matrix_makers,
+    matrix_methods,
+    printing,
+    stmts,
+    structs,
+)  # fmt: skip
 from .features import Leaf
 from .signature import KernelDecl
 from .walk import Frame, Notice, Walk
@@ -27,7 +38,10 @@ from .walk import Frame, Notice, Walk
 __all__ = ["BuildResult", "InlinedFunc", "build"]
 
 # Imported for the handlers they register.
-_TABLES = (calls, exprs, intrinsics, loops, mathlib, printing, stmts)
+_TABLES = (
+    calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods, printing, stmts,
+    structs,
+)  # fmt: skip
 
 InlinedFunc = tuple[str, str, int, int]
 """Qualified name, file, first and last line of a function that was inlined."""

@@ -23,12 +23,20 @@ from .inline import inline
 from .matrices import elementwise
 from .operators import BINARY, Binary, binary
 from .places import spread
-from .registry import HANDLERS, INTRINSICS, expression, handler
+from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
-from .values import MatrixValue, NdarrayRef, ShapeRef, describe, is_sequence, is_static
+from .values import (
+    MatrixValue,
+    NdarrayRef,
+    ShapeRef,
+    StructValue,
+    describe,
+    is_sequence,
+    is_static,
+)  # fmt: skip
 from .walk import Walk
 
-__all__ = ["arguments", "cast_to", "dtype_argument", "only_positional"]
+__all__ = ["arguments", "cast_to", "dtype_argument", "only_positional", "plain_decl"]
 
 INTRINSICS.update({
     abs: "abs", bool: "to_bool", enumerate: "sequence", float: "to_float", int: "to_int",
@@ -51,6 +59,9 @@ def _call(w: Walk, node: ast.Call) -> Any:
         name = None
     if name is not None:
         return HANDLERS[name](w, node, name, fn)
+    visit = CALLS.get(type(fn))
+    if visit is not None:
+        return visit(w, node, fn)
     if isinstance(fn, DataType):
         return _convert(w, node, fn)
     decl = getattr(fn, "decl", None)
@@ -61,7 +72,7 @@ def _call(w: Walk, node: ast.Call) -> Any:
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
             f"Make {decl.name} a @qd.func, or call it from Python.", node,
         )  # fmt: skip
-    if isinstance(fn, Op | NdarrayRef | ShapeRef):
+    if isinstance(fn, Op | NdarrayRef | ShapeRef | MatrixValue | StructValue):
         what = "a run-time value" if isinstance(fn, Op) else describe(fn)
         raise w.type_error(f"{what} is not callable", node.func)
     return _python_call(w, node, fn)
@@ -86,9 +97,7 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         return w.python(node, fn, *args, **kwargs)
     name = getattr(fn, "__name__", type(fn).__name__)
     if isinstance(fn, FunctionType) and fn.__code__.co_name != "<lambda>":
-        decl = _plain.get(fn)
-        if decl is None:
-            decl = _plain[fn] = w.python(node, parse_func, fn)
+        decl = plain_decl(w, fn, node)
         w.warn(
             f'Calling non-quadrants function "{name}" with run-time values: it is compiled as if '
             "it were a @qd.func. Decorate it with @qd.func.", node, SyntaxWarning,
@@ -99,6 +108,14 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         f"use qd.{name}" if _has_counterpart(name) else
         "write a @qd.func, or call it with compile-time values only",
     )  # fmt: skip
+
+
+def plain_decl(w: Walk, fn: FunctionType, node: ast.AST) -> FuncDecl:
+    """A plain Python function as one that is inlined."""
+    decl = _plain.get(fn)
+    if decl is None:
+        decl = _plain[fn] = w.python(node, parse_func, fn)
+    return decl
 
 
 def _has_counterpart(name: str) -> bool:

@@ -19,7 +19,6 @@ from ..types import (
     promote,
     void,
 )  # fmt: skip
-from .matrices import matmul
 from .operators import BINARY, binary, compare, unary
 from .places import spread
 from .registry import expression
@@ -68,6 +67,8 @@ def _binop(w: Walk, node: ast.BinOp) -> Any:
         right = w.expr(n.right)
         row = BINARY.get(type(n.op))
         if row is None:  # a @ b
+            from .matrix_methods import matmul
+
             value = matmul(w, n, value, right)
         else:
             value = binary(w, n, row, value, right, n.left, n.right)

@@ -28,14 +28,20 @@ _MAX_DEPTH: Final = 64
 _Arg = tuple[Any, ast.AST]
 
 
-def inline(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
-    """The value of a call, with the function's body written into the current block."""
+_NO_OWNER: Final = object()
+
+
+def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> Any:
+    """The value of a call, with the function's body written into the current block.
+
+    owner: the struct whose method is called; the first parameter refers to it.
+    """
     if decl.requires_top_level and w.depth:
         raise w.syntax_error(
             f'Function "{decl.name}" requires the top level of a kernel', node,
             "call it outside of every runtime `if`, `for` and `while`",
         )  # fmt: skip
-    args = _arguments(w, node, decl)
+    args = _arguments(w, node, decl, owner)
     loc = w.loc(node)
     caller = w.frame
     frame = Frame(decl, loc, caller, w.depth)
@@ -44,7 +50,8 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
     scope = frame.scopes[0]
     for param in decl.params:
         value, at = args[param.name]
-        scope[param.name] = _passed(w, decl, param, value, at)
+        passed = value if value is owner else _passed(w, decl, param, value, at)
+        scope[param.name] = passed
         if param.kind == "template":
             frame.templates[param.name] = value
     _check_recursion(w, node, frame)
@@ -59,13 +66,15 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
     return frame.result
 
 
-def _arguments(w: Walk, node: ast.Call, decl: FuncDecl) -> dict[str, _Arg]:
+def _arguments(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any) -> dict[str, _Arg]:
     """Each parameter's argument and where it stands."""
     params = decl.params
     out: dict[str, _Arg] = {}
     code = decl.fn.__code__
     positional = params[: code.co_argcount]
     given: list[tuple[Any, ast.AST, bool]] = []
+    if owner is not _NO_OWNER:
+        given.append((owner, node.func, True))
     for arg in node.args:
         if isinstance(arg, ast.Starred):
             given.extend((v, arg, True) for v in spread(w, w.expr(arg.value), arg.value))

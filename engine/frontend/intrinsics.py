@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, u1
+from .augment import add_atomically, atomically
 from .calls import arguments, cast_to, dtype_argument
-from .matrices import elementwise
+from .matrices import as_matrix, elementwise
 from .operators import Binary, binary, unused
 from .places import lvalue
 from .registry import handler
-from .stmts import add_atomically
-from .values import MatrixValue, is_static
+from .values import MatrixValue, StructValue, dtype_in, is_static
 from .walk import Walk
 
-__all__ = ["real", "unary_op"]
+__all__ = ["real", "select", "unary_op"]
 
 _REAL_ONLY: Final = {
     "sin": C.SIN, "cos": C.COS, "tan": C.TAN, "tanh": C.TANH, "asin": C.ASIN, "acos": C.ACOS,
@@ -106,9 +106,14 @@ def _cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
 
 
 @handler("bit_cast")
-def _bit_cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+def _bit_cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     value, dtype = arguments(w, node, "bit_cast", ("obj", "dtype"))
-    t = dtype_argument(w, dtype, node)
+    return _bits_as(w, node, value, dtype_argument(w, dtype, node))
+
+
+def _bits_as(w: Walk, node: ast.Call, value: Any, t: DataType) -> Any:
+    if isinstance(value, MatrixValue):
+        return elementwise(w, node, "bit_cast", lambda v: _bits_as(w, node, v, t), value)
     op = w.op(value, node)
     if op.type.bits != t.bits or u1 in (op.type, t):
         raise w.type_error(
@@ -119,8 +124,15 @@ def _bit_cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
 
 
 @handler("select")
-def _select(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
-    cond, a, b = arguments(w, node, "select", ("cond", "x1", "x2"))
+def _select(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    return select(w, node, *arguments(w, node, "select", ("cond", "x1", "x2")))
+
+
+def select(w: Walk, node: ast.AST, cond: Any, a: Any, b: Any) -> Any:
+    """``a`` where ``cond``, else ``b``, part by part."""
+    if any(isinstance(v, MatrixValue | list | tuple) for v in (cond, a, b)):
+        values = [as_matrix(w, v, node) or v for v in (cond, a, b)]
+        return elementwise(w, node, "select", lambda c, x, y: select(w, node, c, x, y), *values)
     c = w.op(cond, node)
     if c.type.is_real:
         text = f"'select' takes an integral condition only, however '{c.type}' is provided"
@@ -168,35 +180,53 @@ _ATOMIC: Final = {
 
 
 @handler(*_ATOMIC)
-def _atomic(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+def _atomic(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     names = ("x", "expected", "desired") if name == "atomic_cas" else ("x", "y")
     nodes: dict[str, ast.expr] = dict(zip(names, node.args, strict=False))
     nodes.update((k.arg, k.value) for k in node.keywords if k.arg)
     if len(node.args) + len(node.keywords) != len(names) or set(nodes) != set(names):
         raise w.type_error(f"{name}() takes the arguments {', '.join(names)}", node)
     ptr = lvalue(w, nodes["x"])
-    if ptr is None:
+    if ptr is None or isinstance(ptr, StructValue):
         raise w.syntax_error(
             f"cannot use a non-writable target as the first operand of '{name}'", nodes["x"],
             "it must be a local variable or an element of an array",
         )  # fmt: skip
+    values = [w.expr(nodes[k]) for k in names[1:]]
+    if isinstance(ptr, MatrixValue):
+        if name == "atomic_cas":
+            raise w.type_error("atomic_cas takes a scalar", nodes["x"])
+        (value,) = values
+        value = as_matrix(w, value, nodes["y"]) or value
+
+        def update(part: Any, value: Any) -> Op:
+            return _atomic_op(w, node, name, part, nodes["y"], [value])
+
+        whole = MatrixValue(ptr.shape, w.parts(ptr, node))
+        return elementwise(w, node, name, update, whole, value)
+    return _atomic_op(w, node, name, ptr, nodes[names[-1]], values)
+
+
+def _atomic_op(
+    w: Walk, node: ast.Call, name: str, ptr: Any, at: ast.expr, operands: list[Any]
+) -> Op:
     code = _ATOMIC[name]
-    target: DataType = cast(Any, ptr.type).elem
-    values = [w.op(w.expr(nodes[k]), nodes[k]) for k in names[1:]]
+    target = dtype_in(w, ptr)
+    values = [w.op(value, at) for value in operands]
     what = C.NAME[code]
     if target.is_real and (code == C.ATOMIC_CAS or what.startswith("atomic_bit")):
         raise w.type_error(f"'{what}' requires integer operands, got {target}", node)
     if code == C.ATOMIC_CAS:
         expected, desired = values
-        return w.emit(node, code, (ptr, desired, expected), None, target)
+        return atomically(w, node, code, ptr, (desired, expected))
     if values[0].type.is_real and what.startswith("atomic_bit"):
         text = f"'{what}' requires integer operands, got {values[0].type}"
-        raise w.type_error(text, nodes["y"])
+        raise w.type_error(text, at)
     return add_atomically(w, node, code, ptr, values[0], name == "atomic_sub")
 
 
 @handler("volatile_load")
-def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     """A read that is never answered from an earlier one: an atomic that changes nothing."""
     if len(node.args) != 1 or node.keywords:
         raise w.type_error("volatile_load() takes one argument", node)
@@ -204,7 +234,16 @@ def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
     if ptr is None:
         text = "cannot use a non-addressable target as the operand of 'volatile_load'"
         raise w.syntax_error(text, node.args[0])
-    target: DataType = cast(Any, ptr.type).elem
+    return _read_anew(w, node, ptr)
+
+
+def _read_anew(w: Walk, node: ast.Call, ptr: Any) -> Any:
+    if isinstance(ptr, MatrixValue):
+        return MatrixValue(ptr.shape, [_read_anew(w, node, part) for part in w.parts(ptr, node)])
+    if isinstance(ptr, StructValue):
+        members = {name: _read_anew(w, node, member) for name, member in ptr.members.items()}
+        return StructValue(ptr.type, members)
+    target = dtype_in(w, ptr)
     code = C.ATOMIC_ADD if target.is_real else C.ATOMIC_BIT_OR
     zero = w.typed(-0.0 if target.is_real else 0, target, node)
-    return w.emit(node, code, (ptr, zero), None, target)
+    return atomically(w, node, code, ptr, (zero,))

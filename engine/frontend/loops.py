@@ -260,7 +260,7 @@ def _while(w: Walk, node: ast.While) -> None:
     loop = w.emit(node, C.WHILE, (), None, void, 1)
     loop.loc = w.head(node, node.test)
     saved = w.enter(loop.regions[0])
-    cond = w.integral(w.op(w.expr(node.test), node.test), "while", node.test)
+    cond = w.integral(w.expr(node.test), "while", node.test)
     w.emit(node.test, C.WHILE_CONTROL, (cond,), None, void)
     w.frame.loops.append(LoopInfo("while", w.depth))
     w.body(node.body)

@@ -1,48 +1,93 @@
 """Vectors and matrices in a kernel: their parts, and what is computed with them part by part.
 
-The IR knows only scalars. A vector is a `MatrixValue`: its parts are values, or pointers where it
-is bound to a variable or lies in an array. Arithmetic is elementwise with broadcasting of scalars.
+The IR knows only scalars. A vector is a `MatrixValue`: its parts are values of one type, or
+pointers where it is bound to a variable or lies in an array. Arithmetic is elementwise with
+broadcasting of scalars.
 
-A part picked by an index of run time is a `DynamicElement`: reading it selects among the parts,
-writing it stores to each part either the new or the old value. In an array or field it is simply
-another address.
+An index known at compile time picks a part. An index of run time gives another address in an array
+or field; in a local variable it gives a `DynamicElement`. Slices and swizzles give vectors of the
+same parts, so that they can be assigned to.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from ..errors import QuadrantsCompilationError, QuadrantsIndexError
-from ..ir import Op
+from ..errors import QuadrantsCompilationError, QuadrantsIndexError, QuadrantsSyntaxError
+from ..ir import AssertAttr, Op
 from ..ir import codes as C
-from .values import MatrixValue, Place, describe, is_static
+from ..types import DataType, u1, void
+from .values import DynamicElement, MatrixValue, describe, dtype_in, promote_all, tensor_name
 from .walk import Walk
 
 __all__ = [
-    "DynamicElement", "element", "elementwise", "matmul", "matrix_attribute", "rows", "tensor_name",
+    "METHODS", "Method", "as_matrix", "element", "elementwise", "matrix_attribute", "rows",
+    "uniform",
 ]  # fmt: skip
 
 SWIZZLES: Final = ("xyzw", "rgba", "stpq")
 
 
-class DynamicElement:
-    """A part of a vector or matrix of variables, by an index of run time."""
+class Method:
+    """A method of a value, such as ``v.norm``, that is about to be called."""
 
-    __slots__ = ("index", "matrix")
+    __slots__ = ("name", "owner")
 
-    def __init__(self, matrix: MatrixValue, index: Op) -> None:
-        self.matrix: Final = matrix
-        self.index: Final = index
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner: Final = owner
+        self.name: Final = name
 
 
-def tensor_name(w: Walk, value: Any) -> str:
-    """How messages call the type of an operand: ``[Tensor (2) f32]`` or ``f32``."""
+# Parts
+
+
+def uniform(
+    w: Walk, parts: Sequence[Any], node: ast.AST, dtype: DataType | None = None
+) -> list[Any]:
+    """The parts with one type: ``dtype``, or what they promote to.
+
+    Numbers of compile time become constants, one for each value; under ``qd.static`` they stay.
+    """
+    if w.static and all(isinstance(p, int | float) for p in parts):
+        return list(parts)
+    values = [p if isinstance(p, int | float) else w.op(p, node) for p in parts]
+    t = dtype or promote_all([dtype_in(w, v) for v in values])
+    known: dict[Any, Op] = {}
+    out: list[Any] = []
+    for value in values:
+        if isinstance(value, Op):
+            out.append(w.cast(value, t, node))
+            continue
+        key = (value.__class__, repr(value))
+        found = known.get(key)
+        if found is None:
+            found = known[key] = w.number(value, t, node)
+        out.append(found)
+    return out
+
+
+def as_matrix(w: Walk, value: Any, node: ast.AST) -> MatrixValue | None:
+    """A list or tuple of numbers, or of such lists, as a vector or matrix; else None."""
     if isinstance(value, MatrixValue):
-        shape = ", ".join(map(str, value.shape))
-        return f"[Tensor ({shape})]"
-    return value.type.name if isinstance(value, Op) else type(value).__name__
+        return value
+    if not isinstance(value, list | tuple) or not value:
+        return None
+    items = cast("list[Any]", value)
+    nested = [as_matrix(w, item, node) for item in items]
+    if any(item is not None for item in nested):
+        lines = [item for item in nested if item is not None and len(item.shape) == 1]
+        if len(lines) != len(items) or any(line.shape != lines[0].shape for line in lines):
+            return None
+        parts = [part for line in lines for part in w.parts(line, node)]
+        return MatrixValue((len(lines), lines[0].shape[0]), parts)
+    if not all(isinstance(item, Op | DynamicElement | int | float) for item in items):
+        return None
+    return MatrixValue((len(items),), items)
+
+
+# Part by part
 
 
 def elementwise(
@@ -81,56 +126,164 @@ def rows(w: Walk, value: MatrixValue, node: ast.AST) -> list[Any]:
     return [MatrixValue((m,), parts[i * m : (i + 1) * m]) for i in range(n)]
 
 
-def element(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> Any:
-    """``matrix[...]``: a part (a pointer if it is bound), or a `DynamicElement`."""
+# Elements
+
+
+def _index_items(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> list[Any]:
+    """The indices of ``matrix[...]``, one for each axis; constants as Python numbers."""
     index = w.expr(node.slice)
-    items = list(index) if isinstance(index, tuple) else [index]
     if isinstance(index, MatrixValue):
         items = list(w.parts(index, node))
+    else:
+        items = list(cast("list[Any]", index)) if isinstance(index, tuple | list) else [index]
     if len(items) != len(matrix.shape):
-        raise w.error(
-            QuadrantsIndexError,
-            f"A {describe(matrix)} accessed with {len(items)} indices", node,
+        text = f"Expected {len(matrix.shape)} indices, got {len(items)}."
+        kind = "vector" if len(matrix.shape) == 1 else "matrix"
+        hint = f"it is a {kind} of shape {matrix.shape}"
+        if len(items) == 1:
+            hint += "; m[i, :] is a row"
+        raise w.error(QuadrantsIndexError, text, node.slice, hint)
+    places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice] * len(items)
+    return [
+        _checked_index(w, item, axis, matrix.shape, at)
+        for axis, (item, at) in enumerate(zip(items, places, strict=True))
+    ]
+
+
+def _checked_index(w: Walk, item: Any, axis: int, shape: tuple[int, ...], node: ast.AST) -> Any:
+    extent = shape[axis]
+    if isinstance(item, slice):
+        for end in (item.start, item.stop):
+            if isinstance(end, int) and end < 0:
+                raise _negative(w, node)
+        return w.python(node, range(extent).__getitem__, item)
+    if isinstance(item, Op) and item.code == C.CONST:
+        item = item.attr
+    if isinstance(item, float) or (isinstance(item, Op) and item.type.is_real):
+        raise w.type_error(
+            f"indices must be integers, however '{dtype_in(w, item)}' is provided as index {axis}",
+            node, "convert it: qd.cast(x, qd.i32)",
         )  # fmt: skip
-    if all(type(i) is int for i in items):
-        k = 0
-        for i, extent in zip(items, matrix.shape, strict=True):
-            if not 0 <= i < extent:
-                text = f"Index {i} is out of range for {describe(matrix)}"
-                raise w.error(QuadrantsIndexError, text, node.slice)
-            k = k * extent + i
-        return w.part(matrix, k, node)
-    ops = [w.op(i, node.slice) for i in items]
-    at: Place | None = matrix.place
+    if isinstance(item, int):
+        if item < 0:
+            raise _negative(w, node)
+        if item >= extent:
+            what = "a vector" if len(shape) == 1 else "a matrix"
+            text = f"Index {item} is out of range for {what} of shape {shape}"
+            raise w.error(QuadrantsIndexError, text, node)
+        return int(item)
+    return w.op(item, node)
+
+
+def _negative(w: Walk, node: ast.AST) -> QuadrantsSyntaxError:
+    text = "Negative indices are not supported in Quadrants kernels."
+    return w.error(QuadrantsSyntaxError, text, node, "count from the start; v.n is the length")
+
+
+def element(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> Any:
+    """``matrix[...]``: a part (a pointer if it is bound), a `DynamicElement`, or for slices a
+    vector or matrix of such parts."""
+    items = _index_items(w, node, matrix)
+    shape = tuple([len(i) for i in items if isinstance(i, range)])
+    picked: list[tuple[Any, ...]] = [()]
+    for item in items:
+        choices: Sequence[Any] = item if isinstance(item, range) else (item,)
+        picked = [(*done, one) for done in picked for one in choices]
+    if not picked:
+        raise w.error(QuadrantsIndexError, "A slice without elements", node.slice)
+    found = _picked(w, node, matrix, picked)
+    return MatrixValue(shape, found) if shape else found[0]
+
+
+def _picked(
+    w: Walk, node: ast.Subscript, matrix: MatrixValue, indices: list[tuple[Any, ...]]
+) -> list[Any]:
+    shape, at = matrix.shape, matrix.place
+    columns = shape[1] if len(shape) == 2 else 1
+    known = [type(i) is int for i in indices[0]]
+    if all(known):
+        return [
+            w.part(matrix, i[0] * columns + (i[1] if len(i) == 2 else 0), node) for i in indices
+        ]
     if at is not None:
-        return w.address_of(at.base, (*at.indices, *ops), at.boundary, node)
-    flat = ops[0]
-    if len(ops) == 2:
-        columns = w.op(matrix.shape[1], node)
-        flat = w.emit(node, C.ADD, (w.emit(node, C.MUL, (flat, columns)), ops[1]))
-    return DynamicElement(matrix, flat)
+        out: list[Any] = []
+        for index in indices:
+            ops = [w.op(i, node) for i in index]
+            out.append(w.address_of(at.base, (*at.indices, *ops), at.boundary, node))
+        return out
+    _check_bounds(
+        w, node, [(i, n) for i, n in zip(indices[0], shape, strict=True) if type(i) is Op]
+    )
+    parts = w.parts(matrix, node)
+    if len(shape) == 1:
+        return [DynamicElement(parts, indices[0][0])]
+    if known[0]:
+        return [DynamicElement(parts[i * columns : (i + 1) * columns], j) for i, j in indices]
+    if known[1]:
+        return [DynamicElement(parts[j::columns], i) for i, j in indices]
+    i, j = indices[0]
+    row = w.emit(node, C.MUL, (i, w.typed(columns, i.type, node)))
+    return [DynamicElement(parts, w.emit(node, C.ADD, (row, j)))]
 
 
-def matmul(w: Walk, node: ast.AST, a: Any, b: Any) -> Any:
-    """``a @ b``."""
-    text = f"unsupported operand type(s) for '@': '{tensor_name(w, a)}' and '{tensor_name(w, b)}'"
-    raise w.type_error(text, node)
+def _check_bounds(w: Walk, node: ast.Subscript, pairs: list[tuple[Op, int]]) -> None:
+    """Where bounds are checked: an assertion on the indices of a local vector or matrix."""
+    if not (w.config.debug or w.config.check_out_of_bound):
+        return
+    inside: Op | None = None
+    for index, extent in pairs:
+        t = cast(DataType, index.type)
+        low = w.emit(node, C.CMP_GE, (index, w.typed(0, t, node)), None, u1)
+        high = w.emit(node, C.CMP_LT, (index, w.typed(extent, t, node)), None, u1)
+        both = w.emit(node, C.BIT_AND, (low, high), None, u1)
+        inside = both if inside is None else w.emit(node, C.BIT_AND, (inside, both), None, u1)
+    assert inside is not None
+    name = ast.unparse(node.value).replace("%", "%%")
+    places = ", ".join(["%d"] * len(pairs))
+    text = (
+        f"[kernel={w.func.name}] Out of bound access to {name} with indices [{places}] "
+        f"(shape {[extent for _, extent in pairs]})"
+    )
+    w.emit(node, C.ASSERT, (inside, *[i for i, _ in pairs]), AssertAttr("bound", text), void)
+
+
+# Attributes
 
 
 def matrix_attribute(w: Walk, node: ast.Attribute, matrix: MatrixValue) -> Any:
-    """``v.x``, ``v.xy``, ``m.n`` and so on."""
+    """``v.x``, ``v.xy``, ``m.n``, or a method."""
     name = node.attr
     if name == "n":
         return matrix.shape[0]
     if name == "m":
         return matrix.shape[1] if len(matrix.shape) == 2 else 1
-    for letters in SWIZZLES:
-        if all(letter in letters[: matrix.shape[0]] for letter in name):
-            picked = [w.part(matrix, letters.index(letter), node) for letter in name]
-            return picked[0] if len(picked) == 1 else MatrixValue((len(picked),), picked)
-    raise w.type_error(f'{describe(matrix)} has no attribute "{name}"', node)
+    if name == "shape":
+        return matrix.shape
+    if name == "ndim":
+        return len(matrix.shape)
+    if name == "dtype":
+        return dtype_in(w, matrix)
+    if name in METHODS:
+        return Method(matrix, name)
+    if len(matrix.shape) == 1:
+        for letters in SWIZZLES:
+            if all(letter in letters for letter in name):
+                return _swizzle(w, node, matrix, letters)
+    raise w.error(
+        QuadrantsCompilationError, f"AttributeError: {describe(matrix)} has no attribute '{name}'",
+        node, "elements are v[0] or v.x; methods are " + ", ".join(sorted(METHODS)),
+    )  # fmt: skip
 
 
-def selected(w: Walk, node: ast.AST, at: DynamicElement) -> Op:
-    """The value of a part picked at run time."""
-    raise w.error(QuadrantsCompilationError, f"not readable: {is_static(at)}", node)
+def _swizzle(w: Walk, node: ast.Attribute, matrix: MatrixValue, letters: str) -> Any:
+    count = matrix.shape[0]
+    if any(letter not in letters[:count] for letter in node.attr):
+        raise w.syntax_error(
+            f"vec{count} only has attributes={tuple(letters[:count])}, got={tuple(node.attr)}", node
+        )
+    picked = [w.part(matrix, letters.index(letter), node) for letter in node.attr]
+    return picked[0] if len(picked) == 1 else MatrixValue((len(picked),), picked)
+
+
+METHODS: Final[dict[str, Callable[..., Any]]] = {}
+"""Name of a method -> function(walk, call node, matrix); filled by `matrix_methods`."""

@@ -15,8 +15,8 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import u1
-from .matrices import elementwise
-from .values import MatrixValue, ShapeRef, describe, is_static, vector
+from .matrices import as_matrix, elementwise
+from .values import MatrixValue, ShapeRef, describe, dtype_in, is_static, tensor_name
 from .walk import Walk
 
 __all__ = [
@@ -114,7 +114,18 @@ def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb:
 def _elementwise(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any) -> MatrixValue:
     if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
         raise w.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
-    pair = [vector(v) if isinstance(v, tuple | list) else v for v in (a, b)]
+    pair = [as_matrix(w, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
+    for value, given in zip(pair, (a, b), strict=True):
+        if not isinstance(value, MatrixValue | Op | int | float):
+            text = f"unsupported operand type(s) for '{row.symbol}': {describe(given)}"
+            raise w.type_error(text, node)
+    if C.BITWISE[row.code] and any(dtype_in(w, v).is_real for v in pair):
+        shape = next(v.shape for v in pair if isinstance(v, MatrixValue))
+        names = " and ".join(f"'{tensor_name(w, v, shape)}'" for v in pair)
+        raise w.type_error(
+            f"unsupported operand type(s) for '{row.symbol}': {names}", node,
+            "bit operations and shifts need integers; convert with qd.cast or qd.bit_cast",
+        )  # fmt: skip
     return elementwise(
         w, node, row.symbol, lambda x, y: binary(w, node, row, x, y, node, node), *pair
     )

@@ -23,10 +23,11 @@ from ..ir import codes as C
 from ..types import DataType, FieldHandle, StructFieldHandle, TensorHandle, i32
 from ..types.later import NotYetError
 from .features import ndarray_feature
-from .matrices import DynamicElement, element, matrix_attribute, rows
+from .matrices import element, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
+    DynamicElement,
     InstanceValue,
     MatrixValue,
     NdarrayRef,
@@ -264,7 +265,7 @@ def writable(value: Any) -> bool:
         return value.place is not None or all(writable(v) for v in value.elems)
     if isinstance(value, StructValue):
         return all(writable(v) for v in value.members.values())
-    return isinstance(value, DynamicElement) and writable(value.matrix)
+    return isinstance(value, DynamicElement) and all(writable(v) for v in value.parts)
 
 
 @expression(ast.Attribute)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any, cast
 
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..types import void
+from .matrices import rows
 from .places import spread
 from .registry import handler, statement
-from .values import ShapeRef, describe, is_static
+from .values import MatrixValue, ShapeRef, StructValue, describe, is_static
 from .walk import Walk
 
 __all__: list[str] = []
@@ -25,15 +27,18 @@ def _pieces(w: Walk, value: Any, node: ast.expr, spec: str = "") -> list[_Piece]
         return [w.python(node, format, value, spec)]
     if isinstance(value, ShapeRef):
         value = tuple(spread(w, value, node))
+    if isinstance(value, MatrixValue):
+        return _list_pieces(w, rows(w, value, node), node, spec, "[]")
+    if isinstance(value, StructValue):
+        out: list[_Piece] = ["{"]
+        for k, (name, member) in enumerate(value.members.items()):
+            out += [", " if k else "", f"{name}: ", *_pieces(w, member, node, spec)]
+        return [*out, "}"]
     if isinstance(value, tuple | list):
         kind = cast("type[Any]", type(cast(Any, value)))
-        opening, closing = "()" if kind is tuple else "[]"
-        out: list[_Piece] = [opening]
         items = cast("list[Any]", value)
-        for k, item in enumerate(items):
-            out += [", "] if k else []
-            out += _pieces(w, item, node, spec)
-        return [*out, ",)" if kind is tuple and len(items) == 1 else closing]
+        brackets = "[]" if kind is not tuple else "(,)" if len(items) == 1 else "()"
+        return _list_pieces(w, items, node, spec, brackets)
     if not isinstance(value, Op | int | float):
         if is_static(value):
             return [w.python(node, format, value, spec)]
@@ -41,6 +46,16 @@ def _pieces(w: Walk, value: Any, node: ast.expr, spec: str = "") -> list[_Piece]
     op = w.op(value, node)
     _check_spec(w, op, spec, node)
     return [(spec, op)]
+
+
+def _list_pieces(
+    w: Walk, items: Sequence[Any], node: ast.expr, spec: str, brackets: str
+) -> list[_Piece]:
+    out: list[_Piece] = [brackets[0]]
+    for k, item in enumerate(items):
+        out += [", "] if k else []
+        out += _pieces(w, item, node, spec)
+    return [*out, brackets[1:]]
 
 
 def _check_spec(w: Walk, op: Op, spec: str, node: ast.expr) -> None:
@@ -108,10 +123,7 @@ def _print(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
 
 @statement(ast.Assert)
 def _assert(w: Walk, node: ast.Assert) -> None:
-    cond = w.op(w.expr(node.test), node.test)
-    if cond.type.is_real:
-        text = f"`assert` conditions must be an integer; found {cond.type}"
-        raise w.type_error(text, node.test, "write `x != 0` for a real x")
+    cond = w.integral(w.expr(node.test), "assert", node.test)
     pieces: list[_Piece] = [ast.unparse(node.test)]
     if node.msg is not None:
         message = w.expr(node.msg) if not isinstance(node.msg, ast.JoinedStr) else ""

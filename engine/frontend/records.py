@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from ..types import is_data_oriented
+from .matrices import Method
 from .values import InstanceValue, RecordValue, StructValue
 from .walk import Walk
 
@@ -15,6 +16,8 @@ __all__ = ["instance_attribute", "record_attribute", "struct_attribute"]
 def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
     """A member of a struct; a pointer if it is bound."""
     found = struct.members.get(node.attr)
+    if found is None and node.attr in struct.type.methods:
+        return Method(struct, node.attr)
     if found is None:
         names = ", ".join(struct.members)
         text = f'The struct {struct.type.name} has no member "{node.attr}"'

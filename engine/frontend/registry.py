@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 __all__ = [
-    "EXPR", "HANDLERS", "INTRINSICS", "STMT", "expression", "handler", "intrinsic", "statement",
+    "CALLS", "EXPR", "HANDLERS", "INTRINSICS", "STMT", "call_of", "expression", "handler",
+    "intrinsic", "statement",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +27,9 @@ INTRINSICS: Final[dict[Any, str]] = {}
 """A Python callable -> the name of its meaning."""
 HANDLERS: Final[dict[str, Callable[[Any, ast.Call, str, Any], Any]]] = {}
 """Name -> function(walk, call node, name, callable) that gives the value of the call."""
+
+CALLS: Final[dict[type, Callable[[Any, ast.Call, Any], Any]]] = {}
+"""Class of what is called, such as MatrixType -> function(walk, call node, callee)."""
 
 
 def intrinsic(name: str, *also: Any) -> Callable[[F], F]:
@@ -45,6 +49,16 @@ def handler(*names: str) -> Callable[[F], F]:
     def tie(fn: F) -> F:
         for name in names:
             HANDLERS[name] = fn
+        return fn
+
+    return tie
+
+
+def call_of(kind: type) -> Callable[[F], F]:
+    """The decorated function is what calling an object of class ``kind`` means in a kernel."""
+
+    def tie(fn: F) -> F:
+        CALLS[kind] = fn
         return fn
 
     return tie

@@ -8,14 +8,14 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, u1, void
-from .matrices import elementwise
-from .operators import ATOMICS, BINARY, Binary, binary
+from ..types import DataType, void
+from .matrices import as_matrix
 from .places import lvalue, spread, writable
 from .registry import statement
 from .signature import scalar_type
 from .values import (
     SEQUENCES,
+    DynamicElement,
     MatrixValue,
     NdarrayRef,
     ShapeRef,
@@ -23,11 +23,13 @@ from .values import (
     describe,
     is_sequence,
     is_static,
-    vector,
-)  # fmt: skip
+    tensor_name,
+)
 from .walk import RETURN, Walk
 
-__all__ = ["add_atomically", "assign", "bind_static", "local_copy"]
+__all__ = [
+    "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
+]  # fmt: skip
 
 _NOT_BOUND: Final = object()
 _PLAIN: Final = (DataType, type(None))
@@ -73,16 +75,19 @@ def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:
 
 def store(w: Walk, target: Any, value: Any, node: ast.AST, source: ast.AST) -> None:
     """Write ``value`` to a pointer, or part by part to a matrix or struct of pointers."""
-    if isinstance(target, Op):
+    if isinstance(target, Op | DynamicElement):
+        if isinstance(value, MatrixValue):
+            raise _misfit(w, target, value, node)
         w.store(target, w.op(value, source), node)
         return
     if isinstance(target, MatrixValue):
-        if isinstance(value, MatrixValue) and value.shape == target.shape:
-            values = list(w.parts(value, node))
+        matrix = as_matrix(w, value, source)
+        if matrix is not None and matrix.shape == target.shape:
+            values = list(w.parts(matrix, node))
         elif isinstance(value, Op | int | float):
             values = [w.op(value, source)] * target.size
         else:
-            raise w.type_error(f"{describe(value)} cannot be assigned to {describe(target)}", node)
+            raise _misfit(w, target, value if matrix is None else matrix, node)
         for ptr, part in zip(w.parts(target, node), values, strict=True):
             w.store(ptr, w.op(part, source), node)
         return
@@ -93,6 +98,12 @@ def store(w: Walk, target: Any, value: Any, node: ast.AST, source: ast.AST) -> N
         store(w, member, value.members[key], node, source)
 
 
+def _misfit(w: Walk, target: Any, value: Any, node: ast.AST) -> QuadrantsCompilationError:
+    names = [tensor_name(w, v) for v in (value, target)]
+    text = f"cannot assign '{names[0]}' to '{names[1]}'"
+    return w.type_error(text, node, "the first assignment fixes the type of a variable")
+
+
 def _source(node: ast.AST) -> ast.AST:
     """Where the value of an assignment stands."""
     return node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
@@ -101,20 +112,20 @@ def _source(node: ast.AST) -> ast.AST:
 def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
     """Give ``target`` a value; a new name becomes a local variable."""
     if isinstance(target, ast.Name):
-        _assign_name(w, target, value, node)
+        assign_name(w, target, value, node)
     elif isinstance(target, ast.Tuple | ast.List):
         for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
             assign(w, one, part, node)
     elif isinstance(target, ast.Subscript | ast.Attribute):
         ptr = lvalue(w, target)
         if ptr is None:
-            raise _not_writable(w, target)
+            raise not_writable(w, target)
         store(w, ptr, value, node, _source(node))
     else:
         raise w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
 
 
-def _not_writable(w: Walk, target: ast.expr) -> QuadrantsCompilationError:
+def not_writable(w: Walk, target: ast.expr) -> QuadrantsCompilationError:
     if isinstance(target, ast.Attribute):
         return w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
     return w.syntax_error(
@@ -137,7 +148,7 @@ def _unpacked(w: Walk, target: ast.Tuple | ast.List, value: Any, node: ast.AST) 
     return values
 
 
-def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
+def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
     name = target.id
     old = w.local(name) if w.has_local(name) else _NOT_BOUND
     if old is _NOT_BOUND:
@@ -153,7 +164,7 @@ def _assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
         for var, part in zip(old, value, strict=True):
             w.store(var, w.op(part, node), node)
         return
-    raise _immutable(w, target, old)
+    raise immutable(w, target, old)
 
 
 def _same_shape(old: Any, value: Any) -> bool:
@@ -165,7 +176,7 @@ def _same_shape(old: Any, value: Any) -> bool:
     )
 
 
-def _immutable(w: Walk, target: ast.Name, old: Any) -> QuadrantsCompilationError:
+def immutable(w: Walk, target: ast.Name, old: Any) -> QuadrantsCompilationError:
     name = target.id
     frame = w.frame
     if any(p.name == name for p in frame.decl.params) and name in frame.scopes[0]:
@@ -208,7 +219,7 @@ def _assign_static(w: Walk, target: ast.expr, value: Any, node: ast.Assign) -> N
         if isinstance(old, Op) and old.type.is_ptr:
             assign(w, target, value, node)
             return
-        raise _immutable(w, target, old)
+        raise immutable(w, target, old)
     if isinstance(target, ast.Tuple | ast.List):
         for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
             _assign_static(w, one, part, node)
@@ -263,76 +274,7 @@ def _annassign(w: Walk, node: ast.AnnAssign) -> None:
             "Static assign cannot have type overloading", node,
             f'"{target.id}" has the type {cast(Any, old.type).elem} already',
         )  # fmt: skip
-    _assign_name(w, target, value, node)
-
-
-@statement(ast.AugAssign)
-def _augassign(w: Walk, node: ast.AugAssign) -> None:
-    target = node.target
-    row = BINARY.get(type(node.op))
-    if row is None:
-        w.unsupported(node.op)
-    if isinstance(target, ast.Name):
-        old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
-        if isinstance(old, MatrixValue | tuple | list) and w.has_local(target.id):
-            right = w.expr(node.value)
-            value = binary(w, node, row, w.loaded(old, node), right, target, node.value)
-            _assign_name(w, target, value, node)
-            return
-    ptr = lvalue(w, target)
-    if ptr is None:
-        if isinstance(target, ast.Name) and w.has_local(target.id):
-            raise _immutable(w, target, w.local(target.id))
-        if isinstance(target, ast.Name):
-            text = f'Global "{target.id}" cannot be assigned in a kernel'
-            raise w.syntax_error(text, target, "copy it into a local variable first")
-        raise _not_writable(w, target)
-    atomic = ATOMICS.get(row.code)
-    old = w.loaded(ptr, node) if atomic is None else None
-    value = w.expr(node.value)
-    if not isinstance(ptr, MatrixValue):
-        _augment(w, node, row, ptr, old, value)
-        return
-    if isinstance(value, tuple | list):
-        value = vector(cast("list[Any]", value))
-    names = (ptr, value) if old is None else (ptr, old, value)
-    parts = list(w.parts(ptr, node))
-    whole = MatrixValue(ptr.shape, parts)
-
-    def update(target: Op, *rest: Any) -> None:
-        _augment(w, node, row, target, rest[0] if len(rest) > 1 else None, rest[-1])
-
-    elementwise(w, node, f"{row.symbol}=", update, whole, *names[1:])
-
-
-def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, right: Any) -> None:
-    """``ptr <op>= right``; ``old``: the value there, for operators that are not atomic."""
-    atomic = ATOMICS.get(row.code)
-    value = w.op(right, node.value)
-    target: DataType = cast(Any, ptr.type).elem
-    if C.BITWISE[row.code] and (target.is_real or value.type.is_real):
-        raise w.type_error(
-            f"unsupported operand type(s) for '{row.symbol}=': '{target}' and '{value.type}'", node,
-            "bit operations and shifts need integers",
-        )  # fmt: skip
-    if atomic is None:
-        w.store(ptr, binary(w, node, row, old, value, node.target, node.value), node)
-        return
-    if value.type.is_real and target.is_int:
-        w.warn(f"Adding {value.type} to {target} may lose precision", node)
-    add_atomically(w, node, atomic, ptr, value, row.code == C.SUB)
-
-
-def add_atomically(
-    w: Walk, node: ast.AST, code: int, ptr: Op, value: Op, negate: bool = False
-) -> Op:
-    """An atomic update, which gives the old value; ``negate`` makes an addition a subtraction."""
-    target: DataType = cast(Any, ptr.type).elem
-    if target is u1 and code == C.ATOMIC_ADD:
-        code = C.ATOMIC_BIT_XOR if negate else C.ATOMIC_BIT_OR
-    elif negate:
-        value = w.emit(node, C.NEG, (w.cast(value, target, node),))
-    return w.emit(node, code, (ptr, value), None, target)
+    assign_name(w, target, value, node)
 
 
 # Control
@@ -362,7 +304,7 @@ def _if(w: Walk, node: ast.If) -> str | None:
         flow = w.body(chosen)
         w.end_scope("static `if`", node)
         return flow
-    cond = w.integral(w.op(test, node.test), "if", node.test)
+    cond = w.integral(test, "if", node.test)
     branch = w.emit(node, C.IF, (cond,), None, void, 2)
     branch.loc = w.head(node, node.test)
     for region, nodes in zip(branch.regions, (node.body, node.orelse), strict=True):

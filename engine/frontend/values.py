@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard
 
 from ..ir import Op
-from ..types import DataType, StructType
+from ..types import DataType, StructType, promote, u1
 from .features import InstanceFeature, RecordFeature
 
 __all__ = [
     "SEQUENCES",
+    "DynamicElement",
     "Grouped",
     "InstanceValue",
     "LoopConfig",
@@ -34,8 +35,11 @@ __all__ = [
     "ShapeRef",
     "StructValue",
     "describe",
+    "dtype_in",
     "is_sequence",
     "is_static",
+    "promote_all",
+    "tensor_name",
     "vector",
 ]
 
@@ -107,6 +111,19 @@ class MatrixValue:
 
     def __repr__(self) -> str:
         return f"<matrix {self.shape}>"
+
+
+class DynamicElement:
+    """One of ``parts``, the parts of a vector or matrix, by an index of run time.
+
+    Reading it selects among the parts, `Walk.store` stores to each part the new or the old value.
+    """
+
+    __slots__ = ("index", "parts")
+
+    def __init__(self, parts: Sequence[Any], index: Op) -> None:
+        self.parts: Final = parts
+        self.index: Final = index
 
 
 def vector(elems: Sequence[Any]) -> MatrixValue:
@@ -215,6 +232,7 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
+_OF_RUN_TIME: Final = frozenset((Op, NdarrayRef, ShapeRef, RecordValue, DynamicElement))
 
 
 def is_static(value: Any) -> bool:
@@ -222,7 +240,7 @@ def is_static(value: Any) -> bool:
     kind = value.__class__
     if kind in _ATOMS:
         return True
-    if kind is Op or kind is NdarrayRef or kind is ShapeRef or kind is RecordValue:
+    if kind in _OF_RUN_TIME:
         return False
     if kind is tuple or kind is list or kind is set:
         return all(is_static(v) for v in value)
@@ -243,6 +261,8 @@ def describe(value: Any) -> str:
     """What ``value`` is, for a message: a type name for values of run time."""
     if isinstance(value, Op):
         return "a variable" if value.type.is_ptr else value.type.name
+    if isinstance(value, DynamicElement):
+        return "a variable"
     if isinstance(value, NdarrayRef):
         return f"ndarray {value.name}"
     if isinstance(value, ShapeRef):
@@ -255,3 +275,48 @@ def describe(value: Any) -> str:
     if isinstance(value, RecordValue | InstanceValue):
         return f"{value.name}"
     return str(value.__class__)
+
+
+class Defaults(Protocol):
+    """What a `Walk` knows of the types of numbers."""
+
+    default_ip: DataType
+    default_fp: DataType
+
+
+def dtype_in(w: Defaults, value: Any) -> DataType:
+    """The type of a number, or of the parts of a vector or matrix."""
+    kind = value.__class__
+    if kind is Op:
+        t: Any = value.type
+        return t.elem if t.is_ptr else t
+    if kind is DynamicElement:
+        return dtype_in(w, value.parts[0])
+    if kind is MatrixValue:
+        if value.place is not None:
+            return value.place.dtype
+        return promote_all([dtype_in(w, part) for part in value.elems])
+    if kind is bool:
+        return u1
+    return w.default_ip if isinstance(value, int) else w.default_fp
+
+
+def promote_all(types: Sequence[DataType]) -> DataType:
+    """The type that values of all these types are promoted to."""
+    found = types[0]
+    for t in types[1:]:
+        found = found if t is found else promote(found, t)
+    return found
+
+
+def tensor_name(w: Defaults, value: Any, shape: tuple[int, ...] | None = None) -> str:
+    """How messages call the type of an operand: ``[Tensor (2) f32]`` or ``f32``.
+
+    shape: of the other operand, to which a scalar is broadcast.
+    """
+    if isinstance(value, MatrixValue):
+        shape = value.shape
+    elif not isinstance(value, Op | DynamicElement | int | float):
+        return describe(value)
+    name = dtype_in(w, value).name
+    return f"[Tensor ({', '.join(map(str, shape))}) {name}]" if shape else name

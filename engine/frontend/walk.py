@@ -18,7 +18,8 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -39,22 +40,20 @@ from ..types import (
     f16,
     f32,
     f64,
-    i32,
     parse_type,
-    pointer_to,
     u1,
     void,
 )  # fmt: skip
-from .params import Parameters
+from .memory import Memory, Saved
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
 from .values import (
-    SEQUENCES,
     LoopConfig,
     MatrixValue,
     NdarrayRef,
     StructValue,
     describe,
+    tensor_name,
 )  # fmt: skip
 
 __all__ = ["END", "RETURN", "Frame", "LoopInfo", "Notice", "Saved", "Walk"]
@@ -134,10 +133,7 @@ class Frame:
         return getattr(builtins, name, _MISSING) if found is _MISSING else found
 
 
-Saved = tuple[Block, "list[Op]"]
-
-
-class Walk(Parameters):
+class Walk(Memory):
     """See the module docstring.
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
@@ -348,6 +344,27 @@ class Walk(Parameters):
         """A constant of type ``t``."""
         return self.emit(node, C.CONST, (), normalize(value, t), t)
 
+    def number(self, value: int | float, t: DataType, node: ast.AST) -> Op:
+        """A constant of type ``t``: a number of its default type, converted."""
+        real = isinstance(value, float)
+        default = self.default_fp if real else u1 if isinstance(value, bool) else self.default_ip
+        if t is default:
+            return self.op(value, node)
+        if real:
+            value = cast(float, normalize(value, default))
+            if not t.is_real and not math.isfinite(value):
+                return self.cast(self.op(value, node), t, node)
+        return self.typed(
+            value != 0 if t is u1 else int(value) if t.is_int else float(value), t, node
+        )
+
+    def truth(self, value: Op, node: ast.AST) -> Op:
+        """Whether ``value`` is not 0."""
+        t = cast(DataType, value.type)
+        if t is u1:
+            return value
+        return self.emit(node, C.CMP_NE, (value, self.typed(0, t, node)), None, u1)
+
     def op(self, value: Any, node: ast.AST) -> Op:
         """``value`` as a value of run time; numbers become constants of the default types."""
         kind = value.__class__
@@ -389,8 +406,14 @@ class Walk(Parameters):
         """``value`` converted to ``t``, by an op only where needed."""
         return value if value.type is t else self.emit(node, C.CAST_VALUE, (value,), None, t)
 
-    def integral(self, value: Op, what: str, node: ast.AST) -> Op:
-        """A condition; QuadrantsTypeError if it is real."""
+    def integral(self, value: Any, what: str, node: ast.AST) -> Op:
+        """A condition; QuadrantsTypeError if it is real, or no number."""
+        if isinstance(value, MatrixValue):
+            raise self.type_error(
+                f"`{what}` conditions must be an integer; found {tensor_name(self, value)}. "
+                "Consider using `.all()` or `.any()`.", node,
+            )  # fmt: skip
+        value = self.op(value, node)
         if value.type.is_real:
             raise self.type_error(
                 f"`{what}` conditions must be an integer; found {value.type}. Consider using "
@@ -398,61 +421,6 @@ class Walk(Parameters):
                 node,
             )
         return value
-
-    # Memory
-
-    def variable(self, value: Op, name: str, node: ast.AST, t: Type | None = None) -> Op:
-        """A new local variable that holds ``value``."""
-        var = self.emit(node, C.ALLOCA, (), name, pointer_to(t or value.type))
-        self.emit(node, C.LOCAL_STORE, (var, value), None, void)
-        return var
-
-    def load(self, ptr: Op, node: ast.AST) -> Op:
-        code = C.LOCAL_LOAD if ptr.code == C.ALLOCA else C.GLOBAL_LOAD
-        return self.emit(node, code, (ptr,), None, cast(Any, ptr.type).elem)
-
-    def store(self, ptr: Op, value: Op, node: ast.AST) -> None:
-        target = cast("DataType", cast(Any, ptr.type).elem)
-        if value.type.is_real and target.is_int:
-            self.warn(f"Assigning {value.type} to {target} may lose precision", node)
-        code = C.LOCAL_STORE if ptr.code == C.ALLOCA else C.GLOBAL_STORE
-        self.emit(node, code, (ptr, value), None, void)
-
-    def loaded(self, value: Any, node: ast.AST) -> Any:
-        """``value`` with local variables, alone or in containers, read."""
-        kind: Any = value.__class__
-        if kind is Op:
-            return self.load(value, node) if value.type.is_ptr else value
-        if kind is MatrixValue:
-            return MatrixValue(value.shape, [self.loaded(v, node) for v in self.parts(value, node)])
-        if kind is StructValue:
-            members = {k: self.loaded(v, node) for k, v in value.members.items()}
-            return StructValue(value.type, members)
-        if kind in SEQUENCES:
-            return kind([self.loaded(v, node) for v in value])
-        if kind is dict:
-            return {k: self.loaded(v, node) for k, v in value.items()}
-        return value
-
-    def parts(self, value: MatrixValue, node: ast.AST) -> Sequence[Any]:
-        """The parts of a vector or matrix, row-major; pointers if it is bound."""
-        if value.place is None:
-            return value.elems
-        return [self.part(value, k, node) for k in range(value.size)]
-
-    def part(self, value: MatrixValue, k: int, node: ast.AST) -> Any:
-        """Part ``k`` of a vector or matrix, counted row-major; a pointer if it is bound."""
-        place = value.place
-        if place is None:
-            return value.elems[k]
-        shape = value.shape
-        index = (k,) if len(shape) == 1 else divmod(k, shape[1])
-        parts = [self.typed(i, i32, node) for i in index]
-        return self.address_of(place.base, (*place.indices, *parts), place.boundary, node)
-
-    def address_of(self, base: Op, indices: tuple[Op, ...], boundary: str, node: ast.AST) -> Op:
-        """The address of a scalar in an array or field."""
-        return self.emit(node, C.EXTERNAL_PTR, (base, *indices), boundary, base.type)
 
     def real_of(self, t: DataType) -> DataType:
         """The real type that goes with ``t``."""

@@ -1,0 +1,118 @@
+"""Augmented assignment, and atomic updates.
+
+``+= -= &= |= ^=`` are atomic on every target (those of variables that one thread owns become plain
+operations later); the others load, compute and store.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ..ir import Op
+from ..ir import codes as C
+from ..types import pointer_to, u1, void
+from .matrices import as_matrix, elementwise
+from .operators import ATOMICS, BINARY, Binary, binary
+from .places import lvalue
+from .registry import statement
+from .stmts import assign_name, immutable, not_writable
+from .values import MatrixValue, StructValue, dtype_in, tensor_name
+from .walk import Walk
+
+__all__ = ["add_atomically", "atomically"]
+
+
+@statement(ast.AugAssign)
+def _augassign(w: Walk, node: ast.AugAssign) -> None:
+    target = node.target
+    row = BINARY.get(type(node.op))
+    if row is None:
+        w.unsupported(node.op)
+    if isinstance(target, ast.Name):
+        old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+        if isinstance(old, tuple | list) and w.has_local(target.id):
+            right = w.expr(node.value)
+            value = binary(w, node, row, w.loaded(old, node), right, target, node.value)
+            assign_name(w, target, value, node)
+            return
+    ptr = lvalue(w, target)
+    if ptr is None:
+        if isinstance(target, ast.Name) and w.has_local(target.id):
+            raise immutable(w, target, w.local(target.id))
+        if isinstance(target, ast.Name):
+            text = f'Global "{target.id}" cannot be assigned in a kernel'
+            raise w.syntax_error(text, target, "copy it into a local variable first")
+        raise not_writable(w, target)
+    old = w.loaded(ptr, node) if ATOMICS.get(row.code) is None else None
+    value = w.expr(node.value)
+    if not isinstance(ptr, MatrixValue):
+        _augment(w, node, row, ptr, old, value)
+        return
+    _check_augment(w, node, row, ptr, value)
+    parts: list[Any] = [MatrixValue(ptr.shape, w.parts(ptr, node)), old or ptr.size]
+    parts.append(as_matrix(w, value, node.value) or value)
+
+    def update(part: Any, old: Any, right: Any) -> None:
+        _augment(w, node, row, part, old, right)
+
+    elementwise(w, node, f"{row.symbol}=", update, *parts)
+
+
+def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
+    """Types of ``ptr <op>= value`` that cannot be."""
+    names: tuple[str, str] | None = None
+    lone = isinstance(value, MatrixValue) and not isinstance(ptr, MatrixValue)
+    if lone or isinstance(ptr, StructValue) or isinstance(value, StructValue):
+        names = tensor_name(w, ptr), tensor_name(w, value)
+    elif C.BITWISE[row.code] and (dtype_in(w, ptr).is_real or dtype_in(w, value).is_real):
+        shape = ptr.shape if isinstance(ptr, MatrixValue) else None
+        names = tensor_name(w, ptr), tensor_name(w, value, shape)
+    if names is not None:
+        raise w.type_error(
+            f"unsupported operand type(s) for '{row.symbol}=': '{names[0]}' and '{names[1]}'",
+            node,
+            "bit operations and shifts need integers" if C.BITWISE[row.code] else None,
+        )
+
+
+def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, right: Any) -> None:
+    """``ptr <op>= right``; ``old``: the value there, for operators that are not atomic."""
+    atomic = ATOMICS.get(row.code)
+    if not isinstance(ptr, StructValue) and not isinstance(right, MatrixValue | StructValue):
+        right = w.op(right, node.value)
+    _check_augment(w, node, row, ptr, right)
+    if atomic is None:
+        w.store(ptr, binary(w, node, row, old, right, node.target, node.value), node)
+        return
+    target = dtype_in(w, ptr)
+    if right.type.is_real and target.is_int:
+        w.warn(f"Adding {right.type} to {target} may lose precision", node)
+    add_atomically(w, node, atomic, ptr, right, row.code == C.SUB)
+
+
+def add_atomically(
+    w: Walk, node: ast.AST, code: int, ptr: Any, value: Op, negate: bool = False
+) -> Op:
+    """An atomic update, which gives the old value; ``negate`` makes an addition a subtraction."""
+    target = dtype_in(w, ptr)
+    if target is u1 and code == C.ATOMIC_ADD:
+        code = C.ATOMIC_BIT_XOR if negate else C.ATOMIC_BIT_OR
+    elif negate:
+        value = w.emit(node, C.NEG, (w.cast(value, target, node),))
+    return atomically(w, node, code, ptr, (value,))
+
+
+def atomically(w: Walk, node: ast.AST, code: int, ptr: Any, values: tuple[Op, ...]) -> Op:
+    """An atomic op on a pointer, or on the part that an index of run time picks; the old value."""
+    target = dtype_in(w, ptr)
+    if isinstance(ptr, Op):
+        return w.emit(node, code, (ptr, *values), None, target)
+    old = w.emit(node, C.ALLOCA, (), "", pointer_to(target))
+
+    def update(part: Op) -> None:
+        found = w.emit(node, code, (part, *values), None, target)
+        w.emit(node, C.LOCAL_STORE, (old, found), None, void)
+
+    w.at_picked(ptr, update, node)
+    return w.load(old, node)

@@ -1,0 +1,185 @@
+"""Making vectors and matrices in a kernel.
+
+``qd.Vector([...])`` and ``qd.Matrix([[...], ...])`` take their shape from the lists; the types
+(``vec3(...)``) have theirs and take numbers, vectors and lists, one after the other, or one number
+for every part.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Op
+from ..types import DataType, MatrixType
+from .calls import arguments, dtype_argument, only_positional
+from .matrices import as_matrix, rows, uniform
+from .registry import call_of, handler
+from .values import MatrixValue, describe
+from .walk import Walk
+
+__all__ = ["made_of_type", "matrix_type_in"]
+
+
+def matrix_type_in(w: Walk, t: MatrixType) -> tuple[tuple[int, ...], DataType]:
+    """Shape and element type of a matrix type, under the configured types."""
+    return t.shape, dtype_argument(w, t.dtype, w.frame.decl.src.tree)
+
+
+@handler("Vector", "Matrix")
+def _literal(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
+    value, dt = arguments(w, node, name, ("arr", "dt"), dt=None)
+    dtype = None if dt is None else dtype_argument(w, dt, node)
+    at = node.args[0] if node.args else node
+    if not isinstance(value, MatrixValue | list | tuple):
+        raise w.type_error(
+            "An Matrix/Vector can only be initialized with an array-like object", at,
+            f"write qd.{name}([...]); to fill one, call a type such as qd.types.vector(3, qd.f32)",
+        )  # fmt: skip
+    matrix = as_matrix(w, value, at)
+    if matrix is None:
+        raise _no_elements(w, value, at)
+    _warn_of_size(w, node, matrix.shape)
+    return MatrixValue(matrix.shape, uniform(w, w.parts(matrix, node), at, dtype))
+
+
+def _no_elements(w: Walk, value: Any, node: ast.AST) -> Exception:
+    items = cast("Sequence[Any]", value)
+    hint = "rows must be of equal length, and elements numbers"
+    if not items:
+        return w.type_error("A vector or matrix needs at least one element", node)
+    return w.type_error(f"{describe(value)} holds no elements of a vector or matrix", node, hint)
+
+
+_LARGE = 144
+
+
+def _warn_of_size(w: Walk, node: ast.AST, shape: tuple[int, ...]) -> None:
+    size = 1
+    for extent in shape:
+        size *= extent
+    if size > _LARGE:
+        w.warn(
+            f"Quadrants matrices/vectors with {'x'.join(map(str, shape))} > {_LARGE} elements are "
+            "unrolled at compile time, which makes compiling slow. Use a field for large data.",
+            node, UserWarning,
+        )  # fmt: skip
+
+
+@call_of(MatrixType)
+def _typed(w: Walk, node: ast.Call, t: MatrixType) -> MatrixValue:
+    """``vec3(...)``."""
+    return made_of_type(w, t, only_positional(w, node, repr(t)), node)
+
+
+def made_of_type(w: Walk, t: MatrixType, values: Sequence[Any], node: ast.AST) -> MatrixValue:
+    """A value of type ``t`` from numbers, vectors and lists; one number is for every part."""
+    shape, dtype = matrix_type_in(w, t)
+    parts: list[Any] = []
+    for value in values:
+        _flatten(w, value, parts, node)
+    if len(values) == 1 and len(parts) == 1 and not isinstance(values[0], list | tuple):
+        return MatrixValue(shape, uniform(w, parts, node, dtype) * t.size)
+    if len(parts) != t.size:
+        raise w.error(
+            QuadrantsCompilationError, f"{t} needs {t.size} elements, got {len(parts)}", node,
+            "one number fills every element",
+        )  # fmt: skip
+    return MatrixValue(shape, uniform(w, parts, node, dtype))
+
+
+def _flatten(w: Walk, value: Any, out: list[Any], node: ast.AST) -> None:
+    if isinstance(value, MatrixValue):
+        out.extend(w.parts(value, node))
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            _flatten(w, item, out, node)
+    else:
+        if not isinstance(value, int | float):
+            value = w.op(value, node)
+        out.append(value)
+
+
+# Named constructors
+
+
+def _extents(w: Walk, values: Sequence[Any], node: ast.AST) -> tuple[int, ...]:
+    shape = tuple([v for v in values if v is not None])
+    for extent in shape:
+        if type(extent) is not int or extent < 1:
+            what = "a run-time value" if isinstance(extent, Op) else repr(extent)
+            text = f"The shape of a vector or matrix is known at compile time, not {what}"
+            raise w.type_error(text, node)
+    _warn_of_size(w, node, shape)
+    return shape
+
+
+def _filled(
+    w: Walk, node: ast.AST, shape: tuple[int, ...], dtype: DataType, values: Sequence[int]
+) -> MatrixValue:
+    return MatrixValue(shape, uniform(w, values, node, dtype))
+
+
+@handler("Matrix.zero", "Matrix.one")
+def _zero(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
+    dt, *extents = arguments(w, node, name, ("dt", "n", "m"), m=None)
+    shape = _extents(w, extents, node)
+    size = shape[0] * (shape[1] if len(shape) == 2 else 1)
+    value = 1 if name == "Matrix.one" else 0
+    return _filled(w, node, shape, dtype_argument(w, dt, node), [value] * size)
+
+
+@handler("Matrix.identity")
+def _identity(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
+    dt, extent = arguments(w, node, name, ("dt", "n"))
+    (n,) = _extents(w, [extent], node)
+    values = [int(i == j) for i in range(n) for j in range(n)]
+    return _filled(w, node, (n, n), dtype_argument(w, dt, node), values)
+
+
+@handler("Matrix.unit")
+def _unit(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
+    extent, i, dt = arguments(w, node, name, ("n", "i", "dt"), dt=int)
+    (n,) = _extents(w, [extent], node)
+    if type(i) is not int or not 0 <= i < n:
+        text = f"A unit vector of {n} elements has no element {describe(i)}"
+        raise w.type_error(
+            text if type(i) is not int else text.replace("<class 'int'>", str(i)), node
+        )
+    dtype = dtype_argument(w, int if dt is None else dt, node)
+    return _filled(w, node, (n,), dtype, [int(i == k) for k in range(n)])
+
+
+@handler("Matrix.diag")
+def _diag(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
+    extent, value = arguments(w, node, name, ("dim", "val"))
+    (n,) = _extents(w, [extent], node)
+    if not isinstance(value, int | float):
+        value = w.op(value, node)
+    zero = 0
+    parts = uniform(w, [value if i == j else zero for i in range(n) for j in range(n)], node)
+    return MatrixValue((n, n), parts)
+
+
+@handler("Matrix.rows", "Matrix.cols")
+def _stacked(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
+    (value,) = arguments(w, node, name, (name[7:],))
+    at = node.args[0] if node.args else node
+    lines = (
+        [as_matrix(w, v, at) for v in rows(w, value, at)]
+        if isinstance(value, MatrixValue)
+        else [as_matrix(w, v, at) for v in value]
+        if isinstance(value, list | tuple)
+        else []
+    )
+    if not lines or any(v is None or v.shape != lines[0].shape or len(v.shape) != 1 for v in lines):  # pyright: ignore
+        text = f"qd.{name} takes a list of vectors or lists of equal length"
+        raise w.type_error(text, at)
+    flat = [list(w.parts(cast(MatrixValue, v), node)) for v in lines]
+    n, m = len(flat), len(flat[0])
+    if name == "Matrix.rows":
+        return MatrixValue((n, m), uniform(w, [p for line in flat for p in line], node))
+    parts = [flat[j][i] for i in range(m) for j in range(n)]
+    return MatrixValue((m, n), uniform(w, parts, node))

@@ -1,0 +1,332 @@
+"""Methods of vectors and matrices in a kernel, and the matrix product."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Op
+from ..ir import codes as C
+from ..types import u1
+from .calls import arguments, cast_to, dtype_argument
+from .linear import determinant, inverse
+from .matrices import METHODS, as_matrix, elementwise
+from .operators import BINARY, Binary, binary, unary
+from .values import MatrixValue, describe, tensor_name
+from .walk import Walk
+
+__all__ = ["METHODS", "Arithmetic", "matmul"]
+
+
+class Arithmetic:
+    """Arithmetic on parts, at one node."""
+
+    __slots__ = ("node", "w")
+
+    def __init__(self, w: Walk, node: ast.AST) -> None:
+        self.w = w
+        self.node = node
+
+    def _two(self, kind: type[ast.operator], a: Any, b: Any) -> Any:
+        return binary(self.w, self.node, BINARY[kind], a, b, self.node, self.node)
+
+    def add(self, a: Any, b: Any) -> Any:
+        return self._two(ast.Add, a, b)
+
+    def sub(self, a: Any, b: Any) -> Any:
+        return self._two(ast.Sub, a, b)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        return self._two(ast.Mult, a, b)
+
+    def div(self, a: Any, b: Any) -> Any:
+        return self._two(ast.Div, a, b)
+
+    def neg(self, a: Any) -> Any:
+        return unary(self.w, self.node, ast.USub, a, self.node)
+
+    def real(self, a: Any) -> Op:
+        op = self.w.op(a, self.node)
+        return op if op.type.is_real else self.w.cast(op, self.w.default_fp, self.node)
+
+    def magnitude_above(self, a: Op, b: Op) -> Op:
+        """Whether ``abs(a) > abs(b)``."""
+        w, node = self.w, self.node
+        pair = w.emit(node, C.ABS, (a,)), w.emit(node, C.ABS, (b,))
+        return w.emit(node, C.CMP_GT, pair, None, u1)
+
+    def select(self, cond: Op, a: Op, b: Op) -> Op:
+        return self.w.emit(self.node, C.SELECT, (cond, a, b))
+
+    def total(self, values: list[Any]) -> Any:
+        """The sum of values, in order."""
+        found = values[0]
+        for value in values[1:]:
+            found = self.add(found, value)
+        return found
+
+    def dot(self, a: list[Any], b: list[Any]) -> Any:
+        """The sum of the products of parts."""
+        return self.total([self.mul(x, y) for x, y in zip(a, b, strict=True)])
+
+
+def method(name: str) -> Callable[[Any], Any]:
+    """The decorated function is the method ``name``."""
+
+    def tie(fn: Any) -> Any:
+        METHODS[name] = fn
+        return fn
+
+    return tie
+
+
+def read(w: Walk, matrix: MatrixValue, node: ast.AST) -> list[Any]:
+    """The values of the parts."""
+    return list(w.loaded(matrix, node).elems)
+
+
+def _wrong(w: Walk, node: ast.AST, text: str) -> QuadrantsCompilationError:
+    return w.error(QuadrantsCompilationError, text, node)
+
+
+def _other(w: Walk, node: ast.Call, name: str) -> Any:
+    (value,) = arguments(w, node, name, ("other",))
+    matrix = as_matrix(w, value, node)
+    if matrix is None:
+        raise w.type_error(f"{name}() takes a vector or matrix, not {describe(value)}", node)
+    return matrix
+
+
+# Reductions
+
+
+@method("sum")
+def _sum(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    arguments(w, node, "sum", ())
+    return Arithmetic(w, node).total(read(w, m, node))
+
+
+def _extreme(name: str, row: Binary) -> None:
+    @method(name)
+    def reduce(w: Walk, node: ast.Call, m: MatrixValue) -> Any:  # pyright: ignore[reportUnusedFunction]
+        arguments(w, node, name, ())
+        found, *rest = read(w, m, node)
+        for value in rest:
+            found = binary(w, node, row, found, value, node, node)
+        return found
+
+
+_extreme("min", Binary("min", C.MIN, min))
+_extreme("max", Binary("max", C.MAX, max))
+
+
+@method("any")
+def _any(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    return _truth(w, node, m, C.BIT_OR, "any")
+
+
+@method("all")
+def _all(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    return _truth(w, node, m, C.BIT_AND, "all")
+
+
+def _truth(w: Walk, node: ast.Call, m: MatrixValue, code: int, name: str) -> Any:
+    arguments(w, node, name, ())
+    found: Op | None = None
+    for part in read(w, m, node):
+        value = w.truth(w.op(part, node), node)
+        found = value if found is None else w.emit(node, code, (found, value), None, u1)
+    return found
+
+
+@method("norm_sqr")
+def _norm_sqr(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    arguments(w, node, "norm_sqr", ())
+    return _squares(w, node, m)
+
+
+def _squares(w: Walk, node: ast.AST, m: MatrixValue) -> Any:
+    parts = read(w, m, node)
+    return Arithmetic(w, node).dot(parts, parts)
+
+
+def _norm_of(w: Walk, node: ast.AST, m: MatrixValue, eps: Any) -> Op:
+    squares = _squares(w, node, m)
+    if not (isinstance(eps, int) and eps == 0):
+        squares = Arithmetic(w, node).add(squares, eps)
+    return w.emit(node, C.SQRT, (w.op(squares, node),))
+
+
+@method("norm")
+def norm(w: Walk, node: ast.Call, m: MatrixValue) -> Op:
+    (eps,) = arguments(w, node, "norm", ("eps",), eps=0)
+    return _norm_of(w, node, m, eps)
+
+
+@method("norm_inv")
+def _norm_inv(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    (eps,) = arguments(w, node, "norm_inv", ("eps",), eps=0)
+    return Arithmetic(w, node).div(1.0, _norm_of(w, node, m, eps))
+
+
+@method("normalized")
+def _normalized(w: Walk, node: ast.Call, m: MatrixValue) -> MatrixValue:
+    (eps,) = arguments(w, node, "normalized", ("eps",), eps=0)
+    m = w.loaded(m, node)
+    do = Arithmetic(w, node)
+    length: Any = _norm_of(w, node, m, 0)
+    if not (isinstance(eps, int) and eps == 0):
+        length = do.add(length, eps)
+    scale = do.div(1.0, length)
+    return MatrixValue(m.shape, [do.mul(part, scale) for part in m.elems])
+
+
+# Products
+
+
+def matmul(w: Walk, node: ast.AST, a: Any, b: Any) -> Any:
+    """``a @ b``: a matrix product; of two vectors, their dot product."""
+    x, y = as_matrix(w, a, node), as_matrix(w, b, node)
+    if x is None or y is None:
+        names = " and ".join(f"'{tensor_name(w, v)}'" for v in (a, b))
+        text = f"unsupported operand type(s) for '@': {names}"
+        raise w.type_error(text, node, "it multiplies vectors and matrices; write * to scale")
+    if x.shape[-1] != y.shape[0]:
+        text = f"dimension mismatch between {x.shape} and {y.shape} for matrix multiplication"
+        raise _wrong(w, node, text)
+    do = Arithmetic(w, node)
+    left, right = read(w, x, node), read(w, y, node)
+    inner = y.shape[0]
+    n = x.shape[0] if len(x.shape) == 2 else 1
+    m = y.shape[1] if len(y.shape) == 2 else 1
+    parts = [
+        do.dot(left[i * inner : (i + 1) * inner], right[j::m]) for i in range(n) for j in range(m)
+    ]
+    shape = (*x.shape[:-1], *y.shape[1:])
+    return MatrixValue(shape, parts) if shape else parts[0]
+
+
+def _vectors(w: Walk, node: ast.Call, name: str, m: MatrixValue) -> tuple[list[Any], list[Any]]:
+    other = _other(w, node, name)
+    for side, value in (("lhs", m), ("rhs", other)):
+        if len(value.shape) != 1:
+            raise _wrong(w, node, f"{side} for {name} is not a vector")
+    return read(w, m, node), read(w, other, node)
+
+
+@method("dot")
+def _dot(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    a, b = _vectors(w, node, "dot", m)
+    _same_length(w, node, a, b)
+    return Arithmetic(w, node).dot(a, b)
+
+
+def _same_length(w: Walk, node: ast.Call, a: list[Any], b: list[Any]) -> None:
+    if len(a) != len(b):
+        elementwise(
+            w, node, "*", lambda x, y: x, MatrixValue((len(a),), a), MatrixValue((len(b),), b)
+        )
+
+
+@method("frobenius_inner")
+def _frobenius(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    other = _other(w, node, "frobenius_inner")
+    do = Arithmetic(w, node)
+    products = elementwise(w, node, "*", do.mul, w.loaded(m, node), other)
+    return do.total(list(products.elems))
+
+
+@method("cross")
+def _cross(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    a, b = _vectors(w, node, "cross", m)
+    if len(a) != len(b) or len(a) not in (2, 3):
+        text = "Cross product is only supported between pairs of 2D/3D vectors"
+        raise w.error(QuadrantsCompilationError, text, node)
+    do = Arithmetic(w, node)
+
+    def minor(i: int, j: int) -> Any:
+        return do.sub(do.mul(a[i], b[j]), do.mul(a[j], b[i]))
+
+    return (
+        minor(0, 1) if len(a) == 2 else MatrixValue((3,), [minor(1, 2), minor(2, 0), minor(0, 1)])
+    )
+
+
+@method("outer_product")
+def _outer(w: Walk, node: ast.Call, m: MatrixValue) -> MatrixValue:
+    a, b = _vectors(w, node, "outer_product", m)
+    do = Arithmetic(w, node)
+    return MatrixValue((len(a), len(b)), [do.mul(x, y) for x in a for y in b])
+
+
+# Linear algebra
+
+
+@method("transpose")
+def _transpose(w: Walk, node: ast.Call, m: MatrixValue) -> MatrixValue:
+    arguments(w, node, "transpose", ())
+    if len(m.shape) == 1:
+        raise _wrong(
+            w, node, "`transpose()` cannot apply to a vector. If you want something like "
+            "`a @ b.transpose()`, write `a.outer_product(b)` instead.",
+        )  # fmt: skip
+    rows, columns = m.shape
+    parts = read(w, m, node)
+    return MatrixValue(
+        (columns, rows), [parts[i * columns + j] for j in range(columns) for i in range(rows)]
+    )
+
+
+def _square(w: Walk, node: ast.Call, m: MatrixValue, name: str) -> list[list[Any]]:
+    arguments(w, node, name, ())
+    if len(m.shape) != 2 or m.shape[0] != m.shape[1]:
+        raise _wrong(w, node, f"expected a square matrix, got shape {m.shape}")
+    parts, n = read(w, m, node), m.shape[0]
+    return [parts[i * n : (i + 1) * n] for i in range(n)]
+
+
+@method("trace")
+def _trace(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    lines = _square(w, node, m, "trace")
+    return Arithmetic(w, node).total([line[i] for i, line in enumerate(lines)])
+
+
+@method("determinant")
+def _determinant(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    lines = _square(w, node, m, "determinant")
+    if len(lines) > 4:
+        raise _wrong(w, node, f"only dimension < 5 is supported, got shape {m.shape}")
+    return determinant(Arithmetic(w, node), lines)
+
+
+@method("inverse")
+def _inverse(w: Walk, node: ast.Call, m: MatrixValue) -> MatrixValue:
+    lines = _square(w, node, m, "inverse")
+    return MatrixValue(m.shape, inverse(Arithmetic(w, node), lines))
+
+
+# Others
+
+
+@method("fill")
+def _fill(w: Walk, node: ast.Call, m: MatrixValue) -> None:
+    from .places import writable
+    from .stmts import store
+
+    (value,) = arguments(w, node, "fill", ("val",))
+    if not writable(m):
+        raise w.syntax_error("fill() needs a variable or an element of an array", node)
+    store(w, m, w.op(value, node), node, node)
+
+
+@method("cast")
+def _cast(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
+    (dtype,) = arguments(w, node, "cast", ("dtype",))
+    return cast_to(w, w.loaded(m, node), dtype_argument(w, dtype, node), node)
+
+
+@method("get_shape")
+def _get_shape(w: Walk, node: ast.Call, m: MatrixValue) -> tuple[int, ...]:
+    return m.shape

@@ -1,0 +1,125 @@
+"""Variables and memory: the part of a `Walk` that reads and writes what values lie in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ..ir import Block, Op
+from ..ir import codes as C
+from ..types import DataType, Type, i32, pointer_to, u1, void
+from .params import Parameters
+from .values import SEQUENCES, DynamicElement, MatrixValue, StructValue
+
+__all__ = ["Memory", "Saved"]
+
+Saved = tuple[Block, "list[Op]"]
+
+
+class Memory(Parameters):
+    """See the module docstring. What `Walk` has and this part needs raises here."""
+
+    __slots__ = ()
+
+    def emit(
+        self, node: ast.AST, code: int, args: tuple[Op, ...] = (), attr: Any = None,
+        type: Type | None = None, regions: int = 0,
+    ) -> Op:  # fmt: skip
+        raise NotImplementedError
+
+    def op(self, value: Any, node: ast.AST) -> Op:
+        raise NotImplementedError
+
+    def typed(self, value: Any, t: DataType, node: ast.AST) -> Op:
+        raise NotImplementedError
+
+    def warn(self, text: str, node: ast.AST, category: type[Warning] | None = None) -> None:
+        raise NotImplementedError
+
+    def enter(self, block: Block) -> Saved:
+        raise NotImplementedError
+
+    def leave(self, saved: Saved, what: str, node: ast.AST) -> None:
+        raise NotImplementedError
+
+    def variable(self, value: Op, name: str, node: ast.AST, t: Type | None = None) -> Op:
+        """A new local variable that holds ``value``."""
+        var = self.emit(node, C.ALLOCA, (), name, pointer_to(t or value.type))
+        self.emit(node, C.LOCAL_STORE, (var, value), None, void)
+        return var
+
+    def load(self, ptr: Op, node: ast.AST) -> Op:
+        code = C.LOCAL_LOAD if ptr.code == C.ALLOCA else C.GLOBAL_LOAD
+        return self.emit(node, code, (ptr,), None, cast(Any, ptr.type).elem)
+
+    def store(self, ptr: Op | DynamicElement, value: Op, node: ast.AST) -> None:
+        if isinstance(ptr, DynamicElement):
+            self._store_dynamic(ptr, value, node)
+            return
+        target = cast("DataType", cast(Any, ptr.type).elem)
+        if value.type.is_real and target.is_int:
+            self.warn(f"Assigning {value.type} to {target} may lose precision", node)
+        code = C.LOCAL_STORE if ptr.code == C.ALLOCA else C.GLOBAL_STORE
+        self.emit(node, code, (ptr, value), None, void)
+
+    def _picks(self, at: DynamicElement, k: int, node: ast.AST) -> Op:
+        """Whether the index picks part ``k``."""
+        number = self.typed(k, cast(DataType, at.index.type), node)
+        return self.emit(node, C.CMP_EQ, (at.index, number), None, u1)
+
+    def _store_dynamic(self, at: DynamicElement, value: Op, node: ast.AST) -> None:
+        """Store to the picked part only: threads may share the variable."""
+        self.at_picked(at, lambda part: self.store(part, value, node), node)
+
+    def at_picked(self, at: DynamicElement, do: Callable[[Op], None], node: ast.AST) -> None:
+        """``do`` at the picked part."""
+        for k, part in enumerate(at.parts):
+            branch = self.emit(node, C.IF, (self._picks(at, k, node),), None, void, 2)
+            saved = self.enter(branch.regions[0])
+            do(part)
+            self.leave(saved, "", node)
+
+    def _load_dynamic(self, at: DynamicElement, node: ast.AST) -> Op:
+        found, *rest = [self.op(self.loaded(part, node), node) for part in at.parts]
+        for k, value in enumerate(rest, 1):
+            found = self.emit(node, C.SELECT, (self._picks(at, k, node), value, found))
+        return found
+
+    def loaded(self, value: Any, node: ast.AST) -> Any:
+        """``value`` with local variables, alone or in containers, read."""
+        kind: Any = value.__class__
+        if kind is Op:
+            return self.load(value, node) if value.type.is_ptr else value
+        if kind is MatrixValue:
+            return MatrixValue(value.shape, [self.loaded(v, node) for v in self.parts(value, node)])
+        if kind is DynamicElement:
+            return self._load_dynamic(value, node)
+        if kind is StructValue:
+            members = {k: self.loaded(v, node) for k, v in value.members.items()}
+            return StructValue(value.type, members)
+        if kind in SEQUENCES:
+            return kind([self.loaded(v, node) for v in value])
+        if kind is dict:
+            return {k: self.loaded(v, node) for k, v in value.items()}
+        return value
+
+    def parts(self, value: MatrixValue, node: ast.AST) -> Sequence[Any]:
+        """The parts of a vector or matrix, row-major; pointers if it is bound."""
+        if value.place is None:
+            return value.elems
+        return [self.part(value, k, node) for k in range(value.size)]
+
+    def part(self, value: MatrixValue, k: int, node: ast.AST) -> Any:
+        """Part ``k`` of a vector or matrix, counted row-major; a pointer if it is bound."""
+        place = value.place
+        if place is None:
+            return value.elems[k]
+        shape = value.shape
+        index = (k,) if len(shape) == 1 else divmod(k, shape[1])
+        parts = [self.typed(i, i32, node) for i in index]
+        return self.address_of(place.base, (*place.indices, *parts), place.boundary, node)
+
+    def address_of(self, base: Op, indices: tuple[Op, ...], boundary: str, node: ast.AST) -> Op:
+        """The address of a scalar in an array or field."""
+        return self.emit(node, C.EXTERNAL_PTR, (base, *indices), boundary, base.type)
