@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "Named", "compare"]
 
 # relative to the values, relative to the array's largest value
 _TOLERANCE: Final = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-9, 1e-10)}
@@ -31,15 +31,40 @@ class Comparison(NamedTuple):
     first_difference: str
 
 
-def compare(names: Sequence[str], ours: Sequence[Any], theirs: Sequence[Any]) -> Comparison:
-    """Compare values (arrays or numbers) pairwise; ``theirs`` are the interpreter's."""
+class Named(NamedTuple):
+    """How the user calls the elements of an array of values.
+
+    ndim: axes of the array or field; those behind them are of the vector or matrix in an element.
+    origin: the first index of each axis; empty for zeros.
+    """
+
+    name: str
+    ndim: int
+    origin: tuple[int, ...] = ()
+
+    def element(self, index: tuple[int, ...]) -> str:
+        """``velocity[3, 4][1]`` for an element given by its indices from 0."""
+        own = index[: self.ndim]
+        if self.origin:
+            own = tuple([i + o for i, o in zip(own, self.origin, strict=True)])
+        text = f"{self.name}[{', '.join(map(str, own)) if own else None}]"
+        inside = index[self.ndim :]
+        return text + (f"[{', '.join(map(str, inside))}]" if inside else "")
+
+
+def compare(names: Sequence[str | Named], ours: Sequence[Any], theirs: Sequence[Any]) -> Comparison:
+    """Compare values (arrays or numbers) pairwise; ``theirs`` are the interpreter's.
+
+    names: of each value; a text is the name of a number, or of an array of numbers.
+    """
     max_abs = max_rel = max_ulp = 0.0
     first = ""
     sizes: set[int] = set()
     for name, a, b in zip(names, ours, theirs, strict=True):
         x, y = np.asarray(a), np.asarray(b)
         if x.shape != y.shape:
-            first = first or f"{name}: shape {x.shape}, interpreter {y.shape}"
+            called = name.name if isinstance(name, Named) else name
+            first = first or f"{called}: shape {x.shape}, interpreter {y.shape}"
             continue
         if x.dtype.kind != "f" and y.dtype.kind != "f":
             bad = x != y
@@ -95,13 +120,13 @@ def _ulps(
 
 
 def _first(
-    name: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], bad: np.ndarray[Any, Any]
+    name: str | Named, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], bad: np.ndarray[Any, Any]
 ) -> str:
-    if x.ndim == 0:
-        return f"{name}: got {x[()]!s}, interpreter {y[()]!s}"
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), x.shape))
-    place = ", ".join(map(str, index))
-    return f"{name}[{place}]: got {cast(Any, x)[index]!s}, interpreter {cast(Any, y)[index]!s}"
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), x.shape)) if x.ndim else ()
+    if isinstance(name, str):
+        name = Named(name, x.ndim) if x.ndim else name
+    called = name if isinstance(name, str) else name.element(index)
+    return f"{called}: got {cast(Any, x)[index]!s}, interpreter {cast(Any, y)[index]!s}"
 
 
 def _tolerance(sizes: set[int]) -> str:

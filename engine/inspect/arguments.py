@@ -17,13 +17,14 @@ import numpy as np
 from ..config import CompileConfig
 from ..lang.ndarray import Ndarray
 from ..lang.workload import Workload
+from .contents import NOTHING, Contents
 from .record import WorkloadRecord
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl, ParamDecl
 
 __all__ = [
-    "Call", "LaunchCase", "bytes_of", "cases_of", "copied", "describe_args", "restore",
+    "Call", "LaunchCase", "bytes_of", "cases_of", "copied", "describe_args",
     "shape_of", "synthetic", "why_none",
 ]  # fmt: skip
 
@@ -34,13 +35,17 @@ _BOUND: Final = re.compile(r"(n|m|k|h|w|nx|ny|nz|steps?|iters?|rows|cols|height|
 
 
 class Call(NamedTuple):
-    """A recorded call: copies of its arguments at the time."""
+    """A recorded call: copies of its arguments, and of what fields held, at the time."""
 
     args: tuple[Any, ...]
+    contents: Contents = NOTHING
 
 
 class LaunchCase(NamedTuple):
-    """Arguments under a label. ``make()`` gives fresh ones; origin as in `WorkloadRecord`."""
+    """Arguments under a label. ``make()`` gives fresh ones; origin as in `WorkloadRecord`.
+
+    contents: what fields hold before a launch, where that is not what they hold now.
+    """
 
     label: str
     origin: str
@@ -48,6 +53,7 @@ class LaunchCase(NamedTuple):
     make: Callable[[], tuple[Any, ...]]
     bytes: int | None = None
     flops: int | None = None
+    contents: Contents = NOTHING
 
     def record(self, args: Sequence[Any] | None = None) -> WorkloadRecord:
         """What the record tells about this case, with its arguments if they were made."""
@@ -74,11 +80,13 @@ def cases_of(
         return _told_apart(declared)
     if calls:
         return [
-            LaunchCase(_call_label(i, call), "recorded", {}, _again(call))
+            LaunchCase(_call_label(i, call), "recorded", {}, _again(call), contents=call.contents)
             for i, call in enumerate(calls)
         ]
     if why_none(decl):
         return []
+    if not decl.params:
+        return [LaunchCase("state", "state", {}, lambda: synthetic(decl, config))]
     return [LaunchCase("synthetic", "synthetic", {}, lambda: synthetic(decl, config))]
 
 
@@ -202,12 +210,6 @@ def _copy(arg: Any) -> Any:
     if isinstance(arg, Ndarray):
         return arg.to_numpy()
     return arg
-
-
-def restore(args: Sequence[Any], originals: Sequence[Any], which: Iterable[int]) -> None:
-    """Put the contents of the arrays numbered ``which`` back."""
-    for i in which:
-        np.copyto(args[i], originals[i])
 
 
 def bytes_of(args: Sequence[Any]) -> int:

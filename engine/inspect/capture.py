@@ -27,6 +27,7 @@ from ..passes import run as run_passes
 from ..runtime import args as arguments
 from ..runtime.compile import Compiled, compile_kernel
 from .arguments import Call, LaunchCase, cases_of, why_none
+from .contents import NOTHING, Contents, put_back, remember
 from .faults import error_record
 from .launching import ORACLE, Launcher
 from .layouts import leaf_records
@@ -216,21 +217,39 @@ class KernelCapture:
             for i, (param, value) in enumerate(zip(decl.params, given, strict=True))
         ]
 
-    def made(self, case: LaunchCase) -> tuple[Any, ...] | None:
-        """Fresh arguments that fit the signature; None, with an error, if they cannot be made."""
+    def made(self, case: LaunchCase) -> tuple[tuple[Any, ...], Contents] | None:
+        """Fresh arguments that fit the signature, and what fields hold with them.
+
+        None, with an error, if they cannot be made. What the author's function does to fields is
+        undone.
+        """
         stage = f"workload {case.label}"
         error = self.steps.held("", stage)
         if error is None:
+            before = remember() if case.origin == "workload" else NOTHING
             try:
                 text = f"making the arguments {case.label} of {self.kernel.name}"
                 with self.steps.step(stage, text, kind="make"):
                     args = case.make()
                     self.bound(args)
-                return args
+                return args, case.contents if not before else remember()
             except (Exception, StepLimit) as raised:
                 error = error_record(raised, "workload", kernel=self.kernel.name)
+            finally:
+                put_back(before)
         self.add_error(error)
         return None
+
+    def result_names(self) -> list[str]:
+        """How the values that the kernel returns are called, one for each."""
+        several = len(self.kernel.decl.returns) > 1
+        return [
+            f"result {i}" if several else "result" for i in range(len(self.kernel.decl.returns))
+        ]
+
+    def result(self, results: Sequence[Any]) -> Any:
+        """What the kernel returns, as Python sees it."""
+        return results[0] if len(results) == 1 else tuple(results) or None
 
     def compiled(self, backend: str, features: tuple[Any, ...], noalias: bool = True) -> Compiled:
         """The kernel compiled for these features, compiling it now if it was not."""
@@ -269,8 +288,8 @@ class KernelCapture:
     def _features_of_a_case(self) -> tuple[Any, ...] | None:
         if not self.cases:
             return None
-        args = self.made(self.cases[0])
-        return None if args is None else tuple(arg.feature for arg in self.bound(args))
+        made = self.made(self.cases[0])
+        return None if made is None else tuple(arg.feature for arg in self.bound(made[0]))
 
     def _compile_for(self, name: str) -> None:
         held = self.steps.held(name, "compile")

@@ -12,6 +12,7 @@ from ..lang.func import FunctionOfKernels
 from ..lang.kernel import Kernel
 from ..runtime import program
 from .arguments import Call, bytes_of, copied, shape_of
+from .contents import remember
 from .record import ConfigEntry
 
 __all__ = ["effective_config", "ensure_program", "has_functions", "kernels_in", "recorded_calls"]
@@ -94,8 +95,9 @@ def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
         known = calls.setdefault(f"{os.path.realpath(self.decl.file)}:{self.name}", [])
         size = bytes_of(args)
         if len(known) < _MAX_CALLS and taken + size <= _MAX_BYTES and _is_new(known, args):
-            taken += size
-            known.append(Call(copied(args)))
+            contents = remember(limit=_MAX_BYTES - taken - size)
+            taken += size + sum(data.nbytes for data in contents.values())
+            known.append(Call(copied(args), contents))
         return original(self, *args)
 
     Kernel.__call__ = call

@@ -9,6 +9,8 @@ The interpreter sees every access outside of an array. Where it finds one, compi
 launched with these arguments: it would write to memory that belongs to somebody else, and the
 worker would fail later, somewhere else. This happens above all with arguments made up from a
 signature. (A check that the compiler put in stops every backend alike, so that is no reason.)
+
+No launch works on the user's own arrays and fields: each is given copies, see `inputs`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,9 +26,11 @@ import numpy as np
 from ..backends import interp
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from ..runtime.compile import Compiled
-from .agreement import Comparison, compare
-from .arguments import LaunchCase, copied, restore
+from .agreement import Comparison, Named, compare
+from .arguments import LaunchCase
+from .contents import Contents, elements, installed
 from .faults import error_record
+from .inputs import Inputs, overlap
 from .record import AgreementRecord, BackendRecord, ErrorRecord, LaunchRecord
 from .steps import StepLimit
 from .timing import measure
@@ -48,9 +51,9 @@ class _TooLong(Exception):
 
 
 class _Outcome:
-    """What a launch left: contents of the array parameters, then results. names: one for each."""
+    """What a launch left: contents of arrays and fields, then results. names: one for each."""
 
-    def __init__(self, names: list[str], values: list[Any]) -> None:
+    def __init__(self, names: list[str | Named], values: list[Any]) -> None:
         self.names: Final = names
         self.values: Final = values
 
@@ -69,10 +72,14 @@ class _State:
 
 @dataclass
 class _Round:
-    """One case while it is launched on one backend after the other."""
+    """One case while it is launched on one backend after the other.
+
+    contents: of the fields, before each launch.
+    """
 
     case: LaunchCase
     args: tuple[Any, ...]
+    contents: Contents
     features: tuple[Any, ...]
     noalias: bool
     oracle: _Outcome | None = None
@@ -112,11 +119,12 @@ class Launcher:
 
     def _made(self, case: LaunchCase) -> _Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
-        args = self._capture.made(case)
-        if args is None:
+        made = self._capture.made(case)
+        if made is None:
             return None
+        args, contents = made
         features = tuple(arg.feature for arg in self._capture.bound(args))
-        return _Round(case, copied(args), features, not _overlap(args))
+        return _Round(case, args, contents, features, not overlap(args))
 
     def _interpret(self, found: _Round) -> None:
         """Let the interpreter say what is right."""
@@ -131,12 +139,12 @@ class Launcher:
         try:
             compiled = self._compiled(ORACLE, found)
             program = interp.compile_func(compiled.func, counted=True)
-            values, args = self._values(found)
+            given = self._inputs(compiled, found)
             with self._limited(ORACLE, found, "interpret"):
                 began = time.perf_counter_ns()
-                results = _counted(program, values, None if shown else _discard)
+                results = _counted(program, given.values, None if shown else _discard)
                 first_us = (time.perf_counter_ns() - began) / 1e3
-            found.oracle = self._outcome(compiled, values, results)
+            found.oracle = self._outcome(compiled, given, results)
         except (_TooLong, StepLimit):
             found.unchecked = f"{found.case.label} takes the interpreter too long"
             state.unchecked = state.unchecked or found.unchecked
@@ -147,7 +155,7 @@ class Launcher:
                 found.unfit = error
             state.errors.append(error)
         else:
-            self._check(ORACLE, found, args, results)
+            self._check(ORACLE, found, compiled, given, results)
             if ORACLE in self._names:
                 budget_s = min(self._budget_s, _ORACLE_BUDGET_S)
                 self._time(ORACLE, found, compiled, first_us, budget_s, "interpret")
@@ -167,10 +175,10 @@ class Launcher:
             return
         try:
             compiled = self._compiled(name, found)
-            values, args = self._values(found)
+            given = self._inputs(compiled, found)
             with self._limited(name, found, "launch"):
                 began = time.perf_counter_ns()
-                results = compiled.executable.launch(values, _SEED)
+                results = compiled.executable.launch(given.values, _SEED)
                 first_us = (time.perf_counter_ns() - began) / 1e3
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
@@ -178,10 +186,10 @@ class Launcher:
         if found.oracle is None:
             state.unchecked = state.unchecked or found.unchecked
         else:
-            ours = self._outcome(compiled, values, results)
+            ours = self._outcome(compiled, given, results)
             comparison = compare(ours.names, ours.values, found.oracle.values)
             state.compared.append((found.case.label, comparison))
-        self._check(name, found, args, results)
+        self._check(name, found, compiled, given, results)
         self._time(name, found, compiled, first_us, self._budget_s, "launch")
 
     def _compiled(self, name: str, found: _Round) -> Compiled:
@@ -191,31 +199,32 @@ class Launcher:
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
         return self._steps.step("launch", text, backend=name, kind=kind)
 
-    def _values(self, found: _Round) -> tuple[list[Any], tuple[Any, ...]]:
-        """Fresh copies of the arguments: as the executable wants them, and as the author does."""
-        args = copied(found.args)
-        params = self._kernel.decl.params
-        bound = self._capture.bound(args)
-        return [a.value for a, p in zip(bound, params, strict=True) if p.kind != "template"], args
+    def _inputs(self, compiled: Compiled, found: _Round) -> Inputs:
+        """Fresh copies of what the kernel is launched with."""
+        bound = self._capture.bound(found.args)
+        return Inputs(compiled.build.leaves, bound, found.args, found.contents)
 
-    def _outcome(
-        self, compiled: Compiled, values: Sequence[Any], results: tuple[Any, ...]
-    ) -> _Outcome:
-        params = compiled.executable.meta.params
-        names = [p.name for p in params if p.kind == "ndarray"]
-        kept = [np.array(v) for v, p in zip(values, params, strict=True) if p.kind == "ndarray"]
+    def _outcome(self, compiled: Compiled, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
+        names: list[str | Named] = []
+        kept: list[Any] = []
+        for param, value in zip(compiled.executable.meta.params, given.values, strict=True):
+            if param.kind == "ndarray":
+                names.append(Named(param.name, param.ndim))
+                kept.append(np.array(value))
+            elif param.layout is not None:
+                names.append(Named(param.name, param.ndim, param.layout.origin[: param.ndim]))
+                kept.append(elements(param.layout, value))
         types = compiled.executable.meta.results
         returned = [t.np(r) for r, t in zip(results, types, strict=True)]
-        labels = ["result"] if len(returned) == 1 else [f"result {i}" for i in range(len(returned))]
-        return _Outcome([*names, *labels], [*kept, *returned])
+        return _Outcome([*names, *self._capture.result_names()], [*kept, *returned])
 
     def _check(
-        self, name: str, found: _Round, args: tuple[Any, ...], results: tuple[Any, ...]
+        self, name: str, found: _Round, compiled: Compiled, given: Inputs, results: tuple[Any, ...]
     ) -> None:
-        """Ask the author's checks about a launch that worked on ``args``."""
+        """Ask the author's checks about a launch that worked on ``given``."""
         state = self._state[name]
         stage = f"check {found.case.label}"
-        result = results[0] if len(results) == 1 else results or None
+        result = self._capture.result(results)
         for check in self._kernel.checks:
             held = self._steps.held(name, stage)
             if held is not None:
@@ -224,8 +233,10 @@ class Launcher:
             text = f"checking {self._kernel.name} on {name} with {found.case.label}"
             state.checks += 1
             try:
-                with self._steps.step(stage, text, backend=name, kind="check"):
-                    check(copied(found.args), args, result)
+                step = self._steps.step(stage, text, backend=name, kind="check")
+                # The check may look at fields: there it sees what the launch left.
+                with step, installed(given.blocks):
+                    check(self._inputs(compiled, found).args, given.args, result)
             except AssertionError as raised:
                 message = " ".join(str(raised).split()) or "assertion failed"
                 line = error_record(raised, "check").line
@@ -241,15 +252,14 @@ class Launcher:
         kind: str,
     ) -> None:  # fmt: skip
         state, executable = self._state[name], compiled.executable
-        values, _ = self._values(found)
-        originals = copied(values)
-        written = executable.meta.written
+        given = self._inputs(compiled, found)
+        restore = given.restorer(executable.meta.written)
         try:
             with self._limited(name, found, kind), self._steps.silent():
                 timed = measure(
                     found.case.label,
-                    lambda: executable.launch(values, _SEED),
-                    lambda: restore(values, originals, written),
+                    lambda: executable.launch(given.values, _SEED),
+                    restore,
                     budget_s,
                     found.case.bytes,
                     found.case.flops,
@@ -317,9 +327,3 @@ def _counted(
         if "step limit" in error.message:
             raise _TooLong from None
         raise
-
-
-def _overlap(args: Sequence[Any]) -> bool:
-    """Whether two of the arrays share memory, so that the code must not assume otherwise."""
-    arrays: list[Any] = [arg for arg in args if isinstance(arg, np.ndarray)]
-    return any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))

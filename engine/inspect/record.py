@@ -142,8 +142,9 @@ class ParamRecord(_Base, frozen=True, kw_only=True):
 
 
 class WorkloadRecord(_Base, frozen=True, kw_only=True):
-    """A set of arguments. origin: workload (declared), recorded (--run), synthetic, none.
+    """A set of arguments. origin: workload (declared), recorded (--run), synthetic, state, none.
 
+    state: the kernel takes no arguments and is launched on fields as the file left them.
     reason: for origin none, which parameter could not be made and why.
     """
 

@@ -111,9 +111,3 @@ def test_arrays_of_the_engine_are_copied_to_numpy():
 )
 def test_arguments_are_told_briefly(value, text):
     assert arguments.describe_args([value]) == (text,)
-
-
-def test_restoring_touches_only_what_is_asked_for():
-    now, then = [np.ones(2), np.ones(2)], [np.zeros(2), np.zeros(2)]
-    arguments.restore(now, then, [1])
-    assert (now[0].sum(), now[1].sum()) == (2, 0)

@@ -1,0 +1,105 @@
+"""What fields hold: remembered, lent to a launch as a copy, put back.
+
+Kernels reach fields by themselves, not through arguments, so a launch of a capture is given views
+of copies of the blocks that its fields lie in. The user's own fields stay as they are, and every
+launch starts from the same contents: those at the moment of a recorded call, those that a workload
+left, else those there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import numpy as np
+
+from ..lang.storage import Block, aligned_zeros
+from ..runtime import program
+from ..types import FieldHandle, Layout
+
+__all__ = [
+    "LIMIT", "NOTHING", "Contents", "Copies", "elements", "installed", "live_blocks", "put_back",
+    "remember",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+Contents = Mapping[Block, Array]
+"""Bytes of blocks at some moment. A block that is not in it holds what it holds."""
+
+NOTHING: Final[Contents] = MappingProxyType({})
+
+LIMIT: Final = 1 << 30
+"""Fields that take more bytes than this are not remembered."""
+
+
+def live_blocks() -> list[Block]:
+    """The blocks of the current program that have memory."""
+    current = program.peek()
+    owned = [] if current is None else list(current.owned)
+    return [thing for thing in owned if isinstance(thing, Block) and thing.data is not None]
+
+
+def remember(blocks: Iterable[Block] | None = None, limit: int = LIMIT) -> Contents:
+    """Copies of the bytes of ``blocks``, by default of all; nothing if they take too much."""
+    chosen = live_blocks() if blocks is None else list(blocks)
+    if sum(block.size for block in chosen) > limit:
+        return NOTHING
+    return {block: block.data.copy() for block in chosen if block.data is not None}
+
+
+def put_back(contents: Contents) -> None:
+    """Let the blocks hold these bytes."""
+    for block, data in contents.items():
+        if block.data is not None:
+            np.copyto(block.data, data)
+
+
+@contextmanager
+def installed(contents: Contents) -> Generator[None, None, None]:
+    """Within this, the fields hold ``contents``; afterwards what they held before."""
+    before = remember(contents, limit=1 << 62)
+    put_back(contents)
+    try:
+        yield
+    finally:
+        put_back(before)
+
+
+class Copies:
+    """Copies of blocks for one launch, made when a field of the block is asked for."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents: Final = contents
+        self.blocks: Final[dict[Block, Array]] = {}
+
+    def flat(self, field: FieldHandle) -> Array:
+        """What a launch takes for ``field``: a view of the copy of its block."""
+        block = cast("Block", cast(Any, field).block)
+        copy = self.blocks.get(block)
+        if copy is None:
+            held = self._contents.get(block, block.data)
+            assert held is not None
+            # On a cache line, like the block itself: a launch on a copy shall take as long.
+            copy = self.blocks[block] = aligned_zeros(block.size)
+            np.copyto(copy, held)
+        return field.flat(copy)
+
+
+def elements(layout: Layout, flat: Array) -> Array:
+    """The elements of a field, by index, from what a launch was given for it."""
+    if layout.is_row_major():
+        count = 1
+        for extent in layout.shape:
+            count *= extent
+        return flat[:count].reshape(layout.shape).copy()
+    offsets: Any = np.zeros(layout.shape, np.int64)
+    for axis, divisor, modulus, stride in layout.terms:
+        digit = np.arange(layout.shape[axis]) // divisor
+        if modulus:
+            digit %= modulus
+        along = [1] * len(layout.shape)
+        along[axis] = -1
+        offsets += (digit * stride).reshape(along)
+    return flat[offsets]
