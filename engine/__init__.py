@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     from .lang.kernel import Kernel, kernel
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.matrix import Matrix, Vector
-    from .lang.ndarray import Ndarray, ndarray
+    from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
     from .lang.snode import FieldsBuilder, SNode, root
     from .lang.struct import Struct, dataclass
     from .lang.struct_field import StructField
@@ -200,7 +200,7 @@ _ROOMS: Final = {
     "lang.kernel": "Kernel kernel",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.matrix": "Matrix Vector",
-    "lang.ndarray": "Ndarray ndarray",
+    "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
     "lang.snode": "FieldsBuilder SNode root",
     "lang.struct": "Struct dataclass",
     "lang.struct_field": "StructField",
@@ -227,22 +227,23 @@ _MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "lang.typ
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "BackendUnavailableError",
     "CompileConfig", "Field", "FieldsBuilder", "IRParseError", "IRVerificationError", "Kernel",
-    "Layout", "Matrix", "MatrixField", "NDArray", "Ndarray", "QuadrantsAssertionError",
-    "QuadrantsCompilationError", "QuadrantsIndexError", "QuadrantsInternalError",
-    "QuadrantsNameError", "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError",
-    "QuadrantsSyntaxError", "QuadrantsTypeError", "QuadrantsUnsupportedError", "SNode",
-    "ScalarField", "Struct", "StructField", "Template", "Vector", "abs", "acos", "amdgpu", "arm64",
-    "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max",
-    "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes", "bit_cast",
-    "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "exp",
-    "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64", "floor", "func", "gpu",
-    "grouped", "i", "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il",
-    "init", "inspect", "int8", "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k",
-    "kernel", "kl", "l", "log", "loop_config", "math", "max", "metal", "min", "ndarray", "ndrange",
-    "opencl", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "root",
-    "round", "rsqrt", "select", "sin", "sqrt", "static", "static_assert", "static_print", "sync",
-    "tan", "tanh", "template", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16",
-    "uint32", "uint64", "volatile_load", "vulkan", "x64",
+    "Layout", "Matrix", "MatrixField", "MatrixNdarray", "NDArray", "Ndarray",
+    "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
+    "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
+    "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
+    "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
+    "Template", "Vector", "VectorNdarray", "abs", "acos", "amdgpu", "arm64", "asin", "atan2",
+    "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min",
+    "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes", "bit_cast", "bit_shr", "cast",
+    "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "exp", "f16", "f32", "f64",
+    "ffs", "field", "float16", "float32", "float64", "floor", "func", "gpu", "grouped", "i", "i8",
+    "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8",
+    "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log",
+    "loop_config", "math", "max", "metal", "min", "ndarray", "ndrange", "opencl", "popcnt", "pow",
+    "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "root", "round", "rsqrt", "select",
+    "sin", "sqrt", "static", "static_assert", "static_print", "sync", "tan", "tanh", "template",
+    "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
+    "volatile_load", "vulkan", "x64",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from ..types import MAKERS, DataType, MatrixType, StructType
 from ..types.compound import FieldMaker
 from .axes import MAX_AXES, Layout, axes
 from .fields import Field, MatrixField, ScalarField, check_real
-from .host import value_type
+from .host import InvalidDataType, value_type
 from .snode import extents, offsets, root
 from .struct_field import StructField
 
@@ -51,7 +51,7 @@ def field(
     if options:
         raise TypeError(f"field() got an unexpected keyword argument {next(iter(options))!r}")
     if not isinstance(found, DataType):
-        raise ValueError(f"Invalid data type {dtype}; use {dtype}.field(shape=...)")
+        raise InvalidDataType(f"Invalid data type {dtype}; use {dtype!r}.field(shape=...)")
     new = ScalarField(found, name)
     finish(new, [new], shape, order, offset, (needs_grad, needs_dual))
     return new
@@ -134,7 +134,7 @@ def finish(
     sequence = _sequence(order, len(dims))
     first = None
     if offset is not None:
-        count = len(offset) if isinstance(offset, list | tuple) else 1
+        count = len(cast("list[Any]", offset)) if isinstance(offset, list | tuple) else 1
         if count != len(dims):
             raise QuadrantsSyntaxError(
                 f"The dimensionality of shape and offset must be the same ({len(dims)} != {count})"

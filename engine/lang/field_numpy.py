@@ -8,6 +8,7 @@ import numpy as np
 
 from ..types import f32, f64, i32, i64, u1
 from .host import assign, numpy_type
+from .interop import Exchanges
 
 if TYPE_CHECKING:
     from .fields import _Memory  # pyright: ignore[reportPrivateUsage]
@@ -39,17 +40,23 @@ def shared_view(field: _Memory) -> Array | str:
     return elements
 
 
-class ExchangesNumpy:
+class ExchangesNumpy(Exchanges):
     """What fields of numbers, vectors and matrices have in common; struct fields override it."""
 
-    def to_numpy(
-        self, dtype: Any = None, *, copy: bool | None = True, keep_dims: bool = False
-    ) -> Any:
+    def _strided_view(self) -> Array:
+        field = cast("_Memory", self)
+        shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
+        elements = field.grouped()
+        if elements.shape != shape:
+            raise ValueError("the elements of a nested field do not lie at fixed distances")
+        return elements
+
+    def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
         """The elements as an array of the field's shape, then that of an element.
 
         dtype: a data type or NumPy type to convert to. copy: True makes a copy, None only where one
         is needed, False never: a ValueError where one is needed. A view shares the memory of the
-        field. keep_dims: vectors become matrices with one column.
+        field, and stays valid after a reset.
         """
         field = cast("_Memory", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
@@ -70,7 +77,7 @@ class ExchangesNumpy:
         if out is None:
             with np.errstate(all="ignore"):
                 out = np.array(field.grouped(), wanted, order="C").reshape(shape)
-        return out[..., np.newaxis] if keep_dims and len(field.element_shape) == 1 else out
+        return out
 
     def from_numpy(self, arr: Any) -> None:
         """Take the elements of an array of the shape that `to_numpy` gives, converted."""

@@ -21,7 +21,7 @@ from ..errors import QuadrantsRuntimeError, QuadrantsTypeError
 from ..runtime import program
 from ..types import DataType, FieldHandle, Layout
 from .field_numpy import ExchangesNumpy
-from .host import ended, field_index, number, numbers, python_number
+from .host import ended, field_index, is_number, number, numbers, python_number
 from .snode import SNode
 from .storage import Placement, by_axis, grouped_view, joined, layout_of
 
@@ -104,7 +104,7 @@ class _Memory(FieldHandle, Field):
 
     def flat(self, buffer: Any = None) -> Array:
         at = self._placed()
-        data: Array = at.block.data if buffer is None else buffer
+        data = cast(Array, at.block.data if buffer is None else buffer)
         end = at.base + self.memory_layout().span * self.dtype.size
         return data[at.base : end].view(self.dtype.np)
 
@@ -304,9 +304,7 @@ class ScalarField(_Memory):
     def fill(self, val: Any) -> None:
         """Set every element; a real number is cut to an integer for a field of integers."""
         elements = self.grouped()
-        if self.dtype.is_int and isinstance(val, float | np.floating):
-            val = int(val)
-        elements[...] = number(val, self.dtype)
+        elements[...] = number(val, self.dtype, truncate=True)
 
     def __repr__(self) -> str:
         return self._repr("qd.field")
@@ -419,10 +417,24 @@ class MatrixField(_Memory):
         where = self._where(key)
         self.grouped()[where] = numbers(value, self.dtype, self.element_shape)
 
+    def to_numpy(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, keep_dims: bool = False, dtype: Any = None, *, copy: bool | None = True
+    ) -> Any:
+        """As that of all fields. keep_dims: vectors become matrices with one column."""
+        found = super().to_numpy(dtype, copy=copy)
+        return found[..., np.newaxis] if keep_dims and self.ndim == 1 else found
+
+    def to_torch(
+        self, device: Any = None, keep_dims: bool = False, *, copy: bool | None = True
+    ) -> Any:
+        """As that of all fields. keep_dims: vectors become matrices with one column."""
+        found = super().to_torch(device, copy=copy)
+        return found.unsqueeze(-1) if keep_dims and self.ndim == 1 else found
+
     def fill(self, val: Any) -> None:
         """Set every element: to a vector or matrix, or each component to one number."""
         elements = self.grouped()
-        if isinstance(val, bool | int | float | np.number | np.bool_):
+        if is_number(val):
             val = np.full(self.element_shape, val)
         elements[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
 

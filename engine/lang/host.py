@@ -24,6 +24,10 @@ class FieldIndexError(QuadrantsAssertionError, IndexError):
     """A wrong number of indices, or an index out of range, when Python code accesses a field."""
 
 
+class InvalidDataType(ValueError, TypeError):
+    """Something that is no data type was given for one."""
+
+
 def ended(what: str) -> QuadrantsRuntimeError:
     """The error for using something whose program has ended."""
     text = (
@@ -38,7 +42,7 @@ def ended(what: str) -> QuadrantsRuntimeError:
 def value_type(dtype: Any) -> Any:
     """The data type, or resolved compound type, that a user means by ``dtype``.
 
-    ValueError for what is none.
+    InvalidDataType for what is none.
     """
     from ..types import resolved
 
@@ -52,7 +56,7 @@ def value_type(dtype: Any) -> Any:
             return dtype_of(dtype)
     except TypeError:
         pass
-    raise ValueError(f"Invalid data type {dtype}")
+    raise InvalidDataType(f"Invalid data type {dtype}; use one such as qd.f32 or qd.i32")
 
 
 def field_index(key: Any, origin: Sequence[int], shape: Sequence[int]) -> list[int]:
@@ -88,19 +92,26 @@ def field_index(key: Any, origin: Sequence[int], shape: Sequence[int]) -> list[i
     return out
 
 
-def number(value: Any, dtype: DataType) -> int | float:
-    """``value`` as an element of ``dtype`` holds it. TypeError for a real number in an integer."""
-    if isinstance(value, bool | int | np.integer | np.bool_):
-        return dtype(int(value))
-    if isinstance(value, float | np.floating):
-        if dtype.is_int:
-            raise TypeError(
-                f"an element of type {dtype} cannot be set to the real number {value!r}"
-            )
-        return dtype(float(value))
-    if isinstance(value, np.ndarray) and not value.ndim:
-        return number(value.item(), dtype)
+def number(value: Any, dtype: DataType, truncate: bool = False) -> int | float:
+    """``value`` as an element of ``dtype`` holds it.
+
+    TypeError for what is no number and, unless ``truncate``, for a real number in an integer.
+    """
+    plain: Any = value
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+        plain = cast(Array, value).item()
+    if isinstance(plain, bool | int) or (isinstance(plain, float) and not dtype.is_int):
+        return dtype(plain)
+    if isinstance(plain, float):
+        if truncate and plain - plain == 0:  # neither infinite nor NaN
+            return dtype(plain)
+        raise TypeError(f"an element of type {dtype} cannot be set to the real number {value!r}")
     raise TypeError(f"an element of type {dtype} cannot be set to {value!r}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether ``value`` is a number of Python or NumPy."""
+    return isinstance(value, bool | int | float | np.number | np.bool_)
 
 
 def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool = False) -> Array:

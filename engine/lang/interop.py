@@ -38,7 +38,9 @@ def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any
     module = torch("to_torch()")
     where = module.device("cpu" if device is None else device)
     if copy is False and where.type != "cpu":
-        raise ValueError(f"copy=False is impossible for a tensor on {where}: the data is on the CPU")
+        raise ValueError(
+            f"copy=False is impossible for a tensor on {where}: the data is on the CPU"
+        )
     tensor = module.from_numpy(array)
     if copy and shared:
         tensor = tensor.clone()
@@ -57,7 +59,7 @@ class Exchanges:
         raise NotImplementedError
 
     def _strided_view(self) -> Array:
-        """The elements without a copy, by index. ValueError if they do not lie at fixed distances."""
+        """A view of the elements by index; ValueError if they do not lie at fixed distances."""
         raise NotImplementedError
 
     def to_torch(self, device: Any = None, *, copy: bool | None = True) -> Any:

@@ -1,8 +1,10 @@
-"""`qd.ndarray`: an array that kernels take as an argument.
+"""`qd.ndarray`: an array of numbers, vectors or matrices that kernels take as an argument.
 
-The data is row-major, zero at first, aligned to 64 bytes, and belongs to the program that was
-current when the array was made: after a reset every use is an error. Indexing from Python reads
-and writes one element and is always checked, also for negative indices, which kernels lack.
+The data is zero at first, aligned to 64 bytes, and belongs to the program that was current when
+the array was made: after a reset every use is an error. It is row-major, the axes of an element
+last; the array behind a `tensor.Tensor` may have its own axes in another order in memory. Indexing
+from Python reads and writes one element and is always checked, also for negative indices, which
+kernels lack. A vector or matrix that is read is a live one: writing its elements writes the array.
 """
 
 from __future__ import annotations
@@ -13,34 +15,42 @@ from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
-from ..errors import QuadrantsIndexError, QuadrantsRuntimeError
+from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRuntimeError
 from ..frontend.features import NdarrayFeature, ndarray_feature
 from ..runtime import program
-from ..types import ArrayHandle, DataType, dtype_of, i32, u1
+from ..types import MAKERS, ArrayHandle, CompoundType, DataType, MatrixType, i32, matrix_type
+from ..types.compound import ArrayMaker
+from .axes import MAX_AXES
+from .field_numpy import SHARED_TYPES, zero_copy_error
+from .fields import mismatch
+from .host import assign, ended, is_number, number, numbers, numpy_type, python_number, value_type
+from .interop import Exchanges
+from .storage import aligned_zeros
 
-__all__ = ["Ndarray", "ndarray"]
+__all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
 
-_ALIGN: Final = 64
-_MAX_DIMS: Final = 12
+Array = np.ndarray[Any, Any]
 
 
-def _aligned(dtype: DataType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def _zeros(dtype: DataType, shape: tuple[int, ...]) -> Array:
     """Zeros whose first byte lies on a cache line."""
-    item = np.dtype(dtype.np)
-    size = item.itemsize
+    size = dtype.size
     for n in shape:
         size *= n
-    raw = np.zeros(size + _ALIGN, np.uint8)
-    start = -raw.ctypes.data % _ALIGN
-    return raw[start : start + size].view(item).reshape(shape)
+    try:
+        return aligned_zeros(size).view(dtype.np).reshape(shape)
+    except (MemoryError, ValueError):
+        raise QuadrantsRuntimeError(
+            f"there is not enough memory for an ndarray of shape {shape}"
+        ) from None
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
     items: Iterable[Any] = cast("list[Any]", shape) if isinstance(shape, tuple | list) else (shape,)
     extents = tuple([operator.index(n) for n in items])
-    if len(extents) > _MAX_DIMS:
+    if len(extents) > MAX_AXES:
         raise RuntimeError(
-            f"Too many dimensions. The maximum dimensionality is {_MAX_DIMS}, got {len(extents)}"
+            f"Too many dimensions. The maximum dimensionality is {MAX_AXES}, got {len(extents)}"
         )
     if any(n <= 0 for n in extents):
         raise QuadrantsRuntimeError(f"{extents} is not a valid shape for ndarray")
@@ -49,40 +59,65 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return extents
 
 
-class Ndarray(ArrayHandle):
+class Ndarray(ArrayHandle, Exchanges):
     """See the module docstring; made by `ndarray`.
 
-    dtype / shape / ndim: what they were made with. grad: the array of gradients, or None.
+    dtype: of one number. shape: of the array, without the axes of an element. element_shape: () for
+    numbers, (n,) for vectors, (n, m) for matrices. layout: the order of the axes in memory if it is
+    not theirs, else None. grad: the array of gradients, or None.
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_data", "_extents", "_key", "_program", "dtype", "grad",
+        "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_program", "dtype",
+        "element_shape", "grad", "layout",
     )  # fmt: skip
 
-    def __init__(self, dtype: DataType, shape: tuple[int, ...], needs_grad: bool = False) -> None:
+    def __init__(
+        self,
+        dtype: DataType,
+        shape: tuple[int, ...],
+        needs_grad: bool = False,
+        element_shape: tuple[int, ...] = (),
+        axes: tuple[int, ...] | None = None,
+    ) -> None:
         owner = program.current()
         self.dtype: Final = dtype
+        self.element_shape: Final = element_shape
+        self.layout: Final = axes
         self._extents = shape
         self._program: Final = owner
-        self._data: np.ndarray[Any, Any] | None = _aligned(dtype, shape)
-        self._address: int = self._data.ctypes.data
-        self._key: NdarrayFeature | None = ndarray_feature(dtype, len(shape), needs_grad)
-        self.grad: Final = Ndarray(dtype, shape) if needs_grad else None
+        order = axes or tuple(range(len(shape)))
+        data = _zeros(dtype, tuple([shape[a] for a in order]) + element_shape)
+        back = [order.index(a) for a in range(len(shape))]
+        tail = range(len(shape), len(shape) + len(element_shape))
+        self._data: Array | None = data
+        self._elements: Array = data.transpose(*back, *tail) if axes else data
+        self._address: int = data.ctypes.data
+        self._key: NdarrayFeature | None = ndarray_feature(
+            dtype, len(shape), needs_grad, element_shape, axes
+        )
+        self.grad: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
         owner.own(self)
 
     def program_ended(self) -> None:
         """Free the memory; the array is of no use from here on."""
         self._data = None
+        self._elements = np.empty(0)
         self._key = None
         self._address = 0
 
-    def _live(self) -> np.ndarray[Any, Any]:
+    def _live(self) -> Array:
+        """The memory: axes in its own order, those of an element last."""
         if self._data is None:
-            raise QuadrantsRuntimeError(
-                "This ndarray belongs to a program that has ended: qd.reset() or qd.init() came"
-                " after it was made."
-            )
+            raise ended("ndarray")
         return self._data
+
+    def _canonical(self) -> Array:
+        """A view of the elements by index."""
+        self._live()
+        return self._elements
+
+    _strided_view = _canonical
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,13 +127,37 @@ class Ndarray(ArrayHandle):
     def ndim(self) -> int:
         return len(self._extents)
 
+    @property
+    def element_type(self) -> DataType | MatrixType:
+        """The type of an element."""
+        shape = self.element_shape
+        return matrix_type(shape, self.dtype) if shape else self.dtype
+
+    @property
+    def n(self) -> int:
+        """Rows of an element. AttributeError for an array of numbers."""
+        if not self.element_shape:
+            raise AttributeError("an ndarray of numbers has no attribute 'n'")
+        return self.element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """Columns of an element, 1 for a vector. AttributeError for an array of numbers."""
+        if not self.element_shape:
+            raise AttributeError("an ndarray of numbers has no attribute 'm'")
+        return self.element_shape[1] if len(self.element_shape) == 2 else 1
+
     def has_grad(self) -> bool:
         """Whether it was made with ``needs_grad``."""
         return self.grad is not None
 
+    def has_dual(self) -> bool:
+        """False: only fields have duals."""
+        return False
+
     def __repr__(self) -> str:
         state = "" if self._data is not None else ", no longer valid"
-        return f"<qd.ndarray {self.dtype} {self._extents}{state}>"
+        return f"<qd.ndarray {self.element_type!r} {self._extents}{state}>"
 
     def _index(self, key: Any) -> tuple[int, ...]:
         """``key`` as checked indices. ``None`` and ``()`` mean the one element of a 0-D array."""
@@ -125,74 +184,137 @@ class Ndarray(ArrayHandle):
                 )
         return tuple(indices)
 
-    def __getitem__(self, key: Any) -> float | int:
-        value = self._live()[self._index(key)].item()
-        return int(value) if self.dtype is u1 else value
+    def __getitem__(self, key: Any) -> Any:
+        found = self._canonical()[self._index(key)]
+        if self.element_shape:
+            from .matrix import live
+
+            return live(found)
+        return python_number(found, self.dtype)
 
     def __iter__(self) -> NoReturn:
         """Without this Python would try indices 0, 1, ... and take the end for an end."""
         raise TypeError("an ndarray cannot be iterated over here; loop in a kernel, or to_numpy()")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        data = self._live()
-        if self.dtype.is_int and isinstance(value, float | np.floating):
-            raise TypeError(
-                f"an element of type {self.dtype} cannot be set to the real number {value!r}"
-            )
-        data[self._index(key)] = self.dtype(value)
+        where = self._index(key)
+        if self.element_shape:
+            self._canonical()[where] = numbers(value, self.dtype, self.element_shape)
+        else:
+            self._canonical()[where] = number(value, self.dtype)
 
-    def fill(self, value: Any) -> None:
-        """Set every element."""
-        self._live().fill(self.dtype(value))
+    def fill(self, val: Any) -> None:
+        """Set every element: to a number, or to a vector or matrix."""
+        data = self._canonical()
+        if self.element_shape and not is_number(val):
+            data[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
+        else:
+            data.fill(number(val, self.dtype, truncate=True))
 
-    def copy_from(self, other: Ndarray) -> None:
+    def copy_from(self, other: Any) -> None:
         """Take the values of an array of equal shape, converted to this one's dtype."""
-        if not isinstance(other, Ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(other, Ndarray):
             raise TypeError(f"Cannot copy from a non-ndarray object: {other!r}")
-        data, source = self._live(), other._live()
-        assert other._extents == self._extents, (
-            f"Mismatch shape: {self._extents} expected, but {other._extents} provided"
-        )
-        with np.errstate(all="ignore"):
-            np.copyto(data, source, casting="unsafe")
-
-    def to_numpy(self, dtype: Any = None) -> np.ndarray[Any, Any]:
-        """A copy of the values, converted to ``dtype`` (a data type or NumPy type) if given."""
-        data = self._live()
-        if dtype is None:
-            return data.copy()
-        with np.errstate(all="ignore"):
-            return data.astype(dtype.np if isinstance(dtype, DataType) else dtype)
-
-    def from_numpy(self, array: Any) -> None:
-        """Take the values of a NumPy array of equal shape, converted to this one's dtype."""
-        data = self._live()
-        source = np.asarray(array)
-        if source.shape != self._extents:
-            raise ValueError(
-                f"Mismatch shape: {self._extents} expected, but {source.shape} provided"
+        data, source = self._canonical(), other._canonical()
+        if other._extents != self._extents:
+            raise QuadrantsAssertionError(
+                f"Mismatch shape: {self._extents} expected, but {other._extents} provided"
             )
-        with np.errstate(all="ignore"):
-            np.copyto(data, source, casting="unsafe")
+        if other.element_shape != self.element_shape:
+            raise mismatch(self.element_shape, other.element_shape)
+        assign(data, source)
+
+    def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
+        """The values as an array of the array's shape, then that of an element.
+
+        dtype: a data type or NumPy type to convert to. copy: True makes a copy, None only where one
+        is needed, False never: a ValueError where one is needed. A view shares the memory, and
+        stays valid after a reset.
+        """
+        data = self._canonical()
+        if dtype is not None and numpy_type(dtype) != data.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"copy=False is incompatible with dtype conversion ({self.dtype} ->"
+                    f" {numpy_type(dtype)})"
+                )
+            with np.errstate(all="ignore"):
+                return data.astype(numpy_type(dtype), order="C")
+        if copy:
+            return data.copy("C")
+        if self.dtype in SHARED_TYPES:
+            return data[...]
+        if copy is False:
+            raise zero_copy_error(f"dtype={self.dtype}")
+        return data.copy("C")
+
+    def from_numpy(self, arr: Any) -> None:
+        """Take the values of an array of the shape that `to_numpy` gives, converted."""
+        data = self._canonical()
+        source = np.asarray(arr)
+        if source.shape != data.shape:
+            raise ValueError(f"Mismatch shape: {data.shape} expected, but {source.shape} provided")
+        assign(data, source)
+
+
+class _Kind(type):
+    """Classes that tell arrays apart by their elements; all of them are `Ndarray` objects."""
+
+    axes: int
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Ndarray) and len(instance.element_shape) == cls.axes
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"make arrays with qd.ndarray, not {cls.__name__}")
+
+
+class ScalarNdarray(metaclass=_Kind):
+    """What `isinstance` takes for arrays of numbers."""
+
+    axes = 0
+
+
+class VectorNdarray(metaclass=_Kind):
+    """What `isinstance` takes for arrays of vectors."""
+
+    axes = 1
+
+
+class MatrixNdarray(metaclass=_Kind):
+    """What `isinstance` takes for arrays of matrices."""
+
+    axes = 2
 
 
 def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Ndarray:
     """A new array of zeros.
 
-    dtype: ``qd.f32`` and the like; ``int`` and ``float`` are the configured defaults, ``bool`` is
-    ``qd.u1``. shape: a positive integer or a tuple of up to 12; ``()`` is a single element.
+    dtype: ``qd.f32`` and the like, or a vector or matrix type; ``int`` and ``float`` are the
+    configured defaults, ``bool`` is ``qd.u1``. shape: a positive integer or a tuple of up to 12;
+    ``()`` is a single element.
     """
-    config = program.current().config
-    if dtype is int or dtype is float:
-        dtype = dtype_of(config.default_ip if dtype is int else config.default_fp)
-    elif dtype is bool:
-        dtype = u1
-    if not isinstance(dtype, DataType):
-        if isinstance(dtype, str):
-            raise ValueError(f"Invalid data type {dtype}")
-        dtype = dtype_of(dtype)
-    if needs_grad and not dtype.is_real:
+    return made(dtype, shape, needs_grad)
+
+
+def made(
+    dtype: Any, shape: Any, needs_grad: bool = False, axes: tuple[int, ...] | None = None
+) -> Ndarray:
+    """`ndarray`, with its axes in the order ``axes`` in memory."""
+    t = value_type(dtype)
+    if isinstance(t, CompoundType) and not isinstance(t, MatrixType):
         raise QuadrantsRuntimeError(
-            f"{dtype} is not supported for ndarray with `needs_grad=True` or `needs_dual=True`."
+            f"{dtype!r} is not supported as ndarray element type",
+            hint="use a field of structs, StructType.field(shape=...), or an array for each member",
         )
-    return Ndarray(dtype, _extents(shape), needs_grad)
+    number_type = cast(DataType, t.dtype) if isinstance(t, MatrixType) else t
+    if needs_grad and not number_type.is_real:
+        raise QuadrantsRuntimeError(
+            f"{number_type} is not supported for ndarray with `needs_grad=True` or"
+            " `needs_dual=True`."
+        )
+    element_shape = t.shape if isinstance(t, MatrixType) else ()
+    return Ndarray(number_type, _extents(shape), needs_grad, element_shape, axes)
+
+
+MAKERS[ArrayMaker] = ndarray

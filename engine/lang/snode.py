@@ -490,7 +490,7 @@ class Root(_Nestable):
         return None
 
     def _get_children(self) -> list[SNode]:
-        return self._node()._get_children()
+        return list(self._node().children)
 
     def __repr__(self) -> str:
         return "qd.root"

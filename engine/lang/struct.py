@@ -145,9 +145,11 @@ class Struct:
         return str(as_dict(self))
 
     @staticmethod
-    def field(members: Mapping[str, Any], methods: Any = None, **options: Any) -> Any:
+    def field(
+        members: Mapping[str, Any], methods: Any = None, shape: Any = None, **options: Any
+    ) -> Any:
         """A field of structs with these members; see `qd.field` for the options."""
-        return StructType(dict(members), methods).field(**options)
+        return struct_type("struct", members, methods).field(shape=shape, **options)
 
 
 def as_dict(value: Struct) -> dict[str, Any]:

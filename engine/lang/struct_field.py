@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..types import StructFieldHandle, StructType
 from .fields import Field, ScalarField
@@ -161,7 +161,7 @@ class StructField(StructFieldHandle, Field):
         first = self._members_of_first()
         first._where(key)  # pyright: ignore[reportPrivateUsage] - checks the indices
         kind = LiveStruct if self._plain_names else _ShadowingLiveStruct
-        return kind(self, tuple(key) if isinstance(key, list) else key)
+        return kind(self, tuple(cast("list[Any]", key)) if isinstance(key, list) else key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         entries: Any = entries_of(value) if isinstance(value, Struct) else value
@@ -178,14 +178,28 @@ class StructField(StructFieldHandle, Field):
         for name, member in self._members.items():
             member.fill(val[name] if isinstance(val, Mapping) else val)
 
-    def to_numpy(self, dtype: Any = None, *, copy: bool | None = True, **options: Any) -> Any:
+    def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
         """A dictionary of the members' arrays."""
-        return {k: m.to_numpy(dtype, copy=copy, **options) for k, m in self._members.items()}
+        return {k: m.to_numpy(dtype=dtype, copy=copy) for k, m in self._members.items()}
 
     def from_numpy(self, arr: Any) -> None:
         """Take the members' arrays from a dictionary such as `to_numpy` gives."""
         for name, member in self._members.items():
             member.from_numpy(arr[name])
+
+    def to_torch(self, device: Any = None, *, copy: bool | None = True) -> Any:
+        """A dictionary of the members' tensors."""
+        return {k: m.to_torch(device, copy=copy) for k, m in self._members.items()}
+
+    def from_torch(self, arr: Any) -> None:
+        """Take the members' tensors from a dictionary such as `to_torch` gives."""
+        for name, member in self._members.items():
+            member.from_torch(arr[name])
+
+    def _strided_view(self) -> Any:
+        raise TypeError(
+            "a field of structs is no array: take its members, field.member.to_dlpack()"
+        )
 
     def copy_from(self, other: Any) -> None:
         """Take the elements of a struct field with the same members, converted."""
