@@ -49,9 +49,9 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
     if not isinstance(ptr, MatrixValue):
         _augment(w, node, row, ptr, old, value)
         return
+    value = as_matrix(w, value, node.value) or value
     _check_augment(w, node, row, ptr, value)
-    parts: list[Any] = [MatrixValue(ptr.shape, w.parts(ptr, node)), old or ptr.size]
-    parts.append(as_matrix(w, value, node.value) or value)
+    parts: list[Any] = [MatrixValue(ptr.shape, w.parts(ptr, node)), old or 0, value]
 
     def update(part: Any, old: Any, right: Any) -> None:
         _augment(w, node, row, part, old, right)
@@ -62,8 +62,9 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
 def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
     """Types of ``ptr <op>= value`` that cannot be."""
     names: tuple[str, str] | None = None
-    lone = isinstance(value, MatrixValue) and not isinstance(ptr, MatrixValue)
-    if lone or isinstance(ptr, StructValue) or isinstance(value, StructValue):
+    shapes = [v.shape if isinstance(v, MatrixValue) else () for v in (ptr, value)]
+    structs = isinstance(ptr, StructValue) or isinstance(value, StructValue)
+    if structs or (shapes[1] and shapes[0] != shapes[1]):
         names = tensor_name(w, ptr), tensor_name(w, value)
     elif C.BITWISE[row.code] and (dtype_in(w, ptr).is_real or dtype_in(w, value).is_real):
         shape = ptr.shape if isinstance(ptr, MatrixValue) else None

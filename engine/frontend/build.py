@@ -20,6 +20,7 @@ from .. import logs as log
 from ..config import CompileConfig
 from ..ir import Func, get_loc
 from . import (
+    branches,
     calls,
     exprs,
     intrinsics,
@@ -39,8 +40,8 @@ __all__ = ["BuildResult", "InlinedFunc", "build"]
 
 # Imported for the handlers they register.
 _TABLES = (
-    calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods, printing, stmts,
-    structs,
+    branches, calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods, printing,
+    stmts, structs,
 )  # fmt: skip
 
 InlinedFunc = tuple[str, str, int, int]

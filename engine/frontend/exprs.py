@@ -10,15 +10,7 @@ from ..errors import (
     QuadrantsCompilationError,
 )
 from ..ir import Op
-from ..ir import codes as C
-from ..types import (
-    DataType,
-    TensorHandle,
-    i32,
-    pointer_to,
-    promote,
-    void,
-)  # fmt: skip
+from .captured import known
 from .operators import BINARY, binary, compare, unary
 from .places import spread
 from .registry import expression
@@ -27,7 +19,7 @@ from .values import (
 )  # fmt: skip
 from .walk import Walk
 
-__all__ = ["conditional", "elements"]
+__all__ = ["elements"]
 
 expression(ast.Compare)(compare)
 
@@ -53,7 +45,7 @@ def _name(w: Walk, node: ast.Name) -> Any:
             node,
             "pass it as an argument, or switch raise_on_templated_floats off",
         )
-    return w.loaded(value._unwrap() if isinstance(value, TensorHandle) else value, node)
+    return w.loaded(known(w, value, node), node)
 
 
 @expression(ast.BinOp)
@@ -78,82 +70,6 @@ def _binop(w: Walk, node: ast.BinOp) -> Any:
 @expression(ast.UnaryOp)
 def _unaryop(w: Walk, node: ast.UnaryOp) -> Any:
     return unary(w, node, type(node.op), w.expr(node.operand), node.operand)
-
-
-@expression(ast.BoolOp)
-def _boolop(w: Walk, node: ast.BoolOp) -> Any:
-    """``and`` and ``or`` give an operand; the right side is evaluated only if it is needed."""
-    return _bool_chain(w, node, node.values, isinstance(node.op, ast.And))
-
-
-def _bool_chain(w: Walk, node: ast.BoolOp, values: list[ast.expr], is_and: bool) -> Any:
-    left = w.expr(values[0])
-    rest = values[1:]
-    if not rest:
-        return left
-    if type(left) is not Op and is_static(left):
-        if bool(left) != is_and:
-            return left
-        return _bool_chain(w, node, rest, is_and)
-    left = _logical(w, node, w.op(left, values[0]), values[0], None, is_and)
-    if not w.config.short_circuit_operators:
-        right = w.op(_bool_chain(w, node, rest, is_and), rest[0])
-        right = _logical(w, node, right, rest[0], left, is_and)
-        pair = (left, right, left) if is_and else (left, left, right)
-        return w.emit(node, C.SELECT, pair)
-    var = w.variable(left, "", node)
-    branch = w.emit(node, C.IF, (left,), None, void, 2)
-    saved = w.enter(branch.regions[0 if is_and else 1])
-    right = w.op(_bool_chain(w, node, rest, is_and), rest[0])
-    right = _logical(w, node, right, rest[0], left, is_and)
-    w.emit(node, C.LOCAL_STORE, (var, right), None, void)
-    w.leave(saved, "condition", node)
-    var.type = pointer_to(promote(left.type, right.type))
-    return w.load(var, node)
-
-
-def _logical(
-    w: Walk, node: ast.BoolOp, value: Op, at: ast.expr, left: Op | None, is_and: bool
-) -> Op:
-    if value.type.is_real:
-        names = f"'{value.type}'" if left is None else f"'{left.type}' and '{value.type}'"
-        symbol = "&&" if is_and else "||"
-        raise w.type_error(
-            f"unsupported operand type(s) for '{symbol}': {names}", at,
-            "`and` and `or` need integers; write `x != 0`",
-        )  # fmt: skip
-    return value
-
-
-def conditional(
-    w: Walk, node: ast.AST, cond: Op, yes: tuple[ast.expr, Callable[[], Any]],
-    no: tuple[ast.expr, Callable[[], Any]],
-) -> Any:  # fmt: skip
-    """The value of one of two branches, of which only one runs."""
-    var = w.emit(node, C.ALLOCA, (), "", pointer_to(i32))
-    branch = w.emit(node, C.IF, (cond,), None, void, 2)
-    types: list[DataType] = []
-    for region, (at, make) in zip(branch.regions, (yes, no), strict=True):
-        saved = w.enter(region)
-        value = w.op(make(), at)
-        types.append(cast(DataType, value.type))
-        w.emit(at, C.LOCAL_STORE, (var, value), None, void)
-        w.leave(saved, "conditional expression", node)
-    var.type = pointer_to(promote(*types))
-    return w.load(var, node)
-
-
-@expression(ast.IfExp)
-def _ifexp(w: Walk, node: ast.IfExp) -> Any:
-    test = w.expr(node.test)
-    if type(test) is not Op and (w.static or w.is_static_call(node.test)):
-        return w.expr(node.body if test else node.orelse)
-    cond = w.op(test, node.test)
-    if cond.type.is_real:
-        text = f"'logic_not' takes integral inputs only, however '{cond.type}' is provided"
-        raise w.type_error(text, node.test, "write `x != 0` for a real x")
-    yes = (node.body, lambda: w.expr(node.body))
-    return conditional(w, node, cond, yes, (node.orelse, lambda: w.expr(node.orelse)))
 
 
 @expression(ast.NamedExpr)

@@ -135,7 +135,8 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
         value = w.cast(w.op(value, at), param.scalar_type(w.config), at)
     elif isinstance(value, str):
         return value
-    if decl.assigns(param.name) or isinstance(value, list | dict):
+    copied = isinstance(value, Op | int | float | tuple | MatrixValue | StructValue)
+    if isinstance(value, list | dict) or (copied and decl.assigns(param.name)):
         return local_copy(w, value, param.name, at)
     if isinstance(value, Op):
         return value

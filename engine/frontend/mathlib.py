@@ -11,9 +11,10 @@ from ..ir import codes as C
 from ..types import DataType, f16, f32, f64, u1, u16, u32, u64
 from .calls import arguments
 from .intrinsics import real
+from .matrices import as_matrix, elementwise
 from .operators import BINARY, Binary, binary
 from .registry import handler
-from .values import is_static
+from .values import MatrixValue, is_static
 from .walk import Walk
 
 __all__: list[str] = []
@@ -51,8 +52,19 @@ _BITS: Final[dict[DataType, tuple[DataType, int, int]]] = {
 @handler(*_ARGUMENTS)
 def _derived(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     values = arguments(w, node, name, _ARGUMENTS[name])
-    if all(is_static(v) for v in values):
+    if all(is_static(v) and not isinstance(v, MatrixValue) for v in values):
         return w.python(node, fn, *values)
+
+    def of(*parts: Any) -> Any:
+        return _computed(w, node, name, list(parts))
+
+    if any(isinstance(v, MatrixValue) for v in values):
+        return elementwise(w, node, name, of, *[as_matrix(w, v, node) or v for v in values])
+    return of(*values)
+
+
+def _computed(w: Walk, node: ast.Call, name: str, values: list[Any]) -> Any:
+    """One of these functions, of numbers."""
 
     def op(row: Binary, a: Any, b: Any) -> Any:
         return binary(w, node, row, a, b, node, node)

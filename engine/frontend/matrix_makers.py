@@ -11,21 +11,16 @@ import ast
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..types import DataType, MatrixType
 from .calls import arguments, dtype_argument, only_positional
+from .conversion import made_of_type
 from .matrices import as_matrix, rows, uniform
 from .registry import call_of, handler
 from .values import MatrixValue, describe
 from .walk import Walk
 
-__all__ = ["made_of_type", "matrix_type_in"]
-
-
-def matrix_type_in(w: Walk, t: MatrixType) -> tuple[tuple[int, ...], DataType]:
-    """Shape and element type of a matrix type, under the configured types."""
-    return t.shape, dtype_argument(w, t.dtype, w.frame.decl.src.tree)
+__all__: list[str] = []
 
 
 @handler("Vector", "Matrix")
@@ -72,34 +67,6 @@ def _warn_of_size(w: Walk, node: ast.AST, shape: tuple[int, ...]) -> None:
 def _typed(w: Walk, node: ast.Call, t: MatrixType) -> MatrixValue:
     """``vec3(...)``."""
     return made_of_type(w, t, only_positional(w, node, repr(t)), node)
-
-
-def made_of_type(w: Walk, t: MatrixType, values: Sequence[Any], node: ast.AST) -> MatrixValue:
-    """A value of type ``t`` from numbers, vectors and lists; one number is for every part."""
-    shape, dtype = matrix_type_in(w, t)
-    parts: list[Any] = []
-    for value in values:
-        _flatten(w, value, parts, node)
-    if len(values) == 1 and len(parts) == 1 and not isinstance(values[0], list | tuple):
-        return MatrixValue(shape, uniform(w, parts, node, dtype) * t.size)
-    if len(parts) != t.size:
-        raise w.error(
-            QuadrantsCompilationError, f"{t} needs {t.size} elements, got {len(parts)}", node,
-            "one number fills every element",
-        )  # fmt: skip
-    return MatrixValue(shape, uniform(w, parts, node, dtype))
-
-
-def _flatten(w: Walk, value: Any, out: list[Any], node: ast.AST) -> None:
-    if isinstance(value, MatrixValue):
-        out.extend(w.parts(value, node))
-    elif isinstance(value, list | tuple):
-        for item in cast("list[Any]", value):
-            _flatten(w, item, out, node)
-    else:
-        if not isinstance(value, int | float):
-            value = w.op(value, node)
-        out.append(value)
 
 
 # Named constructors

@@ -20,8 +20,9 @@ from ..errors import (
 )
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, FieldHandle, StructFieldHandle, TensorHandle, i32
+from ..types import DataType, FieldHandle, StructFieldHandle, i32
 from ..types.later import NotYetError
+from .captured import known
 from .features import ndarray_feature
 from .matrices import element, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
@@ -60,12 +61,11 @@ def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
 def bound(w: Walk, node: ast.expr) -> Any:
     """Like `Walk.expr`, but local variables in names and constant elements are not read."""
     if isinstance(node, ast.Name):
-        found = w.lookup(node)
-        return found._unwrap() if isinstance(found, TensorHandle) else found
+        return known(w, w.lookup(node), node)
     if isinstance(node, ast.Subscript):
         base = bound(w, node.value)
         if isinstance(base, tuple | list | dict):
-            return _item(w, node, base)
+            return known(w, _item(w, node, base), node)
         return _subscript_of(w, node, base)
     if isinstance(node, ast.Attribute):
         return _attribute_of(w, node, bound(w, node.value))
@@ -96,7 +96,7 @@ def _slice(w: Walk, node: ast.Slice) -> slice:
 def _subscript(w: Walk, node: ast.Subscript) -> Any:
     base = bound(w, node.value)
     if isinstance(base, tuple | list | dict):
-        return w.loaded(_item(w, node, base), node)
+        return w.loaded(known(w, _item(w, node, base), node), node)
     return w.loaded(_subscript_of(w, node, base), node)
 
 
@@ -120,7 +120,7 @@ def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
             f"{describe(base)} cannot be indexed with a run-time value", node.value,
             "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
         )  # fmt: skip
-    return w.python(node, lambda: base[index])
+    return known(w, w.python(node, lambda: base[index]), node)
 
 
 def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:
@@ -295,7 +295,7 @@ def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
         raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
     except Exception as error:
         raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
-    return found._unwrap() if isinstance(found, TensorHandle) else found
+    return known(w, found, node)
 
 
 def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:

@@ -42,6 +42,21 @@ def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
     return cast(DataType, parse_type(config.default_fp if declared is float else config.default_ip))
 
 
+_PURE_METHODS: Final = frozenset((
+    "all", "any", "cast", "cross", "determinant", "dot", "frobenius_inner", "get_shape", "inverse",
+    "max", "min", "norm", "norm_inv", "norm_sqr", "normalized", "outer_product", "sum", "trace",
+    "transpose",
+))  # fmt: skip
+"""Methods that leave the vector or matrix they are called on as it is."""
+
+
+def _root(node: ast.AST) -> str:
+    """The name at the start of ``name[i].x``; "" for other expressions."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class ParamDecl:
     """One parameter.
@@ -131,11 +146,18 @@ class FuncDecl(_Decl):
         if not assigned:
             assigned.add("")
             for node in ast.walk(self.src.tree):
-                if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                    assigned.add(node.id)
+                if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
+                    if not isinstance(node.ctx, ast.Load):
+                        assigned.add(_root(node))
                 elif isinstance(node, ast.Call) and self._takes_references(node.func):
                     args = (*node.args, *(k.value for k in node.keywords))
-                    assigned.update(a.id for a in args if isinstance(a, ast.Name))
+                    assigned.update(map(_root, args))
+                elif (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr not in _PURE_METHODS
+                ):  # a method of a struct, say
+                    assigned.add(_root(node.func))
         return name in assigned
 
     def _takes_references(self, node: ast.expr) -> bool:

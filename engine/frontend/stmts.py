@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, void
+from ..types import CompoundType, DataType, compatible, matrix_type, resolved, void
+from .conversion import converted, type_of
 from .matrices import as_matrix
 from .places import lvalue, spread, writable
 from .registry import statement
-from .signature import scalar_type
 from .values import (
     SEQUENCES,
     DynamicElement,
@@ -92,8 +92,8 @@ def store(w: Walk, target: Any, value: Any, node: ast.AST, source: ast.AST) -> N
             w.store(ptr, w.op(part, source), node)
         return
     assert isinstance(target, StructValue), target
-    if not isinstance(value, StructValue) or list(value.members) != list(target.members):
-        raise w.type_error(f"{describe(value)} cannot be assigned to {describe(target)}", node)
+    if not isinstance(value, StructValue) or not compatible(value.type, target.type):
+        value = converted(w, target.type, value, source)
     for key, member in target.members.items():
         store(w, member, value.members[key], node, source)
 
@@ -254,27 +254,34 @@ def _annassign(w: Walk, node: ast.AnnAssign) -> None:
     if not isinstance(target, ast.Name):
         raise w.syntax_error("Only names can be annotated in a kernel", target)
     annotation = w.expr(node.annotation)
-    if annotation not in (int, float, bool) and not isinstance(annotation, DataType):
+    if annotation not in (int, float, bool) and not isinstance(annotation, DataType | CompoundType):
         text = f"Invalid type annotation of a variable: {describe(annotation)}"
         raise w.type_error(text, node.annotation, "use a data type such as qd.f32")
-    dtype = scalar_type(annotation, w.config)
+    t = resolved(annotation, w.default_ip, w.default_fp)
     if node.value is None:
         text = f'Variable "{target.id}" is declared without a value'
-        raise w.syntax_error(text, node, f"write `{target.id}: {dtype} = 0`")
-    value = w.op(w.expr(node.value), node.value)
-    if not w.has_local(target.id):
-        if value.type.is_real and dtype.is_int:
-            w.warn(f"Assigning {value.type} to {dtype} may lose precision", node)
-        value = w.cast(value, dtype, node)
-        w.frame.scopes[-1][target.id] = w.variable(value, target.id, node)
+        raise w.syntax_error(text, node, f"write `{target.id}: {t} = 0`")
+    value = w.expr(node.value)
+    if w.has_local(target.id):
+        had = _type_of_local(w, w.local(target.id))
+        if had is not None and not compatible(had, t):
+            raise w.syntax_error(
+                "Static assign cannot have type overloading", node,
+                f'"{target.id}" has the type {had} already',
+            )  # fmt: skip
+        assign_name(w, target, value, node)
         return
-    old = w.local(target.id)
-    if isinstance(old, Op) and old.type.is_ptr and cast(Any, old.type).elem is not dtype:
-        raise w.syntax_error(
-            "Static assign cannot have type overloading", node,
-            f'"{target.id}" has the type {cast(Any, old.type).elem} already',
-        )  # fmt: skip
-    assign_name(w, target, value, node)
+    real = isinstance(value, Op) and value.type.is_real
+    if real and isinstance(t, DataType) and t.is_int:
+        w.warn(f"Assigning {value.type} to {t} may lose precision", node)
+    if isinstance(value, MatrixValue) and isinstance(t, DataType):
+        t = matrix_type(value.shape, t)
+    value = converted(w, t, value, node.value, target.id)
+    w.frame.scopes[-1][target.id] = local_copy(w, value, target.id, node, node)
+
+
+def _type_of_local(w: Walk, value: Any) -> Any:
+    return type_of(w, value) if writable(value) else None
 
 
 # Control

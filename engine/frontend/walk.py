@@ -20,6 +20,7 @@ import builtins
 import difflib
 import math
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -195,11 +196,22 @@ class Walk(Memory):
         return self.expr(node) if isinstance(node, ast.Attribute) else None
 
     def meaning(self, node: ast.expr) -> str | None:
-        """The registered name of what a call node calls; None for other calls and nodes."""
+        """The registered name of what a call node calls; None for other calls and nodes.
+
+        Nothing is evaluated: only names, and attributes of modules and classes, have one.
+        """
         if not isinstance(node, ast.Call):
             return None
+        path: list[str] = []
+        inner = node.func
+        while isinstance(inner, ast.Attribute):
+            path.append(inner.attr)
+            inner = inner.value
+        found = self.find(inner.id) if isinstance(inner, ast.Name) else None
+        while path and isinstance(found, ModuleType | type):
+            found = getattr(found, path.pop(), None)
         try:
-            return INTRINSICS.get(self.callee(node.func))
+            return None if path else INTRINSICS.get(found)
         except TypeError:  # not hashable
             return None
 

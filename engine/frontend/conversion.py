@@ -1,0 +1,117 @@
+"""Values as values of a wanted type: numbers, vectors, matrices and structs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from ..errors import QuadrantsCompilationError
+from ..types import DataType, MatrixType, StructType, matrix_type, resolved
+from .matrices import as_matrix, uniform
+from .values import MatrixValue, StructValue, describe, dtype_in, tensor_name
+from .walk import Walk
+
+__all__ = ["converted", "made_of_type", "made_struct", "type_of"]
+
+
+def converted(w: Walk, t: Any, value: Any, node: ast.AST, name: str = "") -> Any:
+    """``value`` as a value of type ``t``; ``name``: what takes it, for messages.
+
+    QuadrantsTypeError if it cannot be one.
+    """
+    t = resolved(t, w.default_ip, w.default_fp)
+    if isinstance(t, StructType):
+        if isinstance(value, StructValue):
+            value = value.members
+        if not isinstance(value, Mapping):
+            text = f"Only dict or Struct can be assigned to a Struct, not {describe(value)}"
+            raise w.type_error(text, node)
+        return made_struct(w, t, (), dict(cast("Mapping[str, Any]", value)), node)
+    if isinstance(t, MatrixType):
+        matrix = as_matrix(w, value, node)
+        if matrix is None:
+            return made_of_type(w, t, [value], node)
+        shape, dtype = t.shape, cast(DataType, t.dtype)
+        if matrix.shape != shape:
+            want = f"[Tensor ({', '.join(map(str, shape))}) {dtype}]"
+            text = f"cannot assign '{tensor_name(w, matrix)}' to '{want}'"
+            raise w.type_error(text, node, f"{name} is {t}" if name else None)
+        return MatrixValue(shape, uniform(w, w.parts(matrix, node), node, dtype))
+    if isinstance(value, int | float):
+        return w.number(value, t, node)
+    return w.cast(w.op(value, node), t, node)
+
+
+def zero_of(w: Walk, t: Any, node: ast.AST) -> Any:
+    """The value of type ``t`` that is 0 throughout."""
+    if isinstance(t, StructType):
+        return StructValue(t, {name: zero_of(w, m, node) for name, m in t.members.items()})
+    return converted(w, t, 0, node)
+
+
+def made_struct(
+    w: Walk, t: StructType, args: Sequence[Any], named: Mapping[str, Any], node: ast.AST
+) -> StructValue:
+    """A struct of type ``t`` from values in order, or by name; the others are 0."""
+    names = list(t.members)
+    if len(args) == 1 and not named and isinstance(args[0], StructValue | dict):
+        first = args[0].members if isinstance(args[0], StructValue) else cast(Any, args[0])
+        if set(first) <= set(names):
+            named, args = first, ()
+    if len(args) > len(names):
+        text = f"{t.name} has {len(names)} members, got {len(args)} values"
+        raise w.type_error(text, node, f"its members are {', '.join(names)}")
+    given: dict[str, Any] = dict(zip(names, args, strict=False))
+    for name, value in named.items():
+        if name not in t.members:
+            text = f"{t.name} has no member '{name}'"
+            raise w.type_error(text, node, f"its members are {', '.join(names)}")
+        if name in given:
+            raise w.type_error(f"{t.name}: the member '{name}' is given twice", node)
+        given[name] = value
+    members = {
+        name: converted(w, m, given[name], node, f"{t.name}.{name}")
+        if name in given
+        else zero_of(w, m, node)
+        for name, m in t.members.items()
+    }
+    return StructValue(t, members)
+
+
+def made_of_type(w: Walk, t: Any, values: Sequence[Any], node: ast.AST) -> MatrixValue:
+    """A value of type ``t`` from numbers, vectors and lists; one number is for every part."""
+    t = resolved(t, w.default_ip, w.default_fp)
+    shape, dtype = t.shape, t.dtype
+    parts: list[Any] = []
+    for value in values:
+        _flatten(w, value, parts, node)
+    if len(values) == 1 and len(parts) == 1 and not isinstance(values[0], list | tuple):
+        return MatrixValue(shape, uniform(w, parts, node, dtype) * t.size)
+    if len(parts) != t.size:
+        raise w.error(
+            QuadrantsCompilationError, f"{t} needs {t.size} elements, got {len(parts)}", node,
+            "one number fills every element",
+        )  # fmt: skip
+    return MatrixValue(shape, uniform(w, parts, node, dtype))
+
+
+def _flatten(w: Walk, value: Any, out: list[Any], node: ast.AST) -> None:
+    if isinstance(value, MatrixValue):
+        out.extend(w.parts(value, node))
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            _flatten(w, item, out, node)
+    else:
+        if not isinstance(value, int | float):
+            value = w.op(value, node)
+        out.append(value)
+
+
+def type_of(w: Walk, value: Any) -> Any:
+    """The type of a number, vector, matrix or struct."""
+    if isinstance(value, StructValue):
+        return value.type
+    if isinstance(value, MatrixValue):
+        return matrix_type(value.shape, dtype_in(w, value))
+    return dtype_in(w, value)
