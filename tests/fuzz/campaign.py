@@ -17,11 +17,12 @@ from qd_studio.engine import ir
 
 from .cases import case_of
 from .configs import VARIANTS, Variant
-from .frontends import build, load
+from .containers import Containers
+from .frontends import build, built_case, containers, load
 from .generate import generate
 from .lower import lower
 from .model import Program, count
-from .runner import MAX_STEPS, Failure, Outcome, Tally, check, difference, interpret, outcome
+from .runner import MAX_STEPS, Failure, Outcome, Tally, check, difference, interpret
 from .shrink import shrink
 from .source import program_source
 
@@ -61,36 +62,36 @@ def check_seed(
     if level == "ir":
         return check(case, direct, tally, variants)
     try:
-        func = build(p, module, fast_math=False)
-        plain = build(p, module, fast_math=False, short_circuit_operators=False)
+        held = containers(p, module)
+        first = build(p, module, held, fast_math=False)
+        plain = build(p, module, held, fast_math=False, short_circuit_operators=False)
     except qd.QuadrantsCompilationError as error:
         return Failure("frontend", f"{type(error).__name__}: {error}")
     expected = interpret(case, direct)
-    for name, made in (("frontend", func), ("short_circuit_operators=False", plain)):
-        problems = ir.verify(made)
+    for name, made in (("frontend", first), ("short_circuit_operators=False", plain)):
+        problems = ir.verify(made.func)
         what = str(problems[0]) if problems else ""
-        what = what or difference(case, expected, interpret(case, made), case.rtol)
+        mine = built_case(p, held, made)
+        what = what or difference(case, expected, interpret(mine, made.func), case.rtol)
         if what:
             return Failure(name, f"{what} (direct lowering, frontend)")
         tally.add(name)
-    failure = check(case, func, tally, variants)
+    failure = check(built_case(p, held, first), first.func, tally, variants)
     if failure is None and launch:
-        what = difference(case, expected, _call(p, module), case.rtol)
+        what = difference(case, expected, _call(p, module, held), case.rtol)
         if what:
             return Failure("call", what)
         tally.add("call")
     return failure
 
 
-def _call(p: Program, module: Any) -> Outcome:
+def _call(p: Program, module: Any, held: Containers) -> Outcome:
     """The kernel called as a user calls it; the caller has called `qd.init`."""
-    kernel = getattr(module, p.name)
-
-    def launch(values: list[Any]) -> tuple[Any, ...]:
-        result = kernel(*values)
-        return () if result is None else result if isinstance(result, tuple) else (result,)
-
-    return outcome(case_of(p), launch)
+    try:
+        results, arrays = held.call(getattr(module, p.name))
+    except qd.QuadrantsAssertionError as error:
+        return Outcome((), (), f"{error.message} @{error.line}")
+    return Outcome(arrays, results)
 
 
 def shrunk(p: Program, failure: Failure, level: str, folder: Path, limit: int = 200) -> Program:

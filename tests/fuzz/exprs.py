@@ -105,6 +105,8 @@ class Expressions:
         self.types: dict[str, DataType] = {}
         """Every variable's type."""
         self.names = 0
+        self.compound = False
+        """Whether the program has vectors, matrices, structs and fields."""
         self.budget = r.choice((1, 2, 3, 4, 6, 12))
         self.depth = r.choice((1, 1, 2, 2, 3))
 
@@ -116,6 +118,10 @@ class Expressions:
 
     def chance(self, p: float) -> bool:
         return self.r.random() < p
+
+    def from_vector(self, t: DataType, scope: Scope) -> E | None:
+        """A number got from a vector; see `vectors`."""
+        raise NotImplementedError
 
     def some_int(self) -> DataType:
         return self.r.choice(self.ints)
@@ -149,6 +155,10 @@ class Expressions:
         """An expression of exactly type ``t``."""
         if t is u1:
             return self.boolean(scope, depth)
+        if self.compound and depth > 0 and self.chance(0.06):
+            found = self.from_vector(t, scope)
+            if found is not None:
+                return found
         if t.is_int:
             return self.integral(t, scope, depth)
         if self.mode == "tame":

@@ -10,14 +10,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from qd_studio.engine import frontend, ir
+from qd_studio.engine import frontend
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.frontend.features import ndarray_feature
+from qd_studio.engine.frontend import BuildResult
 
+from .cases import arguments, case_of
+from .containers import Containers
 from .model import Program
+from .runner import Case
 from .source import module_source
 
-__all__ = ["build", "load"]
+__all__ = ["build", "built_case", "containers", "load"]
 
 
 def load(programs: Sequence[Program], folder: Path, name: str) -> ModuleType:
@@ -32,11 +35,19 @@ def load(programs: Sequence[Program], folder: Path, name: str) -> ModuleType:
     return module
 
 
-def build(p: Program, module: ModuleType, **options: Any) -> ir.Func:
-    """The frontend's IR of a program in a loaded module."""
+def containers(p: Program, module: ModuleType) -> Containers:
+    """The containers of a program in a loaded module, whose fields it gets. Needs `qd.init`."""
+    return Containers(p, module, lambda: arguments(p)[: len(p.arrays)])
+
+
+def build(p: Program, module: ModuleType, held: Containers, **options: Any) -> BuildResult:
+    """What the frontend makes of a program in a loaded module."""
     decl = getattr(module, p.name).decl
-    features = [ndarray_feature(a.dtype, len(a.dims)) for a in p.arrays]
-    features += [s.dtype for s in p.scalars]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return frontend.build(decl, features, CompileConfig(**options)).func
+        return frontend.build(decl, held.features(), CompileConfig(**options))
+
+
+def built_case(p: Program, held: Containers, made: BuildResult) -> Case:
+    """The program as a case whose arguments are those of the frontend's function."""
+    return case_of(p)._replace(make=lambda: held.values(made.leaves))

@@ -19,8 +19,8 @@ from typing import Any
 from qd_studio.engine.types import DataType, f16, i32, u1
 
 from .exprs import REAL_CONSTS, Scope, const, extent_of
-from .model import Array, E, For, Function, Program, S, Scalar
-from .tame import TameExpressions
+from .model import Array, Bundle, E, For, Function, Group, Program, S, Scalar
+from .vectors import VectorExpressions
 
 __all__ = ["generate"]
 
@@ -35,7 +35,7 @@ def generate(seed: int, name: str = "", pairs: bool = True) -> Program:
     return _Generator(seed, name or f"k{seed}", pairs).program()
 
 
-class _Generator(TameExpressions):
+class _Generator(VectorExpressions):
     """Makes the statements of a program."""
 
     def program(self) -> Program:
@@ -44,6 +44,10 @@ class _Generator(TameExpressions):
             self.new_array(self.element(), self.shape())
         if self.chance(0.2):
             self.new_array(self.element(), ())
+        self.compound = self.chance(0.7)
+        if self.compound:
+            for _ in range(r.choice((0, 1, 1, 2))):
+                self.container(r.choice([a.dims for a in self.arrays]))
         for d in range(len(self.dims)):
             if self.chance(0.4):
                 self.scalars.append(Scalar(f"n{d}", i32, self.dims[d]))
@@ -65,10 +69,44 @@ class _Generator(TameExpressions):
         if values:
             body.append(S("return", None, tuple(values)))
         results = tuple(e.t for e in values)
+        groups, bundles, records = self.arguments()
         return Program(
             self.name, self.mode, self.seed, self.dims, tuple(self.arrays), tuple(self.scalars),
-            tuple(self.functions), tuple(body), results,
+            tuple(self.functions), tuple(body), results, groups, bundles, records,
+            tuple(self.structs),
         )  # fmt: skip
+
+    def arguments(self) -> tuple[tuple[Group, ...], tuple[Bundle, ...], tuple[str, ...]]:
+        """How arrays and scalars reach the kernel in source text."""
+        groups: list[Group] = []
+        grouped = {name for g in self.groups for name in g.parts}
+        for array in self.arrays:
+            if array.name not in grouped:
+                where = "field" if self.compound and self.chance(0.4) else "ndarray"
+                layout = "aos"
+                if where == "field" and array.dims:
+                    layout = self.r.choice(("aos", "nested", "order"))
+                groups.append(Group(array.name, where, "scalar", (array.name,), layout=layout))
+        groups += self.groups
+        bundles: list[Bundle] = []
+        free = [s for s in self.scalars if s.dtype is not u1]
+        if self.compound and len(free) >= 2 and self.chance(0.4):
+            first = free[0]
+            same = [s for s in free if s.dtype is first.dtype][:4]
+            if len(same) >= 2:
+                names = tuple(s.name for s in same)
+                texts = tuple(f"av[{k}]" for k in range(len(same)))
+                shape = (len(same),)
+                bundles.append(Bundle("av", "vector", names, texts, first.dtype, shape))
+        bundled = {name for b in bundles for name in b.parts}
+        records: list[str] = []
+        if self.compound and self.chance(0.35):
+            records = [s.name for s in self.scalars if s.name not in bundled and self.chance(0.5)]
+            groups = [
+                g._replace(record="rec") if g.where == "ndarray" and self.chance(0.5) else g
+                for g in groups
+            ]
+        return tuple(groups), tuple(bundles), tuple(records)
 
     def accumulators(self) -> list[S]:
         """Variables of the kernel that loops reduce into and nothing else touches."""
@@ -118,9 +156,11 @@ class _Generator(TameExpressions):
             body.append(self.let(scope, 2))
         t = self.some_type()
         result = self.clamped(t, scope, 3) if t.is_real and self.mode == "tame" else None
+        bundled = len(params) > 1 and len({x for _, x in params}) == 1 and params[0][1] is not u1
         return Function(
-            self.fresh(f"{self.name}_f"), params, tuple(body), result or self.value(t, scope, 3)
-        )
+            self.fresh(f"{self.name}_f"), params, tuple(body), result or self.value(t, scope, 3),
+            bundled and self.compound,
+        )  # fmt: skip
 
     # --- statements --------------------------------------------------------------------------
 
@@ -150,6 +190,9 @@ class _Generator(TameExpressions):
         self.budget -= 1
         r = self.r
         options: list[Any] = [self.let, self.let, self.update, self.update, self.write, self.write]
+        if self.compound:
+            options += [self.group_let, self.group_let, self.whole, self.whole, self.whole]
+            options += [self.pick]
         if depth > 0:
             options += [self.branch, self.branch, self.inner_loop, self.inner_loop, self.while_]
         if scope.atomics or scope.serial:

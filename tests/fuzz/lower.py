@@ -72,6 +72,8 @@ class _Lowering:
             return b.unary(C.LOGIC_NOT, self.value(args[0]))
         if op == "ifexp":
             return self.branches(e.t, self.condition(args[0]), args[1], args[2])
+        if op == "vec":
+            return self.value(args[0])
         if op == "call":
             return self.call(e)
         return b.emit(ir.BY_NAME[op], tuple(self.value(a) for a in args))
@@ -139,6 +141,8 @@ class _Lowering:
             b.store(self.place(s.data, exprs[1:]), value)
         elif kind == "aug":
             self.augmented(s)
+        elif kind in ("group", "whole", "pick"):
+            self.several(s)
         elif kind == "atomic":
             self.atomic(s)
         elif kind == "if":
@@ -157,11 +161,39 @@ class _Lowering:
         else:
             b.emit(C.BREAK if kind == "break" else C.CONTINUE, (), None, void)
 
-    def augmented(self, s: S) -> None:
+    def several(self, s: S) -> None:
+        """A statement on all parts of a vector, matrix or struct: values first, then stores."""
         b = self.b
+        if s.kind == "group":
+            values = [self.value(e) for e in s.exprs]
+            for name, value in zip(s.data.parts, values, strict=True):
+                self.locals[name] = b.alloca(value.type, name)  # type: ignore[arg-type]
+                b.store(self.locals[name], value)
+            return
+        if s.kind == "pick":
+            value, index = (self.value(e) for e in s.exprs)
+            for k, name in enumerate(s.data.parts):
+                place = self.locals[name]
+                test = b.binary(C.CMP_EQ, index, b.const(k, i32))
+                b.store(place, b.emit(C.SELECT, (test, value, b.load(place))))
+            return
+        op, target, _, axes = s.data
+        count = len(s.exprs) - axes
+        values = [self.value(e) for e in s.exprs[:count]]
+        places = [self.place(name, s.exprs[count:]) for name in target.parts]
+        for place, value in zip(places, values, strict=True):
+            if op:
+                self.update(op, place, value)
+            else:
+                b.store(place, value)
+
+    def augmented(self, s: S) -> None:
         op, name = s.data
         value = self.value(s.exprs[0])
-        place = self.place(name, s.exprs[1:])
+        self.update(op, self.place(name, s.exprs[1:]), value)
+
+    def update(self, op: str, place: ir.Op, value: ir.Op) -> None:
+        b = self.b
         if op in ("add", "sub", "bit_and", "bit_or", "bit_xor"):
             if op == "sub":
                 value, op = b.unary(C.NEG, self.cast(value, place.type.elem)), "add"

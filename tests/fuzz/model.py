@@ -4,6 +4,7 @@ An expression is ``E(op, t, args, data)``; ``op`` is the name of an IR operation
 
     const (data: value)  var (name)  load (array; args: indices)  shape ((array, axis))
     cast  chain (comparison names; three args)  and  or  not  ifexp  call (function name)
+    vec (how it is written: see `V`; the one arg is what it means part by part)
 
 A statement is ``S(kind, data, exprs, bodies)``:
 
@@ -18,6 +19,15 @@ A statement is ``S(kind, data, exprs, bodies)``:
     break, continue
     assert  exprs: condition (true by construction)
     return  exprs: results
+    group   data: Bundle                       exprs: values   new variables, parts of one value
+    whole   data: (operation or "", Bundle or Group, V, indices)
+            exprs: a value for each part, indices     assigns to all parts of a value at once
+    pick    data: Bundle                       exprs: value, index   assigns to one part
+
+The programs know only numbers and arrays of numbers. That several of them are written as one
+vector, matrix, struct, field or dataclass is said aside, by `Group` (arrays) and `Bundle`
+(numbers), and shows in the source text alone. So what the frontend makes of an aggregate is
+compared with what its parts mean on their own.
 """
 
 from __future__ import annotations
@@ -27,7 +37,10 @@ from typing import Any, NamedTuple
 
 from qd_studio.engine.types import DataType
 
-__all__ = ["Array", "E", "For", "Function", "Program", "S", "Scalar", "count", "map_exprs", "walk"]
+__all__ = [
+    "Array", "Bundle", "E", "For", "Function", "Group", "Program", "S", "Scalar", "V", "count",
+    "map_exprs", "walk",
+]  # fmt: skip
 
 
 class E(NamedTuple):
@@ -42,6 +55,58 @@ class S(NamedTuple):
     data: Any = None
     exprs: tuple[E, ...] = ()
     bodies: tuple[tuple[S, ...], ...] = ()
+
+
+class V(NamedTuple):
+    """How a vector or matrix expression is written; `vectors.components` says what it means.
+
+    op: ``var`` (data: Bundle), ``load`` (data: Group; args: indices), ``build`` (args: parts), the
+    name of an elementwise operation (args: V, or E that broadcasts), ``cast``, ``matvec``,
+    ``transpose``, ``swizzle`` (data: positions).
+    """
+
+    op: str
+    t: DataType
+    shape: tuple[int, ...]
+    args: tuple[Any, ...] = ()
+    data: Any = None
+
+
+class Bundle(NamedTuple):
+    """Numbers that are one value in source text: local variables or scalar arguments.
+
+    form: ``vector``, ``matrix`` or ``struct``. parts: their names in the program. texts: how the
+    source calls each of them. kind: the name of a struct type.
+    """
+
+    name: str
+    form: str
+    parts: tuple[str, ...]
+    texts: tuple[str, ...]
+    t: DataType | None = None
+    shape: tuple[int, ...] = ()
+    kind: str = ""
+    keys: tuple[str, ...] = ()
+
+
+class Group(NamedTuple):
+    """Arrays that are one container in source text.
+
+    where: ``ndarray`` or ``field``. form: ``scalar``, ``vector``, ``matrix`` or ``struct``.
+    parts: the arrays. keys: of a struct, the member of each part; parts with the same key are a
+    vector. layout: how a field lies in memory: ``aos``, ``soa``, ``nested``, ``order``. offset: of
+    a field's indices. record: the dataclass argument it belongs to, or "".
+    """
+
+    name: str
+    where: str
+    form: str
+    parts: tuple[str, ...]
+    shape: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
+    layout: str = "aos"
+    offset: int = 0
+    record: str = ""
 
 
 class For(NamedTuple):
@@ -69,12 +134,16 @@ class Scalar(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A ``@qd.func`` with typed parameters: some lets, then the value it returns."""
+    """A ``@qd.func`` with typed parameters: some lets, then the value it returns.
+
+    bundled: in source text the parameters (all of one type) are one vector.
+    """
 
     name: str
     params: tuple[tuple[str, DataType], ...]
     body: tuple[S, ...]
     result: E
+    bundled: bool = False
 
 
 class Program(NamedTuple):
@@ -94,6 +163,12 @@ class Program(NamedTuple):
     functions: tuple[Function, ...]
     body: tuple[S, ...]
     results: tuple[DataType, ...]
+    groups: tuple[Group, ...] = ()
+    bundles: tuple[Bundle, ...] = ()
+    records: tuple[str, ...] = ()
+    """Scalars that are members of the dataclass argument."""
+    structs: tuple[tuple[str, tuple[tuple[str, DataType], ...]], ...] = ()
+    """Struct types of local values: name, members."""
 
 
 def walk(body: tuple[S, ...]) -> Iterator[S]:

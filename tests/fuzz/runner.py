@@ -149,11 +149,14 @@ def difference(c: Case, a: Outcome, b: Outcome, rtol: float) -> str:
 
 def outcome(c: Case, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
     values = c.make()
-    arrays = tuple(v for v in values if isinstance(v, np.ndarray))
+    results, text = (), ""
     try:
-        return Outcome(arrays, launch(values))
+        results = launch(values)
     except QuadrantsAssertionError as error:
-        return Outcome(arrays, (), f"{error.message} @{error.line}")
+        text = f"{error.message} @{error.line}"
+    seen = getattr(values, "arrays", None)
+    arrays = seen() if seen else tuple(v for v in values if isinstance(v, np.ndarray))
+    return Outcome(arrays, results, text)
 
 
 def interpret(c: Case, func: ir.Func, debug: bool = False, steps: int = LOWERED_STEPS) -> Outcome:

@@ -51,11 +51,18 @@ def _smaller(p: Program) -> Iterator[Program]:
         yield p._replace(body=body)
     used = _used(p)
     for i, a in enumerate(p.arrays):
-        if a.name not in used and len(p.arrays) > 1:
-            yield p._replace(arrays=p.arrays[:i] + p.arrays[i + 1 :])
+        group = next((g for g in p.groups if a.name in g.parts), None)
+        if a.name not in used and len(p.arrays) > 1 and (group is None or len(group.parts) == 1):
+            groups = tuple(g for g in p.groups if g is not group)
+            yield p._replace(arrays=p.arrays[:i] + p.arrays[i + 1 :], groups=groups)
+    for g in p.groups:
+        if g.layout != "aos" or g.offset:
+            plain = g._replace(layout="aos", offset=0)
+            yield p._replace(groups=tuple(plain if x is g else x for x in p.groups))
     for i, s in enumerate(p.scalars):
-        if s.name not in used:
-            yield p._replace(scalars=p.scalars[:i] + p.scalars[i + 1 :])
+        if s.name not in used and not any(s.name in b.parts for b in p.bundles):
+            records = tuple(name for name in p.records if name != s.name)
+            yield p._replace(scalars=p.scalars[:i] + p.scalars[i + 1 :], records=records)
 
 
 def _used(p: Program) -> set[str]:
@@ -69,6 +76,8 @@ def _used(p: Program) -> set[str]:
             out.add(s.data)
         elif s.kind in ("aug", "atomic"):
             out.add(s.data[-1])
+        elif s.kind == "whole":
+            out.update(s.data[1].parts)
         elif s.kind == "for":
             out.add(s.data.array)
     for root in roots:
@@ -77,6 +86,10 @@ def _used(p: Program) -> set[str]:
                 out.add(e.data)
             elif e.op == "shape":
                 out.add(e.data[0])
+    # Parts of one value go together.
+    for several in (*p.groups, *p.bundles):
+        if out & set(several.parts):
+            out.update(several.parts)
     return out
 
 
@@ -112,7 +125,7 @@ def _flattened(body: Body) -> Iterator[Body]:
 def _simpler(body: Body) -> Iterator[Body]:
     """``body`` with one expression replaced by a part of it or by a constant."""
     for i, s in enumerate(body):
-        if s.kind != "for":
+        if s.kind not in ("for", "whole"):
             values = len(s.exprs) if s.kind not in ("store", "aug", "atomic") else 1
             for k in range(values):
                 for e in _parts(s.exprs[k]):
@@ -131,7 +144,7 @@ def _parts(e: E, depth: int = 0) -> Iterator[E]:
     for inner in expressions(e):
         if inner is not e and inner.t is e.t and inner.op != "const":
             yield inner
-    if e.op in ("load", "shape"):
+    if e.op in ("load", "shape", "vec"):
         return
     if depth == 0 and e.t.bits > 1:
         yield E("const", e.t, (), 1.0 if e.t.is_real else 1)

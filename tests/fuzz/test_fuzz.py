@@ -14,7 +14,7 @@ from . import campaign, runner
 from .campaign import make
 from .cases import arguments, case_of
 from .configs import VARIANTS
-from .frontends import build, load
+from .frontends import build, built_case, containers, load
 from .generate import generate
 from .lower import lower
 from .model import count
@@ -46,14 +46,17 @@ def test_frontend_and_direct_lowering_agree(tmp_path):
     module = load(programs, tmp_path, "many")
     agreed = 0
     for p in programs:
-        func, direct, case = build(p, module), lower(p), case_of(p)
-        assert not ir.verify(func)
+        held = containers(p, module)
+        made, direct, case = build(p, module, held), lower(p), case_of(p)
+        assert not ir.verify(made.func)
         try:
             expected = interpret(case, direct)
         except Exception as error:
             assert "step limit" in str(error)
             continue
-        assert not difference(case, expected, interpret(case, func), case.rtol), p.seed
+        assert not difference(
+            case, expected, interpret(built_case(p, held, made), made.func), case.rtol
+        ), p.seed
         agreed += 1
     assert agreed > 100
 
