@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from .lang.snode import FieldsBuilder, SNode, root
     from .lang.struct import Struct, dataclass
     from .lang.struct_field import StructField
+    from .lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
     from .types import (
@@ -204,6 +205,7 @@ _ROOMS: Final = {
     "lang.snode": "FieldsBuilder SNode root",
     "lang.struct": "Struct dataclass",
     "lang.struct_field": "StructField",
+    "lang.tensor": "Backend MatrixTensor Tensor VectorTensor tensor wrap",
     "runtime.program": "init reset sync",
     "types": "NDArray Template template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
 }
@@ -225,25 +227,26 @@ _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "lang.types_room"}
 
 __all__ = [
-    "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "BackendUnavailableError",
+    "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "Backend", "BackendUnavailableError",
     "CompileConfig", "Field", "FieldsBuilder", "IRParseError", "IRVerificationError", "Kernel",
-    "Layout", "Matrix", "MatrixField", "MatrixNdarray", "NDArray", "Ndarray",
+    "Layout", "Matrix", "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray",
     "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
     "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
-    "Template", "Vector", "VectorNdarray", "abs", "acos", "amdgpu", "arm64", "asin", "atan2",
-    "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min",
-    "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes", "bit_cast", "bit_shr", "cast",
-    "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "exp", "f16", "f32", "f64",
-    "ffs", "field", "float16", "float32", "float64", "floor", "func", "gpu", "grouped", "i", "i8",
-    "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8",
-    "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log",
-    "loop_config", "math", "max", "metal", "min", "ndarray", "ndrange", "opencl", "popcnt", "pow",
-    "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "root", "round", "rsqrt", "select",
-    "sin", "sqrt", "static", "static_assert", "static_print", "sync", "tan", "tanh", "template",
-    "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
-    "volatile_load", "vulkan", "x64",
+    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "amdgpu",
+    "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
+    "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
+    "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
+    "dataclass", "exp", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
+    "floor", "func", "gpu", "grouped", "i", "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl",
+    "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32", "int64", "interp", "j", "jk",
+    "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config", "math", "max", "metal", "min",
+    "ndarray", "ndrange", "opencl", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div",
+    "raw_mod", "reset", "root", "round", "rsqrt", "select", "sin", "sqrt", "static",
+    "static_assert", "static_print", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
+    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
+    "vulkan", "wrap", "x64",
 ]  # fmt: skip
 
 

@@ -15,9 +15,9 @@ _MATH = """
     csqrt cdiv frexp vdir
 """
 _TOP = """
-    AutodiffMode Backend Tensor activate ad append checkpoint deactivate eig experimental frexp
-    graph is_active length linalg make_spd polar_decompose profiler real_func ref rescale_index simt
-    solve stop_grad stream stream_parallel svd sym_eig tensor tools wrap
+    AutodiffMode activate ad append checkpoint deactivate eig experimental frexp graph is_active
+    length linalg make_spd polar_decompose profiler real_func ref rescale_index simt solve stop_grad
+    stream stream_parallel svd sym_eig tools
 """
 
 LATER: Final[dict[str, frozenset[str]]] = {
