@@ -1,4 +1,4 @@
-"""A drop of water falls into a basin: the material point method in two dimensions.
+"""Two drops of water collide above a basin: the material point method in two dimensions.
 
 Particles carry mass and motion; a grid that is wiped in every step computes the forces. Each step
 moves momentum from particles to grid, gives the grid gravity and walls, and moves velocities back.
@@ -98,20 +98,21 @@ def step():
             v += weight * there
             gradient += (4.0 * weight / (DX * DX)) * there.outer_product(arm)
         velocity[p] = v
-        position[p] += DT * v
+        position[p] = min(max(position[p] + DT * v, WALL * DX), 1.0 - WALL * DX)
         swelling[p] *= 1.0 + DT * gradient.trace()
         affine[p] = gradient
 
 
 @qd.kernel
-def fill_drop():
-    """Particles on a jittered lattice in a square, at rest; the jitter repeats."""
+def fill_drops():
+    """A square of particles on a jittered lattice, that repeats; its halves meet as they fall."""
     for p in position:
         column, row = p % 90, p // 90
         jitter = qd.Vector([((p * 37) % 101) / 101.0, ((p * 53) % 103) / 103.0])
         lattice = qd.Vector([float(column), float(row)]) + 0.5 * jitter
-        position[p] = lattice * (0.4 / 90.0) + qd.Vector([0.3, 0.2])
-        velocity[p] = [0.0, -3.0]
+        arm = lattice * (0.4 / 90.0) - 0.2
+        position[p] = arm + qd.Vector([0.5, 0.4])
+        velocity[p] = [2.0 if arm.x < 0.0 else -2.0, -3.0]
         affine[p] = [[0.0, 0.0], [0.0, 0.0]]
         swelling[p] = 1.0
 
@@ -126,7 +127,7 @@ def kinetic_energy() -> qd.f32:
 
 def simulate(steps):
     """The fields after some steps, by name."""
-    fill_drop()
+    fill_drops()
     for _ in range(steps):
         step()
     return {
@@ -137,7 +138,7 @@ def simulate(steps):
     }
 
 
-fill_drop()  # so that `step` has something to move wherever this file is opened
+fill_drops()  # so that `step` has something to move wherever this file is opened
 
 
 def picture(side):
@@ -150,7 +151,7 @@ def picture(side):
 
 
 def main():
-    fill_drop()
+    fill_drops()
     for frame in range(5):
         for _ in range(200):
             step()

@@ -24,7 +24,7 @@ import quadrants as qd  # noqa: E402
 import timing  # noqa: E402
 import whole_kernels  # noqa: E402
 
-SETTLING = 200  # steps after which the drop touches the floor and spreads
+SETTLING = 200  # steps after which the drops touch the floor and spread
 
 state = {}
 
@@ -53,7 +53,7 @@ def settle():
     state["many"] = whole_kernels.many()
     whole_kernels.use(state["many"])
     found["dataclass"] = fingerprint(state["many"].a00.to_numpy())
-    mpm88.fill_drop()
+    mpm88.fill_drops()
     for _ in range(SETTLING):
         mpm88.step()
     found["mpm88"] = fingerprint(mpm88.position.to_numpy())
@@ -62,7 +62,7 @@ def settle():
 
 def steps(budget_s):
     """Seconds of each step of the method, over many steps: the work changes slowly."""
-    mpm88.fill_drop()
+    mpm88.fill_drops()
     for _ in range(SETTLING):
         mpm88.step()
     qd.sync()

@@ -86,7 +86,7 @@ def cases_of(
     if why_none(decl):
         return []
     if not decl.params:
-        return [LaunchCase("state", "state", {}, lambda: synthetic(decl, config))]
+        return [LaunchCase("as loaded", "state", {}, lambda: synthetic(decl, config))]
     return [LaunchCase("synthetic", "synthetic", {}, lambda: synthetic(decl, config))]
 
 

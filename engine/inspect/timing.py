@@ -45,10 +45,11 @@ def measure(
     if first_us is None:
         first_us = _timed(launch, prepare)
     warmup += 1
-    while warmup < _MAX_WARMUP and time.perf_counter() - began < 0.2 * budget_s:
+    slow = first_us > budget_s * 1e6
+    while not slow and warmup < _MAX_WARMUP and time.perf_counter() - began < 0.2 * budget_s:
         _timed(launch, prepare)
         warmup += 1
-    at_least = 1 if first_us > budget_s * 1e6 else _MIN_SAMPLES
+    at_least = 1 if slow else _MIN_SAMPLES
     samples: list[float] = []
     collecting = gc.isenabled()
     gc.disable()

@@ -55,11 +55,11 @@ def test_a_kernel_over_fields_needs_no_arguments():
     before = scene.state()
     record = capture(scene.step)
     (workload,) = record.workloads
-    assert (workload.origin, workload.label, workload.args) == ("state", "state", ())
+    assert (workload.origin, workload.label, workload.args) == ("state", "as loaded", ())
     cpu = record.backend("cpu")
     assert (cpu.status, cpu.agreement.state) == ("ok", "ok"), (cpu.reason, cpu.agreement)
     assert cpu.agreement.max_abs == 0
-    assert [launch.workload for launch in cpu.launches] == ["state"]
+    assert [launch.workload for launch in cpu.launches] == ["as loaded"]
     assert scene.state() == before
     scene.step()
     assert scene.count[None] == 1 and scene.velocity[2, 3].to_list() == [44, 46]

@@ -76,6 +76,7 @@ class LineView(ScrollView, can_focus=True):
         self.lines: Sequence[Line] = ()
         self.header: Sequence[Line] = ()
         self.needle = ""
+        self._jumping = False
         self._strips: dict[int, Strip] = {}
         self._styles: dict[str, Style] = {}
 
@@ -111,6 +112,7 @@ class LineView(ScrollView, can_focus=True):
                 # Hold the line at the row of the screen where it was.
                 self._scroll(y=max(0, at - row))
             self.set_reactive(LineView.cursor, at)
+        self._jumping = self._jumping or key is not None
         self._reveal()
         self.refresh()
 
@@ -251,13 +253,17 @@ class LineView(ScrollView, can_focus=True):
         self.post_message(self.Moved(self, self.current))
 
     def _reveal(self) -> None:
-        """Scroll so that the cursor is seen; a far jump puts it on the upper third."""
+        """Scroll so that the cursor is seen; a far jump puts it on the upper third.
+
+        So does being shown a line by its key: what comes after it is of interest, too.
+        """
         if not self.size.height:
             return
         top, page = self.scroll_offset.y, self.page
+        jumping, self._jumping = self._jumping, False
         if top <= self.cursor < top + page:
             return
-        if self.cursor < top - page or self.cursor >= top + 2 * page:
+        if jumping or self.cursor < top - page or self.cursor >= top + 2 * page:
             self._scroll(y=max(0, self.cursor - page // 3))
         else:
             self._scroll(y=self.cursor if self.cursor < top else self.cursor - page + 1)
