@@ -1,7 +1,7 @@
 """Functions of numbers that kernels use: mathematics, casts, select, random numbers.
 
 In a kernel each stands for an operation. Called from Python, or on values that are known when a
-kernel is compiled, they compute with Python's numbers.
+kernel is compiled, they compute with Python's numbers; vectors and matrices element by element.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from ..errors import QuadrantsAssertionError
 from ..frontend.registry import intrinsic
 from ..types import DataType, u1
+from .elementwise import elementwise
+from .matrix import Matrix
 
 __all__ = [
     "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "exp",
@@ -21,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 _abs, _max, _min, _pow = abs, max, min, pow
+_least, _largest = elementwise(_min), elementwise(_max)
 
 
 def only_in_kernels(name: str) -> NoReturn:
@@ -29,84 +32,98 @@ def only_in_kernels(name: str) -> NoReturn:
 
 
 @intrinsic("sin")
+@elementwise
 def sin(x: float) -> float:
     """Sine of radians."""
     return math.sin(x)
 
 
 @intrinsic("cos")
+@elementwise
 def cos(x: float) -> float:
     """Cosine of radians."""
     return math.cos(x)
 
 
 @intrinsic("tan")
+@elementwise
 def tan(x: float) -> float:
     """Tangent of radians."""
     return math.tan(x)
 
 
 @intrinsic("asin")
+@elementwise
 def asin(x: float) -> float:
     """Inverse sine, in radians."""
     return math.asin(x)
 
 
 @intrinsic("acos")
+@elementwise
 def acos(x: float) -> float:
     """Inverse cosine, in radians."""
     return math.acos(x)
 
 
 @intrinsic("atan2")
+@elementwise
 def atan2(a: float, b: float) -> float:
     """The angle of the point (b, a), in radians."""
     return math.atan2(a, b)
 
 
 @intrinsic("tanh")
+@elementwise
 def tanh(x: float) -> float:
     """Hyperbolic tangent."""
     return math.tanh(x)
 
 
 @intrinsic("exp")
+@elementwise
 def exp(x: float) -> float:
     """e ** x."""
     return math.exp(x)
 
 
 @intrinsic("log")
+@elementwise
 def log(x: float) -> float:
     """Natural logarithm."""
     return math.log(x)
 
 
 @intrinsic("sqrt")
+@elementwise
 def sqrt(x: float) -> float:
     """Square root."""
     return math.sqrt(x)
 
 
 @intrinsic("rsqrt")
+@elementwise
 def rsqrt(x: float) -> float:
     """1 / sqrt(x)."""
     return 1.0 / math.sqrt(x)
 
 
 @intrinsic("floor")
+@elementwise
 def floor(x: float, dtype: DataType | type | None = None) -> float:
     """The largest integer not above x, in x's type, or converted to ``dtype``."""
     return _as(float(math.floor(x)), dtype)
 
 
 @intrinsic("ceil")
+@elementwise
 def ceil(x: float, dtype: DataType | type | None = None) -> float:
     """The smallest integer not below x, in x's type, or converted to ``dtype``."""
     return _as(float(math.ceil(x)), dtype)
 
 
 @intrinsic("round")
+@elementwise
 def round(x: float, dtype: DataType | type | None = None) -> float:
     """The nearest integer, half away from zero, in x's type, or converted to ``dtype``."""
     return _as(math.copysign(math.floor(_abs(x) + 0.5), x), dtype)
@@ -117,6 +134,7 @@ def _as(x: float, dtype: DataType | type | None) -> float:
 
 
 @intrinsic("abs")
+@elementwise
 def abs(x: float) -> float:
     """The magnitude of x."""
     return _abs(x)
@@ -125,22 +143,24 @@ def abs(x: float) -> float:
 @intrinsic("min")
 def min(*values: Any) -> Any:
     """The smallest; a number if the other is NaN."""
-    return _min(*values)
+    return _least(*values) if len(values) > 1 else _min(values[0])
 
 
 @intrinsic("max")
 def max(*values: Any) -> Any:
     """The largest; a number if the other is NaN."""
-    return _max(*values)
+    return _largest(*values) if len(values) > 1 else _max(values[0])
 
 
 @intrinsic("pow")
+@elementwise
 def pow(base: float, exponent: float) -> float:
     """``base ** exponent``; an integer exponent keeps the type of the base."""
     return _pow(base, exponent)
 
 
 @intrinsic("raw_div")
+@elementwise
 def raw_div(a: float, b: float) -> float:
     """Division as in C: integers truncate towards zero."""
     if isinstance(a, int) and isinstance(b, int):
@@ -150,6 +170,7 @@ def raw_div(a: float, b: float) -> float:
 
 
 @intrinsic("raw_mod")
+@elementwise
 def raw_mod(a: float, b: float) -> float:
     """Remainder as in C: it has the sign of ``a``."""
     if isinstance(a, int) and isinstance(b, int):
@@ -183,9 +204,9 @@ def ffs(x: int) -> int:
 
 
 @intrinsic("cast")
-def cast(obj: float, dtype: DataType | type) -> float:
+def cast(obj: Any, dtype: DataType | type) -> Any:
     """``obj`` converted to ``dtype``: reals truncate to integers, integers wrap."""
-    return dtype(obj)
+    return obj.cast(dtype) if isinstance(obj, Matrix) else dtype(obj)
 
 
 @intrinsic("bit_cast")
@@ -195,6 +216,7 @@ def bit_cast(obj: float, dtype: DataType) -> float:
 
 
 @intrinsic("select")
+@elementwise
 def select(cond: int, x1: float, x2: float) -> float:
     """``x1`` where ``cond`` is not 0, else ``x2``; both are computed."""
     return x1 if cond else x2

@@ -1,13 +1,21 @@
-"""``qd.math``: constants, and functions in the style of shading languages."""
+"""``qd.math``: constants, vector types, and functions in the style of shading languages.
+
+Functions of numbers take vectors and matrices element by element. ``vec2`` ... ``mat4`` hold reals
+of the program's default_fp, ``ivec2`` ... its default_ip, ``uvec2`` ... the unsigned type of that
+width.
+"""
 
 from __future__ import annotations
 
 import math as _math
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING, Any, Final
 
 from ..frontend.registry import intrinsic
-from ..types import i32, u32
+from ..types import MatrixType, i32, matrix_type, to_unsigned, u32
 from ..types.later import unsupported
+from .complex_numbers import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
+from .elementwise import elementwise
 from .func import pyfunc
 from .functions import (
     abs,
@@ -33,52 +41,100 @@ from .functions import (
     tan,
     tanh,
 )  # fmt: skip
+from .geometry import (
+    cross,
+    determinant,
+    distance,
+    dot,
+    eye,
+    inverse,
+    length,
+    normalize,
+    reflect,
+    refract,
+    rot_by_axis,
+    rot_yaw_pitch_roll,
+    rotation2d,
+    rotation3d,
+    scale,
+    translate,
+    vdir,
+)
+from .number_types import defaults
 
 __all__ = [
-    "acos", "asin", "atan2", "ceil", "clamp", "clz", "cos", "degrees", "e", "exp", "ffs", "floor",
-    "fns", "fract", "inf", "isinf", "isnan", "log", "log2", "max", "min", "mix", "mod", "nan",
-    "pi", "popcnt", "pow", "radians", "round", "rsqrt", "sign", "sin", "smoothstep", "sqrt",
-    "step", "tan", "tanh",
+    "acos", "asin", "atan2", "cconj", "cdiv", "ceil", "cexp", "cinv", "clamp", "clog", "clz",
+    "cmul", "cos", "cpow", "cross", "csqrt", "degrees", "determinant", "distance", "dot", "e",
+    "exp", "eye", "ffs", "floor", "fns", "fract", "inf", "inverse", "isinf", "isnan", "ivec2",
+    "ivec3", "ivec4", "length", "log", "log2", "mat2", "mat3", "mat4", "max", "min", "mix", "mod",
+    "nan", "normalize", "pi", "popcnt", "pow", "radians", "reflect", "refract", "rot_by_axis",
+    "rot_yaw_pitch_roll", "rotation2d", "rotation3d", "round", "rsqrt", "scale", "sign", "sin",
+    "smoothstep", "sqrt", "step", "tan", "tanh", "translate", "uvec2", "uvec3", "uvec4", "vdir",
+    "vec2", "vec3", "vec4",
 ]  # fmt: skip
+
+vec2: Final = matrix_type((2,), float)
+vec3: Final = matrix_type((3,), float)
+vec4: Final = matrix_type((4,), float)
+ivec2: Final = matrix_type((2,), int)
+ivec3: Final = matrix_type((3,), int)
+ivec4: Final = matrix_type((4,), int)
+mat2: Final = matrix_type((2, 2), float)
+mat3: Final = matrix_type((3, 3), float)
+mat4: Final = matrix_type((4, 4), float)
+
+if TYPE_CHECKING:
+    uvec2: MatrixType
+    uvec3: MatrixType
+    uvec4: MatrixType
+
+_UNSIGNED: Final = {"uvec2": 2, "uvec3": 3, "uvec4": 4}
 
 
 @intrinsic("clamp")
+@elementwise
 def clamp(x: float, xmin: float, xmax: float) -> float:
     """x kept between xmin and xmax."""
     return min(max(x, xmin), xmax)
 
 
 @intrinsic("mix")
+@elementwise
 def mix(x: float, y: float, a: float) -> float:
     """x for a = 0, y for a = 1, linear between."""
     return x * (1.0 - a) + y * a
 
 
 @intrinsic("mod")
+@elementwise
 def mod(x: float, y: float) -> float:
     """x - y * floor(x / y), a real number for integers too."""
     return x - y * _math.floor(x / y)
 
 
 @intrinsic("fract")
+@elementwise
 def fract(x: float) -> float:
     """x - floor(x)."""
     return x - _math.floor(x)
 
 
 @intrinsic("sign")
+@elementwise
 def sign(x: float) -> float:
-    """-1, 0 or 1, in x's type."""
-    return type(x)((x > 0) - (x < 0))
+    """-1, 0 or 1 as a real number."""
+    return float((x > 0) - (x < 0))
 
 
 @intrinsic("step")
+@elementwise
 def step(edge: float, x: float) -> float:
     """0 if x < edge, else 1."""
     return 0.0 if x < edge else 1.0
 
 
 @intrinsic("smoothstep")
+@elementwise
 def smoothstep(edge0: float, edge1: float, x: float) -> float:
     """0 below edge0, 1 above edge1, and a smooth cubic between."""
     t = clamp((x - edge0) / (edge1 - edge0), 0.0, 1.0)
@@ -86,30 +142,35 @@ def smoothstep(edge0: float, edge1: float, x: float) -> float:
 
 
 @intrinsic("degrees")
+@elementwise
 def degrees(x: float) -> float:
     """Radians to degrees."""
     return _math.degrees(x)
 
 
 @intrinsic("radians")
+@elementwise
 def radians(x: float) -> float:
     """Degrees to radians."""
     return _math.radians(x)
 
 
 @intrinsic("log2")
+@elementwise
 def log2(x: float) -> float:
     """Logarithm to base 2."""
     return _math.log2(x)
 
 
 @intrinsic("isnan")
+@elementwise
 def isnan(x: float) -> bool:
     """Whether x is not a number; right under ``fast_math`` too."""
     return _math.isnan(x)
 
 
 @intrinsic("isinf")
+@elementwise
 def isinf(x: float) -> bool:
     """Whether x is an infinity; right under ``fast_math`` too."""
     return _math.isinf(x)
@@ -141,5 +202,7 @@ def fns(mask, base, offset):  # pyright: ignore
     return found
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
+    if name in _UNSIGNED:
+        return matrix_type((_UNSIGNED[name],), to_unsigned(defaults()[0]))
     raise unsupported("qd.math", name)

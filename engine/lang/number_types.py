@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ..runtime import program
 from ..types import DataType, dtype_of, f32, i32, resolved
 
-__all__ = ["defaults", "meant", "numpy_type"]
+__all__ = ["defaults", "epsilon", "meant", "numpy_type", "real_type"]
 
 
 def defaults() -> tuple[DataType, DataType]:
@@ -28,3 +28,19 @@ def numpy_type(dt: Any) -> type[Any]:
     if isinstance(dt, DataType):
         return dt.np
     return (meant(dt) if dt in (int, float, bool) else dtype_of(dt)).np
+
+
+def real_type(dt: Any = None) -> DataType:
+    """``dt`` as a real type: default_fp if it is None. TypeError for a type of integers."""
+    t: DataType = defaults()[1] if dt is None else meant(dt)
+    if not t.is_real:
+        raise TypeError(f"{t} is no type of real numbers")
+    return t
+
+
+_FRACTION_BITS: Final = {16: 10, 32: 23, 64: 52}
+
+
+def epsilon(t: DataType) -> float:
+    """The distance from 1 to the next number of a real type."""
+    return 2.0 ** -_FRACTION_BITS[t.bits]
