@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         l,
     )  # fmt: skip
     from .lang.data_oriented import data_oriented
+    from .lang.eigen import eig, make_spd, sym_eig
     from .lang.field import field
     from .lang.fields import Field, MatrixField, ScalarField
     from .lang.func import func, pyfunc
@@ -85,9 +86,11 @@ if TYPE_CHECKING:
         exp,
         ffs,
         floor,
+        frexp,
         log,
         max,
         min,
+        one,
         popcnt,
         pow,
         randn,
@@ -101,6 +104,7 @@ if TYPE_CHECKING:
         sqrt,
         tan,
         tanh,
+        zero,
     )  # fmt: skip
     from .lang.kernel import Kernel, kernel
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
@@ -109,6 +113,7 @@ if TYPE_CHECKING:
     from .lang.snode import FieldsBuilder, SNode, root
     from .lang.struct import Struct, dataclass
     from .lang.struct_field import StructField
+    from .lang.svd import polar_decompose, solve, svd
     from .lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
@@ -195,15 +200,18 @@ _ROOMS: Final = {
     "lang.data_oriented": "data_oriented",
     "lang.field": "field",
     "lang.fields": "Field MatrixField ScalarField",
+    "lang.eigen": "eig make_spd sym_eig",
     "lang.func": "func pyfunc",
-    "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor log "
-    "max min popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt tan tanh",
+    "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor "
+    "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
+    "tan tanh zero",
     "lang.kernel": "Kernel kernel",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
     "lang.snode": "FieldsBuilder SNode root",
     "lang.struct": "Struct dataclass",
+    "lang.svd": "polar_decompose solve svd",
     "lang.struct_field": "StructField",
     "lang.tensor": "Backend MatrixTensor Tensor VectorTensor tensor wrap",
     "runtime.program": "init reset sync",
@@ -238,15 +246,15 @@ __all__ = [
     "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
     "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
     "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
-    "dataclass", "exp", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
-    "floor", "func", "gpu", "grouped", "i", "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl",
-    "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32", "int64", "interp", "j", "jk",
-    "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config", "math", "max", "metal", "min",
-    "ndarray", "ndrange", "opencl", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div",
-    "raw_mod", "reset", "root", "round", "rsqrt", "select", "sin", "sqrt", "static",
-    "static_assert", "static_print", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
-    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
-    "vulkan", "wrap", "x64",
+    "dataclass", "eig", "exp", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
+    "floor", "frexp", "func", "gpu", "grouped", "i", "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl",
+    "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32", "int64", "interp", "j",
+    "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config", "make_spd", "math", "max",
+    "metal", "min", "ndarray", "ndrange", "one", "opencl", "polar_decompose", "popcnt", "pow",
+    "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "root", "round", "rsqrt", "select",
+    "sin", "solve", "sqrt", "static", "static_assert", "static_print", "svd", "sym_eig", "sync",
+    "tan", "tanh", "template", "tensor", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8",
+    "uint16", "uint32", "uint64", "volatile_load", "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

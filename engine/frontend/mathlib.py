@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, f16, f32, f64, u1, u16, u32, u64
+from ..types import DataType, f16, f32, f64, i32, u1, u16, u32, u64
 from .calls import arguments
 from .intrinsics import real
 from .matrices import as_matrix, elementwise
@@ -94,11 +94,11 @@ def _computed(w: Walk, node: ast.Call, name: str, values: list[Any]) -> Any:
 
 
 def _one(w: Walk, node: ast.AST, name: str, value: Any) -> Op:
-    if name == "sign":
-        return w.emit(node, C.SGN, (w.op(value, node),))
     x = real(w, value, node)
     t = x.type
     assert isinstance(t, DataType)
+    if name == "sign":
+        return w.emit(node, C.SGN, (x,))
     if name == "fract":
         return w.emit(node, C.SUB, (x, w.emit(node, C.FLOOR, (x,))))
     if name == "log2":
@@ -113,3 +113,65 @@ def _one(w: Walk, node: ast.AST, name: str, value: Any) -> Op:
     magnitude = w.emit(node, C.BIT_AND, (magnitude, w.typed(mask, bits, node)))
     code = C.CMP_GT if name == "isnan" else C.CMP_EQ
     return w.emit(node, code, (magnitude, w.typed(infinity, bits, node)), None, u1)
+
+
+@handler("zero", "one")
+def _filled(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    """0 or 1 in the type and shape of the argument."""
+    (value,) = arguments(w, node, name, ("x",))
+    number = int(name == "one")
+
+    def like(x: Any) -> Any:
+        t = w.op(x, node).type
+        assert isinstance(t, DataType)
+        return w.typed(number, t, node)
+
+    if is_static(value) and not isinstance(value, MatrixValue):
+        return w.python(node, fn, value)
+    if isinstance(value, MatrixValue):
+        return elementwise(w, node, name, like, value)
+    return like(value)
+
+
+@handler("frexp")
+def _frexp(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    (value,) = arguments(w, node, name, ("x",))
+    if isinstance(value, MatrixValue):
+        pairs = [_split(w, node, part) for part in w.parts(value, node)]
+        return tuple(MatrixValue(value.shape, list(side)) for side in zip(*pairs, strict=True))
+    return w.python(node, fn, value) if is_static(value) else _split(w, node, value)
+
+
+def _split(w: Walk, node: ast.AST, value: Any) -> tuple[Op, Op]:
+    """Fraction and exponent of a real number, from its bits."""
+    x = real(w, value, node)
+    x = w.cast(x, f32, node) if x.type is f16 else x
+    t = x.type
+    assert isinstance(t, DataType)
+    bits, mask, infinity = _BITS[t]
+    width = infinity.bit_count()  # of the exponent
+    fraction = t.bits - 1 - width
+    half = (1 << (width - 1)) - 2  # the exponent's bits of numbers from 0.5 to 1
+
+    def emit(code: int, a: Op, b: int | Op, type: DataType = bits) -> Op:
+        return w.emit(
+            node, code, (a, b if isinstance(b, Op) else w.typed(b, bits, node)), None, type
+        )
+
+    def pick(cond: Op, a: Op, b: Op) -> Op:
+        return w.emit(node, C.SELECT, (cond, a, b))
+
+    magnitude = emit(C.BIT_AND, w.emit(node, C.CAST_BITS, (x,), None, bits), mask)
+    # Numbers below the normal ones, times 2 ** (fraction + 1), are normal.
+    small = emit(C.CMP_LT, magnitude, 1 << fraction, u1)
+    lifted = w.emit(node, C.MUL, (x, w.typed(2.0 ** (fraction + 1), t, node)))
+    raw = w.emit(node, C.CAST_BITS, (pick(small, lifted, x),), None, bits)
+    exponent = emit(C.BIT_AND, emit(C.BIT_SHR, raw, fraction), (1 << width) - 1)
+    power = w.emit(node, C.SUB, (w.cast(exponent, i32, node), w.typed(half, i32, node)))
+    shift = w.typed(fraction + 1, i32, node)
+    power = pick(small, w.emit(node, C.SUB, (power, shift)), power)
+    kept = emit(C.BIT_OR, emit(C.BIT_AND, raw, ~infinity & (2 * mask + 1)), half << fraction)
+    found = w.emit(node, C.CAST_BITS, (kept,), None, t)
+    odd = emit(C.CMP_EQ, magnitude, 0, u1)
+    odd = w.emit(node, C.BIT_OR, (odd, emit(C.CMP_GE, magnitude, infinity, u1)))
+    return pick(odd, x, found), pick(odd, w.typed(0, i32, node), power)

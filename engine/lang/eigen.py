@@ -131,7 +131,7 @@ def direction(first, second, otherwise):
     size = found.norm()
     if size > 0.0:
         found = found / size
-    else:
+    if size == 0.0:
         found = 1.0 * otherwise
     return found
 

@@ -18,8 +18,8 @@ from .matrix import Matrix
 
 __all__ = [
     "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "exp",
-    "ffs", "floor", "log", "max", "min", "popcnt", "pow", "randn", "random", "raw_div", "raw_mod",
-    "round", "rsqrt", "select", "sin", "sqrt", "tan", "tanh",
+    "ffs", "floor", "frexp", "log", "max", "min", "one", "popcnt", "pow", "randn", "random",
+    "raw_div", "raw_mod", "round", "rsqrt", "select", "sin", "sqrt", "tan", "tanh", "zero",
 ]  # fmt: skip
 
 _abs, _max, _min, _pow = abs, max, min, pow
@@ -207,6 +207,29 @@ def ffs(x: int) -> int:
 def cast(obj: Any, dtype: DataType | type) -> Any:
     """``obj`` converted to ``dtype``: reals truncate to integers, integers wrap."""
     return obj.cast(dtype) if isinstance(obj, Matrix) else dtype(obj)
+
+
+@intrinsic("zero")
+@elementwise
+def zero(x: Any) -> Any:
+    """0 in the type of x; for a vector or matrix, one of zeros."""
+    return type(x)(0)
+
+
+@intrinsic("one")
+@elementwise
+def one(x: Any) -> Any:
+    """1 in the type of x; for a vector or matrix, one of ones."""
+    return type(x)(1)
+
+
+@intrinsic("frexp")
+def frexp(x: float) -> tuple[float, int]:
+    """The fraction f, 0.5 <= |f| < 1, and the exponent e with x = f * 2**e.
+
+    For 0, infinities and NaN, x and 0.
+    """
+    return math.frexp(x)
 
 
 @intrinsic("bit_cast")

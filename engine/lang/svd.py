@@ -174,6 +174,13 @@ def svd_3(B, eps: template()):  # pyright: ignore[reportInvalidTypeForm]
                     v = V[r, p]
                     V[r, p] = -V[r, q]
                     V[r, q] = v
+    U, S = bases_of(C, eps)
+    return U, S, V
+
+
+@pyfunc
+def bases_of(C, eps: template()):  # pyright: ignore[reportInvalidTypeForm]
+    """The factors U, a rotation, and S of C = U S, for orthogonal columns of descending length."""
     first = Vector([C[0, 0], C[1, 0], C[2, 0]])
     second = Vector([C[0, 1], C[1, 1], C[2, 1]])
     third = Vector([C[0, 2], C[1, 2], C[2, 2]])
@@ -193,7 +200,7 @@ def svd_3(B, eps: template()):  # pyright: ignore[reportInvalidTypeForm]
     zero = 0.0 * one
     U = Matrix([[u[0], w2[0], w3[0]], [u[1], w2[1], w3[1]], [u[2], w2[2], w3[2]]])
     S = Matrix([[one, zero, zero], [zero, w2.dot(second), zero], [zero, zero, w3.dot(third)]])
-    return U, S, V
+    return U, S
 
 
 @pyfunc

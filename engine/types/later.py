@@ -8,21 +8,14 @@ from ..errors import QuadrantsUnsupportedError
 
 __all__ = ["LATER", "NotYetError", "unsupported"]
 
-_MATH = """
-    acosh asinh atanh cosh sinh vec2 vec3 vec4 ivec2 ivec3 ivec4 uvec2 uvec3 uvec4 mat2 mat3 mat4
-    length normalize distance dot cross reflect refract eye inverse determinant rotation2d
-    rotation3d rot_by_axis rot_yaw_pitch_roll translate scale cconj cdot cexp cinv clog cmul cpow
-    csqrt cdiv frexp vdir
-"""
 _TOP = """
-    AutodiffMode activate ad append checkpoint deactivate eig experimental frexp graph is_active
-    length linalg make_spd polar_decompose profiler real_func ref rescale_index simt solve stop_grad
-    stream stream_parallel svd sym_eig tools
+    AutodiffMode activate ad append checkpoint deactivate experimental graph is_active length
+    linalg profiler real_func ref rescale_index simt stop_grad stream stream_parallel tools
 """
 
 LATER: Final[dict[str, frozenset[str]]] = {
     "qd": frozenset(_TOP.split()),
-    "qd.math": frozenset(_MATH.split()),
+    "qd.math": frozenset(),
     "qd.types": frozenset(
         ["BufferViewType", "buffer_view_type", "quant", "ref", "sparse_matrix_builder"]
     ),
