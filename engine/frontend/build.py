@@ -32,7 +32,7 @@ from . import (
     stmts,
     structs,
 )  # fmt: skip
-from .features import Leaf
+from .features import InstanceFeature, Leaf, Used
 from .signature import KernelDecl
 from .walk import Frame, Notice, Walk
 
@@ -52,13 +52,15 @@ InlinedFunc = tuple[str, str, int, int]
 class BuildResult:
     """The function in stage ``ast``, the functions inlined into it, and what to warn of.
 
-    leaves: where the value of each of the function's parameters comes from. seconds: what it took.
+    leaves: where the value of each of the function's parameters comes from. used: what the code
+    depends on inside of arguments. seconds: what it took.
     """
 
     func: Func
     funcs: list[InlinedFunc]
     warnings: list[Notice]
     leaves: tuple[Leaf, ...] = ()
+    used: tuple[Used, ...] = ()
     seconds: float = 0.0
 
     def tell(self) -> None:
@@ -85,12 +87,12 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
         decl.file, tree.lineno, tree.col_offset, tree.lineno, tree.col_offset + 4 + len(decl.name),
         decl.name,
     )  # fmt: skip
-    func = Func(decl.name, (), decl.result_types(config), loc)
+    func = Func(decl.name, (), decl.flat_results(config), loc)
     frame = Frame(decl, None, None, 0)
     w = Walk(func, config, frame)
     for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
         value = feature
-        if param.kind != "template":
+        if param.kind != "template" or isinstance(feature, InstanceFeature):
             value = w.leaf(number, (), feature, param.name, param.boundary)
         frame.scopes[0][param.name] = value
     frame.scopes.append({})
@@ -104,4 +106,4 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
     func.body.ops[:0] = w.prologue.values()
     funcs = [(d.qualname, d.file, d.line, d.end_line) for d in w.funcs]
     seconds = time.perf_counter() - started
-    return BuildResult(func, funcs, w.notices, tuple(w.leaves), seconds)
+    return BuildResult(func, funcs, w.notices, tuple(w.leaves), tuple(w.used), seconds)

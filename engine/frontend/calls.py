@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from .inline import inline
 from .matrices import elementwise
 from .operators import BINARY, Binary, binary
 from .places import spread
+from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
 from .values import (
@@ -66,7 +67,9 @@ def _call(w: Walk, node: ast.Call) -> Any:
         return _convert(w, node, fn)
     decl = getattr(fn, "decl", None)
     if isinstance(decl, FuncDecl):
-        return inline(w, node, decl)
+        if isinstance(fn, BoundFunc):
+            return inline(w, node, decl, fn.owner)
+        return inline(w, node, decl, *_owner_of(fn))
     if isinstance(decl, KernelDecl):
         raise w.syntax_error(
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
@@ -76,6 +79,11 @@ def _call(w: Walk, node: ast.Call) -> Any:
         what = "a run-time value" if isinstance(fn, Op) else describe(fn)
         raise w.type_error(f"{what} is not callable", node.func)
     return _python_call(w, node, fn)
+
+
+def _owner_of(fn: Any) -> tuple[Any, ...]:
+    """The object that a method of Python scope is bound to, if it is one."""
+    return (fn.__self__,) if isinstance(fn, MethodType) else ()
 
 
 def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:

@@ -14,12 +14,16 @@ each parameter of the compiled function in the arguments of a call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..types import DataType, FieldHandle
+from ..types import CompoundType, DataType, FieldHandle, TensorHandle
 
-__all__ = ["InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "ndarray_feature"]
+__all__ = [
+    "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used", "follow",
+    "ndarray_feature", "same",
+]  # fmt: skip
 
 
 class NdarrayFeature(NamedTuple):
@@ -34,6 +38,10 @@ class NdarrayFeature(NamedTuple):
     needs_grad: bool = False
     element_shape: tuple[int, ...] = ()
     axes: tuple[int, ...] | None = None
+
+    def of_grad(self) -> NdarrayFeature:
+        """The feature of the array of gradients."""
+        return ndarray_feature(self.dtype, self.ndim, False, self.element_shape, self.axes)
 
 
 _known: dict[tuple[Any, ...], NdarrayFeature] = {}
@@ -65,6 +73,18 @@ class RecordFeature:
         self.members: Final = dict(members)
         self._key: Final = (cls, tuple(self.members.items()))
 
+    def find(self, path: tuple[str, ...]) -> Any:
+        """The feature of the member that ``path`` leads to; None if there is no such."""
+        found: Any = self
+        for name in path:
+            if isinstance(found, RecordFeature):
+                found = found.members.get(name)
+            elif isinstance(found, NdarrayFeature) and found.needs_grad and name == "grad":
+                found = found.of_grad()
+            else:
+                return None
+        return found
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RecordFeature) and self._key == other._key
 
@@ -73,25 +93,55 @@ class RecordFeature:
 
 
 class InstanceFeature:
-    """The object a method is called on, and the features of the arrays it holds.
+    """The object a method is called on.
 
-    Its primitive members are compile-time values, so two objects never share a compiled kernel;
-    with ``template_primitives=False`` those that the kernel uses are passed at each launch.
-    members: path of an array or lifted number, such as ``("grid", "mass")``, -> feature.
+    Its numbers are compile-time values, so two objects never share a compiled kernel; with
+    ``template_primitives=False`` those that the kernel uses are passed at each launch. What the
+    kernel depends on besides is found while it is compiled (`BuildResult.used`): ``look(value)``
+    gives the feature of a member. Compared by the identity of the object, which it does not keep
+    alive.
     """
 
-    __slots__ = ("_key", "instance", "members")
+    __slots__ = ("_id", "_instance", "look")
 
-    def __init__(self, instance: Any, members: Mapping[tuple[str, ...], Any]) -> None:
-        self.instance: Final = instance
-        self.members: Final = dict(members)
-        self._key: Final = (id(instance), tuple(self.members.items()))
+    def __init__(self, instance: Any, look: Callable[[Any], Any]) -> None:
+        self._id: Final = id(instance)
+        try:
+            self._instance: Callable[[], Any] = weakref.ref(instance)
+        except TypeError:  # a class with __slots__
+            self._instance = lambda: instance
+        self.look: Final = look
+
+    @property
+    def instance(self) -> Any:
+        return self._instance()
+
+    def find(self, path: tuple[str, ...]) -> Any:
+        """The feature of the member that ``path`` leads to."""
+        return self.look(follow(self.instance, path))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, InstanceFeature) and self._key == other._key
+        if not isinstance(other, InstanceFeature) or self._id != other._id:
+            return False
+        return self.instance is other.instance  # an id may be used again
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._id
+
+
+class Unusable(NamedTuple):
+    """The feature of a member that is annotated with what kernels do not know."""
+
+    annotation: str
+
+
+def follow(value: Any, path: tuple[str, ...]) -> Any:
+    """The member of ``value`` that ``path`` leads to; wrappers of tensors are looked into."""
+    for name in path:
+        value = getattr(value, name)
+        if isinstance(value, TensorHandle):
+            value = value._unwrap()
+    return value
 
 
 class Leaf(NamedTuple):
@@ -109,3 +159,33 @@ class Leaf(NamedTuple):
     part: int = -1
     type: Any = None
     field: FieldHandle | None = None
+
+
+class Used(NamedTuple):
+    """Something inside of an argument that the compiled code depends on, and its feature."""
+
+    arg: int
+    path: tuple[str, ...]
+    feature: Any
+
+    def still(self, features: Sequence[Any]) -> bool:
+        """Whether arguments with these features have the same there."""
+        found = features[self.arg]
+        if isinstance(found, NdarrayFeature):
+            return True  # of a gradient; the array itself has the same feature
+        found, feature = found.find(self.path), self.feature
+        if isinstance(feature, DataType | CompoundType):
+            return found is not None
+        if isinstance(feature, RecordFeature):
+            return isinstance(found, RecordFeature) and found.cls is feature.cls
+        return same(found, feature)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two features are equal; values that cannot be compared must be identical."""
+    if a is b:
+        return True
+    try:
+        return bool(a == b)
+    except Exception:
+        return False

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
-from ..types import DataType, FieldHandle, StructFieldHandle
+from ..types import DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .places import bound, lvalue, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
-from .values import SEQUENCES, MatrixValue, NdarrayRef, RecordValue, StructValue, describe
+from .values import SEQUENCES, InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue, describe
 from .walk import Frame, Walk
 
 __all__ = ["inline"]
@@ -34,7 +34,7 @@ _NO_OWNER: Final = object()
 def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> Any:
     """The value of a call, with the function's body written into the current block.
 
-    owner: the struct whose method is called; the first parameter refers to it.
+    owner: the object whose method is called; the first parameter refers to it.
     """
     if decl.requires_top_level and w.depth:
         raise w.syntax_error(
@@ -150,7 +150,9 @@ def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
         return kind([_constants(w, v, at) for v in value])
     if kind is MatrixValue or kind is StructValue or kind is RecordValue:
         return value
-    if value is None or isinstance(value, FieldHandle | StructFieldHandle):
+    if value is None or isinstance(value, FieldHandle | StructFieldHandle | InstanceValue):
+        return value
+    if is_data_oriented(value):
         return value
     if callable(value) or isinstance(value, DataType | str):
         return value

@@ -14,7 +14,7 @@ from typing import Any
 from ..ir import Func, Op, Param
 from ..ir import codes as C
 from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
-from .features import InstanceFeature, Leaf, NdarrayFeature, RecordFeature
+from .features import InstanceFeature, Leaf, NdarrayFeature, RecordFeature, Used
 from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
 
 __all__ = ["Parameters", "compound"]
@@ -32,7 +32,7 @@ def compound(t: Any, parts: Iterator[Any]) -> Any:
 class Parameters:
     """The part of a `Walk` that holds the parameters; see the module docstring."""
 
-    __slots__ = ("bound_leaves", "field_params", "func", "leaves", "params", "prologue")
+    __slots__ = ("bound_leaves", "field_params", "func", "leaves", "params", "prologue", "used")
 
     def __init__(self, func: Func) -> None:
         self.func = func
@@ -41,6 +41,7 @@ class Parameters:
         self.leaves: list[Leaf] = []
         self.bound_leaves: dict[tuple[int, tuple[str, ...]], Any] = {}
         self.field_params: dict[FieldHandle, int] = {}
+        self.used: list[Used] = []
 
     def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Python code of the user's; see `Walk.python`."""
@@ -90,7 +91,16 @@ class Parameters:
         found = self.bound_leaves.get(key)
         if found is None:
             found = self.bound_leaves[key] = self._leaf(arg, path, feature, name, boundary)
+            if path:
+                self.used.append(Used(arg, path, feature))
         return found
+
+    def depend(self, arg: int, path: tuple[str, ...], feature: Any) -> None:
+        """Note that the code is right only for what now stands at ``path`` in an argument."""
+        key = arg, path
+        if key not in self.bound_leaves:
+            self.bound_leaves[key] = feature
+            self.used.append(Used(arg, path, feature))
 
     def _leaf(self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str) -> Any:
         if isinstance(feature, NdarrayFeature):

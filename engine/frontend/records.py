@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, Final
 
-from ..types import is_data_oriented
+from ..types import (
+    DATA_ORIENTED,
+    FieldHandle,
+    StructFieldHandle,
+    TensorHandle,
+    is_data_oriented,
+)  # fmt: skip
+from .declared import members_of, scalar_type
+from .features import NdarrayFeature, RecordFeature, Unusable
 from .matrices import Method
+from .signature import FuncDecl
 from .values import InstanceValue, RecordValue, StructValue
 from .walk import Walk
 
-__all__ = ["instance_attribute", "record_attribute", "struct_attribute"]
+__all__ = ["BoundFunc", "instance_attribute", "record_attribute", "struct_attribute"]
+
+
+class BoundFunc:
+    """A ``@qd.func`` of a class, taken from an object of it: ``self.force``.
+
+    owner: what the first parameter will be.
+    """
+
+    __slots__ = ("fn", "owner")
+
+    def __init__(self, fn: Any, owner: Any) -> None:
+        self.fn: Final = fn
+        self.owner: Final = owner
+
+    @property
+    def decl(self) -> FuncDecl:
+        return self.fn.decl
 
 
 def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
@@ -27,23 +53,69 @@ def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
 
 def record_attribute(w: Walk, node: ast.Attribute, record: RecordValue) -> Any:
     """A member of a dataclass argument, which becomes a parameter when it is first used."""
-    name = node.attr
-    if name not in record.feature.members:
-        names = ", ".join(record.feature.members)
-        text = f'{record.feature.cls.__name__} has no member "{name}"'
-        raise w.type_error(text, node, f"its members are {names}")
+    name, cls = node.attr, record.feature.cls
+    members = record.feature.members
+    if name not in members:
+        return _of_class(w, node, record, cls, list(members))
     path = (*record.path, name)
-    return w.leaf(record.arg, path, record.feature.members[name], f"{record.name}.{name}")
+    shown = f"{record.name}.{name}"
+    feature = members[name]
+    if isinstance(feature, Unusable):
+        raise w.type_error(
+            f'The member "{name}" of {cls.__name__} is annotated with {feature.annotation}, which '
+            "kernels do not know", node,
+            "annotate it with qd.Template to use its value as a compile-time constant",
+        )  # fmt: skip
+    boundary = members_of(cls)[name].boundary
+    return w.leaf(record.arg, path, feature, shown, boundary)
+
+
+def _of_class(
+    w: Walk, node: ast.Attribute, record: RecordValue, cls: type, members: list[str]
+) -> Any:
+    """A function or constant that a dataclass has besides its members."""
+    found = getattr(cls, node.attr, None)
+    if isinstance(getattr(found, "decl", None), FuncDecl):
+        return BoundFunc(found, record)
+    if found is None or callable(found) or isinstance(found, property):
+        text = f'{cls.__name__} has no member "{node.attr}"'
+        raise w.type_error(text, node, f"its members are {', '.join(members)}")
+    return found
 
 
 def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) -> Any:
-    """A member of a data-oriented object: arrays become parameters, others are what they are."""
-    path = (*instance.path, node.attr)
-    name = f"{instance.name}.{node.attr}"
-    feature = instance.root.members.get(path)
-    if feature is not None:
-        return w.leaf(instance.arg, path, feature, name)
-    found = w.python(node, getattr, instance.instance, node.attr)
+    """A member of an object: arrays become parameters, others are what they are."""
+    name = node.attr
+    path = (*instance.path, name)
+    shown = f"{instance.name}.{name}"
+    owner = instance.instance
+    found = w.python(node, getattr, owner, name)
+    if isinstance(found, TensorHandle):
+        found = found._unwrap()
+    if isinstance(getattr(found, "decl", None), FuncDecl):
+        if getattr(found, "__self__", None) is owner:
+            return BoundFunc(found, instance)
+        return found
+    if type(found) in (int, float, bool) and _lifts(owner):
+        if w.static:
+            raise w.syntax_error(
+                f"{shown} is a value of run time: the class {type(owner).__name__} has "
+                "template_primitives=False", node, "take it out of qd.static, or make the "
+                "class's numbers compile-time constants",
+            )  # fmt: skip
+        return w.leaf(instance.arg, path, scalar_type(type(found), w.config), shown)
+    feature = instance.root.look(found)
+    if isinstance(feature, NdarrayFeature | RecordFeature):
+        return w.leaf(instance.arg, path, feature, shown)
     if is_data_oriented(found):
-        return InstanceValue(name, instance.arg, path, found, instance.root)
+        w.depend(instance.arg, path, found)
+        return InstanceValue(shown, instance.arg, path, found, instance.root)
+    if isinstance(found, FieldHandle | StructFieldHandle):
+        w.depend(instance.arg, path, found)
     return found
+
+
+def _lifts(owner: Any) -> bool:
+    """Whether numbers of an object are read at each launch."""
+    options = getattr(type(owner), DATA_ORIENTED, None)
+    return bool(options) and not options.get("template_primitives", True)

@@ -13,14 +13,16 @@ import inspect
 import typing
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Final, Literal, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 from ..config import CompileConfig
-from ..errors import QuadrantsSyntaxError, QuadrantsUnsupportedError, SourceSpan
-from ..types import DataType, NDArray, NumberType, Template, parse_type, u1
+from ..errors import QuadrantsSyntaxError, SourceSpan
+from ..types import CompoundType, DataType, flat_names
+from .declared import NO_DEFAULT, ParamDecl, read, resolve_type, scalar_type, text_of
 from .source import FunctionSource
 
 __all__ = [
+    "NO_DEFAULT",
     "FuncDecl",
     "KernelDecl",
     "ParamDecl",
@@ -28,19 +30,6 @@ __all__ = [
     "parse_kernel",
     "scalar_type",
 ]
-
-Kind = Literal["scalar", "ndarray", "template", "value"]
-NO_DEFAULT: Final = inspect.Parameter.empty
-
-
-def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
-    """``declared``, with int, float and bool replaced by what they mean under ``config``."""
-    if isinstance(declared, DataType):
-        return declared
-    if declared is bool:
-        return u1
-    return cast(DataType, parse_type(config.default_fp if declared is float else config.default_ip))
-
 
 _PURE_METHODS: Final = frozenset((
     "all", "any", "cast", "cross", "determinant", "dot", "frobenius_inner", "get_shape", "inverse",
@@ -57,45 +46,19 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ParamDecl:
-    """One parameter.
-
-    kind: ``scalar``, ``ndarray``, ``template``, or ``value`` (of a ``@qd.func``: not annotated).
-    dtype: of a scalar or of the elements; None takes any. For ``int`` and ``float`` see
-        `number`. ndim, needs_grad: of an ndarray; None takes any.
-    number: the annotation of a scalar as written: a DataType, int, float or bool.
-    """
-
-    name: str
-    kind: Kind
-    dtype: DataType | None = None
-    ndim: int | None = None
-    needs_grad: bool | None = None
-    boundary: str = "unsafe"
-    annotation_text: str = ""
-    number: NumberType | None = None
-    default: Any = NO_DEFAULT
-
-    def scalar_type(self, config: CompileConfig) -> DataType:
-        """The type a scalar argument is converted to."""
-        assert self.number is not None, self
-        return scalar_type(self.number, config)
-
-    def element_type(self, config: CompileConfig) -> DataType | None:
-        """The element type an array must have; None takes any."""
-        return None if self.number is None else scalar_type(self.number, config)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Decl:
-    """What kernels and functions have in common. ``assigned``: names the body assigns to."""
+    """What kernels and functions have in common.
+
+    returns: the annotated types of the result's values. returns_tuple: the annotation is a tuple.
+    """
 
     name: str
     fn: Any
     src: FunctionSource
     params: tuple[ParamDecl, ...]
-    returns: tuple[NumberType, ...]
+    returns: tuple[Any, ...]
+    returns_tuple: bool
 
     @property
     def qualname(self) -> str:
@@ -114,18 +77,33 @@ class _Decl:
     def end_line(self) -> int:
         return self.src.end_line
 
+    def span(self, param: str = "") -> SourceSpan:
+        """Where the function, or one of its parameters, is declared."""
+        return _span(self.src, param)
+
     @property
     def source(self) -> str:
         """The function's own lines, decorators included."""
         return self.src.text
 
-    def result_types(self, config: CompileConfig) -> tuple[DataType, ...]:
-        return tuple(scalar_type(t, config) for t in self.returns)
+    def result_types(self, config: CompileConfig) -> tuple[Any, ...]:
+        """The resolved types of the result's values."""
+        return tuple(resolve_type(t, config) for t in self.returns)
+
+    def flat_results(self, config: CompileConfig) -> tuple[DataType, ...]:
+        """The types of the scalars that make up the result."""
+        types = self.result_types(config)
+        return tuple([leaf for t in types for _, leaf in flat_names(t, "")])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelDecl(_Decl):
     """A kernel. ``returns`` is empty for none."""
+
+    @property
+    def is_method(self) -> bool:
+        """Whether its first parameter is the object it is called on."""
+        return bool(self.params) and self.params[0].kind == "self"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,24 +163,27 @@ class FuncDecl(_Decl):
         return getattr(builtins, node.id)
 
 
-def _fail(
-    src: FunctionSource, text: str, param: str = "", hint: str | None = None, returns: bool = False
-) -> NoReturn:
-    """Raise a QuadrantsSyntaxError that points to a parameter, or to the return annotation."""
-    span = SourceSpan(src.file, src.line, function=src.name)
+def _span(src: FunctionSource, param: str = "", returns: bool = False) -> SourceSpan:
+    """Where a parameter, or the return annotation, or else the function is declared."""
     try:
         tree = src.tree
     except QuadrantsSyntaxError:
-        raise QuadrantsSyntaxError(text, span=span, hint=hint) from None
+        return SourceSpan(src.file, src.line, function=src.name)
     a = tree.args
     every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
     node = next((p for p in every if p.arg == param), None)
     at: ast.AST = tree.returns if returns and tree.returns else node or tree
     line, col = at.lineno, at.col_offset  # type: ignore[attr-defined]
     end = at.end_col_offset if at is not tree else col + len("def " + src.name)  # type: ignore[attr-defined]
-    text_line = src.source_line(line)
-    where = SourceSpan(src.file, line, col, line, end or col, src.name, text_line.rstrip("\r\n"))
-    raise QuadrantsSyntaxError(text, span=where, hint=hint)
+    text = src.source_line(line).rstrip("\r\n")
+    return SourceSpan(src.file, line, col, line, end or col, src.name, text)
+
+
+def _fail(
+    src: FunctionSource, text: str, param: str = "", hint: str | None = None, returns: bool = False
+) -> NoReturn:
+    """Raise a QuadrantsSyntaxError that points to a parameter, or to the return annotation."""
+    raise QuadrantsSyntaxError(text, span=_span(src, param, returns), hint=hint)
 
 
 class _Namespace(dict[str, Any]):
@@ -236,30 +217,10 @@ def _annotations(src: FunctionSource) -> dict[str, Any]:
     return found
 
 
-def _text_of(value: Any) -> str:
-    return value.__name__ if isinstance(value, type) else repr(value)
-
-
-def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
-    """The declaration that annotation ``value`` makes; None if it makes none."""
-    text = _text_of(value)
-    if isinstance(value, DataType):
-        return ParamDecl(name, "scalar", value, annotation_text=text, number=value, default=default)
-    if value is bool:
-        return ParamDecl(name, "scalar", u1, annotation_text=text, number=bool, default=default)
-    if value is int or value is float:
-        return ParamDecl(name, "scalar", annotation_text=text, number=value, default=default)
-    if value is Template or isinstance(value, Template):
-        return ParamDecl(name, "template", annotation_text="template()", default=default)
-    if value is NDArray:
-        value = NDArray()
-    if isinstance(value, NDArray):
-        dtype = value.dtype if isinstance(value.dtype, DataType) else None
-        return ParamDecl(
-            name, "ndarray", u1 if value.dtype is bool else dtype, value.ndim, value.needs_grad,
-            value.boundary, repr(value), value.dtype, default,
-        )  # fmt: skip
-    return None
+def _is_method(fn: FunctionType) -> bool:
+    """Whether a function was defined in the body of a class."""
+    outer, _, _ = fn.__qualname__.rpartition(".")
+    return bool(outer) and not outer.endswith("<locals>")
 
 
 def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[ParamDecl]:
@@ -276,17 +237,16 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
             if not kernel:
                 params.append(ParamDecl(name, "value", default=default))
                 continue
-            if index == 0 and name == "self":
-                raise QuadrantsUnsupportedError(
-                    feature="a kernel that is a method of a class (@qd.data_oriented)",
-                    span=SourceSpan(src.file, src.line, function=src.name),
-                    hint="make it a function, and pass what it needs as arguments",
-                )
+            if index == 0 and _is_method(fn):
+                params.append(ParamDecl(name, "self"))
+                continue
             _fail(
                 src, f"Quadrants kernels parameters must be type annotated (parameter {name!r})",
                 name, hint=f"write for example `{name}: qd.f32` or `{name}: qd.types.NDArray`",
             )  # fmt: skip
-        param = _read(name, found[name], default)
+        param = read(name, found[name], default)
+        if param and param.kind == "template" and kernel and name == "self" and _is_method(fn):
+            param = ParamDecl(name, "self")
         if param is None:
             what = "kernel" if kernel else "function"
             got = found[name]
@@ -295,31 +255,30 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
                 f"Invalid type annotation (argument {index}) of Quadrants {what}: "
                 f"{got if isinstance(got, type) else type(got)}",
                 name,
-                hint="use a data type such as qd.f32, int, float, bool, qd.types.ndarray(...) or "
-                "qd.Template",
+                hint="use a data type such as qd.f32, int, float, bool, a vector, matrix or struct "
+                "type, a dataclass, qd.types.ndarray(...), qd.Tensor or qd.Template",
             )
         params.append(param)
     return params
 
 
-def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[NumberType, ...]:
+def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[tuple[Any, ...], bool]:
+    """The types of the result's values, and whether they are annotated as a tuple."""
     value = found.get("return")
     if value is None:
-        return ()
-    args: tuple[Any, ...]
-    if isinstance(value, tuple):
-        args = cast("tuple[Any, ...]", value)
-    elif typing.get_origin(value) is tuple:
-        args = typing.get_args(value)
-    else:
-        args = (value,)
+        return (), False
+    args: tuple[Any, ...] = (value,)
+    several = isinstance(value, tuple) or typing.get_origin(value) is tuple
+    if several:
+        args = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else typing.get_args(value)
     for one in args:
-        if not (isinstance(one, DataType) or one in (int, float, bool)):
+        if not (isinstance(one, DataType | CompoundType) or one in (int, float, bool)):
             _fail(
-                src, f"Invalid type annotation of the return value: {_text_of(one)}",
-                returns=True, hint="use a data type such as qd.f32, or tuple[...] of data types",
+                src, f"Invalid type annotation of the return value: {text_of(one)}", returns=True,
+                hint="use a data type such as qd.f32, a vector, matrix or struct type, or "
+                "tuple[...] of these",
             )  # fmt: skip
-    return args
+    return args, several
 
 
 def _shape(src: FunctionSource, what: str) -> None:
@@ -359,7 +318,7 @@ def parse_kernel(fn: Any) -> KernelDecl:
         _fail(src, "Quadrants kernels do not support default values for arguments", name)
     found = _annotations(src)
     params = _params(src, found, True)
-    return KernelDecl(src.name, src.fn, src, tuple(params), _returns(src, found))
+    return KernelDecl(src.name, src.fn, src, tuple(params), *_returns(src, found))
 
 
 def parse_func(fn: Any, requires_top_level: bool = False) -> FuncDecl:
@@ -368,6 +327,6 @@ def parse_func(fn: Any, requires_top_level: bool = False) -> FuncDecl:
     _shape(src, "functions")
     found = _annotations(src)
     params = tuple(_params(src, found, False))
-    returns = _returns(src, found)
     template = any(p.kind == "template" for p in params)
-    return FuncDecl(src.name, src.fn, src, params, returns, template, requires_top_level)
+    results = _returns(src, found)
+    return FuncDecl(src.name, src.fn, src, params, *results, template, requires_top_level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import MethodType
 from typing import Any, cast
 
 from ..errors import QuadrantsAssertionError, SourceSpan
@@ -34,6 +35,10 @@ class FunctionOfKernels:
             span=SourceSpan(decl.file, decl.line, function=decl.name),
             hint="call it from a @qd.kernel, or decorate it with @qd.pyfunc",
         )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method of a class; kernels give the object for the first parameter."""
+        return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<qd.func {self.decl.qualname}>"

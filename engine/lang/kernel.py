@@ -2,6 +2,10 @@
 
 A `Kernel` outlives programs: after `qd.init` or `qd.reset` its next call compiles it anew.
 
+A kernel that is a method has a `Kernel` for each object it is called on: the numbers an object
+holds are constants of the code. These are kept by the objects themselves, so that they go with
+them.
+
 The call is the hot path of the whole engine. `Kernel._hot` is the launcher of the last call; it
 checks that the arguments still have the features it was made for and launches, or passes the call
 to `Kernel._miss`, which finds or makes the right launcher.
@@ -10,15 +14,19 @@ to `Kernel._miss`, which finds or makes the right launcher.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import (
     QuadrantsCompilationError,
     QuadrantsRuntimeError,
+    QuadrantsSyntaxError,
     QuadrantsUnsupportedError,
 )
 from ..runtime import launch, program
+from ..types import DATA_ORIENTED
 from . import workload as workloads
 from .ndarray import Ndarray
 
@@ -34,21 +42,46 @@ _LATER: Final = {
 _HARMLESS: Final = frozenset({"fastcache", "pure"})
 
 
+_KEPT: Final = "_qd_kernels"
+"""Attribute of a data-oriented object that keeps its kernels."""
+
+
+class _Kept(dict[Any, "Kernel"]):
+    """The kernels of one object: by those of its class. Copies and pickles of it are empty."""
+
+    def __init__(self, owner: Callable[[], Any]) -> None:
+        super().__init__()
+        self.owner: Final = owner
+
+    def __reduce__(self) -> Any:
+        return _Kept, (_nothing,)
+
+
+def _nothing() -> None:
+    return None
+
+
+_slotted: Final[dict[tuple[int, Any], tuple[Any, Kernel]]] = {}
+"""The kernels of objects that cannot keep them, and the objects, which live for ever."""
+
+
 class Kernel:
     """A kernel; made by the decorator `kernel`.
 
     decl: name, source and parameters. workloads / checks: declared beside it (see `workload`).
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], of: Kernel | None = None) -> None:
+        """of: the kernel of the class, for one of an object."""
         from ..frontend.signature import parse_kernel
 
         functools.update_wrapper(self, fn)
-        self.decl: Final[KernelDecl] = parse_kernel(fn)
-        self.workloads: list[workloads.Workload] = []
-        self.checks: list[workloads.Check] = []
+        self.decl: Final[KernelDecl] = of.decl if of else parse_kernel(fn)
+        self.workloads: list[workloads.Workload] = of.workloads if of else []
+        self.checks: list[workloads.Check] = of.checks if of else []
         self.launchers: Final = launch.Launchers(self.decl, Ndarray)
-        self._hot: Callable[..., Any] = self._miss
+        self._per_object: Final = self.decl.is_method and of is None
+        self._hot: Callable[..., Any] = self._dispatch if self._per_object else self._miss
 
     @property
     def name(self) -> str:
@@ -62,8 +95,57 @@ class Kernel:
             args = self.launchers.bind(args, kwargs)
         return self._hot(*args)
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None or not self.decl.is_method:
+            return self
+        return MethodType(self.of(instance), instance)
+
+    def of(self, instance: Any) -> Kernel:
+        """The kernel of one object, for a kernel that is a method."""
+        if not self._per_object:
+            return self
+        try:
+            kept = instance.__dict__[_KEPT]
+        except KeyError:
+            if isinstance(instance, type):  # of a class method
+                return self._of_slotted(instance)
+            kept = None
+        except AttributeError:  # a class with __slots__
+            return self._of_slotted(instance)
+        if kept is None or kept.owner() is not instance:  # a copied object brings its original's
+            kept = instance.__dict__[_KEPT] = _Kept(weakref.ref(instance))
+        found = kept.get(self)
+        if found is None:
+            found = kept[self] = Kernel(self.__wrapped__, self)
+        return found
+
+    def _of_slotted(self, instance: Any) -> Kernel:
+        found = _slotted.get((id(instance), self))
+        if found is None:
+            found = _slotted[id(instance), self] = instance, Kernel(self.__wrapped__, self)
+        return found[1]
+
+    def _dispatch(self, *args: Any) -> Any:
+        """Take a call of a method through its class, ``A.step(a)``."""
+        if not args:
+            name = self.decl.params[0].name
+            text = f"{self.decl.qualname}() missing 1 required positional argument: '{name}'"
+            raise TypeError(text)
+        self._check_owner(args[0])
+        return self.of(args[0])(*args)
+
+    def _check_owner(self, instance: Any) -> None:
+        cls: type = instance if isinstance(instance, type) else type(instance)
+        if not hasattr(cls, DATA_ORIENTED):
+            raise QuadrantsSyntaxError(
+                f"Please decorate class {cls.__name__} with @qd.data_oriented",
+                span=self.decl.span(), hint="kernels can be methods of such classes only",
+            )  # fmt: skip
+
     def _miss(self, *args: Any) -> Any:
         """Take the call that the last launcher was not made for."""
+        if self.decl.is_method and args:
+            self._check_owner(args[0])
         owner = program.current()
         if self.launchers.program is not owner:
             self.launchers.start(owner)
@@ -79,7 +161,7 @@ class Kernel:
     def program_ended(self) -> None:
         """Forget what was compiled; the next call compiles anew."""
         self.launchers.stop()
-        self._hot = self._miss
+        self._hot = self._dispatch if self._per_object else self._miss
 
     def workload(self, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare arguments for this kernel; see `lang.workload`."""

@@ -2,32 +2,65 @@
 
 This is the patient way, taken by the first call with new features and by arguments that the
 prepared launchers do not take (NumPy scalars, arrays in Fortran order, values out of range). The
-common way is the code that `launch` generates; both accept the same arguments.
+common way is the code that `prepare` generates; both accept the same arguments.
+
+`classify` checks one argument and says what it specialises the kernel by. What lies inside of an
+argument (a member of a dataclass, an array of ``self``) is read when its value is needed, by
+`leaf_value`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from ..config import CompileConfig
-from ..errors import QuadrantsRuntimeTypeError, QuadrantsSyntaxError
-from ..frontend.features import NdarrayFeature, ndarray_feature
-from ..types import DataType, dtype_of, i32, u1, wrap_int
+from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError, QuadrantsSyntaxError
+from ..frontend.declared import ParamDecl, members_of
+from ..frontend.features import (
+    InstanceFeature,
+    Leaf,
+    NdarrayFeature,
+    RecordFeature,
+    Unusable,
+    follow,
+    ndarray_feature,
+)
+from ..ir import Param
+from ..types import (
+    DataType,
+    FieldHandle,
+    MatrixType,
+    StructFieldHandle,
+    StructType,
+    TensorHandle,
+    dtype_of,
+    i32,
+    is_data_oriented,
+    matrix_type,
+    u1,
+    wrap_int,
+)
 
 if TYPE_CHECKING:
-    from ..frontend.signature import KernelDecl, ParamDecl
+    from ..frontend.signature import KernelDecl
 
-__all__ = ["Argument", "bind", "check_writable", "classify"]
+__all__ = ["MAX_ELEMENTS", "Argument", "bind", "check_writable", "classify", "flat", "leaf_value"]
+
+MAX_ELEMENTS: Final = 512
+"""Most scalars and arrays that the arguments of one kernel may come to."""
 
 
 class Argument(NamedTuple):
     """An argument that fits its parameter.
 
-    feature: what it specialises the kernel by. value: a number, a C-contiguous NumPy array, or for
-    a template None. back: the caller's array that ``value`` must be copied to after the launch.
+    feature: what it specialises the kernel by. value: a number, a C-contiguous NumPy array (axes in
+    the order of memory), the scalars of a vector, matrix or struct as a tuple; of a dataclass or of
+    ``self`` the object; for a template None. back: the caller's array that ``value`` must be copied
+    to after the launch.
     """
 
     feature: Any
@@ -44,149 +77,348 @@ def bind(
     """
     params = decl.params
     if len(args) > len(params):
-        expected = ", ".join(f"{p.name} : {p.annotation_text}" for p in params)
-        got = ", ".join(map(repr, args))
-        raise QuadrantsSyntaxError(f"Too many arguments. Expected ({expected}), got ({got}).")
+        skip = decl.is_method
+        expected = ", ".join(f"{p.name} : {p.annotation_text}" for p in params[skip:])
+        got = ", ".join(map(short, args[skip:]))
+        text = f"Too many arguments. Expected ({expected}), got ({got})."
+        raise QuadrantsSyntaxError(text, span=decl.span())
     out = list(args)
     left = dict(kwargs or {})
     for p in params[: len(args)]:
         if p.name in left:
-            raise QuadrantsSyntaxError(f"Multiple values for argument '{p.name}'.")
+            text = f"Multiple values for argument '{p.name}'."
+            raise QuadrantsSyntaxError(text, span=decl.span(p.name))
     names = {p.name for p in params}
     for name in left:
         if name not in names:
-            raise QuadrantsSyntaxError(f"Unexpected argument '{name}'.")
+            raise QuadrantsSyntaxError(f"Unexpected argument '{name}'.", span=decl.span())
     for p in params[len(args) :]:
         if p.name not in left:
-            raise QuadrantsSyntaxError(f"Missing argument '{p.name}'.")
+            raise QuadrantsSyntaxError(f"Missing argument '{p.name}'.", span=decl.span(p.name))
         out.append(left[p.name])
     return tuple(out)
+
+
+class _Call(NamedTuple):
+    """What checking an argument needs besides it. index: of the argument in the call."""
+
+    kernel: str
+    index: int
+    config: CompileConfig
+    array_class: type
 
 
 def classify(
     kernel: str, index: int, param: ParamDecl, value: Any, config: CompileConfig, array_class: type
 ) -> Argument:
     """Check one argument. Raises what the language says for one that does not fit."""
-    if param.kind == "scalar":
-        dtype = param.scalar_type(config)
-        return Argument(dtype, _scalar(kernel, index, value, dtype))
-    if param.kind == "template":
-        return Argument(_template(kernel, param, value, config, array_class))
-    if isinstance(value, array_class):
-        return _ndarray(param, value, param.element_type(config))
-    if isinstance(value, np.ndarray):
-        return _numpy(param, cast("np.ndarray[Any, Any]", value), param.element_type(config))
-    raise QuadrantsRuntimeTypeError(
-        f"Invalid type for argument {param.name}, got {_short(value)}", kernel=kernel
-    )
+    return _classify(_Call(kernel, index, config, array_class), param, value, param.name)
 
 
-def _short(value: Any) -> str:
+def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
+    """``name``: of the parameter, or of a member as the user writes it."""
+    kind = param.kind
+    if kind == "scalar":
+        dtype = param.scalar_type(call.config)
+        if value is None and param.optional:
+            return Argument(None)
+        return Argument(dtype, _scalar(call, name, value, dtype))
+    if isinstance(value, TensorHandle):
+        value = value._unwrap()
+    if value is None and (param.optional or kind == "tensor"):
+        return Argument(None)
+    if kind == "template":
+        return _template(call, name, value)
+    if kind == "ndarray":
+        return _any_array(call, param, value, name)
+    if kind == "tensor":
+        if isinstance(value, FieldHandle | StructFieldHandle):
+            return Argument(value)
+        return _any_array(call, param, value, name)
+    if kind == "matrix" or kind == "struct":
+        t = param.value_type(call.config)
+        return Argument(t, tuple(flat(call.kernel, name, value, t)))
+    if kind == "record":
+        return Argument(_record(call, param.type, value, name), value)
+    if kind == "self":
+        return Argument(_instance(call, value), value)
+    return Argument(Unusable(param.annotation_text))
+
+
+def short(value: Any) -> str:
+    """A value as messages show it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _scalar(kernel: str, index: int, given: Any, dtype: DataType) -> float | int:
+# Numbers, vectors, structs
+
+
+def _scalar(call: _Call, name: str, given: Any, dtype: DataType) -> float | int:
+    value = _number(given, dtype)
+    if value is not None:
+        return value
+    where = f"({call.index},)" if "." not in name else name
+    real = isinstance(given, float | np.floating)
+    if not real and isinstance(given, int | np.integer):
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {where} (value {given}) is out of the range of the unsigned type {dtype}",
+            kernel=call.kernel,
+        )
+    raise QuadrantsRuntimeTypeError(
+        f"Argument {where} (type={type(given)}) cannot be converted into required type {dtype}",
+        kernel=call.kernel,
+    )
+
+
+def _number(given: Any, dtype: DataType) -> float | int | None:
+    """``given`` as a number of type ``dtype``; None if it cannot be one."""
     real = isinstance(given, float | np.floating)
     whole = isinstance(given, int | np.integer | np.bool_)
     value: Any = given
-    if dtype is u1 and (real or whole):
+    if not (real or whole):
+        return None
+    if dtype is u1:
         return int(bool(value))
-    if dtype.is_real and (real or whole):
+    if dtype.is_real:
         try:
             with np.errstate(all="ignore"):
                 return float(dtype.np(float(value)))
         except OverflowError:
             return float("inf") if value > 0 else float("-inf")
-    if not dtype.is_real and whole:
-        number = int(value)
-        if not dtype.is_signed and not 0 <= number <= dtype.max:
+    if not whole:
+        return None
+    number = int(value)
+    if not dtype.is_signed and not 0 <= number <= dtype.max:
+        return None
+    return wrap_int(number, dtype)
+
+
+def flat(kernel: str, name: str, value: Any, t: Any) -> list[Any]:
+    """The scalars of a vector, matrix or struct of (resolved) type ``t``, in order.
+
+    Vectors and matrices: a `Vector` or `Matrix`, nested lists or tuples, a NumPy array. Structs: a
+    struct or a dict with exactly the members.
+    """
+    if isinstance(t, DataType):
+        found = _number(value, t)
+        if found is None:
             raise QuadrantsRuntimeTypeError(
-                f"Argument ({index},) (value {number}) is out of the range of the unsigned type "
-                f"{dtype}",
+                f"Argument {name} ({short(value)}) cannot be converted into required type {t}",
                 kernel=kernel,
             )
-        return wrap_int(number, dtype)
-    raise QuadrantsRuntimeTypeError(
-        f"Argument ({index},) (type={type(value)}) cannot be converted into required type {dtype}",
-        kernel=kernel,
-    )
+        return [found]
+    if isinstance(t, MatrixType):
+        return _flat_matrix(kernel, name, value, t)
+    assert isinstance(t, StructType)
+    members: Any = value
+    if not isinstance(value, dict):
+        to_dict = getattr(value, "to_dict", None)
+        members = to_dict() if callable(to_dict) else None
+    if not isinstance(members, dict) or set(cast("dict[str, Any]", members)) != set(t.members):
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {name} ({short(value)}) cannot be converted into required type {t!r}",
+            kernel=kernel, hint=f"it needs the members {', '.join(t.members)}",
+        )  # fmt: skip
+    out: list[Any] = []
+    for key, member in t.members.items():
+        out += flat(kernel, f"{name}.{key}", members[key], member)
+    return out
 
 
-def _template(
-    kernel: str, param: ParamDecl, value: Any, config: CompileConfig, array_class: type
-) -> Any:
-    if isinstance(value, array_class | np.ndarray):
+def _flat_matrix(kernel: str, name: str, value: Any, t: MatrixType) -> list[Any]:
+    rows: Any = value
+    for method in ("to_list", "tolist"):
+        convert = getattr(value, method, None)
+        if callable(convert):
+            rows = convert()
+            break
+    dtype = cast(DataType, t.dtype)
+    parts: list[Any] | None = None
+    if isinstance(rows, list | tuple) and len(cast("list[Any]", rows)) == t.shape[0]:
+        parts = list(cast("list[Any]", rows))
+        if len(t.shape) == 2:
+            inner = [r.to_list() if hasattr(r, "to_list") else r for r in parts]
+            inner = [r.tolist() if isinstance(r, np.ndarray) else r for r in inner]
+            fits = all(isinstance(r, list | tuple) and len(r) == t.shape[1] for r in inner)  # pyright: ignore[reportUnknownArgumentType]
+            parts = [x for r in inner for x in r] if fits else None
+    if parts is None:
+        kind = "vector" if len(t.shape) == 1 else "matrix"
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {name} ({short(value)}) cannot be converted into a {kind} of shape "
+            f"{t.shape}", kernel=kernel, hint="pass a list, a tuple, a NumPy array or a qd.Vector "
+            "or qd.Matrix of that shape",
+        )  # fmt: skip
+    out = [_number(x, dtype) for x in parts]
+    if None in out:
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {name} ({short(value)}) cannot be converted into required type {dtype}",
+            kernel=kernel,
+        )
+    return out
+
+
+# Objects
+
+
+def _template(call: _Call, name: str, value: Any) -> Argument:
+    if isinstance(value, call.array_class | np.ndarray):
         raise QuadrantsRuntimeTypeError(
             "Ndarray shouldn't be passed in via `qd.template()`, please annotate your kernel using"
             " `qd.types.ndarray(...)` instead",
-            kernel=kernel,
+            kernel=call.kernel,
         )
-    if config.raise_on_templated_floats and isinstance(value, float | np.floating):
+    if call.config.raise_on_templated_floats and isinstance(value, float | np.floating):
         raise ValueError(
-            f"argument {param.name} of kernel {kernel} is a template and has the float value "
+            f"argument {name} of kernel {call.kernel} is a template and has the float value "
             f"{value!r}, which raise_on_templated_floats forbids"
         )
+    if is_data_oriented(value) or _holds_arrays(value, call.array_class):
+        return Argument(_instance(call, value), value)
     try:
         hash(value)
     except TypeError:
         raise QuadrantsRuntimeTypeError(
-            f"Invalid type for template argument {param.name}: {type(value)} has no hash, so that "
+            f"Invalid type for template argument {name}: {type(value)} has no hash, so that "
             "kernels cannot be told apart by it",
-            kernel=kernel,
+            kernel=call.kernel,
         ) from None
+    return Argument(value)
+
+
+def _holds_arrays(value: Any, array_class: type) -> bool:
+    """Whether ``value`` is an object of a dataclass with an array among its members."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return False
+    return any(
+        isinstance(member, array_class | TensorHandle) or _holds_arrays(member, array_class)
+        for member in vars(value).values()
+    )
+
+
+def _record(call: _Call, cls: type, value: Any, name: str) -> RecordFeature:
+    if not isinstance(value, cls):
+        raise QuadrantsRuntimeError(
+            f"Argument {name} must be a {cls.__name__}, got {short(value)}",
+            kernel=call.kernel,
+            hint=f"the parameter is annotated with the dataclass {cls.__name__}",
+        )
+    return RecordFeature(
+        type(value),
+        {
+            key: _classify(call, param, getattr(value, key), f"{name}.{key}").feature
+            for key, param in members_of(cls).items()
+        },
+    )
+
+
+def _instance(call: _Call, value: Any) -> InstanceFeature:
+    return InstanceFeature(value, lambda member: _look(call, member))
+
+
+def _look(call: _Call, value: Any) -> Any:
+    """What the kernel depends on for a member of an object; most are compile-time values."""
+    if isinstance(value, TensorHandle):
+        value = value._unwrap()
+    if isinstance(value, call.array_class):
+        array: Any = value
+        array._live()
+        return array._key
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if not is_data_oriented(value) and _holds_arrays(value, call.array_class):
+            return _record(call, type(value), value, type(value).__name__)
     return value
 
 
-def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None) -> Argument:
+# Arrays
+
+
+def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
+    wanted = param.element_type(call.config)
+    if isinstance(value, call.array_class):
+        return _ndarray(param, value, wanted, name)
+    if isinstance(value, np.ndarray):
+        return _numpy(param, cast("np.ndarray[Any, Any]", value), wanted, name)
+    raise QuadrantsRuntimeTypeError(
+        f"Invalid type for argument {name}, got {short(value)}", kernel=call.kernel
+    )
+
+
+def _element_text(dtype: DataType | None, shape: tuple[int, ...] | None) -> str:
+    """How messages call the elements of an array."""
+    if not shape:
+        return str(dtype or "any")
+    return f"[Tensor ({', '.join(map(str, shape))}) {dtype}]"
+
+
+def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -> Argument:
     data = value._live()
-    dtype, ndim = value.dtype, len(data.shape)
-    if wanted is not None and dtype is not wanted:
-        raise TypeError(f"Expect element type {wanted} for argument {param.name}, but get {dtype}")
-    _check_ndim(param, ndim, data.shape)
-    has_grad = value.grad is not None
-    if param.needs_grad is not None and bool(param.needs_grad) is not has_grad:
+    key: NdarrayFeature = value._key
+    shape = param.element_shape
+    other_shape = shape is not None and key.element_shape != shape
+    other_dim = param.element_dim is not None and param.element_dim != len(key.element_shape)
+    if (wanted is not None and key.dtype is not wanted) or other_shape or other_dim:
+        want = _element_text(wanted, shape)
+        got = _element_text(key.dtype, key.element_shape)
+        if shape:
+            raise ValueError(
+                f"Invalid value for argument {name} - required element type: {want}, but {got} is "
+                "provided"
+            )
+        raise TypeError(f"Expect element type {want} for argument {name}, but get {got}")
+    _check_ndim(param, name, key.ndim, value.shape)
+    if param.needs_grad is not None and bool(param.needs_grad) is not key.needs_grad:
         raise ValueError(
-            f"Invalid argument {param.name}, required needs_grad={bool(param.needs_grad)}, but "
-            f"{has_grad} is provided"
+            f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but "
+            f"{key.needs_grad} is provided"
         )
-    return Argument(ndarray_feature(dtype, ndim, has_grad), data)
+    return Argument(key, data)
 
 
-def _check_ndim(param: ParamDecl, ndim: int, shape: tuple[int, ...]) -> None:
+def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) -> None:
     if param.ndim is not None and ndim != param.ndim:
         raise ValueError(
-            f"Invalid argument {param.name}, required ndim={param.ndim}, but {ndim}d ndarray with "
-            f"shape {shape} is provided"
+            f"Invalid argument {name}, required ndim={param.ndim}, but {ndim}d ndarray with "
+            f"shape {tuple(shape)} is provided"
         )
 
 
-def _numpy(param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None) -> Argument:
+def _numpy(
+    param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None, name: str
+) -> Argument:
     try:
         dtype = dtype_of(value.dtype)
     except TypeError:
         dtype = None
     if dtype is None or (wanted is not None and dtype is not wanted):
         raise ValueError(
-            f"Invalid argument {param.name}, required array has dtype={wanted or 'any'}, "
+            f"Invalid argument {name}, required array has dtype={wanted or 'any'}, "
             f"array with dtype={dtype or value.dtype} is provided"
         )
-    _check_ndim(param, value.ndim, value.shape)
+    dims = param.element_dim or 0
+    element = value.shape[value.ndim - dims :] if dims else ()
+    if dims and value.ndim < dims + (param.ndim or 0):
+        raise ValueError(
+            f"Invalid value for argument {name} - required array has ndim={param.ndim} "
+            f"element_dim={dims}, array with {value.ndim} dimensions is provided"
+        )
+    _check_ndim(param, name, value.ndim - dims, value.shape)
+    if param.element_shape is not None and element != param.element_shape:
+        raise ValueError(
+            f"Invalid value for argument {name} - required element_shape={param.element_shape}, "
+            f"array with element shape of {element} is provided"
+        )
     if param.needs_grad:
-        raise ValueError(
-            f"Invalid argument {param.name}, required needs_grad=True, but False is provided"
-        )
+        raise ValueError(f"Invalid argument {name}, required needs_grad=True, but False is provided")
     if any(n > i32.max for n in value.shape):
-        raise ValueError(
-            f"Invalid argument {param.name}: an extent of {value.shape} is 2**31 or more"
-        )
-    feature: NdarrayFeature = ndarray_feature(dtype, value.ndim)
+        raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
+    feature = ndarray_feature(dtype, value.ndim - dims, False, element)
     if value.flags.c_contiguous and value.flags.aligned:
         return Argument(feature, value)
     if value.flags.f_contiguous or value.flags.c_contiguous:
         return Argument(feature, np.array(value, dtype.np, order="C"), value)
     raise ValueError(
-        f"Invalid argument {param.name}: strided NumPy arrays are not supported, pass "
+        f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
         "numpy.ascontiguousarray(...) of it"
     )
 
@@ -195,3 +427,37 @@ def check_writable(name: str, value: Any) -> None:
     """ValueError if ``value`` is an array that must not be written."""
     if not value.flags.writeable:
         raise ValueError(f"Invalid argument {name}: the kernel writes to it, but it is read-only")
+
+
+# What a compiled kernel takes
+
+
+def leaf_value(
+    kernel: str, param: Param, leaf: Leaf, argument: Argument | None, config: CompileConfig,
+    array_class: type,
+) -> tuple[Any, np.ndarray[Any, Any] | None]:  # fmt: skip
+    """The value of parameter ``param`` of a compiled kernel, and the array to copy it back to.
+
+    argument: that which the leaf belongs to. Checks members again: they may have been replaced.
+    """
+    if leaf.field is not None:
+        return leaf.field.flat(), None
+    assert argument is not None
+    if not leaf.path:
+        value = argument.value
+        return (value[leaf.part], None) if leaf.part >= 0 else (value, argument.back)
+    value = follow(argument.value, leaf.path)
+    call = _Call(kernel, leaf.arg, config, array_class)
+    if leaf.part >= 0:
+        return flat(kernel, param.name, value, leaf.type)[leaf.part], None
+    if param.kind == "scalar":
+        return _scalar(call, param.name, value, param.dtype), None
+    element: Any = param.dtype
+    if param.element_shape:
+        element = matrix_type(param.element_shape, param.dtype)
+    declared = ParamDecl(
+        param.name, "ndarray", param.dtype, param.ndim, None, param.boundary, "", param.dtype,
+        element_dim=len(param.element_shape), element_shape=param.element_shape, type=element,
+    )  # fmt: skip
+    found = _any_array(call, declared, value, param.name)
+    return found.value, found.back

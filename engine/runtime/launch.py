@@ -12,13 +12,16 @@ call goes through three ways, each slower and more general than the one before:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
 from .. import logs as log
 from ..backends.base import Executable, KernelMeta
+from ..config import CompileConfig
+from ..frontend.features import InstanceFeature, RecordFeature, same
+from ..types import DataType, MatrixType, StructType
 from . import args as arguments
 from .code_dumps import show_code
 from .compile import Compiled, compile_kernel
@@ -28,7 +31,7 @@ from .program import Program
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["Launchers", "Variant"]
+__all__ = ["Launchers", "Variant", "launch_values"]
 
 _CHAIN: Final = 8
 """Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
@@ -52,6 +55,7 @@ class Variant:
         self.features: Final = features
         self.program: Final = program
         self.compiled: Final = owner.compile(program, features, True)
+        self._make: Final = result_maker(owner.decl, program.config)
         self._overlapping: Compiled | None = None
 
     @property
@@ -66,6 +70,16 @@ class Variant:
                     self._overlapping = self._owner.compile(self.program, self.features, False)
         return self._overlapping
 
+    def fits(self, features: tuple[Any, ...]) -> bool:
+        """Whether the kernel is right for these features too: they may differ in what it ignores."""
+        for mine, other in zip(self.features, features, strict=True):
+            if isinstance(mine, RecordFeature):
+                if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
+                    return False
+            elif not same(mine, other):
+                return False
+        return all(used.still(features) for used in self.compiled.build.used)
+
     def run(self, values: Sequence[Any]) -> Any:
         """Launch with canonical values; the kernel's result as Python sees it."""
         executable = self.executable
@@ -74,9 +88,43 @@ class Variant:
             executable = self.overlapping().executable
         seed = self.program.next_seed() if meta.seeded else 0
         results = executable.launch(values, seed)
-        if not results:
-            return None
-        return results[0] if len(results) == 1 else results
+        return self.result(results)
+
+    def result(self, numbers: tuple[Any, ...]) -> Any:
+        """What a call returns, from the numbers that the kernel gave."""
+        if self._make is not None:
+            return self._make(numbers)
+        return numbers[0] if numbers else None
+
+    @property
+    def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
+        """What makes the result of its numbers; None for at most one number, which is it."""
+        return self._make
+
+
+def result_maker(
+    decl: KernelDecl, config: CompileConfig
+) -> Callable[[tuple[Any, ...]], Any] | None:
+    """See `Variant.makes_result`."""
+    types = decl.result_types(config)
+    if all(isinstance(t, DataType) for t in types):
+        return None if len(types) < 2 else lambda numbers: numbers
+
+    def make(numbers: tuple[Any, ...]) -> Any:
+        parts = iter(numbers)
+        values = tuple([_value(t, parts) for t in types])
+        return values[0] if len(values) == 1 else values
+
+    return make
+
+
+def _value(t: Any, parts: Iterator[Any]) -> Any:
+    """A value of type ``t`` in Python scope from its scalars, in the order of `flat_names`."""
+    if isinstance(t, StructType):
+        return t(**{name: _value(m, parts) for name, m in t.members.items()})
+    if isinstance(t, MatrixType):
+        return t([next(parts) for _ in range(t.size)])
+    return next(parts)
 
 
 def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
@@ -100,14 +148,17 @@ def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
 
 
 class Launchers:
-    """What one kernel has compiled in the current program. See the module docstring."""
+    """What one kernel has compiled in the current program. See the module docstring.
+
+    variants: by the features they were asked for; several may lead to one variant.
+    """
 
     def __init__(self, decl: KernelDecl, array_class: type) -> None:
         self.decl: Final = decl
         self.array_class: Final = array_class
         self.program: Program | None = None
         self.variants: dict[tuple[Any, ...], Variant] = {}
-        self._chained: set[tuple[Any, ...]] = set()
+        self._chained: set[Variant] = set()
 
     def start(self, program: Program) -> None:
         """Begin anew with ``program``."""
@@ -135,12 +186,20 @@ class Launchers:
     def variant(self, program: Program, features: tuple[Any, ...]) -> Variant:
         """The kernel for these features, compiled if it is not there."""
         found = self.variants.get(features)
-        if found is None:
+        if found is None or not found.fits(features):
             with program.lock:
-                found = self.variants.get(features)
-                if found is None:
-                    found = self.variants[features] = Variant(self, program, features)
+                found = self._fitting(features) or Variant(self, program, features)
+                self.variants[features] = found
         return found
+
+    def _fitting(self, features: tuple[Any, ...]) -> Variant | None:
+        found = self.variants.get(features)
+        if found is not None and found.fits(features):
+            return found
+        if not any(isinstance(f, RecordFeature | InstanceFeature) for f in features):
+            return None
+        several = dict.fromkeys(self.variants.values())
+        return next((variant for variant in several if variant.fits(features)), None)
 
     def compile(self, program: Program, features: tuple[Any, ...], noalias: bool) -> Compiled:
         """Compile for these features as the program's options say."""
@@ -157,10 +216,9 @@ class Launchers:
     def call(self, kernel: HasHot, args: tuple[Any, ...]) -> Any:
         """Launch with any arguments, and prepare a launcher for more of the kind."""
         variant, found, args = self._find(args)
-        features = variant.features
-        if features not in self._chained and len(self._chained) < _CHAIN:
-            self._chained.add(features)
+        if variant not in self._chained and len(self._chained) < _CHAIN:
             prepared = prepare(self, variant, args, kernel._hot)  # pyright: ignore[reportPrivateUsage]
+            self._chained.add(variant)
             if prepared is not None:
                 kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
         return self.launch(variant, found)
@@ -184,15 +242,34 @@ class Launchers:
 
     def launch(self, variant: Variant, found: Sequence[arguments.Argument]) -> Any:
         """Launch with checked arguments, copying arrays back that had to be copied."""
-        values = [
-            leaf.field.flat() if leaf.field is not None else found[leaf.arg].value
-            for leaf in variant.compiled.build.leaves
-        ]
-        for i in variant.executable.meta.written:
-            arguments.check_writable(variant.executable.meta.params[i].name, values[i])
+        values, back = launch_values(
+            self.decl.name, variant.compiled, found, variant.program.config, self.array_class
+        )
+        meta = variant.executable.meta
+        for i in meta.written:
+            arguments.check_writable(meta.params[i].name, values[i])
         try:
             return variant.run(values)
         finally:
-            for a in found:
-                if a.back is not None and a.back.flags.writeable:
-                    np.copyto(a.back, a.value)
+            for target, source in back:
+                if target.flags.writeable:
+                    np.copyto(target, source)
+
+
+def launch_values(
+    kernel: str, compiled: Compiled, found: Sequence[arguments.Argument], config: CompileConfig,
+    array_class: type,
+) -> tuple[list[Any], list[tuple[Any, Any]]]:  # fmt: skip
+    """The values of a compiled kernel's parameters, and (array of the caller, copy that was made).
+
+    found: the arguments of the call, checked.
+    """
+    values: list[Any] = []
+    back: list[tuple[Any, Any]] = []
+    for param, leaf in zip(compiled.func.params, compiled.build.leaves, strict=True):
+        argument = None if leaf.field is not None else found[leaf.arg]
+        value, target = arguments.leaf_value(kernel, param, leaf, argument, config, array_class)
+        values.append(value)
+        if target is not None:
+            back.append((target, value))
+    return values, back

@@ -21,7 +21,13 @@ What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
         if enter(pointer): return failed(frame, ...)
         free.append(frame)
 
-Frames are kept in a list, so that launches from several threads, and launches from a callback of a
+Members of dataclasses and of ``self`` are read by plain attribute access, those only that the
+kernel uses; what it was compiled for (the class of a dataclass, a field that an object holds) is
+compared by identity. Addresses of fields stand in the frames from the beginning.
+
+An assertion, or arrays that overlap where they must not, make ``enter`` fail before anything is
+lost: `failed` raises or launches the other variant. Frames are taken by one interpreter step, and
+given back only after a launch without error; threads that launch, and kernels that print and so
 launch, each have one of their own. A data pointer is read where NumPy keeps it (checked once when
 this module is imported); NumPy's own ways to ask for it cost as much as a whole launch.
 """
@@ -34,6 +40,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from ..frontend.features import (
+    InstanceFeature,
+    Leaf,
+    NdarrayFeature,
+    RecordFeature,
+    Used,
+    ndarray_feature,
+    same,
+)
+from ..ir import Param
+from ..types import CompoundType, DataType, MatrixType, TensorHandle
+from .args import flat
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
@@ -62,114 +81,234 @@ def _slow_address(array: np.ndarray[Any, Any]) -> int:
 _FAST_ADDRESS: Final = _data_pointer_is_readable()
 
 
-def _guard(lines: list[str], test: str, again: str) -> None:
-    lines.append(f"    if {test}: return miss({again})")
-
-
-def _array(lines: list[str], name: str, i: int, ndim: int, again: str) -> None:
-    """Check array argument ``name`` and put its address and extents into ``p`` and ``s``."""
-    pointer = f"address_at(id({name}) + {_DATA_OFFSET}).value" if _FAST_ADDRESS else (
-        f"slow_address({name})")  # fmt: skip
-    lines += [
-        f"    c = {name}.__class__",
-        "    if c is Ndarray:",
-        f"        if {name}._key is not K{i}: return miss({again})",
-        f"        p{i} = {name}._address; s{i} = {name}._extents",
-        "    elif c is ndarray:",
-        f"        if {name}.dtype is not D{i} or {name}.ndim != {ndim} or not {name}.flags.carray:"
-        f" return miss({again})",
-        f"        p{i} = {pointer}; s{i} = {name}.shape",
-        f"    else: return miss({again})",
-    ]
-
-
 def prepare(
     owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """The launcher for ``variant``, which passes other calls to ``miss``.
 
     None if the executable has no native frame (another backend than the CPU), or for what only the
-    long way takes (arrays with gradients, kernels that have something to report after a launch).
+    long way takes (kernels that have something to report after a launch).
     """
     frame = getattr(variant.executable, "frame", None)
     if frame is None or variant.executable.meta.reports:
         return None
-    if any(leaf.field is not None or leaf.path for leaf in variant.compiled.build.leaves):
-        return None
-    params = owner.decl.params
-    names = [f"a{i}" for i in range(len(params))]
-    again = ", ".join([*names, "*rest"])
-    env: dict[str, Any] = {
-        "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray, "miss": miss,
-        "address_at": ctypes.c_void_p.from_address, "slow_address": _slow_address,
-        "RANGE": (struct.error, OverflowError), "free": frame.free, "new_frame": frame.new,
-        "pack": frame.pack, "enter": variant.executable.enter, "unpack": frame.unpack,  # type: ignore[attr-defined]
-        # The last: a thread inside of the code keeps it mapped while another ends the program.
-        "next_seed": variant.program.next_seed, "running": variant.executable,
-    }  # fmt: skip
-    head = ", ".join([*(f"{n}=MISSING" for n in names), "*rest"])
-    lines = [f"def launch({head}):"]
-    values: list[str] = []
-    native = iter(variant.executable.meta.params)
-    for i, (param, name) in enumerate(zip(params, names, strict=True)):
-        if param.kind == "template":
-            env[f"T{i}"], env[f"C{i}"] = args[i], args[i].__class__
-            _guard(
-                lines,
-                f"{name} is not T{i} and ({name}.__class__ is not C{i} or {name} != T{i})",
-                again,
-            )
-            continue
-        p = next(native)
-        if p.kind == "scalar":
-            lines.append(f"    c = {name}.__class__")
-            test = "c is not float and c is not int" if p.dtype.is_real else "c is not int"
-            _guard(lines, test if p.dtype.bits > 1 else f"{test} and c is not bool", again)
-            values.append(name)
-            continue
-        if p.needs_grad:
-            return None
-        feature = variant.features[i]
-        env[f"K{i}"], env[f"D{i}"] = feature, np.dtype(p.dtype.np)
-        _array(lines, name, i, p.ndim, again)
-        values.append(f"p{i}")
-        if p.ndim:
-            values.append(f"*s{i}")
-    _guard(lines, "rest", again)
-    lines += _launch_lines(variant, values, again, frame)
-    env["slow"] = env["failed"] = None
-
-    def slow(*args: Any) -> Any:
-        return owner.patient(args)
-
-    def failed(used: Any, *args: Any) -> Any:
-        frame.check(used)
-        return owner.patient(args)
-
-    env["slow"], env["failed"] = slow, failed
-    exec("\n".join(lines), env)
-    return env["launch"]
+    fields = [leaf.field for leaf in variant.compiled.build.leaves if leaf.field is not None]
+    frame.bind_fields([field.address() for field in fields])
+    return _Writer(owner, variant, args, miss, frame).launcher()
 
 
-def _launch_lines(variant: Variant, values: list[str], again: str, frame: Any) -> list[str]:
-    """The part after the checks: fill a frame, enter the kernel, read results."""
-    lines = [
-        "    try: frame = free.pop()",
-        "    except IndexError: frame = new_frame()",
-        "    buffer, pointer = frame",
-    ]
-    if variant.executable.meta.seeded:
-        values = ["next_seed()", *values]
-    if values:
-        lines += [
-            f"    try: pack(buffer, {frame.start}, {', '.join(values)})",
-            f"    except RANGE: return slow({again})",
+class _Writer:
+    """Writes one launcher."""
+
+    def __init__(
+        self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
+        frame: Any,
+    ) -> None:  # fmt: skip
+        self.owner: Final = owner
+        self.variant: Final = variant
+        self.args: Final = args
+        self.frame: Final = frame
+        self.names: Final = [f"a{i}" for i in range(len(args))]
+        self.again: Final = ", ".join([*self.names, "*rest"])
+        self.lines: Final[list[str]] = []
+        self.values: Final[list[str]] = []
+        self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
+            (i, ()): name for i, name in enumerate(self.names)
+        }
+        executable: Any = variant.executable
+        self.env: Final[dict[str, Any]] = {
+            "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray, "miss": miss,
+            "address_at": ctypes.c_void_p.from_address, "slow_address": _slow_address,
+            "RANGE": (struct.error, OverflowError), "free": frame.free, "new_frame": frame.new,
+            "pack": frame.pack, "enter": executable.enter, "unpack": frame.unpack,
+            # The last: a thread inside of the code keeps it mapped while another ends the program.
+            "next_seed": variant.program.next_seed, "running": executable,
+            "Tensor": TensorHandle, "flat": flat, "same": same,
+            "kernel": owner.decl.name,
+        }  # fmt: skip
+
+    def launcher(self) -> Callable[..., Any]:
+        head = ", ".join([*(f"{n}=MISSING" for n in self.names), "*rest"])
+        for i, param in enumerate(self.owner.decl.params):
+            self.argument(i, param.kind)
+        build = self.variant.compiled.build
+        for used in build.used:
+            self.used(used)
+        leaves: list[Leaf] = list(build.leaves)
+        for param, leaf in zip(self.variant.executable.meta.params, leaves, strict=True):
+            if leaf.field is None:
+                self.leaf(param, leaf)
+        body = self.lines
+        if any("." in line for line in body) and len(self.members) > len(self.names):
+            # A member that is missing: the long way says so.
+            body = ["    try:", *(f"    {line}" for line in body)]
+            body.append(f"    except AttributeError: return slow({self.again})")
+        lines = [f"def launch({head}):", *body]
+        lines.append(f"    if rest: return miss({self.again})")
+        lines += self.launch_lines()
+        patient, check = self.owner.patient, self.frame.check
+
+        def slow(*args: Any) -> Any:
+            return patient(args)
+
+        def failed(used: Any, *args: Any) -> Any:
+            check(used)
+            return patient(args)
+
+        self.env["slow"], self.env["failed"] = slow, failed
+        exec("\n".join(lines), self.env)
+        return self.env["launch"]
+
+    def guard(self, test: str) -> None:
+        self.lines.append(f"    if {test}: return miss({self.again})")
+
+    def constant(self, prefix: str, value: Any) -> str:
+        """A name of the generated code for ``value``."""
+        name = f"{prefix}_{len(self.env)}"
+        self.env[name] = value
+        return name
+
+    # Arguments and what lies in them
+
+    def argument(self, i: int, kind: str) -> None:
+        """Check what the kernel was compiled for as a whole."""
+        name, feature = self.names[i], self.variant.features[i]
+        if isinstance(feature, RecordFeature | InstanceFeature):
+            self.known(name, feature, self.args[i])
+        elif feature is None or (
+            kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
+        ):
+            self.known(name, feature, feature)
+
+    def known(self, name: str, feature: Any, value: Any) -> None:
+        """Check that ``name`` is what the kernel was compiled for."""
+        if isinstance(feature, RecordFeature):
+            self.guard(f"{name}.__class__ is not {self.constant('R', feature.cls)}")
+            return
+        if isinstance(feature, InstanceFeature):
+            if not self.owner.decl.is_method:  # a method has launchers for each object
+                self.guard(f"{name} is not {self.constant('I', value)}")
+            return
+        known = self.constant("T", feature)
+        test = f"{name} is not {known}"
+        if type(feature).__eq__ is not object.__eq__ and feature is not None:
+            kind = self.constant("C", feature.__class__)
+            test += f" and ({name}.__class__ is not {kind} or not same({name}, {known}))"
+        self.lines += [
+            f"    if {name} is not {known}:",
+            f"        if isinstance({name}, Tensor): {name} = {name}._unwrap()",
+            f"        if {test}: return miss({self.again})",
         ]
-    lines.append(f"    if enter(pointer): return failed(frame, {again})")
-    results = variant.executable.meta.results
-    if results:
-        lines.append(f"    result = unpack(buffer, {frame.results_at})")
-    lines.append("    free.append(frame)")
-    if results:
-        lines.append(f"    return result{'[0]' if len(results) == 1 else ''}")
-    return lines
+
+    def member(self, arg: int, path: tuple[str, ...]) -> str:
+        """The variable that holds what ``path`` leads to."""
+        found = self.members.get((arg, path))
+        if found is None:
+            above = self.member(arg, path[:-1])
+            found = self.members[arg, path] = f"m{len(self.members)}"
+            self.lines.append(f"    {found} = {above}.{path[-1]}")
+        return found
+
+    def used(self, used: Used) -> None:
+        """Check a member that the code depends on; arrays and numbers are checked as leaves."""
+        feature = used.feature
+        if not isinstance(feature, DataType | CompoundType | NdarrayFeature):
+            self.known(self.member(used.arg, used.path), feature, feature)
+
+    def leaf(self, param: Param, leaf: Leaf) -> None:
+        """Check and read one parameter of the compiled kernel."""
+        if leaf.part > 0:
+            return  # came with part 0
+        name = self.member(leaf.arg, leaf.path)
+        if leaf.part == 0:
+            self.compound(name, leaf)
+        elif param.kind == "scalar":
+            self.scalar(name, param.dtype)
+        else:
+            self.array(name, param)
+
+    def scalar(self, name: str, dtype: DataType) -> None:
+        self.lines.append(f"    c = {name}.__class__")
+        test = "c is not float and c is not int" if dtype.is_real else "c is not int"
+        self.guard(test if dtype.bits > 1 else f"{test} and c is not bool")
+        self.values.append(name)
+
+    def compound(self, name: str, leaf: Leaf) -> None:
+        """The scalars of a vector, matrix or struct."""
+        t, out = leaf.type, f"v{len(self.values)}"
+        if isinstance(t, MatrixType) and len(t.shape) == 1 and t.dtype.bits > 1:  # type: ignore[union-attr]
+            # `pack` checks the numbers.
+            read = [
+                f"        c = {name}.__class__",
+                f"        if c is list or c is tuple: {out} = {name}",
+                f"        else: {out} = {name}.tolist() if c is ndarray else {name}.to_list()",
+                f"        if len({out}) != {t.size}: return slow({self.again})",
+            ]
+        else:
+            read = [f"        {out} = flat(kernel, '', {name}, {self.constant('V', t)})"]
+        self.lines += ["    try:", *read, f"    except Exception: return slow({self.again})"]
+        self.values.append(f"*{out}")
+
+    def array(self, name: str, param: Param) -> None:
+        """Check an array, and put its address and extents into ``p`` and ``s``."""
+        k = len(self.values)
+        ndim, element = param.ndim, param.element_shape
+        key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
+        feature = self.constant("K", key)
+        dtype = self.constant("D", np.dtype(param.dtype.np))
+        pointer = f"address_at(id({name}) + {_DATA_OFFSET}).value" if _FAST_ADDRESS else (
+            f"slow_address({name})")  # fmt: skip
+        miss = f"return miss({self.again})"
+        dims = ndim + len(element)
+        self.lines += [
+            f"    c = {name}.__class__",
+            "    if c is not Ndarray and c is not ndarray and isinstance(" + name + ", Tensor):",
+            f"        {name} = {name}._unwrap(); c = {name}.__class__",
+            "    if c is Ndarray:",
+            f"        if {name}._key is not {feature}: {miss}",
+            f"        p{k} = {name}._address; s{k} = {name}._extents",
+        ]
+        if not param.needs_grad and param.axes is None:
+            shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
+            bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.carray"
+            if element:
+                bad += f" or {name}.shape[{ndim}:] != {element!r}"
+            self.lines += [
+                "    elif c is ndarray:",
+                f"        if {bad}: {miss}",
+                f"        p{k} = {pointer}; s{k} = {shape}",
+            ]
+        self.lines.append(f"    else: {miss}")
+        self.values.append(f"p{k}")
+        if param.needs_grad:
+            self.values.append("0")  # no code reads gradients through the array itself
+        if ndim:
+            self.values.append(f"*s{k}")
+
+    # The launch
+
+    def launch_lines(self) -> list[str]:
+        """The part after the checks: fill a frame, enter the kernel, read results."""
+        variant, frame, values, again = self.variant, self.frame, self.values, self.again
+        meta = variant.executable.meta
+        lines = [
+            "    try: frame = free.pop()",
+            "    except IndexError: frame = new_frame()",
+            "    buffer, pointer = frame",
+        ]
+        if meta.seeded:
+            values = ["next_seed()", *values]
+        if values:
+            lines += [
+                f"    try: pack(buffer, {frame.start}, {', '.join(values)})",
+                f"    except RANGE: return slow({again})",
+            ]
+        lines.append(f"    if enter(pointer): return failed(frame, {again})")
+        if meta.results:
+            lines.append(f"    result = unpack(buffer, {frame.results_at})")
+        lines.append("    free.append(frame)")
+        if meta.results:
+            made = variant.makes_result
+            self.env["made"] = made
+            lines.append("    return made(result)" if made else "    return result[0]")
+        return lines

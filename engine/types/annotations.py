@@ -1,4 +1,4 @@
-"""What a kernel's parameters may be annotated with, besides data types.
+"""What a kernel's parameters may be annotated with, besides types of values.
 
 * ``qd.types.ndarray(dtype=qd.f32, ndim=2)``, ``qd.types.NDArray[qd.f32, 2]``: an array. Both names
   are this one class; without arguments, called or not, it takes any array.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, cast
 
-from ..errors import QuadrantsUnsupportedError
+from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
 __all__ = ["NDArray", "Template", "ndarray", "template"]
@@ -19,17 +19,22 @@ __all__ = ["NDArray", "Template", "ndarray", "template"]
 Boundary = Literal["unsafe", "clamp"]
 
 
-def _element_type(dtype: Any) -> DataType | type | None:
-    """A data type, or one of int, float, bool, which depend on the configuration."""
-    if dtype is None or dtype in (int, float, bool):
-        return cast("type | None", dtype)
+def _element_type(dtype: Any) -> DataType | MatrixType | type | None:
+    """A data type, a matrix type, or one of int, float, bool, which the configuration settles."""
+    if dtype is None or isinstance(dtype, MatrixType) or dtype in (int, float, bool):
+        return dtype
+    if isinstance(dtype, StructType):
+        raise TypeError(f"an ndarray cannot hold structs ({dtype!r}): use a field of structs")
     return dtype_of(dtype)
 
 
 class NDArray:
     """Annotation of an array parameter.
 
-    dtype: element type; None takes any. ndim: number of axes; None takes any.
+    dtype: element type: a data type, or a vector or matrix type; None takes any. ndim: number of
+        axes, without those of an element; None takes any.
+    element_dim, element_shape: another way to ask for vectors (one axis) or matrices (two) as
+        elements, of any or a given shape.
     needs_grad: whether the array must carry a gradient; None takes both.
     boundary: ``unsafe`` (an index out of range is an error of the kernel, found under ``debug``) or
         ``clamp`` (indices are clamped into the array).
@@ -37,7 +42,7 @@ class NDArray:
     TypeError for a dtype that is none, ValueError for another impossible value.
     """
 
-    __slots__ = ("boundary", "dtype", "ndim", "needs_grad")
+    __slots__ = ("boundary", "dtype", "element_dim", "ndim", "needs_grad")
 
     def __init__(
         self,
@@ -48,14 +53,34 @@ class NDArray:
         needs_grad: bool | None = None,
         boundary: Boundary = "unsafe",
     ) -> None:
-        if element_dim or element_shape:
-            raise QuadrantsUnsupportedError(feature="an ndarray of vectors or matrices")
         if ndim is not None and (not isinstance(cast(Any, ndim), int) or ndim < 0):
             raise ValueError(f"ndim must be a non-negative int, not {ndim!r}")
         if boundary not in ("unsafe", "clamp"):
             raise ValueError(f"boundary must be 'unsafe' or 'clamp', not {boundary!r}")
-        self.dtype: Final = _element_type(dtype)
+        element = _element_type(dtype)
+        if element_shape is not None:
+            shape = tuple(element_shape)
+            if element_dim is not None and element_dim != len(shape):
+                raise ValueError(f"element_dim={element_dim} contradicts element_shape={shape}")
+            if isinstance(element, MatrixType):
+                if element.shape != shape:
+                    raise ValueError(f"dtype={element!r} contradicts element_shape={shape}")
+            elif shape:
+                if element is None:
+                    raise ValueError("element_shape needs a dtype")
+                element = matrix_type(shape, element)
+            element_dim = len(shape)
+        elif element_dim is not None and element_dim not in (0, 1, 2):
+            raise ValueError(f"element_dim must be 0, 1 or 2, not {element_dim!r}")
+        if isinstance(element, MatrixType):
+            if element_dim not in (None, element.ndim):
+                raise ValueError(f"dtype={element!r} contradicts element_dim={element_dim}")
+            element_dim = element.ndim
+        elif element is not None and element_dim is None:
+            element_dim = 0
+        self.dtype: Final = element
         self.ndim: Final = ndim
+        self.element_dim: Final = element_dim
         self.needs_grad: Final = needs_grad
         self.boundary: Final = boundary
 

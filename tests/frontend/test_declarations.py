@@ -77,11 +77,18 @@ def test_impossible_arrays(annotation, tmp_path):
         annotated(annotation, tmp_path)
 
 
-def test_arrays_of_vectors_are_for_later():
-    with pytest.raises(qd.QuadrantsUnsupportedError, match="ndarray of vectors"):
-        qd.types.ndarray(element_dim=1)
-    with pytest.raises(TypeError, match="not a data type"):
-        qd.types.ndarray(dtype="x" and object())
+def test_arrays_of_vectors():
+    vec3 = qd.types.vector(3, qd.f32)
+    for declared in (
+        qd.types.ndarray(dtype=vec3, ndim=2),
+        qd.types.ndarray(dtype=qd.f32, ndim=2, element_shape=(3,)),
+        qd.types.NDArray[vec3, 2],
+    ):
+        assert (declared.dtype, declared.ndim, declared.element_dim) == (vec3, 2, 1)
+    with pytest.raises(ValueError, match="contradicts"):
+        qd.types.ndarray(dtype=vec3, element_shape=(2,))
+    with pytest.raises(ValueError, match="element_dim"):
+        qd.types.ndarray(element_dim=3)
 
 
 SIGNATURES = {
@@ -138,10 +145,13 @@ def test_signatures_are_checked_when_they_are_decorated(name, tmp_path):
     assert (error.line, error.col, error.end_col) == carets_in(HEAD + text)
 
 
-def test_methods_are_for_later(tmp_path):
-    text = "class A:\n    @qd.kernel\n    def k(self):\n        pass\n"
-    with pytest.raises(qd.QuadrantsUnsupportedError, match="data_oriented"):
-        load(text, tmp_path)
+def test_a_kernel_in_a_class_is_a_method(tmp_path):
+    text = "class A:\n    @qd.kernel\n    def k(self, n: qd.i32):\n        pass\n"
+    cls = load(text, tmp_path)["A"]
+    assert [p.kind for p in cls.k.decl.params] == ["self", "scalar"]
+    with pytest.raises(qd.QuadrantsSyntaxError, match="Please decorate class A with @qd.data_or"):
+        cls().k(3)
+
 
 
 def test_only_functions_can_be_kernels(tmp_path):

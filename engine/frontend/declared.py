@@ -1,0 +1,192 @@
+"""What one parameter is declared as: annotations read into `ParamDecl`.
+
+Parameters of kernels and functions, and the members of ``dataclasses.dataclass`` classes that are
+passed to them, are annotated in the same language.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import types as python_types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+from weakref import WeakKeyDictionary
+
+from ..config import CompileConfig
+from ..types import (
+    CompoundType,
+    DataType,
+    MatrixType,
+    NDArray,
+    NumberType,
+    Template,
+    TensorHandle,
+    parse_type,
+    resolved,
+    u1,
+)
+
+__all__ = [
+    "NO_DEFAULT", "Kind", "ParamDecl", "members_of", "read", "resolve_type",
+    "scalar_type", "text_of",
+]  # fmt: skip
+
+Kind = Literal[
+    "scalar", "ndarray", "template", "value", "matrix", "struct", "record", "tensor", "self",
+    "unusable",
+]  # fmt: skip
+NO_DEFAULT: Final = inspect.Parameter.empty
+
+
+def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
+    """``declared``, with int, float and bool replaced by what they mean under ``config``."""
+    if isinstance(declared, DataType):
+        return declared
+    if declared is bool:
+        return u1
+    return cast(DataType, parse_type(config.default_fp if declared is float else config.default_ip))
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDecl:
+    """One parameter, or one member of a dataclass.
+
+    kind: ``scalar``, ``ndarray``, ``template``, ``matrix``, ``struct``, ``tensor`` (a field or an
+        array), ``record`` (a ``dataclasses.dataclass``), ``self`` (of a method), ``value`` (of a
+        ``@qd.func``: not annotated), ``unusable`` (a member annotated with what kernels lack).
+    dtype: of a scalar or of the scalars of an array; None takes any. For ``int`` and ``float`` see
+        `number`. ndim, needs_grad: of an ndarray; None takes any. element_dim: how many axes the
+        elements of an array have; element_shape: their extents; None takes any.
+    number: the annotation of a scalar as written: a DataType, int, float or bool.
+    type: what a matrix, struct or record is annotated with. optional: None may be passed.
+    """
+
+    name: str
+    kind: Kind
+    dtype: DataType | None = None
+    ndim: int | None = None
+    needs_grad: bool | None = None
+    boundary: str = "unsafe"
+    annotation_text: str = ""
+    number: NumberType | None = None
+    default: Any = NO_DEFAULT
+    type: Any = None
+    optional: bool = False
+    element_dim: int | None = None
+    element_shape: tuple[int, ...] | None = None
+
+    def scalar_type(self, config: CompileConfig) -> DataType:
+        """The type a scalar argument is converted to."""
+        assert self.number is not None, self
+        return scalar_type(self.number, config)
+
+    def element_type(self, config: CompileConfig) -> DataType | None:
+        """The type of the scalars an array must have; None takes any."""
+        return None if self.number is None else scalar_type(self.number, config)
+
+    def value_type(self, config: CompileConfig) -> Any:
+        """The resolved type of a matrix or struct."""
+        return resolve_type(self.type, config)
+
+
+def resolve_type(t: Any, config: CompileConfig) -> Any:
+    """A type of values with int, float and bool replaced by what they mean under ``config``."""
+    ip, fp = scalar_type(int, config), scalar_type(float, config)
+    return resolved(t, ip, fp)
+
+
+def text_of(value: Any) -> str:
+    """How messages show an annotation."""
+    return value.__name__ if isinstance(value, type) else repr(value)
+
+
+def _without_none(value: Any) -> tuple[Any, bool]:
+    """``T | None`` as T and True; others as they are."""
+    if typing.get_origin(value) in (typing.Union, python_types.UnionType):
+        args = typing.get_args(value)
+        rest = [a for a in args if a is not type(None)]
+        if len(rest) == 1 and len(args) == 2:
+            return rest[0], True
+    return value, False
+
+
+def read(name: str, value: Any, default: Any = NO_DEFAULT) -> ParamDecl | None:
+    """The declaration that annotation ``value`` makes; None if it makes none."""
+    value, optional = _without_none(value)
+    found = _read(name, value, default)
+    if found is None or not optional:
+        return found
+    text = f"{found.annotation_text} | None"
+    return dataclasses.replace(found, optional=True, annotation_text=text)
+
+
+def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
+    text = text_of(value)
+    if isinstance(value, DataType):
+        return ParamDecl(name, "scalar", value, annotation_text=text, number=value, default=default)
+    if value is bool:
+        return ParamDecl(name, "scalar", u1, annotation_text=text, number=bool, default=default)
+    if value is int or value is float:
+        return ParamDecl(name, "scalar", annotation_text=text, number=value, default=default)
+    if value is Template or isinstance(value, Template):
+        return ParamDecl(name, "template", annotation_text="template()", default=default)
+    if value is NDArray or isinstance(value, NDArray):
+        return _array(name, NDArray() if value is NDArray else value, default)
+    if isinstance(value, CompoundType):
+        kind: Kind = "matrix" if isinstance(value, MatrixType) else "struct"
+        return ParamDecl(name, kind, annotation_text=text, default=default, type=value)
+    if isinstance(value, type):
+        if issubclass(value, TensorHandle):
+            return ParamDecl(name, "tensor", annotation_text=text, default=default)
+        if dataclasses.is_dataclass(value):
+            return ParamDecl(name, "record", annotation_text=text, default=default, type=value)
+    return None
+
+
+def _array(name: str, value: NDArray, default: Any) -> ParamDecl:
+    number: Any = value.dtype
+    shape: tuple[int, ...] | None = () if value.element_dim == 0 else None
+    if isinstance(number, MatrixType):
+        number, shape = number.dtype, number.shape
+    dtype = u1 if number is bool else number if isinstance(number, DataType) else None
+    return ParamDecl(
+        name, "ndarray", dtype, value.ndim, value.needs_grad, value.boundary, repr(value), number,
+        default, None, False, value.element_dim, shape,
+    )  # fmt: skip
+
+
+_members: WeakKeyDictionary[type, dict[str, ParamDecl]] = WeakKeyDictionary()
+
+
+def members_of(cls: type, names: Mapping[str, Any] | None = None) -> dict[str, ParamDecl]:
+    """The members of a ``dataclasses.dataclass`` class, by name.
+
+    names: where annotations that are strings are looked up besides the module of the class.
+    """
+    found = _members.get(cls)
+    if found is None:
+        found = {}
+        for member in dataclasses.fields(cls):
+            annotation: Any = member.type
+            if isinstance(annotation, str):
+                annotation = _evaluated(cls, member.name, annotation, names)
+            found[member.name] = read(member.name, annotation) or ParamDecl(
+                member.name, "unusable", annotation_text=text_of(annotation)
+            )
+        _members[cls] = found
+    return found
+
+
+def _evaluated(cls: type, name: str, text: str, names: Mapping[str, Any] | None) -> Any:
+    """What a member's annotation given as text means; the text itself if it cannot be known."""
+    owner = next((c for c in cls.__mro__ if name in c.__dict__.get("__annotations__", {})), cls)
+    module = sys.modules.get(owner.__module__)
+    seen = {**(names or {}), **(module.__dict__ if module else {}), **vars(owner)}
+    try:
+        return eval(text, seen)
+    except Exception:
+        return text
