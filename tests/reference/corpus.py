@@ -112,7 +112,8 @@ def run(program: str, names: list[str], python: str, engine: str, arch: str = "c
         if not done.returncode:
             break
         if started is None or started in results:
-            raise RuntimeError(f"{program} does not run:\n{done.stderr[-3000:]}")
+            error = {"classes": ["ImportError"], "text": done.stderr[-3000:], "line": None}
+            return results | {name: {"error": error} for name in left}
         results[started] = {"died": done.returncode}
         left = left[left.index(started) + 1 :]
     return results
