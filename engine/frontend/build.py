@@ -29,6 +29,7 @@ from . import (
     matrix_makers,
     matrix_methods,
     printing,
+    results,
     stmts,
     structs,
 )  # fmt: skip
@@ -41,7 +42,7 @@ __all__ = ["BuildResult", "InlinedFunc", "build"]
 # Imported for the handlers they register.
 _TABLES = (
     branches, calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods, printing,
-    stmts, structs,
+    results, stmts, structs,
 )  # fmt: skip
 
 InlinedFunc = tuple[str, str, int, int]

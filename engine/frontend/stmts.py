@@ -25,7 +25,7 @@ from .values import (
     is_static,
     tensor_name,
 )
-from .walk import RETURN, Walk
+from .walk import Walk
 
 __all__ = [
     "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
@@ -320,70 +320,6 @@ def _if(w: Walk, node: ast.If) -> str | None:
             w.body(nodes)
             w.leave(saved, "`if`", node)
     return None
-
-
-@statement(ast.Return)
-def _return(w: Walk, node: ast.Return) -> str:
-    frame = w.frame
-    if w.depth > frame.depth:
-        raise w.syntax_error(
-            "Return inside non-static if/for is not supported", node,
-            "store the result in a variable and return it at the end",
-        )  # fmt: skip
-    value = None if node.value is None else w.expr(node.value)
-    frame.returned = True
-    if frame.parent is not None:
-        frame.result = _func_result(w, node, value)
-        return RETURN
-    _kernel_return(w, node, value)
-    return RETURN
-
-
-def _func_result(w: Walk, node: ast.Return, value: Any) -> Any:
-    """The value of an inlined call: containers and arrays too; annotated results are cast."""
-    types = w.frame.decl.result_types(w.config)
-    at = node.value or node
-    if isinstance(value, ShapeRef):
-        value = tuple(spread(w, value, cast(ast.expr, at)))
-    if not types:
-        return value
-    values = list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple | list) else [value]
-    if len(values) != len(types) or value is None:
-        raise _wrong_result(w, node, values, types)
-    cast_values = [w.cast(w.op(v, at), t, at) for v, t in zip(values, types, strict=True)]
-    return cast_values[0] if len(types) == 1 else tuple(cast_values)
-
-
-def _kernel_return(w: Walk, node: ast.Return, value: Any) -> None:
-    types = w.func.results
-    if not types:
-        if value is not None:
-            raise w.syntax_error(
-                "A kernel with a return value must be annotated with a return type, e.g. "
-                "def func() -> qd.f32", node, "add `-> qd.f32` or another type to the `def` line",
-            )  # fmt: skip
-        w.emit(node, C.RETURN, (), None, void)
-        return
-    at = node.value or node
-    if isinstance(value, ShapeRef):
-        value = tuple(spread(w, value, cast(ast.expr, at)))
-    values = list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple | list) else [value]
-    if len(values) != len(types) or value is None or isinstance(value, NdarrayRef):
-        raise _wrong_result(w, node, values, types)
-    results = [w.cast(w.op(v, at), t, at) for v, t in zip(values, types, strict=True)]
-    w.emit(node, C.RETURN, tuple(results), None, void)
-
-
-def _wrong_result(
-    w: Walk, node: ast.Return, values: list[Any], types: tuple[DataType, ...]
-) -> QuadrantsCompilationError:
-    got = ", ".join(v.type.name if isinstance(v, Op) else repr(v) for v in values)
-    want = ", ".join(t.name for t in types)
-    want = f"({want})" if len(types) > 1 else want
-    many = f"({got})" if len(values) != 1 else got
-    text = f"Return (type={many}) cannot be converted into required type {want}"
-    hint = f"return {len(types)} value{'s' if len(types) > 1 else ''}, as the annotation says"
-    return w.error(QuadrantsCompilationError, text, node, hint)
 
 
 _HINTS: Final = {
