@@ -41,6 +41,7 @@ MODULES: Final = (
     "offload",
     "per_task_cse",
     "remove_user_asserts",
+    "serialize_scatter",
     "simplify",
     "type_check",
     "unreachable_code_elimination",

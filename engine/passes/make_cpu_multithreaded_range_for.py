@@ -30,33 +30,16 @@ from ..ir import Block, Builder, ForAttr, Func, Op, walk
 from ..ir import codes as C
 from ..ir.edit import clone, set_block
 from ..types import i32, i64
+from .cost import body_cost
 from .manager import PassCx
 from .registry import register
 
 _CHUNK_NS = 20_000
 _MIN_PLAIN_CELLS = 512
 _MAX_CELLS = 32_768
-_GUESSED_TRIPS = 32  # iterations of an inner loop whose bounds are not constant
-
-
-_FREE: Final = (C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.ALLOCA, C.ARRAY_ALLOCA, C.LOOP_INDEX)
-
-
-def _op_cost(code: int) -> int:
-    """Rough cost of an op in a body that LLVM can vectorise, in tenths of a nanosecond."""
-    if C.MATH[code] or code in (C.POW, C.ATAN2, C.RAND):
-        return 40
-    if C.ATOMIC[code] or code == C.PRINT:
-        return 50
-    if code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD):
-        return 10
-    return 0 if code in _FREE else 1
-
 
 _BLOCK_DIM: Final = OPTIONS["default_cpu_block_dim"].default
 """At this value the cost of the body decides; another one is taken as said."""
-
-_COST = [_op_cost(code) for code in range(C.COUNT)]
 
 
 @register("make_cpu_multithreaded_range_for", per_task=True)
@@ -145,7 +128,7 @@ def _extent(b: Builder, begin: Op, end: Op) -> Op:
 
 def _plan(task: Op, cx: PassCx) -> tuple[int, int]:
     """How many cells a piece shall have at least, and how many pieces there may be."""
-    cost, loops = _body_cost(task.regions[1])
+    cost, loops = body_cost(task.regions[1])
     cells = _CHUNK_NS * 10 // max(cost, 1)
     cells = min(max(cells, 1 if loops else _MIN_PLAIN_CELLS), _MAX_CELLS)
     config = cx.config
@@ -157,29 +140,3 @@ def _plan(task: Op, cx: PassCx) -> tuple[int, int]:
     if task.attr.num_cpu_threads:
         return cells, task.attr.num_cpu_threads
     return cells, max(1, config.cpu_max_num_threads) * (4 if loops else 1)
-
-
-def _body_cost(block: Block) -> tuple[int, bool]:
-    """Cost of running ``block`` once, in tenths of a nanosecond, and whether it holds loops."""
-    total, loops = 0, False
-    for op in block.ops:
-        cost = _COST[op.code]
-        if op.regions:
-            inner = [_body_cost(region) for region in op.regions]
-            cost += max(c for c, _ in inner) if op.code == C.IF else sum(c for c, _ in inner)
-            if C.LOOP[op.code]:
-                # Loops are rarely vectorised together with what is around them.
-                cost *= 4 * _trips(op)
-                loops = True
-            loops = loops or any(has for _, has in inner)
-        total += cost
-    return total, loops
-
-
-def _trips(loop: Op) -> int:
-    """Iterations of a loop: exact for constant bounds, else a guess."""
-    trips = 1
-    for begin, end in zip(loop.args[0::2], loop.args[1::2], strict=True):
-        known = begin.code == C.CONST and end.code == C.CONST
-        trips *= max(0, int(end.attr) - int(begin.attr)) if known else _GUESSED_TRIPS
-    return trips if loop.args else 2 * _GUESSED_TRIPS

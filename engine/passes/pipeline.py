@@ -91,6 +91,9 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
+    # Weighs the atomics that are left; a serial task needs none.
+    if target in _CPU_THREADS and cx.run_pass("serialize_scatter"):
+        cx.run_pass("demote_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if target in _CPU_THREADS:

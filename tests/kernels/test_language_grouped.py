@@ -59,7 +59,7 @@ def test_arithmetic_is_by_element():
 
 
 def test_a_name_beyond_the_axes_is_an_error_at_its_place():
-    with pytest.raises(qd.QuadrantsSyntaxError, match='vec2 only has attributes'):
+    with pytest.raises(qd.QuadrantsSyntaxError, match="vec2 only has attributes"):
         missing(np.zeros((2, 2), np.int32))
 
 
