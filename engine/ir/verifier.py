@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..errors import IRVerificationError
-from ..types import DataType, PointerType, Type, u64, void
+from ..types import DataType, PointerType
 from . import codes as C
 from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
 from .edit import walk
@@ -24,8 +24,8 @@ from .op import Block, Func, Op
 from .optable import CODES
 from .params import param_problem
 from .printer import REGION_NAMES
+from .signatures import COUNTS, signature_problem
 from .spec import STAGES, StageSpec
-from .typerules import operand_type, result_type
 
 __all__ = ["VerifyError", "check", "verify"]
 
@@ -57,16 +57,7 @@ def check(func: Func, pass_name: str | None = None) -> None:
         )  # fmt: skip
 
 
-# --- rules that need only opcode, types and operand count ------------------------------------
-
-_COUNTS: Final[list[tuple[int, int]]] = [
-    (len(info.operands) - 1, 1 << 30)
-    if info.operands and info.operands[-1].startswith("*")
-    else (len(info.operands), len(info.operands))
-    for info in CODES
-]
 _REGIONS: Final = [len(REGION_NAMES.get(code, ())) for code in range(C.COUNT)]
-_RESULT: Final = [info.result for info in CODES]
 _ATTR_CLASS: Final[list[frozenset[type]]] = [
     frozenset(
         {RECORDS[info.attr]}
@@ -76,77 +67,6 @@ _ATTR_CLASS: Final[list[frozenset[type]]] = [
     )
     for info in CODES
 ]  # fmt: skip
-_POINTER_FIRST: Final = [C.ATOMIC[code] or C.WRITE[code] or C.READ[code] for code in range(C.COUNT)]
-_REAL_ONLY: Final = frozenset(
-    [C.SIN, C.COS, C.TAN, C.ASIN, C.ACOS, C.TANH, C.FLOOR, C.CEIL, C.ROUND]
-)
-
-
-def _signature(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
-    """What is wrong with an op of these types; None if nothing is."""
-    name = C.NAME[code]
-    low, high = _COUNTS[code]
-    if not low <= len(args) <= high:
-        return f"{name} takes {low}{' or more' if high > low else ''} operands, not {len(args)}"
-    if code in spec.forbidden:
-        return f"{name} has no place in this stage"
-    for i, t in enumerate(args):
-        if t is void and code != C.LOOP_INDEX:
-            return f"operand {i} of {name} has no value"
-    return _result_problem(code, type, args, spec) or _operand_problem(code, type, args, spec)
-
-
-def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
-    name, rule = C.NAME[code], _RESULT[code]
-    if rule == "void":
-        return None if type is void else f"{name} has no value, so its type is void, not {type}"
-    if rule == "pointer":
-        good = isinstance(type, PointerType) and isinstance(type.elem, DataType)
-        return None if good else f"{name} gives an address, not {type}"
-    if not isinstance(type, DataType):
-        return f"{name} gives a value, not {type}"
-    if rule == "any":
-        if code == C.LAUNCH_SEED and type is not u64:
-            return f"launch_seed is u64, not {type}"
-        if code == C.CAST_BITS and args[0].size != type.size:
-            return f"cast_bits from {args[0]} to {type} changes the width"
-        return None
-    try:
-        expected = result_type(code, args)
-    except KeyError:
-        return f"{name} cannot be applied to {', '.join(map(str, args))}"
-    if expected is type:
-        return None
-    # From integers these give the configured default real type, which the IR does not record.
-    free = rule == "truediv" or (rule == "real" and not spec.typed)
-    if free and type.is_real and not all(t.is_real for t in args):
-        return None
-    return f"{name} of {', '.join(map(str, args))} gives {expected}, not {type}"
-
-
-def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
-    name = C.NAME[code]
-    if _POINTER_FIRST[code]:
-        if not args[0].is_ptr:
-            return f"operand 0 of {name} must be an address, not {args[0]}"
-    elif code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        if args[0] is not type:
-            return f"{name} of {args[0]} cannot give {type}"
-    elif any(t.is_ptr for t in args):
-        return f"an operand of {name} is an address"
-    if _POINTER_FIRST[code] and any(t.is_ptr for t in args[1:]):
-        return f"the value of {name} is an address"
-    if C.BITWISE[code] and any(t.is_real for t in args):
-        return f"{name} takes integers"
-    if code in _REAL_ONLY and not args[0].is_real:
-        return f"{name} takes reals"
-    if not spec.typed:
-        return None
-    for i, t in enumerate(args):
-        want = operand_type(code, i, args, type)
-        if want is not None and t is not want:
-            return f"operand {i} of {name} must be {want} here, not {t}"
-    return None
 
 
 # --- rules of single opcodes ------------------------------------------------------------------
@@ -454,10 +374,10 @@ class _Verifier:
                     self.error(op, self.invisible(a))
             key = (code, op.type, *[a.type for a in args])
             if key not in good:
-                problem = _signature(code, op.type, key[2:], self.spec)
+                problem = signature_problem(code, op.type, key[2:], self.spec)
                 if problem:
                     self.error(op, problem)
-                    if len(args) < _COUNTS[code][0]:
+                    if len(args) < COUNTS[code][0]:
                         continue
                 else:
                     good.add(key)
