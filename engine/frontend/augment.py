@@ -13,11 +13,12 @@ from ..ir import Op
 from ..ir import codes as C
 from ..types import pointer_to, u1, void
 from .matrices import as_matrix, elementwise
+from .matrix_methods import matmul
 from .operators import ATOMICS, BINARY, Binary, binary
 from .places import lvalue
 from .registry import statement
-from .stmts import assign_name, immutable, not_writable
-from .values import MatrixValue, StructValue, dtype_in, tensor_name
+from .stmts import assign, assign_name, immutable, not_writable
+from .values import DynamicElement, MatrixValue, StructValue, dtype_in, tensor_name
 from .walk import Walk
 
 __all__ = ["add_atomically", "atomically"]
@@ -28,7 +29,8 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
     target = node.target
     row = BINARY.get(type(node.op))
     if row is None:
-        w.unsupported(node.op)
+        _multiply(w, node)
+        return
     if isinstance(target, ast.Name):
         old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
         if isinstance(old, tuple | list) and w.has_local(target.id):
@@ -57,6 +59,12 @@ def _augassign(w: Walk, node: ast.AugAssign) -> None:
         _augment(w, node, row, part, old, right)
 
     elementwise(w, node, f"{row.symbol}=", update, *parts)
+
+
+def _multiply(w: Walk, node: ast.AugAssign) -> None:
+    """``m @= n``: the product is stored to ``m``, whose shape it must have."""
+    value = matmul(w, node, w.expr(node.target), w.expr(node.value))
+    assign(w, node.target, value, node)
 
 
 def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
@@ -89,6 +97,10 @@ def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, righ
     target = dtype_in(w, ptr)
     if right.type.is_real and target.is_int:
         w.warn(f"Adding {right.type} to {target} may lose precision", node)
+    if isinstance(ptr, DynamicElement) and all(w.is_private(part) for part in ptr.parts):
+        right = w.cast(right, target, node)
+        w.store(ptr, binary(w, node, row, w.loaded(ptr, node), right, node, node), node)
+        return
     add_atomically(w, node, atomic, ptr, right, row.code == C.SUB)
 
 

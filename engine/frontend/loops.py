@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
-from ..types import FieldHandle, StructFieldHandle, TensorHandle, i32, void
+from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
 from .exprs import elements
 from .places import spread
 from .registry import handler, statement
@@ -74,6 +74,11 @@ def _for(w: Walk, node: ast.For) -> str | None:
         _check_count(w, node, over.ndim, grouped, "struct")
         shape = spread(w, ShapeRef(over), it)
         bounds = [b for extent in shape for b in (w.typed(0, i32, it), extent)]
+        _range_for(w, node, tuple(bounds), None, grouped)
+    elif isinstance(over, NodeHandle):
+        _check_count(w, node, len(over.shape), grouped, "struct")
+        ends = [(0, extent) for extent in over.shape]
+        bounds = [w.typed(end, i32, it) for pair in ends for end in pair]
         _range_for(w, node, tuple(bounds), None, grouped)
     elif isinstance(over, FieldHandle | StructFieldHandle):
         _struct_for(w, node, over, grouped)
@@ -329,12 +334,17 @@ def _is_integer(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
+_ITERABLE: Final = (
+    NDRange, NdarrayRef, FieldHandle, NodeHandle, StructFieldHandle, TensorHandle,
+)  # fmt: skip
+
+
 @handler("grouped")
 def _grouped(w: Walk, node: ast.Call, name: str, fn: Any) -> Grouped:
     if len(node.args) != 1 or node.keywords:
         raise w.syntax_error("qd.grouped takes one argument", node)
     value = w.expr(node.args[0])
-    if not isinstance(value, NDRange | NdarrayRef | FieldHandle | StructFieldHandle | TensorHandle):
+    if not isinstance(value, _ITERABLE):
         text = f"Cannot loop over the object {describe(value)} with qd.grouped"
         raise w.error(QuadrantsCompilationError, "TypeError: " + text, node.args[0])
     return Grouped(value)

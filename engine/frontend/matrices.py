@@ -209,7 +209,7 @@ def _picked(
         out: list[Any] = []
         for index in indices:
             ops = [w.op(i, node) for i in index]
-            out.append(w.address_of(at.base, (*at.indices, *ops), at.boundary, node))
+            out.append(w.part_at(matrix, ops, node))
         return out
     _check_bounds(
         w, node, [(i, n) for i, n in zip(indices[0], shape, strict=True) if type(i) is Op]

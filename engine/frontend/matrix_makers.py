@@ -57,15 +57,16 @@ def _warn_of_size(w: Walk, node: ast.AST, shape: tuple[int, ...]) -> None:
         size *= extent
     if size > _LARGE:
         w.warn(
-            f"Quadrants matrices/vectors with {'x'.join(map(str, shape))} > {_LARGE} elements are "
-            "unrolled at compile time, which makes compiling slow. Use a field for large data.",
-            node, UserWarning,
+            f"A vector or matrix of {size} elements: all that is done with it is written out "
+            f"element by element at compile time, which is slow for more than {_LARGE}. Use a "
+            "field for large data.", node, UserWarning,
         )  # fmt: skip
 
 
 @call_of(MatrixType)
 def _typed(w: Walk, node: ast.Call, t: MatrixType) -> MatrixValue:
     """``vec3(...)``."""
+    _warn_of_size(w, node, t.shape)
     return made_of_type(w, t, only_positional(w, node, repr(t)), node)
 
 

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..ir import Block, Op
+from ..ir import ArrayAttr, Block, Op
 from ..ir import codes as C
 from ..types import DataType, Type, i32, pointer_to, u1, void
 from .params import Parameters
-from .values import SEQUENCES, DynamicElement, MatrixValue, StructValue
+from .values import SEQUENCES, DynamicElement, MatrixValue, Place, StructValue
 
 __all__ = ["Memory", "Saved"]
 
@@ -40,6 +40,9 @@ class Memory(Parameters):
     def enter(self, block: Block) -> Saved:
         raise NotImplementedError
 
+    def cast(self, value: Op, t: DataType, node: ast.AST) -> Op:
+        raise NotImplementedError
+
     def leave(self, saved: Saved, what: str, node: ast.AST) -> None:
         raise NotImplementedError
 
@@ -65,15 +68,31 @@ class Memory(Parameters):
 
     def _picks(self, at: DynamicElement, k: int, node: ast.AST) -> Op:
         """Whether the index picks part ``k``."""
-        number = self.typed(k, cast(DataType, at.index.type), node)
-        return self.emit(node, C.CMP_EQ, (at.index, number), None, u1)
+        key = self.block, k
+        found = at.picks.get(key)
+        if found is None:
+            number = self.typed(k, cast(DataType, at.index.type), node)
+            found = self.emit(node, C.CMP_EQ, (at.index, number), None, u1)
+            at.picks[key] = found
+        return found
 
     def _store_dynamic(self, at: DynamicElement, value: Op, node: ast.AST) -> None:
-        """Store to the picked part only: threads may share the variable."""
-        self.at_picked(at, lambda part: self.store(part, value, node), node)
+        if not all(self.is_private(part) for part in at.parts):
+            self.at_picked(at, lambda part: self.store(part, value, node), node)
+            return
+        value = self.cast(value, cast(Any, at.parts[0].type).elem, node)
+        for k, part in enumerate(at.parts):
+            old = self.load(part, node)
+            new = self.emit(node, C.SELECT, (self._picks(at, k, node), value, old))
+            self.store(part, new, node)
+
+    def is_private(self, ptr: Op) -> bool:
+        """Whether ``ptr`` is a variable that no other thread can see here."""
+        top = self.func.body
+        return ptr.code == C.ALLOCA and (ptr.block is not top or self.block is top)
 
     def at_picked(self, at: DynamicElement, do: Callable[[Op], None], node: ast.AST) -> None:
-        """``do`` at the picked part."""
+        """``do`` at the picked part, which other threads may see."""
         for k, part in enumerate(at.parts):
             branch = self.emit(node, C.IF, (self._picks(at, k, node),), None, void, 2)
             saved = self.enter(branch.regions[0])
@@ -117,8 +136,31 @@ class Memory(Parameters):
             return value.elems[k]
         shape = value.shape
         index = (k,) if len(shape) == 1 else divmod(k, shape[1])
-        parts = [self.typed(i, i32, node) for i in index]
-        return self.address_of(place.base, (*place.indices, *parts), place.boundary, node)
+        return self.part_at(value, [self.typed(i, i32, node) for i in index], node)
+
+    def part_at(self, value: MatrixValue, index: Sequence[Op], node: ast.AST) -> Op:
+        """The address of a part of a vector or matrix that lies in memory."""
+        place = value.place
+        assert place is not None
+        base = place.base
+        if base.code != C.ARRAY_ALLOCA:
+            return self.address_of(base, (*place.indices, *index), place.boundary, node)
+        offset = index[0]
+        if len(index) == 2:
+            columns = self.typed(value.shape[1], i32, node)
+            offset = self.emit(node, C.LINEARIZE, (*index, columns), 2, i32)
+        return self.emit(node, C.SHIFT_PTR, (base, offset), None, base.type)
+
+    def local_array(self, value: MatrixValue, name: str, node: ast.AST) -> MatrixValue:
+        """A new local vector or matrix, in memory that can be indexed at run time."""
+        parts = [cast(Op, self.loaded(part, node)) for part in self.parts(value, node)]
+        t = cast(DataType, parts[0].type)
+        attr = ArrayAttr(name, value.size)
+        base = self.emit(node, C.ARRAY_ALLOCA, (), attr, pointer_to(t))
+        local = MatrixValue(value.shape, (), Place(base, (), t, "unsafe"))
+        for k, part in enumerate(parts):
+            self.store(self.part(local, k, node), part, node)
+        return local
 
     def address_of(self, base: Op, indices: tuple[Op, ...], boundary: str, node: ast.AST) -> Op:
         """The address of a scalar in an array or field."""

@@ -222,6 +222,11 @@ def field_place(
             for key, m in field.members.items()
         }
         return StructValue(field.struct_type, members)
+    if field.part_of is not None:
+        whole, index = field.part_of
+        parts = tuple([w.typed(i, i32, node) for i in index])
+        base = w.field_base(whole, whole.name or name, node)
+        return w.address_of(base, (*indices, *parts), "unsafe", node)
     base = w.field_base(field, name, node)
     return _place_at(w, node, base, indices, field.dtype, field.element_shape, "unsafe")
 

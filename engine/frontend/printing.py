@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
-from ..types import void
+from ..types import FieldHandle, StructFieldHandle, void
 from .matrices import rows
 from .places import spread
 from .registry import handler, statement
@@ -40,7 +40,7 @@ def _pieces(w: Walk, value: Any, node: ast.expr, spec: str = "") -> list[_Piece]
         brackets = "[]" if kind is not tuple else "(,)" if len(items) == 1 else "()"
         return _list_pieces(w, items, node, spec, brackets)
     if not isinstance(value, Op | int | float):
-        if is_static(value):
+        if is_static(value) and not isinstance(value, FieldHandle | StructFieldHandle):
             return [w.python(node, format, value, spec)]
         raise w.not_scalar(value, node)
     op = w.op(value, node)

@@ -45,6 +45,8 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
         value = tuple(spread(w, value, cast(ast.expr, at)))
     kind: Any = value.__class__
     if kind is MatrixValue:
+        if value.size > _SELECTS and _picked_at_run_time(w, name):
+            return w.local_array(value, name, node)
         parts = w.parts(value, node)
         names = _part_names(name, value.shape)
         return MatrixValue(
@@ -61,6 +63,31 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
     if isinstance(value, _PLAIN) or callable(value):
         return value
     return w.variable(w.op(value, at), name, node)
+
+
+_SELECTS: Final = 32
+"""A local of more parts, one of which is picked at run time somewhere, lies in memory."""
+
+
+def _picked_at_run_time(w: Walk, name: str) -> bool:
+    """Whether the function may index ``name`` with a value of run time."""
+    tree = w.frame.decl.src.tree
+    static: set[str] = set()
+    varying = {p.name for p in w.frame.decl.params}
+    slices: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For) and w.is_static_call(node.iter):
+            static.update(n.id for n in ast.walk(node.target) if isinstance(n, ast.Name))
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            varying.add(node.id)
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == name:
+            slices.append(node.slice)
+    varying -= static
+    return any(
+        isinstance(n, ast.Call | ast.Subscript) or (isinstance(n, ast.Name) and n.id in varying)
+        for s in slices
+        for n in ast.walk(s)
+    )
 
 
 def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:

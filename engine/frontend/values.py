@@ -116,14 +116,18 @@ class MatrixValue:
 class DynamicElement:
     """One of ``parts``, the parts of a vector or matrix, by an index of run time.
 
-    Reading it selects among the parts, `Walk.store` stores to each part the new or the old value.
+    Reading it selects among the parts. `Walk.store` stores to each part the new or the old value;
+    if threads share the parts, only to the one that is picked.
+
+    picks: (block, k) -> the op there that tells whether the index picks part k.
     """
 
-    __slots__ = ("index", "parts")
+    __slots__ = ("index", "parts", "picks")
 
     def __init__(self, parts: Sequence[Any], index: Op) -> None:
         self.parts: Final = parts
         self.index: Final = index
+        self.picks: Final[dict[tuple[Any, int], Op]] = {}
 
 
 def vector(elems: Sequence[Any]) -> MatrixValue:
