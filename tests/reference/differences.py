@@ -20,9 +20,136 @@ class Meant:
     error: str = ""
     says: str = ""
     output: str | None = None
+    line: str = ""
+    """The line of the program that the error shows, where that is the difference."""
 
 
-DIFFERENCES: dict[str, Meant] = {}
+CRASH = "the reference ends the process"
+WORKS = "the reference refuses what has a clear meaning"
+EARLIER = "the place we show is the more exact one"
+CLASS = "the reference fails inside itself; we raise the error of this kind of mistake"
+
+DIFFERENCES: dict[str, Meant] = {
+    # Values that the reference gets wrong.
+    "operators.case_floor_division_and_mod_of_narrow_ints": Meant(
+        "the reference computes `//` and `%` of i8 wrongly",
+        value=[[(-4, 1), (-4, -1), (14, 2), (14, -2)]] * 3,
+    ),
+    "operators.case_negative_integer_exponent_at_run_time": Meant(
+        "the reference uses the absolute exponent", value=[0, 1, -1]
+    ),
+    "operators_assigned.case_short_circuit": Meant(
+        "the reference performs the atomic operation of a side that is not evaluated",
+        value=[2, 3, [1, 1]],
+    ),
+    "operators_assigned.case_conditional_expression_is_lazy": Meant(
+        "the reference performs the atomic operations of both sides", value=[2, 1]
+    ),
+    "scalar_types.case_u1_arithmetic": Meant(
+        "the sum of two booleans is a boolean; the reference says so and gives True + True == 0",
+        value=[(0, 1, 0), (1, 2, 0), (1, 2, 3)],
+    ),
+    "prints.case_static_print": Meant(
+        "side effects of compiling happen once", value=0, output="seen 3\n"
+    ),
+    "prints.case_assert_in_release": Meant(
+        "a failing assert without debug changes nothing; the reference skips what follows", value=1
+    ),
+    # What ends the process there.
+    "atomics.case_on_a_component_of_a_struct_member": Meant(CRASH),
+    "atomics.case_atomic_mul": Meant(CRASH, value=[10, 30, 32.0]),
+    "maths.case_frexp": Meant(CRASH, value=[(0.5, 4), (0.6000000238418579, -1), (-0.6875, 3)]),
+    "operators.case_raw_mod_of_reals": Meant(CRASH, value=[1.5, -1.5]),
+    "operators.case_division_by_zero_of_ints": Meant(CRASH, value=0),
+    "operators.case_modulo_by_zero_of_ints": Meant(CRASH, value=0),
+    "scalar_types.case_cast_of_a_real_to_u1": Meant(CRASH, value=[0, 1, 1]),
+    "mistakes.mistake_out_of_range_vector_index": Meant(
+        CRASH, error="QuadrantsIndexError", says="out of range", line="return v[2]"
+    ),
+    "results.mistake_recursion": Meant(
+        "the reference recurses until the memory is used up",
+        error="QuadrantsCompilationError",
+        line="return f(x) + 1",
+    ),
+    # What works here.
+    "classes.case_none_member": Meant(WORKS, value=[0, 4]),
+    "fields_in_kernels.case_struct_for_under_if_is_serial": Meant(WORKS),
+    "functions.case_ndarray_without_annotation": Meant(WORKS),
+    "loops.case_underscore_in_nested_loops": Meant(WORKS, value=600),
+    "structs.case_struct_argument_as_dict": Meant(WORKS, value=3.5),
+    "vector_elements.case_matrix_argument_as_rows": Meant(WORKS, value=-1.0),
+    "vectors_python.case_unary_plus": Meant(WORKS),
+    "vectors_python.case_determinants": Meant(WORKS, value=[18.0, -2.0]),
+    "vectors_python.case_identity": Meant(WORKS),
+    "vectors_python.case_makers": Meant(WORKS),
+    "vectors_python.case_cast": Meant(WORKS),
+    "vectors_python.case_casts_of_scalars": Meant(
+        "the reference gives an object of its compiler", value=[2, 3.0]
+    ),
+    "vectors_python.case_math_functions": Meant(WORKS),
+    "vectors_python.case_math_functions_of_vectors": Meant(WORKS),
+    "vectors_python.case_length_and_normalize": Meant(WORKS),
+    "vectors_python.case_copies": Meant(WORKS),
+    "vectors_python.case_round_of_scalars": Meant(
+        "round is half away from zero in Python as in kernels", value=[3.0, -3.0, 1.0, 1.0, 2.0]
+    ),
+    "vectors_python.mistake_type_called_with_a_number": Meant(WORKS),
+    # Mistakes that the reference does not see.
+    "structs.case_unknown_member_in_a_call": Meant(
+        "the reference ignores a member that does not exist", error="QuadrantsTypeError"
+    ),
+    "structs.case_too_many_members": Meant(
+        "the reference ignores a value too many", error="QuadrantsTypeError"
+    ),
+    # Errors of another class.
+    "arrays.mistake_dtype_as_text": Meant(
+        "the same error as for a field", error="ValueError", says="Invalid data type i32"
+    ),
+    "arrays.mistake_copy_from_a_field": Meant(CLASS, error="TypeError"),
+    "arrays.mistake_numpy_of_text": Meant(CLASS, error="ValueError"),
+    "dataclasses_args.mistake_wrong_dataclass": Meant(
+        CLASS, error="QuadrantsRuntimeError", says="must be a Config"
+    ),
+    "dataclasses_args.mistake_number_for_a_dataclass": Meant(
+        CLASS, error="QuadrantsRuntimeError", says="must be a Config"
+    ),
+    "mistakes.mistake_kernel_from_exec": Meant(
+        "the text of such a kernel is found or the error says how to make it so",
+        error="QuadrantsSyntaxError",
+    ),
+    "operators_assigned.mistake_negative_constant_exponent": Meant(
+        "a compile error, with the place",
+        error="QuadrantsCompilationError",
+        says="Negative exponent in pow(int, int) is not allowed",
+    ),
+    "tensors.mistake_number_for_a_tensor": Meant(
+        CLASS, error="QuadrantsRuntimeTypeError", says="Invalid type for argument x, got 3"
+    ),
+    "vector_elements.mistake_wrong_number_of_components_for_an_argument": Meant(
+        CLASS, error="QuadrantsRuntimeTypeError"
+    ),
+    "vectors_python.mistake_shapes_differ": Meant(CLASS, error="QuadrantsTypeError"),
+    "vectors_python.mistake_ragged": Meant(CLASS, error="QuadrantsTypeError"),
+    "vectors_python.mistake_wrong_number_for_a_type": Meant(CLASS, error="QuadrantsTypeError"),
+    "vectors_python.mistake_swizzle_missing": Meant(
+        "a missing attribute is an AttributeError in Python", error="AttributeError"
+    ),
+    # Errors at another line.
+    "layouts.mistake_builder_not_finalized": Meant(
+        "we name the field, the reference the builder", error="QuadrantsRuntimeError"
+    ),
+    "loop_mistakes.mistake_for_else": Meant(EARLIER, error="QuadrantsSyntaxError", line="pass"),
+    "loop_mistakes.mistake_while_else": Meant(EARLIER, error="QuadrantsSyntaxError", line="pass"),
+    "loop_mistakes.mistake_break_in_a_static_loop_under_if": Meant(
+        EARLIER, error="QuadrantsSyntaxError", line="break"
+    ),
+    "loop_mistakes.mistake_continue_in_a_static_loop_under_if": Meant(
+        EARLIER, error="QuadrantsSyntaxError", line="continue"
+    ),
+    "mistakes.mistake_async_function": Meant(
+        "a function begins with its decorators", error="QuadrantsSyntaxError", line="@qd.kernel"
+    ),
+}
 
 
 def fulfils(meant: Meant, got: dict) -> str | None:
@@ -34,6 +161,8 @@ def fulfils(meant: Meant, got: dict) -> str | None:
             return f"no {meant.error}: {corpus.brief(got)}"
         if meant.error not in got["error"]["classes"] or meant.says not in got["error"]["text"]:
             return f"no {meant.error} that says {meant.says!r}: {corpus.brief(got)}"
+        if meant.line and meant.line != got["error"]["line"]:
+            return f"line {meant.line!r} != {got['error']['line']!r}"
         return None
     if "error" in got:
         return f"raises {corpus.brief(got)}"

@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 
 NOISE = re.compile(r"^\[(Quadrants|[A-Z])[ \]]")
-PLACE = re.compile(r'File "([^"\n]*)", line (\d+)')
+PLACE = re.compile(r'File "([^"\n]*)", line (\d+), in \w+:')
 
 
 def plain(value):
@@ -43,13 +43,19 @@ def plain(value):
     return {"type": type(value).__name__}
 
 
-def error_of(error, program):
-    """Class, builtin bases, text and the line of the program that the error shows."""
+def error_of(error, program, engine):
+    """Class, builtin bases, text and the line of the program that the error shows.
+
+    Of an error inside of inlined functions that is the line of the innermost: the reference shows
+    it first, we show it last.
+    """
     text = str(error)
     classes = [cls.__name__ for cls in type(error).__mro__ if cls is not object]
     lines = Path(program).read_text(encoding="utf-8").splitlines()
     name = Path(program).name
     places = [int(n) for path, n in PLACE.findall(text) if Path(path).name == name]
+    if engine == "ours":
+        places.reverse()
     shown = lines[places[0] - 1].strip() if places else None
     return {"classes": classes, "text": text[-3000:], "line": shown}
 
@@ -74,7 +80,7 @@ class Output:
         self.file.close()
 
 
-def run_case(qd, function, program):
+def run_case(qd, function, program, engine):
     record = {}
     with Output() as output, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -83,7 +89,7 @@ def run_case(qd, function, program):
             qd.sync()
         except Exception as error:
             record.pop("value", None)
-            record["error"] = error_of(error, program)
+            record["error"] = error_of(error, program, engine)
     record["output"] = output.text
     return record
 
@@ -121,7 +127,7 @@ def main():
             if now != options:
                 start(qd, engine, arch, options)
                 now = options
-            record = run_case(qd, getattr(module, name), program)
+            record = run_case(qd, getattr(module, name), program, engine)
             if "error" in record:
                 now = None  # the reference may be left with half of a declaration
             out.write(json.dumps({"name": name, **record}) + "\n")

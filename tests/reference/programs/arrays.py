@@ -326,7 +326,7 @@ def mistake_dtype_of_an_ndarray():
 
 
 def mistake_ndim():
-    """required array has ndim=1, array with 2 dimensions is provided"""
+    """ndim=1"""
 
     @qd.kernel
     def k(a: qd.types.NDArray[qd.f32, 1]):

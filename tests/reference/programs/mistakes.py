@@ -412,7 +412,7 @@ def case_error_classes():
     bases = {}
     for name in ("CompilationError", "SyntaxError", "NameError", "TypeError", "RuntimeError"):
         cls = getattr(qd, f"Quadrants{name}")
-        bases[name] = [c.__name__ for c in cls.__mro__[1:-2]]
+        bases[name] = [c.__name__ for c in cls.__mro__[1:-2] if not c.__name__.startswith("_")]
     return bases
 
 
@@ -420,7 +420,7 @@ def case_more_error_classes():
     bases = {}
     for name in ("AssertionError", "RuntimeTypeError"):
         cls = getattr(qd, f"Quadrants{name}")
-        bases[name] = [c.__name__ for c in cls.__mro__[1:-2]]
+        bases[name] = [c.__name__ for c in cls.__mro__[1:-2] if not c.__name__.startswith("_")]
     return bases
 
 
