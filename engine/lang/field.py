@@ -71,6 +71,7 @@ def matrix_field(
     """A field of vectors or matrices; see `field` and `Layout`."""
     found = cast(MatrixType, value_type(t))
     dtype = cast(DataType, found.dtype)
+    check_layout(layout)
     if ndim is not None and ndim != found.ndim:
         raise QuadrantsTypeError(f"{t!r} has {found.ndim} axes, not {ndim}")
     new = MatrixField([ScalarField(dtype, name) for _ in range(found.size)], found.shape, name)
@@ -93,6 +94,7 @@ def struct_field(
 ) -> StructField:
     """A field of structs; see `field` and `Layout`."""
     found = cast(StructType, value_type(t))
+    check_layout(layout)
     label = "" if name == "<Struct>" else name
     members: dict[str, Any] = {}
     for key, member in found.members.items():
@@ -105,6 +107,12 @@ def struct_field(
     parts: Sequence[Any] = new._get_field_members() if layout is Layout.SOA else [new]  # pyright: ignore[reportPrivateUsage]
     finish(new, parts, shape, order, offset, (needs_grad, needs_dual))
     return new
+
+
+def check_layout(layout: Any) -> None:
+    """TypeError for what is no `Layout`."""
+    if not isinstance(layout, Layout):
+        raise TypeError(f"layout must be qd.Layout.AOS or qd.Layout.SOA, not {layout!r}")
 
 
 def finish(

@@ -30,11 +30,23 @@ __all__ = ["Field", "MatrixField", "ScalarField"]
 Array = np.ndarray[Any, Any]
 _HERE: Final = str(Path(__file__).parent.parent)
 
-UNPLACED: Final = (
-    "Field has no allocation: {}. Allocate via `qd.field(..., needs_grad=True)` /"
-    " `needs_dual=True`, `qd.root.lazy_grad()` / `qd.root.lazy_dual()`, or"
-    " `qd.root.dense(...).place(field)` before it is read, written or used in a kernel."
-)
+_NOT_PLACED: Final = {
+    "primal": (
+        "These field(s) are not placed: {}. Please consider specifying a shape for them,"
+        " qd.field(..., shape=n). Field has no allocation.",
+        "or place it: qd.root.dense(qd.i, n).place(field)",
+    ),
+    "grad": (
+        "Field has no allocation: {} has no gradients.",
+        "allocate them via qd.field(..., needs_grad=True), qd.root.lazy_grad() or"
+        " place(field.grad)",
+    ),
+    "dual": (
+        "Field has no allocation: {} has no duals.",
+        "allocate them via qd.field(..., needs_dual=True), qd.root.lazy_dual() or"
+        " place(field.dual)",
+    ),
+}
 
 
 def made_at() -> str:
@@ -64,6 +76,7 @@ class _Memory(FieldHandle, Field):
     layout: tuple[int, ...] | None
     _at: Placement | None
     _elements: Array | None
+    _layout: Layout | None
     _digits: list[list[int]]
     _companions: Any
 
@@ -95,7 +108,10 @@ class _Memory(FieldHandle, Field):
         return self._placed().block
 
     def memory_layout(self) -> Layout:
-        return layout_of(self._placed(), self.dtype)
+        at = self._placed()
+        if self._layout is None:
+            self._layout = layout_of(at, self.dtype)
+        return self._layout
 
     def address(self) -> int:
         at = self._placed()
@@ -208,7 +224,7 @@ class ScalarField(_Memory):
         self.part_of = None
         self.made_at: Final = made_at()
         self._companions: dict[str, ScalarField] = {}
-        self._at = self._elements = None
+        self._at = self._elements = self._layout = None
 
     def owner(self) -> FieldHandle:
         """The vector field that it is a component of, or itself."""
@@ -229,17 +245,10 @@ class ScalarField(_Memory):
     @property
     def snode(self) -> SNode:
         if self.node is None:
-            raise QuadrantsRuntimeError(self._no_place())
+            text, hint = _NOT_PLACED[self.role]
+            whose = self if self._of is None else self._of
+            raise QuadrantsRuntimeError(text.format(whose.label()), hint=hint)
         return self.node
-
-    def _no_place(self) -> str:
-        if self.role != "primal":
-            return UNPLACED.format(self.label())
-        return (
-            f"These field(s) are not placed: {self.label()}. Please consider specifying a shape"
-            " for them: qd.field(..., shape=...), or place them:"
-            " qd.root.dense(qd.i, n).place(field). " + UNPLACED.format(self.label())
-        )
 
     def settle(self, at: Placement) -> None:
         """Take the memory that the tree gives."""
@@ -333,7 +342,7 @@ class MatrixField(_Memory):
         self.layout = None
         self.part_of = None
         self._companions: dict[str, MatrixField] = {}
-        self._at = self._elements = None
+        self._at = self._elements = self._layout = None
         for number_, component in enumerate(self.components):
             index = np.unravel_index(number_, element_shape)
             component.part_of = self, tuple([int(i) for i in index])

@@ -1,0 +1,336 @@
+"""Placing fields: trees, builders, gradients, and what can go wrong."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+
+@pytest.fixture(autouse=True)
+def _program():
+    qd.init(arch=qd.cpu)
+    yield
+    qd.reset()
+
+
+# Trees
+
+
+def test_nodes_know_where_they_stand():
+    f = qd.field(qd.f32)
+    block = qd.root.dense(qd.ij, (2, 3))
+    pixel = block.dense(qd.j, 4)
+    assert pixel.place(f) is pixel
+    assert (block.shape, pixel.shape, f.shape, f.snode.shape) == ((2, 3), (2, 12), (2, 12), (2, 12))
+    assert (f.parent(), f.parent(2), f.snode.parent()) == (pixel, block, pixel)
+    assert f.parent(3) is qd.root
+    assert f.parent(4) is None
+    assert block.parent() is qd.root
+    assert qd.root.parent() is None
+    assert (qd.root.shape, repr(qd.root)) == ((), "qd.root")
+    assert repr(pixel) == "<qd.SNode of type dense>"
+    assert repr(f.snode) == "<qd.SNode of type place>"
+
+
+def test_extents_for_several_axes():
+    assert qd.root.dense(qd.ijk, 2).shape == (2, 2, 2)
+    assert qd.root.dense(qd.ij, [np.int32(2), 3]).shape == (2, 3)
+
+
+def test_lists_are_placed_too():
+    a, b, c = qd.field(qd.f32), qd.field(qd.f32), qd.field(qd.f32)
+    qd.root.dense(qd.i, 3).place([a, (b,)], c)
+    assert a.shape == b.shape == c.shape == (3,)
+
+
+def test_fields_at_the_root_have_no_axes():
+    a, v = qd.field(qd.f32), qd.Vector.field(2, qd.i32)
+    qd.root.place(a, v)
+    a[None], v[None] = 2, [3, 4]
+    assert (a.shape, a[()], v[None].to_list()) == ((), 2, [3, 4])
+
+
+def test_a_field_after_the_first_use_starts_a_new_tree():
+    a = qd.field(qd.f32, shape=2)
+    node = qd.root.dense(qd.i, 3)
+    a[0] = 1
+    b = qd.field(qd.f32, shape=2)
+    b[1] = 2
+    assert (a[0], b[1]) == (1, 2)
+    late = qd.field(qd.f32)
+    for build in (lambda: node.place(late), lambda: node.dense(qd.i, 2), node.lazy_grad):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="FieldsBuilder finalized"):
+            build()
+    qd.root.dense(qd.i, 3).place(late)
+    assert late.shape == (3,)
+
+
+def test_two_fields_of_one_node_on_different_levels():
+    x, y = qd.field(qd.f32), qd.field(qd.i32)
+    rows = qd.root.dense(qd.i, 4)
+    rows.place(x)
+    rows.dense(qd.j, 3).place(y)
+    y.from_numpy(np.arange(12).reshape(4, 3))
+    x.from_numpy(np.arange(4))
+    assert y.to_numpy().tolist() == np.arange(12).reshape(4, 3).tolist()
+    assert x.to_numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_fields_builder():
+    builder, w = qd.FieldsBuilder(), qd.field(qd.f32)
+    builder.dense(qd.i, 3).place(w)
+    assert w.shape == (3,)
+    for use in (lambda: w[0], w.to_numpy, w.memory_layout):
+        with pytest.raises(qd.QuadrantsRuntimeError, match=r"not finalized.*finalize\(\)"):
+            use()
+    tree = builder.finalize()
+    w.fill(4)
+    assert w[2] == 4
+    for again in (builder.finalize, lambda: builder.dense(qd.i, 2), lambda: builder.place(w)):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="FieldsBuilder finalized"):
+            again()
+    other = qd.FieldsBuilder()
+    z = qd.field(qd.f32)
+    other.place(z)
+    second = other.finalize(raise_warning=False)
+    assert second.id == tree.id + 1
+    tree.destroy()
+    assert tree.destroyed
+    for use in (lambda: w[0], lambda: w.fill(1), w.flat):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="SNode tree has been destroyed"):
+            use()
+    with pytest.raises(qd.QuadrantsRuntimeError, match="SNode tree has been destroyed"):
+        tree.destroy()
+    assert z[None] == 0
+
+
+def test_an_empty_builder_is_no_harm():
+    assert qd.FieldsBuilder().finalize().blocks == []
+    qd.root.dense(qd.i, 3)
+    assert qd.field(qd.f32, shape=1)[0] == 0
+
+
+def test_builders_end_with_their_program():
+    builder, node = qd.FieldsBuilder(), qd.root.dense(qd.i, 3)
+    qd.init(arch=qd.cpu)
+    for build in (builder.finalize, lambda: builder.dense(qd.i, 2), lambda: node.dense(qd.i, 2)):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="ended"):
+            build()
+
+
+# Mistakes; after each, fields still work
+
+
+@pytest.fixture
+def still_fine():
+    yield
+    f = qd.field(qd.f32, shape=2)
+    f[1] = 3
+    assert f.to_numpy().tolist() == [0, 3]
+
+
+def test_a_field_that_is_not_placed(still_fine):
+    f, v = qd.field(qd.f32, name="mass"), qd.Vector.field(2, qd.f32)
+    uses = (lambda: f[0], lambda: f.shape, f.parent, f.to_numpy, lambda: f.fill(1), f.memory_layout)
+    for use in uses:
+        with pytest.raises(
+            RuntimeError, match=r"not placed: mass \(File .*test_placing.py\", line"
+        ):
+            use()
+    with pytest.raises(RuntimeError, match=r"(?s)specifying a shape.*qd\.root\.dense"):
+        v[0]
+    qd.root.dense(qd.i, 3).place(v.get_scalar_field(0))
+    with pytest.raises(RuntimeError, match="not placed"):
+        v[0]
+    assert v.get_scalar_field(0)[0] == 0
+
+
+def test_others_work_while_a_field_waits():
+    waiting, f = qd.field(qd.f32), qd.field(qd.f32, shape=1)
+    f[0] = 1
+    qd.root.dense(qd.i, 2).place(waiting)
+    assert waiting[1] == 0
+
+
+def test_placing_twice(still_fine):
+    f, g = qd.field(qd.f32, shape=2), qd.field(qd.f32)
+    with pytest.raises(RuntimeError, match="This variable has been placed"):
+        qd.root.dense(qd.i, 3).place(g, f)
+    assert not g.is_placed()
+    with pytest.raises(RuntimeError, match="This variable has been placed"):
+        qd.root.dense(qd.i, 3).place(g, g)
+    qd.root.dense(qd.i, 3).place(g)
+    assert g.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ((0,), r"Every dimension of a Quadrants field should be positive, got 0 in dim.* 0"),
+        ((3, -1), r"got -1 in dim.* 1"),
+        (1 << 31, "2\\*\\*31 or more"),
+        ((1 << 30, 1 << 30), "not enough memory"),
+    ],
+)
+def test_bad_extents(shape, text, still_fine):
+    with pytest.raises(qd.QuadrantsRuntimeError, match=text):
+        qd.field(qd.f32, shape=shape)
+
+
+@pytest.mark.parametrize("shape", [(2.0,), 1.5, "ab", [None]])
+def test_extents_that_are_no_integers(shape, still_fine):
+    with pytest.raises(TypeError, match="an extent of a field must be an integer"):
+        qd.field(qd.f32, shape=shape)
+    with pytest.raises(TypeError, match="an extent of a field must be an integer"):
+        qd.root.dense(qd.i, shape)
+
+
+def test_too_many_axes(still_fine):
+    assert qd.field(qd.f32, shape=(1,) * 12)[(0,) * 12] == 0
+    with pytest.raises(RuntimeError, match="The maximum dimensionality is 12"):
+        qd.field(qd.f32, shape=(1,) * 13)
+    with pytest.raises(RuntimeError, match="The maximum dimensionality is 12"):
+        qd.axes(12)
+
+
+@pytest.mark.parametrize("dtype", ["f32", None, complex, 3, qd.types.struct(a=qd.i32)])
+def test_bad_data_types(dtype, still_fine):
+    with pytest.raises(ValueError, match="Invalid data type"):
+        qd.field(dtype, shape=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"order": "ik"}, "Invalid axis k"),
+        ({"order": "i"}, r"shape and order must be the same \(2 != 1\)"),
+        ({"order": "ii"}, "axes in order must be different"),
+        ({"offset": (1,)}, r"shape and offset must be the same \(2 != 1\)"),
+        ({"shape": None, "order": "ij"}, "shape cannot be None when order is set"),
+        ({"shape": None, "offset": 1}, "shape cannot be None when offset is set"),
+    ],
+)
+def test_bad_orders_and_offsets(options, text, still_fine):
+    with pytest.raises(qd.QuadrantsSyntaxError, match=text):
+        qd.field(qd.f32, **{"shape": (2, 3), **options})
+
+
+def test_bad_options(still_fine):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+        qd.field(qd.f32, shape=2, foo=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'layout'"):
+        qd.field(qd.f32, shape=2, layout=qd.Layout.SOA)
+    with pytest.raises(TypeError, match=r"layout must be qd\.Layout"):
+        qd.Vector.field(2, qd.f32, shape=2, layout="soa")
+
+
+def test_bad_nodes(still_fine):
+    with pytest.raises(qd.QuadrantsRuntimeError, match="3 axes need as many extents"):
+        qd.root.dense(qd.ijk, (2, 3))
+    with pytest.raises(qd.QuadrantsTypeError, match="no axes"):
+        qd.root.dense(0, 3)
+    with pytest.raises(ValueError, match="3 cannot be placed"):
+        qd.root.dense(qd.i, 3).place(3)
+    f = qd.field(qd.f32)
+    with pytest.raises(qd.QuadrantsRuntimeError, match="one number for each of the field's 2 axes"):
+        qd.root.dense(qd.ij, 3).place(f, offset=(1,))
+    with pytest.raises(qd.QuadrantsRuntimeError, match="cannot hold others"):
+        qd.field(qd.f32, shape=1).snode.dense(qd.i, 3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pointer", "bitmasked", "dynamic", "hash", "bit_struct", "quant_array", "deactivate_all"],
+)
+def test_sparse_and_quantised_nodes_are_named(name, still_fine):
+    with pytest.raises(qd.QuadrantsUnsupportedError, match=f"{name} is not supported") as info:
+        getattr(qd.root, name)(qd.i, 4)
+    assert info.value.feature == name
+    with pytest.raises(qd.QuadrantsUnsupportedError, match=name):
+        getattr(qd.root.dense(qd.i, 2), name)(qd.i, 4)
+
+
+@pytest.mark.parametrize("name", ["activate", "deactivate", "append", "is_active", "length"])
+def test_sparse_operations_are_named(name):
+    with pytest.raises(qd.QuadrantsUnsupportedError, match=name):
+        getattr(qd, name)
+
+
+# Gradients
+
+
+@pytest.mark.parametrize("kind", ["grad", "dual"])
+def test_companions(kind):
+    needs = {f"needs_{kind}": True}
+    f = qd.field(qd.f32, shape=(2, 3), order="ji", offset=(1, 2), **needs)
+    v = qd.Vector.field(2, qd.f64, shape=3, layout=qd.Layout.SOA, **needs)
+    s = qd.types.struct(a=qd.f32, v=qd.types.vector(2, qd.f32)).field(shape=3, **needs)
+    for field in (f, v, s):
+        companion = getattr(field, kind)
+        assert getattr(field, f"has_{kind}")()
+        assert companion is getattr(field, kind)
+        assert companion.shape == field.shape
+        companion.fill(3)
+    assert f.to_numpy().sum() == v.to_numpy().sum() == s.a.to_numpy().sum() == 0
+    assert getattr(f, kind).memory_layout() == f.memory_layout()
+    assert getattr(f, kind).layout == f.layout
+    assert getattr(s.v, kind)[2].to_list() == [3, 3]
+    assert getattr(s, kind).a is getattr(s.a, kind)
+    assert getattr(getattr(f, kind), kind) is None
+    other = "dual" if kind == "grad" else "grad"
+    assert not getattr(f, f"has_{other}")()
+    with pytest.raises(RuntimeError, match="Field has no allocation"):
+        getattr(f, other)[1, 2]
+
+
+def test_no_gradients():
+    f = qd.field(qd.f32, shape=2)
+    assert not f.has_grad()
+    for use in (lambda: f.grad[0], lambda: f.grad.fill(1), f.grad.to_numpy):
+        with pytest.raises(qd.QuadrantsRuntimeError, match=r"(?s)no gradients.*needs_grad=True"):
+            use()
+    i = qd.field(qd.i32, shape=2)
+    assert (i.grad, i.has_grad()) == (None, False)
+    for make in (
+        lambda: qd.field(qd.i32, shape=2, needs_grad=True),
+        lambda: qd.Vector.field(2, qd.i32, shape=2, needs_dual=True),
+        lambda: qd.types.struct(a=qd.f32, b=qd.i32).field(shape=2, needs_grad=True),
+    ):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="i32 is not supported for field with"):
+            make()
+
+
+def test_gradients_are_placed_by_hand():
+    x = qd.field(qd.f32)
+    qd.root.dense(qd.i, 3).place(x, x.grad)
+    assert (x.has_grad(), x.grad.shape) == (True, (3,))
+    y = qd.field(qd.f32, needs_grad=True)
+    qd.root.dense(qd.i, 3).place(y)
+    qd.root.dense(qd.i, 3).place(y.grad)
+    assert y.grad.parent() is not y.parent()
+    assert y[0] == y.grad[0] == 0
+
+
+def test_gradients_that_were_asked_for_must_be_placed():
+    x = qd.field(qd.f32, needs_grad=True)
+    qd.root.dense(qd.i, 3).place(x)
+    with pytest.raises(RuntimeError, match=r"(?s)grad field\(s\) are not placed.*lazy_grad"):
+        x[0]
+    qd.root.dense(qd.i, 3).place(x.grad)
+    assert x[0] == 0
+
+
+def test_lazy_grad():
+    x, y, v = qd.field(qd.f32), qd.field(qd.i32), qd.Vector.field(2, qd.f32)
+    done = qd.field(qd.f32)
+    node = qd.root.dense(qd.i, 3)
+    node.dense(qd.j, 2).place(x, y, v, offset=(1, 1))
+    qd.root.dense(qd.i, 2).place(done, done.grad)
+    qd.root.lazy_grad()
+    qd.root.lazy_dual()
+    assert [f.has_grad() for f in (x, y, v, done)] == [True, False, True, True]
+    assert [f.has_dual() for f in (x, y, v, done)] == [True, False, True, True]
+    assert x.grad.parent() is x.parent()
+    assert x.grad.parent()._cell_size_bytes == 40
+    v.grad[3, 2] = [5, 6]
+    assert v.grad[3, 2].to_list() == [5, 6]
+    assert not x.grad.to_numpy().any()
