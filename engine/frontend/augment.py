@@ -88,9 +88,8 @@ def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: A
 def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, right: Any) -> None:
     """``ptr <op>= right``; ``old``: the value there, for operators that are not atomic."""
     atomic = ATOMICS.get(row.code)
-    if not isinstance(ptr, StructValue) and not isinstance(right, MatrixValue | StructValue):
-        right = w.op(right, node.value)
     _check_augment(w, node, row, ptr, right)
+    right = w.op(right, node.value)
     if atomic is None:
         w.store(ptr, binary(w, node, row, old, right, node.target, node.value), node)
         return

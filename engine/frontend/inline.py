@@ -19,7 +19,15 @@ from ..types import DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .places import bound, lvalue, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
-from .values import SEQUENCES, InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue, describe
+from .values import (
+    SEQUENCES,
+    InstanceValue,
+    MatrixValue,
+    NdarrayRef,
+    RecordValue,
+    StructValue,
+    describe,
+)
 from .walk import Frame, Walk
 
 __all__ = ["inline"]

@@ -90,9 +90,10 @@ def as_matrix(w: Walk, value: Any, node: ast.AST) -> MatrixValue | None:
 # Part by part
 
 
-def elementwise(
-    w: Walk, node: ast.AST, symbol: str, fn: Callable[..., Any], *values: Any
-) -> MatrixValue:
+OnParts = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
+
+
+def elementwise(w: Walk, node: ast.AST, symbol: str, fn: OnParts, *values: Any) -> MatrixValue:
     """``fn`` of the parts of ``values``, of which at least one is a matrix; scalars broadcast.
 
     QuadrantsTypeError if the shapes differ.
@@ -114,7 +115,8 @@ def elementwise(
     columns: list[Sequence[Any]] = [
         w.parts(v, node) if isinstance(v, MatrixValue) else [v] * size for v in values
     ]
-    return MatrixValue(shape, [fn(*parts) for parts in zip(*columns, strict=True)])
+    each: Callable[..., Any] = fn
+    return MatrixValue(shape, [each(*parts) for parts in zip(*columns, strict=True)])
 
 
 def rows(w: Walk, value: MatrixValue, node: ast.AST) -> list[Any]:
@@ -153,7 +155,8 @@ def _index_items(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> list[Any]
 def _checked_index(w: Walk, item: Any, axis: int, shape: tuple[int, ...], node: ast.AST) -> Any:
     extent = shape[axis]
     if isinstance(item, slice):
-        for end in (item.start, item.stop):
+        ends: tuple[Any, Any] = (cast(Any, item).start, cast(Any, item).stop)
+        for end in ends:
             if isinstance(end, int) and end < 0:
                 raise _negative(w, node)
         return w.python(node, range(extent).__getitem__, item)

@@ -112,10 +112,8 @@ def _unit(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
     extent, i, dt = arguments(w, node, name, ("n", "i", "dt"), dt=int)
     (n,) = _extents(w, [extent], node)
     if type(i) is not int or not 0 <= i < n:
-        text = f"A unit vector of {n} elements has no element {describe(i)}"
-        raise w.type_error(
-            text if type(i) is not int else text.replace("<class 'int'>", str(i)), node
-        )
+        what = i if type(i) is int else describe(i)
+        raise w.type_error(f"A unit vector of {n} elements has no element {what}", node)
     dtype = dtype_argument(w, int if dt is None else dt, node)
     return _filled(w, node, (n,), dtype, [int(i == k) for k in range(n)])
 
@@ -126,8 +124,7 @@ def _diag(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
     (n,) = _extents(w, [extent], node)
     if not isinstance(value, int | float):
         value = w.op(value, node)
-    zero = 0
-    parts = uniform(w, [value if i == j else zero for i in range(n) for j in range(n)], node)
+    parts = uniform(w, [value if i == j else 0 for i in range(n) for j in range(n)], node)
     return MatrixValue((n, n), parts)
 
 
@@ -135,17 +132,17 @@ def _diag(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
 def _stacked(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
     (value,) = arguments(w, node, name, (name[7:],))
     at = node.args[0] if node.args else node
-    lines = (
-        [as_matrix(w, v, at) for v in rows(w, value, at)]
-        if isinstance(value, MatrixValue)
-        else [as_matrix(w, v, at) for v in value]
-        if isinstance(value, list | tuple)
-        else []
-    )
-    if not lines or any(v is None or v.shape != lines[0].shape or len(v.shape) != 1 for v in lines):  # pyright: ignore
+    given: list[Any] = []
+    if isinstance(value, MatrixValue):
+        given = rows(w, value, at)
+    elif isinstance(value, list | tuple):
+        given = list(cast("list[Any]", value))
+    lines = [v for v in [as_matrix(w, v, at) for v in given] if v is not None]
+    shapes = {v.shape for v in lines}
+    if len(lines) != len(given) or len(shapes) != 1 or len(shapes.pop()) != 1:
         text = f"qd.{name} takes a list of vectors or lists of equal length"
         raise w.type_error(text, at)
-    flat = [list(w.parts(cast(MatrixValue, v), node)) for v in lines]
+    flat = [list(w.parts(v, node)) for v in lines]
     n, m = len(flat), len(flat[0])
     if name == "Matrix.rows":
         return MatrixValue((n, m), uniform(w, [p for line in flat for p in line], node))

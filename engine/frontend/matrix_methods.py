@@ -224,10 +224,9 @@ def _dot(w: Walk, node: ast.Call, m: MatrixValue) -> Any:
 
 
 def _same_length(w: Walk, node: ast.Call, a: list[Any], b: list[Any]) -> None:
-    if len(a) != len(b):
-        elementwise(
-            w, node, "*", lambda x, y: x, MatrixValue((len(a),), a), MatrixValue((len(b),), b)
-        )
+    if len(a) != len(b):  # the error that the product would give
+        pair = MatrixValue((len(a),), a), MatrixValue((len(b),), b)
+        elementwise(w, node, "*", Arithmetic(w, node).mul, *pair)
 
 
 @method("frobenius_inner")

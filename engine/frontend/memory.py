@@ -22,6 +22,8 @@ class Memory(Parameters):
 
     __slots__ = ()
 
+    block: Block
+
     def emit(
         self, node: ast.AST, code: int, args: tuple[Op, ...] = (), attr: Any = None,
         type: Type | None = None, regions: int = 0,
@@ -80,7 +82,7 @@ class Memory(Parameters):
         if not all(self.is_private(part) for part in at.parts):
             self.at_picked(at, lambda part: self.store(part, value, node), node)
             return
-        value = self.cast(value, cast(Any, at.parts[0].type).elem, node)
+        value = self.cast(value, at.parts[0].type.elem, node)
         for k, part in enumerate(at.parts):
             old = self.load(part, node)
             new = self.emit(node, C.SELECT, (self._picks(at, k, node), value, old))

@@ -270,7 +270,9 @@ def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[tuple[Any, ...
     args: tuple[Any, ...] = (value,)
     several = isinstance(value, tuple) or typing.get_origin(value) is tuple
     if several:
-        args = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else typing.get_args(value)
+        args = (
+            cast("tuple[Any, ...]", value) if isinstance(value, tuple) else typing.get_args(value)
+        )
     for one in args:
         if not (isinstance(one, DataType | CompoundType) or one in (int, float, bool)):
             _fail(
