@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         QuadrantsTypeError,
         QuadrantsUnsupportedError,
     )  # fmt: skip
-    from .lang import math
+    from .lang import math, simt
     from .lang import types_room as types
     from .lang.atomics import (
         atomic_add,
@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.matrix import Matrix, Vector
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+    from .lang.simt.block import global_thread_idx
     from .lang.snode import FieldsBuilder, SNode, root
     from .lang.struct import Struct, dataclass
     from .lang.struct_field import StructField
@@ -209,6 +210,7 @@ _ROOMS: Final = {
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
+    "lang.simt.block": "global_thread_idx",
     "lang.snode": "FieldsBuilder SNode root",
     "lang.struct": "Struct dataclass",
     "lang.svd": "polar_decompose solve svd",
@@ -232,7 +234,9 @@ _ARCHES: Final = (
     "amdgpu", "arm64", "cpu", "cuda", "gpu", "interp", "metal", "opencl", "vulkan", "x64",
 )  # fmt: skip
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
-_MODULES: Final = {"inspect": "inspect", "math": "lang.math", "types": "lang.types_room"}
+_MODULES: Final = {
+    "inspect": "inspect", "math": "lang.math", "simt": "lang.simt", "types": "lang.types_room",
+}  # fmt: skip
 
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "Backend", "BackendUnavailableError",
@@ -247,14 +251,15 @@ __all__ = [
     "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
     "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
     "dataclass", "eig", "exp", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
-    "floor", "frexp", "func", "gpu", "grouped", "i", "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl",
-    "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32", "int64", "interp", "j",
-    "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config", "make_spd", "math", "max",
-    "metal", "min", "ndarray", "ndrange", "one", "opencl", "polar_decompose", "popcnt", "pow",
-    "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset", "root", "round", "rsqrt", "select",
-    "sin", "solve", "sqrt", "static", "static_assert", "static_print", "svd", "sym_eig", "sync",
-    "tan", "tanh", "template", "tensor", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8",
-    "uint16", "uint32", "uint64", "volatile_load", "vulkan", "wrap", "x64", "zero",
+    "floor", "frexp", "func", "global_thread_idx", "gpu", "grouped", "i", "i8", "i16", "i32", "i64",
+    "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32",
+    "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config",
+    "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
+    "polar_decompose", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset",
+    "root", "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert",
+    "static_print", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
+    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
+    "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

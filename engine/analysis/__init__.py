@@ -7,12 +7,14 @@
 `unique`     which arrays a parallel task divides among its iterations
 `cfg`        the control-flow graph of a task, as an object that can be shown
 `dataflow`   reaching definitions and live variables on it
+`blocks`     which loops run in blocks of iterations that wait for each other
 ============ ===================================================================================
 
 A pass keeps results with ``cx.analysis(key, make)``: they live until ``func.version`` changes.
 """
 
 from .alias import DIFFERENT, MAYBE, SAME, Location, Memory
+from .blocks import block_dim, is_parallel, needs_blocks, shared_arrays
 from .cfg import Cfg, CfgNode, build_cfg
 from .dataflow import Flow, analyze
 from .loops import cell_loop, contains, enclosing_loops, is_invariant
@@ -21,6 +23,6 @@ from .uses import use_counts, users
 
 __all__ = [
     "DIFFERENT", "MAYBE", "SAME", "Cfg", "CfgNode", "Flow", "Location", "Memory", "analyze",
-    "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant", "uniquely_accessed",
-    "use_counts", "users",
+    "block_dim", "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant",
+    "is_parallel", "needs_blocks", "shared_arrays", "uniquely_accessed", "use_counts", "users",
 ]  # fmt: skip

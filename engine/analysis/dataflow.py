@@ -2,7 +2,8 @@
 
 *Reaching definitions*: which stores may have set a location when control enters a node. A
 definition is a store, an atomic, an alloca (it stores 0), or, for memory that is not local, what
-was there before the task (``op`` is None). A definition kills those of the same location only.
+was there before the task (``op`` is None). A definition kills those of the same location only. At a
+fence others may have read and set whatever they can get at.
 
 *Live variables*: which locations may be loaded after a node before they are stored to again. At
 the end of a task arrays are live, and the global temporaries that later tasks load. A load of one
@@ -23,13 +24,14 @@ from .alias import Location, Memory
 from .cfg import Cfg
 from .loops import enclosing_loops
 
-__all__ = ["ATOMIC", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
+__all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
 
 LOAD: Final = 1
 STORE: Final = 2
 ATOMIC: Final = 3
 INIT: Final = 4
-_READS: Final = (LOAD, ATOMIC)
+FENCE: Final = 5
+_READS: Final = (LOAD, ATOMIC, FENCE)
 
 
 def _kind(code: int) -> int:
@@ -39,11 +41,13 @@ def _kind(code: int) -> int:
         return STORE
     if C.ATOMIC[code]:
         return ATOMIC
+    if C.FENCE[code]:
+        return FENCE
     return INIT if code == C.ALLOCA else 0
 
 
 KIND: Final = [_kind(code) for code in range(C.COUNT)]
-"""What an opcode does to memory: 0 (nothing), LOAD, STORE, ATOMIC or INIT (an alloca)."""
+"""What an opcode does to memory: 0 (nothing), LOAD, STORE, ATOMIC, INIT (an alloca) or FENCE."""
 
 
 class Flow:
@@ -68,16 +72,30 @@ class Flow:
         self._may_define: dict[Location, int] = {}
         self._outer: dict[Block | None, Op | None] = {}
         kinds, location, known = KIND, memory.location, memory.by_ptr
+        fences: dict[int, list[tuple[Op, int]]] = {}  # with the number of events before them
         for node in graph.nodes:
             found: list[tuple[int, Op, Location]] = []
             for op in node.ops:
                 kind = kinds[op.code]
-                if kind:
+                if kind == FENCE:
+                    fences.setdefault(node.id, []).append((op, len(found)))
+                elif kind:
                     ptr = op if kind == INIT else op.args[0]
                     if not locals_only or ptr.code == C.ALLOCA:
                         found.append((kind, op, known.get(ptr) or location(ptr)))
             self.events.append(found)
         self.locations: list[Location] = memory.locations
+        if fences:
+            self._add_fences(fences)
+
+    def _add_fences(self, fences: dict[int, list[tuple[Op, int]]]) -> None:
+        """Add an event of each fence for every location that others can get at."""
+        touched = {event[2]: None for events in self.events for event in events}
+        shared = [location for location in touched if not location.own]
+        for number, found in fences.items():
+            events = self.events[number]
+            for op, at in reversed(found):
+                events[at:at] = [(FENCE, op, location) for location in shared]
 
     def leave_out_idle(self) -> None:
         """Take out the arrays whose elements are all touched at one place only.

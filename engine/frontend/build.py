@@ -20,6 +20,7 @@ from .. import logs as log
 from ..config import CompileConfig
 from ..ir import Func, get_loc
 from . import (
+    blocks,
     branches,
     calls,
     exprs,
@@ -41,7 +42,8 @@ __all__ = ["BuildResult", "InlinedFunc", "build"]
 
 # Imported for the handlers they register.
 _TABLES = (
-    branches, calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods, printing,
+    blocks, branches, calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods,
+    printing,
     results, stmts, structs,
 )  # fmt: skip
 

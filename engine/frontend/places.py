@@ -8,6 +8,7 @@ pointer, a vector in an array a `MatrixValue` that knows its `Place`, a struct i
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..errors import (
 )
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, FieldHandle, StructFieldHandle, i32
+from ..types import DataType, FieldHandle, StructFieldHandle, i32, i64
 from ..types.later import NotYetError
 from .captured import known
 from .features import ndarray_feature
@@ -28,6 +29,7 @@ from .matrices import element, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
+    ArrayValue,
     DynamicElement,
     InstanceValue,
     MatrixValue,
@@ -105,6 +107,8 @@ def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return place(w, node, base)
+    if kind is ArrayValue:
+        return array_element(w, node, base)
     if kind is MatrixValue:
         return element(w, node, base)
     if kind is ShapeRef:
@@ -240,6 +244,31 @@ def _place_at(
     return w.address_of(base, indices, boundary, node)
 
 
+def array_element(w: Walk, node: ast.Subscript, array: ArrayValue) -> Any:
+    """``array[...]``: a pointer, or a vector or matrix of pointers."""
+    indices = index_ops(w, node, len(array.shape), "Array", array.name)
+    element = array.element_shape
+    if not element:
+        return _array_address(w, node, array, indices)
+    parts: list[Any] = []
+    for k in range(math.prod(element)):
+        last = (k,) if len(element) == 1 else divmod(k, element[1])
+        inner = tuple([w.typed(n, i32, node) for n in last])
+        parts.append(_array_address(w, node, array, (*indices, *inner)))
+    return MatrixValue(element, parts)
+
+
+def _array_address(w: Walk, node: ast.AST, array: ArrayValue, indices: tuple[Op, ...]) -> Op:
+    offset = indices[0]
+    if len(indices) > 1:
+        extents = [w.typed(n, i32, node) for n in (*array.shape, *array.element_shape)[1:]]
+        offset = w.emit(node, C.LINEARIZE, (*indices, *extents), len(indices), i64)
+    return w.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
+
+
+_INDEXED = (ArrayValue, NdarrayRef, MatrixValue, FieldHandle, StructFieldHandle)
+
+
 def lvalue(w: Walk, node: ast.expr) -> Any:
     """What an assignment to ``node`` writes to: a pointer, or a matrix or struct of pointers.
 
@@ -251,7 +280,7 @@ def lvalue(w: Walk, node: ast.expr) -> Any:
         base = bound(w, node.value)
         if isinstance(base, list | tuple | dict):
             value = _item(w, node, base)
-        elif isinstance(base, NdarrayRef | MatrixValue | FieldHandle | StructFieldHandle):
+        elif isinstance(base, _INDEXED):
             value = _subscript_of(w, node, base)
         else:
             return None

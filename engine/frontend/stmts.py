@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from ..errors import QuadrantsCompilationError
@@ -15,6 +16,7 @@ from .places import lvalue, spread, writable
 from .registry import statement
 from .values import (
     SEQUENCES,
+    ArrayValue,
     DynamicElement,
     MatrixValue,
     NdarrayRef,
@@ -60,9 +62,20 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
         return kind([local_copy(w, v, name, node, at) for v in value])
     if kind is dict:
         return {k: local_copy(w, v, name, node, at) for k, v in value.items()}
+    if kind is ArrayValue:
+        return _named(value, name)
     if isinstance(value, _PLAIN) or callable(value):
         return value
     return w.variable(w.op(value, at), name, node)
+
+
+def _named(array: ArrayValue, name: str) -> ArrayValue:
+    """The array itself, which gets the first name that the kernel gives it."""
+    attr = array.base.attr
+    if attr.name:
+        return array
+    array.base.attr = attr._replace(name=name)
+    return replace(array, name=name)
 
 
 _SELECTS: Final = 32

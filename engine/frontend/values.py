@@ -7,6 +7,7 @@
   (of run time or compile time) or, only where the whole is bound, a pointer. The IR knows nothing
   of them;
 * a tuple, list or dict: a container known at compile time, of any of these;
+* `ArrayValue`: an array that the kernel makes for itself;
 * `NdarrayRef`, `ShapeRef`, `RecordValue`, `InstanceValue`: below;
 * every other Python object: itself, known at compile time. Fields are such (`types.FieldHandle`).
 """
@@ -23,6 +24,7 @@ from .features import InstanceFeature, RecordFeature
 
 __all__ = [
     "SEQUENCES",
+    "ArrayValue",
     "DynamicElement",
     "Grouped",
     "InstanceValue",
@@ -84,6 +86,20 @@ class Place:
         self.indices: Final = indices
         self.dtype: Final = dtype
         self.boundary: Final = boundary
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayValue:
+    """An array that the kernel makes for itself.
+
+    base: the op that makes it. shape: its extents; element_shape: of the vectors or matrices in it.
+    """
+
+    name: str
+    base: Op
+    shape: tuple[int, ...]
+    dtype: DataType
+    element_shape: tuple[int, ...] = ()
 
 
 class MatrixValue:
@@ -236,7 +252,7 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
-_OF_RUN_TIME: Final = frozenset((Op, NdarrayRef, ShapeRef, RecordValue, DynamicElement))
+_OF_RUN_TIME: Final = frozenset((Op, ArrayValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement))
 
 
 def is_static(value: Any) -> bool:
@@ -269,6 +285,8 @@ def describe(value: Any) -> str:
         return "a variable"
     if isinstance(value, NdarrayRef):
         return f"ndarray {value.name}"
+    if isinstance(value, ArrayValue):
+        return f"array {value.name}"
     if isinstance(value, ShapeRef):
         return f"shape of {value.array.name}"
     if isinstance(value, MatrixValue):

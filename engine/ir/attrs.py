@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from ..types import DataType, Layout
 
-__all__ = ["RECORDS", "ArrayAttr", "AssertAttr", "ForAttr", "Param", "TaskAttr"]
+__all__ = [
+    "DEFAULT_BLOCK_DIM",
+    "RECORDS",
+    "ArrayAttr",
+    "AssertAttr",
+    "ForAttr",
+    "Param",
+    "TaskAttr",
+]
 
 
 class ForAttr(NamedTuple):
@@ -48,7 +56,8 @@ class ArrayAttr(NamedTuple):
     """Memory that a kernel makes for itself: an array of ``count`` scalars.
 
     name: the user's name for it. space: ``private`` (each execution of the op has its own) or
-        ``shared`` (one for all iterations of a block; see `TaskAttr.block_dim`).
+        ``shared`` (one for all iterations of a block, 0 when the block starts). A block is
+        ``block_dim`` consecutive iterations of a parallel loop, the last one maybe fewer.
     """
 
     name: str = ""
@@ -90,5 +99,8 @@ class Param(NamedTuple):
     axes: tuple[int, ...] | None = None
     layout: Layout | None = None
 
+
+DEFAULT_BLOCK_DIM = 128
+"""Iterations of a block, for loops that do not say how many (`ForAttr.block_dim` is 0)."""
 
 RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, ArrayAttr, AssertAttr)}

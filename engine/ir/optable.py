@@ -45,6 +45,7 @@ class OpInfo(NamedTuple):
 #   effect      another visible effect (assert, print, control)
 #   atomic      reads and writes its first operand, gives the old value
 #   unary, binary, commutative, compare, shift, bitwise, math   what the name says
+#   fence       other iterations may read and write memory here
 #   control     structured control flow: owns regions
 #   loop        a loop; its regions' last block may hold `continue`, `loop_index` may name it
 #   end         nothing after it in its block is reached
@@ -132,6 +133,8 @@ break            |               | none     | void    | effect end          | le
 continue         |               | none     | void    | effect end          | next iteration of the innermost loop (or end of this iteration of the task)
 offloaded        |               | TaskAttr | void    | control loop effect | a task; regions: header (pure ops that end in `bounds`), body
 bounds           | *bounds       | none     | void    | effect end          | begin, end of each axis of the task; none for a serial task
+block_sync       |               | none     | void    | fence effect        | barrier: an iteration goes on when all of its block are here
+mem_fence        |               | str      | void    | fence effect        | orders memory accesses for others of the scope: block or grid
 assert           | cond *args    | AssertAttr | void  | effect              | an error with a text if cond is 0; kind overflow: a report
 print            | *args         | tuple    | void    | effect              | write to standard output; attribute: pieces, each a text or a format spec in a 1-tuple
 return           | *values       | none     | void    | effect end          | the kernel's results

@@ -247,6 +247,16 @@ def _leave(v: _Verifier, op: Op) -> str | None:
     return None
 
 
+def _block_sync(v: _Verifier, op: Op) -> str | None:
+    if any(loop.code == C.OFFLOADED and loop.attr.kind == "serial" for loop in v.loops):
+        return "a barrier stands outside of a parallel loop"
+    return None
+
+
+def _mem_fence(v: _Verifier, op: Op) -> str | None:
+    return None if op.attr in ("block", "grid") else f"unknown scope {op.attr!r}"
+
+
 def _continue(v: _Verifier, op: Op) -> str | None:
     loop = v.loops[-1] if v.loops else None
     if loop is None or (loop.code == C.OFFLOADED and loop.attr.kind == "serial"):
@@ -306,7 +316,8 @@ for _code, _rule in {
     C.LOCAL_LOAD: _local, C.LOCAL_STORE: _local, C.GLOBAL_LOAD: _global, C.GLOBAL_STORE: _global,
     C.GLOBAL_TMP: _global_tmp, C.LOOP_INDEX: _loop_index, C.RANGE_FOR: _range_for,
     C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
-    C.BOUNDS: _bounds, C.ASSERT: _assert, C.RETURN: _return,
+    C.BOUNDS: _bounds, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.ASSERT: _assert,
+    C.RETURN: _return,
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _element),
 }.items():  # fmt: skip
     _RULES[_code] = _rule

@@ -23,6 +23,7 @@ MODULES: Final = (
     "check_out_of_bound",
     "constant_fold",
     "demote_atomics",
+    "demote_block_sync",
     "demote_operations",
     "demote_random",
     "detect_read_only",

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from ..analysis.alias import Location, Memory
 from ..analysis.cfg import CfgNode, build_cfg
-from ..analysis.dataflow import ATOMIC, INIT, KIND, LOAD, STORE, Flow, analyze, loaded_later
+from ..analysis.dataflow import ATOMIC, FENCE, INIT, KIND, LOAD, STORE, Flow, analyze, loaded_later
 from ..analysis.uses import use_counts
 from ..ir import Block, Func, Op, drop, normalize, replace_uses, walk
 from ..ir import codes as C
@@ -62,7 +62,7 @@ def _is_worth_it(scope: Block, memory: Memory, locals_only: bool) -> bool:
     seen: set[Location] = set()
     for op in walk(scope):
         kind = KIND[op.code]
-        if kind:
+        if kind and kind != FENCE:
             if kind == INIT:
                 return True
             location = memory.location(op.args[0])
@@ -121,7 +121,7 @@ class _Optimizer:
         touched = 0  # the locations that something in this node may have set
         for kind, op, location in self.flow.events[node.id]:
             bit = location.bit
-            if kind == ATOMIC:
+            if kind in (ATOMIC, FENCE):
                 others = memory.may_alias(location)
                 valid &= ~(bit | others)
                 touched |= bit | others
@@ -164,7 +164,7 @@ class _Optimizer:
             low = bits & -bits
             bits ^= low
             op = flow.definitions[low.bit_length() - 1]
-            if op is None or C.ATOMIC[op.code]:
+            if op is None or C.ATOMIC[op.code] or C.FENCE[op.code]:
                 return None
             given = op if op.code == C.ALLOCA else self.resolve(op.args[1])
             if value is None:
@@ -220,7 +220,7 @@ class _Optimizer:
         live = flow.live_out[node.id]
         for kind, op, location in reversed(flow.events[node.id]):
             bit = location.bit
-            if kind == LOAD:
+            if kind in (LOAD, FENCE):
                 live |= flow.reads(location)
             elif kind == INIT:
                 live &= ~bit

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 
 from ..analysis import Location, Memory, cell_loop, contains, is_invariant, use_counts
-from ..analysis.dataflow import INIT, KIND
+from ..analysis.dataflow import FENCE, INIT, KIND
 from ..config import CompileConfig
 from ..ir import Builder, Func, Op, walk
 from ..ir import codes as C
@@ -52,7 +52,7 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
     touching: dict[Location, list[Op]] = {}
     for op in ops:
         kind = KIND[op.code]
-        if kind and kind != INIT and op.args[0].code != C.ALLOCA:
+        if kind not in (0, INIT, FENCE) and op.args[0].code != C.ALLOCA:
             touching.setdefault(memory.location(op.args[0]), []).append(op)
     counts = use_counts(task.regions[1])
     changed = False

@@ -97,6 +97,9 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if target in _CPU_THREADS:
+        # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
+        # iteration.
+        cx.run_pass("demote_block_sync")
         cx.run_pass("make_cpu_multithreaded_range_for")
         if config.make_thread_local:
             # Needs the pieces: an accumulator belongs to one piece.

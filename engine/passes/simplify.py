@@ -59,7 +59,10 @@ _FEW = 8
 """So many locations are compared with a store one by one; bit sets of all cost more."""
 
 _INTERESTING = [
-    C.CONTROL[code] or C.ATOMIC[code] or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
+    C.CONTROL[code]
+    or C.ATOMIC[code]
+    or C.FENCE[code]
+    or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
     for code in range(C.COUNT)
 ]
 _MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range(C.COUNT)]
@@ -97,6 +100,13 @@ class _Loads:
         else:
             self.new[array] = [ptr]
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self.by_ptr.clear()
+        self.new.clear()
+        self.at.clear()
+        self.held = 0
+
     def hit(self, memory: Memory, ptr: Op) -> list[Op]:
         """Take out the addresses that may be the place of ``ptr``; gives them."""
         at = self.at
@@ -132,7 +142,7 @@ class _Sweep:
         self.repl: dict[Op, Op] = {}
 
     def block(self, block: Block) -> list[Op]:
-        """Simplify ``block``; gives the global addresses that it may write to."""
+        """Simplify ``block``; gives the global addresses that it may write to, and its fences."""
         interesting = _INTERESTING
         repl = self.repl
         get = repl.get
@@ -177,6 +187,10 @@ class _Sweep:
     def value(self, op: Op, loads: _Loads, written: list[Op]) -> Op | None:
         """The value that ``op`` is known to have, if it is one that stands before it."""
         code = op.code
+        if C.FENCE[code]:
+            self.forget(loads, op, op)
+            written.append(op)
+            return None
         ptr = op.args[0]
         if code == C.GLOBAL_LOAD:
             first = loads.by_ptr.get(ptr)
@@ -197,9 +211,12 @@ class _Sweep:
         return None
 
     def forget(self, loads: _Loads, ptr: Op, writer: Op) -> None:
-        """Drop the loads that a write to ``ptr``, in ``writer``, may change."""
+        """Drop the loads that a write to ``ptr``, in ``writer``, may change; all at a fence."""
         by_ptr = loads.by_ptr
         if not by_ptr:
+            return
+        if C.FENCE[ptr.code]:
+            loads.clear()
             return
         if self.memory is None:
             self.memory = self.cx.analysis("memory", Memory)

@@ -10,7 +10,7 @@ __all__ = ["LATER", "NotYetError", "unsupported"]
 
 _TOP = """
     AutodiffMode activate ad append checkpoint deactivate experimental graph is_active length
-    linalg profiler real_func ref rescale_index simt stop_grad stream stream_parallel tools
+    linalg profiler real_func ref rescale_index stop_grad stream stream_parallel tools
 """
 
 LATER: Final[dict[str, frozenset[str]]] = {

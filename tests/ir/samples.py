@@ -19,6 +19,8 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
     <i32> $10 = loop_index $9 [0]
     <i32> $11 = loop_index $9 [1]
     <*f32> $12 = external_ptr $6, $10, $11 ['unsafe']
+    $101 : block_sync
+    $102 : mem_fence ['block']
     <f32> $13 = global_load $12
     <i32> $14 = local_load $3
     <f32> $15 = mul $13, $14
@@ -230,6 +232,7 @@ BROKEN: tuple[tuple[str, str, int | None, str], ...] = (
     ("<f32> $13 = cast_value $1", "$13 : while_control $9", 13, "outside of any loop"),
     ("<f32> $13 = cast_value $1", "$13 : bounds $0, $1", 13, "bounds has no place|only in the"),
     ("<f32> $13 = cast_value $1", "$13 : assert $9 {kind='odd'}", 13, "kind of assert 'odd'"),
+    ("<f32> $13 = cast_value $1", "$13 : mem_fence ['room']", 13, "unknown scope 'room'"),
     ("stage=typed", "stage=offloaded", 0, "the root holds tasks only in this stage"),
     (
         "<f32> $13 = cast_value $1",
@@ -271,6 +274,7 @@ BROKEN_TASKS: tuple[tuple[str, str, int | None, str], ...] = (
     ("external_ptr $14, $13", "external_ptr $14, $6", 15, "$6 is not defined before"),
     ("global_tmp [8]", "global_tmp [12]", 3, "offset 12 is not a multiple of 8"),
     ("global_tmp [8]", "global_tmp [16]", 3, "offset 16 lies outside 16 bytes"),
+    ("    $7 : global_store $5, $6\n", "    $7 : block_sync\n", 7, "outside of a parallel loop"),
     ("kind='range_for'", "kind='odd'", 8, "unknown kind of task: 'odd'"),
     ("axes=(0,)", "axes=(0, 1)", 8, "axes (0, 1) is no order of 1 axes"),
     ("$19 : if $18 then {\n      $20 : continue\n", "$19 : if $18 then {\n      $20 : while_control $18\n",

@@ -26,11 +26,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...analysis import is_parallel, needs_blocks
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Func, Op, Param, operand_type, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
+from .blocks import block_loop, block_sync, mem_fence
 
 __all__ = ["Emitter"]
 
@@ -63,6 +65,8 @@ class Emitter:
         self.pad = " "
         self.loops = 0
         self.op: Op | None = None
+        self.body_of: Op | None = None
+        """The loop whose body is emitted as a function of its own; see `blocks`."""
         self.values: dict[Op, str] = {}
         """The Python expression of each op's value: a name or a literal."""
         self.functions: dict[Any, str] = {}
@@ -272,11 +276,16 @@ class Emitter:
         elem = op.type.elem if isinstance(op.type, PointerType) else None
         self.line(f"a{op.id} = {'0.0' if elem is not None and elem.is_real else '0'}")
 
-    def array_alloca(self, op: Op) -> None:
-        self.values[op] = "0"
+    def fresh_array(self, op: Op) -> str:
+        """A statement that makes an array."""
         elem = op.type.elem if isinstance(op.type, PointerType) else None
         zero = "0.0" if elem is not None and elem.is_real else "0"
-        self.line(f"a{op.id} = [{zero}] * {op.attr.count}")
+        return f"a{op.id} = [{zero}] * {op.attr.count}"
+
+    def array_alloca(self, op: Op) -> None:
+        self.values[op] = "0"
+        if op.attr.space == "private" or self.body_of is None:
+            self.line(self.fresh_array(op))
 
     def memory(self, pointer: Op) -> str:
         """The name of the elements that an address indexes."""
@@ -365,23 +374,38 @@ class Emitter:
             self.line("else:")
             self.nested(op.regions[1])
 
-    def ranges(self, op: Op, bounds: Op, axes: tuple[int, ...] | None, backwards: bool) -> str:
-        """``for names in ranges:`` over all axes; one Python loop, so that `break` leaves it."""
+    def axes_of(self, op: Op, bounds: Op, backwards: bool = False) -> tuple[str, str]:
+        """Names of the indices of a loop, outermost first, and the ranges that they run over."""
         n = len(bounds.args) // 2
         texts: list[str] = []
-        order = axes or tuple(range(n))
+        order = op.attr.axes or tuple(range(n))
         for axis in order:
             begin, end = self.arg(bounds, 2 * axis, i32), self.arg(bounds, 2 * axis + 1, i32)
             texts.append(f"range({begin}, {end})")
             if backwards:
                 texts[-1] = f"reversed({texts[-1]})"
-        names = ", ".join(f"i{op.id}_{axis}" for axis in order)
-        over = texts[0] if n == 1 else f"product({', '.join(texts)})"
-        return f"for {names} in {over}:"
+        return ", ".join(f"i{op.id}_{axis}" for axis in order), ", ".join(texts)
+
+    def over(self, op: Op, bounds: Op, body: Block, backwards: bool = False) -> None:
+        """A loop over all axes; one Python loop, so that `break` leaves it."""
+        if is_parallel(self.func, op) and needs_blocks(body):
+            block_loop(self, op, bounds, body)
+            return
+        names, ranges = self.axes_of(op, bounds, backwards)
+        several = len(bounds.args) > 2
+        self.loop(f"for {names} in {f'product({ranges})' if several else ranges}:", body)
+
+    def begin_body(self, op: Op) -> tuple[str, Op | None, int]:
+        """Begin the function that is the body of ``op``; gives what `end_body` takes."""
+        saved = self.pad, self.body_of, self.loops
+        self.pad, self.body_of, self.loops = self.pad + " ", op, 0
+        return saved
+
+    def end_body(self, saved: tuple[str, Op | None, int]) -> None:
+        self.pad, self.body_of, self.loops = saved
 
     def range_for(self, op: Op) -> None:
-        head = self.ranges(op, op, op.attr.axes, op.attr.reversed)
-        self.loop(head, op.regions[0])
+        self.over(op, op, op.regions[0], op.attr.reversed)
 
     def while_(self, op: Op) -> None:
         self.loop("while True:", op.regions[0])
@@ -390,7 +414,8 @@ class Emitter:
         self.line(f"if not {self.values[op.args[0]]}: break")
 
     def leave(self, op: Op) -> None:
-        self.line(op.name)
+        ends_body = self.body_of is not None and self.loops == 0
+        self.line("return" if ends_body else op.name)
 
     def offloaded(self, op: Op) -> None:
         header, body = op.regions
@@ -399,7 +424,7 @@ class Emitter:
         if op.attr.kind == "serial":
             self.block(body)
         else:
-            self.loop(self.ranges(op, header.ops[-1], op.attr.axes, False), body)
+            self.over(op, header.ops[-1], body)
 
     def bounds(self, op: Op) -> None:
         """Read by the task itself."""
@@ -461,5 +486,6 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.IF: Emitter.if_, C.RANGE_FOR: Emitter.range_for, C.WHILE: Emitter.while_,
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: Emitter.assert_,
-    C.PRINT: Emitter.print_, C.RETURN: Emitter.return_,
+    C.PRINT: Emitter.print_, 
+    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, C.RETURN: Emitter.return_,
 }  # fmt: skip

@@ -24,6 +24,7 @@ from ...errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsU
 from ...ir import Func, Op, Param, walk
 from ...ir import codes as C
 from ...types import DataType, PointerType, f16, f32, normalize
+from . import blocks
 from .emit import Emitter
 from .memory import array_view, extents, tmp_views
 from .text import assert_text, print_text, tell_report
@@ -114,7 +115,7 @@ class Program:
         }  # fmt: skip
         names: dict[str, Any] = {
             "single": c_float, "product": product, "inf": math.inf, "nan": math.nan,
-            **emitter.names,
+            **blocks.NAMES, **emitter.names,
         }  # fmt: skip
         self.file: Final = f"<interp {func.name}>"
         try:
@@ -155,11 +156,14 @@ class Program:
     def lost(self, error: IndexError) -> BaseException:
         """The error for an access outside of memory, from the line that made it."""
         trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename != self.file:
+        line = 0  # the innermost one of the source
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.file:
+                line = trace.tb_lineno
             trace = trace.tb_next
-        if trace is None:
+        if not line:
             return error
-        op = self.ops[trace.tb_lineno - 1]
+        op = self.ops[line - 1]
         return QuadrantsRuntimeError.from_loc(
             f"interp: {op!r} is outside of the memory it points into",
             op.loc if op else None,

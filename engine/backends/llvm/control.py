@@ -227,6 +227,12 @@ def _return(e: Emitter, op: Op) -> None:
     e.jump("stop")
 
 
+def _mem_fence(e: Emitter, op: Op) -> None:
+    """Iterations of one block run on one thread; others may run on other threads."""
+    if op.attr == "grid":
+        e.line("fence acq_rel")
+
+
 def _nothing(e: Emitter, op: Op) -> None:
     """`bounds` ends a header; whoever emits the header reads it."""
 
@@ -234,5 +240,5 @@ def _nothing(e: Emitter, op: Op) -> None:
 CONTROL_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
     C.LOOP_INDEX: _loop_index, C.IF: _if, C.WHILE: _while, C.WHILE_CONTROL: _while_control,
     C.CONTINUE: _continue, C.RANGE_FOR: _range_for, C.ASSERT: _assert, C.PRINT: _print,
-    C.RETURN: _return, C.BOUNDS: _nothing,
+    C.RETURN: _return, C.BOUNDS: _nothing, C.MEM_FENCE: _mem_fence,
 }  # fmt: skip

@@ -1,0 +1,128 @@
+"""What a kernel says about blocks: shared arrays, barriers, and where an iteration stands.
+
+A block is ``block_dim`` consecutive iterations of a parallel loop, counted in the order in which
+the loop runs. All of this is meant for the body of such a loop; elsewhere it is an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from ..errors import QuadrantsCompilationError, QuadrantsUnsupportedError
+from ..ir import ArrayAttr, Op
+from ..ir import codes as C
+from ..ir.attrs import DEFAULT_BLOCK_DIM
+from ..types import MatrixType, i32, pointer_to, void
+from .calls import arguments, dtype_argument
+from .registry import handler
+from .values import ArrayValue, MatrixValue, is_sequence
+from .walk import Walk
+
+__all__ = ["make_array"]
+
+
+def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
+    """The parallel loop around the place that the walk is at."""
+    block = w.block
+    owner: Op | None = None
+    while block.owner is not None:
+        owner = block.owner
+        assert owner.block is not None
+        block = owner.block
+    if owner is None or owner.code != C.RANGE_FOR or owner.attr.strictly_serialized:
+        raise w.error(
+            QuadrantsCompilationError, f"{what} stands outside of a parallel loop", node,
+            "a block is a group of iterations of an outermost loop: use it in the body of one",
+        )  # fmt: skip
+    return owner
+
+
+# Arrays
+
+
+def make_array(
+    w: Walk, node: ast.AST, name: str, shape: tuple[int, ...], t: Any, space: str
+) -> ArrayValue:
+    """An array of the kernel's own. t: a data type, or a vector or matrix type."""
+    element: tuple[int, ...] = ()
+    if isinstance(t, MatrixType):
+        element, t = t.shape, t.dtype
+    dtype = dtype_argument(w, t, node)
+    count = math.prod((*shape, *element))
+    attr = ArrayAttr(name, count, space)
+    base = w.emit(node, C.ARRAY_ALLOCA, (), attr, pointer_to(dtype))
+    return ArrayValue(name, base, shape, dtype, element)
+
+
+@handler("shared_array")
+def _shared_array(w: Walk, node: ast.Call, name: str, fn: Any) -> ArrayValue:
+    shape, dtype = arguments(w, node, "SharedArray", ("shape", "dtype"))
+    _parallel_loop(w, node, "SharedArray")
+    if isinstance(shape, MatrixValue):
+        shape = tuple(shape.elems)
+    extents = tuple(shape) if is_sequence(shape) else (shape,)
+    if not extents or not all(type(n) is int and n > 0 for n in extents):
+        raise w.type_error(
+            "The shape of a SharedArray must be positive integers known at compile time", node
+        )
+    return make_array(w, node, "", extents, dtype, "shared")
+
+
+# Barriers, places
+
+
+@handler("block_sync")
+def _block_sync(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    arguments(w, node, "sync", ())
+    _parallel_loop(w, node, "A barrier (qd.simt.block.sync)")
+    w.emit(node, C.BLOCK_SYNC, (), None, void)
+
+
+@handler("mem_fence.block", "mem_fence.grid")
+def _mem_fence(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    arguments(w, node, fn.__name__, ())
+    w.emit(node, C.MEM_FENCE, (), name.partition(".")[2], void)
+
+
+@handler("global_thread_idx", "thread_idx", "threads_in_block")
+def _place_of_iteration(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    """The number of the iteration in its loop, its place in its block, or the block's size."""
+    arguments(w, node, fn.__name__, ())
+    loop = _parallel_loop(w, node, f"{fn.__name__}()")
+    dim = w.typed(loop.attr.block_dim or DEFAULT_BLOCK_DIM, i32, node)
+    order = loop.attr.axes or tuple(range(len(loop.args) // 2))
+    number: Op | None = None
+    total: Op | None = None
+    for axis in order:
+        begin, end = (w.cast(x, i32, node) for x in loop.args[2 * axis : 2 * axis + 2])
+        index = w.emit(node, C.LOOP_INDEX, (loop,), axis, i32)
+        index = w.emit(node, C.SUB, (index, begin))
+        if number is not None or name == "threads_in_block":
+            extent = w.emit(node, C.SUB, (end, begin))
+            total = extent if total is None else w.emit(node, C.MUL, (total, extent))
+            if number is not None:
+                index = w.emit(node, C.ADD, (w.emit(node, C.MUL, (number, extent)), index))
+        number = index
+    assert number is not None
+    if name == "global_thread_idx":
+        return number
+    place = w.emit(node, C.MOD, (number, dim))
+    if name == "thread_idx":
+        return place
+    assert total is not None
+    left = w.emit(node, C.SUB, (total, w.emit(node, C.SUB, (number, place))))
+    return w.emit(node, C.MIN, (dim, left))
+
+
+@handler("no_subgroups")
+def _no_subgroups(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    """Operations of groups of threads that run in step, which no backend of this version has."""
+    feature = f"{fn.__module__.rpartition('.')[2]}.{fn.__name__}"
+    raise w.error(
+        QuadrantsUnsupportedError,
+        f"qd.simt.{feature} is not supported on the {w.config.arch} backend: it has no groups of "
+        "threads that run in step", node,
+        "qd.simt.block has reductions and scans over a block that run everywhere",
+    )  # fmt: skip

@@ -1,0 +1,285 @@
+"""``qd.simt.block``: what the iterations of a block do together.
+
+A block is ``block_dim`` consecutive iterations of a parallel loop (``loop_config(block_dim=...)``,
+else 128); the last block may be smaller. Its iterations can share an array and wait for each
+other::
+
+    qd.loop_config(block_dim=64)
+    for i in range(n):
+        tid = qd.simt.block.thread_idx()
+        tile = qd.simt.block.SharedArray((64,), qd.f32)
+        tile[tid] = x[i]
+        qd.simt.block.sync()
+        ...
+
+Every iteration of a block must come to the same barriers; one that has ended (by ``continue``) is
+waited for no more. On the CPU one thread runs a whole block.
+
+The functions with a ``block_dim`` take the loop's own. ``op`` is a function of two values, a
+``@qd.func``, for which the order of operands and their grouping do not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...frontend.registry import intrinsic
+from ...types import DataType, Template, i32
+from ..atomics import atomic_add
+from ..func import func
+from ..functions import cast, max, min, only_in_kernels
+from ..loops import static
+
+__all__ = [
+    "SharedArray", "exclusive_add", "exclusive_max", "exclusive_min", "exclusive_scan",
+    "global_thread_idx", "inclusive_add", "inclusive_max", "inclusive_min", "inclusive_scan",
+    "mem_fence", "mem_sync", "radix_rank_match_atomic_or", "reduce", "reduce_add", "reduce_all",
+    "reduce_all_add", "reduce_all_max", "reduce_all_min", "reduce_max", "reduce_min", "sync",
+    "sync_all_nonzero", "sync_any_nonzero", "sync_count_nonzero", "thread_idx",
+]  # fmt: skip
+
+
+@intrinsic("shared_array")
+def SharedArray(shape: Any, dtype: Any) -> Any:
+    """An array that the iterations of a block share, 0 when the block starts.
+
+    shape: an extent or a tuple of them, known at compile time. dtype: a data type, or the type of
+    a vector or matrix.
+    """
+    only_in_kernels("simt.block.SharedArray")
+
+
+@intrinsic("block_sync")
+def sync() -> None:
+    """Wait until all iterations of the block are here."""
+    only_in_kernels("simt.block.sync")
+
+
+@intrinsic("mem_fence.block")
+def mem_fence() -> None:
+    """What this iteration wrote before is seen by its block before what it writes after."""
+    only_in_kernels("simt.block.mem_fence")
+
+
+@intrinsic("mem_fence.block")
+def mem_sync() -> None:
+    """The old name of `mem_fence`."""
+    only_in_kernels("simt.block.mem_sync")
+
+
+@intrinsic("thread_idx")
+def thread_idx() -> int:
+    """The place of the iteration in its block, counted from 0."""
+    return only_in_kernels("simt.block.thread_idx")
+
+
+@intrinsic("global_thread_idx")
+def global_thread_idx() -> int:
+    """The number of the iteration in its loop, counted from 0 in the order in which it runs."""
+    return only_in_kernels("simt.block.global_thread_idx")
+
+
+@intrinsic("threads_in_block")
+def _threads_in_block() -> int:
+    """How many iterations the block has."""
+    return only_in_kernels("simt.block")
+
+
+# Votes
+
+
+@func
+def sync_count_nonzero(predicate):  # pyright: ignore
+    """A barrier that tells how many iterations of the block have a predicate other than 0."""
+    count = SharedArray((1,), i32)
+    sync()
+    count[0] = 0
+    sync()
+    if predicate != 0:
+        atomic_add(count[0], 1)
+    sync()
+    return count[0]
+
+
+@func
+def sync_any_nonzero(predicate):  # pyright: ignore
+    """A barrier that tells (1 or 0) whether some iteration's predicate is not 0."""
+    return min(sync_count_nonzero(predicate), 1)
+
+
+@func
+def sync_all_nonzero(predicate):  # pyright: ignore
+    """A barrier that tells (1 or 0) whether all iterations' predicates are not 0."""
+    zero = 0
+    if predicate == 0:
+        zero = 1
+    return 1 - min(sync_count_nonzero(zero), 1)
+
+
+# Reductions
+
+
+@func
+def reduce_all(value, block_dim: Template, op: Template, dtype: Template):  # pyright: ignore
+    """``op`` of the values of all iterations of the block, for each of them."""
+    part = SharedArray((block_dim,), dtype)
+    tid = thread_idx()
+    size = _threads_in_block()
+    sync()
+    part[tid] = value
+    sync()
+    for level in static(range(block_dim.bit_length() - 1)):
+        stride = static(block_dim >> (level + 1))
+        if tid < stride and tid + stride < size:
+            part[tid] = op(part[tid], part[tid + stride])
+        sync()
+    return part[0]
+
+
+@func
+def reduce(value, block_dim: Template, op: Template, dtype: Template):  # pyright: ignore
+    """``op`` of the values of all iterations of the block; valid in the first of them."""
+    return reduce_all(value, block_dim, op, dtype)
+
+
+@func
+def _add(a, b):  # pyright: ignore
+    return a + b
+
+
+@func
+def _min(a, b):  # pyright: ignore
+    return min(a, b)
+
+
+@func
+def _max(a, b):  # pyright: ignore
+    return max(a, b)
+
+
+@func
+def reduce_all_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The sum of the block's values, for every iteration."""
+    return reduce_all(value, block_dim, _add, dtype)
+
+
+@func
+def reduce_all_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The smallest of the block's values, for every iteration."""
+    return reduce_all(value, block_dim, _min, dtype)
+
+
+@func
+def reduce_all_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The largest of the block's values, for every iteration."""
+    return reduce_all(value, block_dim, _max, dtype)
+
+
+@func
+def reduce_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The sum of the block's values; valid in the first iteration of the block."""
+    return reduce_all(value, block_dim, _add, dtype)
+
+
+@func
+def reduce_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The smallest of the block's values; valid in the first iteration of the block."""
+    return reduce_all(value, block_dim, _min, dtype)
+
+
+@func
+def reduce_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The largest of the block's values; valid in the first iteration of the block."""
+    return reduce_all(value, block_dim, _max, dtype)
+
+
+# Scans
+
+
+@func
+def inclusive_scan(value, block_dim: Template, op: Template, dtype: Template):  # pyright: ignore
+    """``op`` of the values of the block's iterations up to this one."""
+    part = SharedArray((block_dim,), dtype)
+    tid = thread_idx()
+    sync()
+    part[tid] = value
+    sync()
+    for level in static(range(block_dim.bit_length() - 1)):
+        stride = static(1 << level)
+        mine = part[tid]
+        if tid >= stride:
+            mine = op(part[tid - stride], mine)
+        sync()
+        part[tid] = mine
+        sync()
+    return part[tid]
+
+
+@func
+def exclusive_scan(value, block_dim: Template, op: Template, identity, dtype: Template):  # pyright: ignore
+    """``op`` of the values of the block's iterations before this one; ``identity`` in the first."""
+    before = SharedArray((block_dim,), dtype)
+    tid = thread_idx()
+    upto = inclusive_scan(value, block_dim, op, dtype)
+    before[tid] = upto
+    sync()
+    result = cast(identity, dtype)
+    if tid > 0:
+        result = before[tid - 1]
+    sync()
+    return result
+
+
+def _lowest(dtype: DataType) -> float | int:
+    """What `max` gives way to."""
+    return float("-inf") if dtype.is_real else int(dtype.min)
+
+
+def _highest(dtype: DataType) -> float | int:
+    """What `min` gives way to."""
+    return float("inf") if dtype.is_real else int(dtype.max)
+
+
+@func
+def inclusive_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The sum of the values of the block's iterations up to this one."""
+    return inclusive_scan(value, block_dim, _add, dtype)
+
+
+@func
+def inclusive_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The smallest of the values of the block's iterations up to this one."""
+    return inclusive_scan(value, block_dim, _min, dtype)
+
+
+@func
+def inclusive_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The largest of the values of the block's iterations up to this one."""
+    return inclusive_scan(value, block_dim, _max, dtype)
+
+
+@func
+def exclusive_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The sum of the values of the block's iterations before this one; 0 in the first."""
+    return exclusive_scan(value, block_dim, _add, cast(0, dtype), dtype)
+
+
+@func
+def exclusive_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The smallest of the values before this one; the largest value of the type in the first."""
+    return exclusive_scan(value, block_dim, _min, dtype(_highest(dtype)), dtype)
+
+
+@func
+def exclusive_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+    """The largest of the values before this one; the lowest value of the type in the first."""
+    return exclusive_scan(value, block_dim, _max, dtype(_lowest(dtype)), dtype)
+
+
+@intrinsic("no_subgroups")
+def radix_rank_match_atomic_or(
+    key: Any, block_dim: Any, radix_bits: Any, bit_start: Any, num_bits: Any, bins: Any,
+    excl_prefix: Any,
+) -> Any:  # fmt: skip
+    """The rank of a key's digit in its block; needs threads that run in step."""
+    only_in_kernels("simt.block.radix_rank_match_atomic_or")

@@ -1,0 +1,352 @@
+"""Blocks of iterations: shared arrays, barriers, votes, reductions, scans.
+
+The interpreter runs the iterations of a block as generators; the CPU runs the loop that
+demote_block_sync has split. Both must give what the plain Python here computes.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+B = 8
+Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
+Reals = qd.types.ndarray(dtype=qd.f32, ndim=1)
+block = qd.simt.block
+
+
+@pytest.fixture(
+    params=[("cpu", {}), ("cpu", {"debug": True}), ("cpu", {"opt_level": 0}), ("interp", {})],
+    ids=["cpu", "debug", "plain", "interp"],
+    autouse=True,
+)
+def arch(request):
+    name, options = request.param
+    qd.init(arch=getattr(qd, name), log_level="error", **options)
+    yield name
+    qd.reset()
+
+
+def ints(kernel, count, *args):
+    out = np.zeros(count, np.int32)
+    kernel(out, *args)
+    return out.tolist()
+
+
+def blocks(count, size=B):
+    return [list(range(k, min(k + size, count))) for k in range(0, count, size)]
+
+
+@qd.kernel
+def neighbours(out: Ints, n: qd.i32):
+    qd.loop_config(block_dim=B)
+    for i in range(n):
+        tid = i % B
+        row = block.SharedArray((B,), qd.i32)
+        row[tid] = i * i
+        mine = i + 1
+        block.sync()
+        mine += row[B - 1 - tid]
+        block.sync()
+        row[tid] = mine
+        block.sync()
+        out[i] = mine + 1000 * row[(tid + 1) % B]
+
+
+@pytest.mark.parametrize("n", [0, 5, 8, 37])
+def test_values_and_variables_cross_barriers(n):
+    expected = []
+    for ids in blocks(n):
+        row = [0] * B
+        for i in ids:
+            row[i % B] = i * i
+        mine = {i: i + 1 + row[B - 1 - i % B] for i in ids}
+        for i in ids:
+            row[i % B] = mine[i]
+        expected += [mine[i] + 1000 * row[(i + 1) % B] for i in ids]
+    assert ints(neighbours, n, n) == expected
+
+
+@qd.kernel
+def tree(out: Ints, x: Ints):
+    qd.loop_config(block_dim=64)
+    for i in range(x.shape[0]):
+        tid = block.thread_idx()
+        part = block.SharedArray((64,), qd.i32)
+        part[tid] = x[i]
+        block.sync()
+        stride = 32
+        while stride > 0:
+            if tid < stride:
+                part[tid] += part[tid + stride]
+            block.sync()
+            stride //= 2
+        if tid == 0:
+            out[block.global_thread_idx() // 64] = part[0]
+
+
+def test_a_barrier_in_a_while_loop():
+    x = np.arange(200, dtype=np.int32)
+    expected = [int(x[k : k + 64].sum()) for k in range(0, 200, 64)]
+    assert ints(tree, 4, x) == expected
+
+
+@qd.kernel
+def waves(out: Ints, m: qd.i32):
+    qd.loop_config(block_dim=B)
+    for i in range(3, 24):
+        t = block.thread_idx()
+        s = block.SharedArray((2, B), qd.i32)
+        s[0, t] = i
+        total = 0
+        now = 0
+        for k in range(m):
+            block.sync()
+            s[1 - now, t] = s[now, (t + B - 1) % B] + k
+            total += s[now, 0]
+            now = 1 - now
+            if k == 2:
+                continue
+            if k == 4:
+                break
+            total += 1
+        block.sync()
+        out[block.global_thread_idx()] = 10000 * total + s[now, t]
+
+
+@pytest.mark.parametrize("m", [0, 1, 4, 9])
+def test_loops_around_barriers_can_be_left(m):
+    expected = []
+    for ids in blocks(21):
+        s = [[i + 3 for i in ids] + [0] * (B - len(ids)), [0] * B]
+        total = now = 0
+        for k in range(m):
+            s[1 - now][: len(ids)] = [s[now][(t + B - 1) % B] + k for t in range(len(ids))]
+            total += s[now][0]
+            now = 1 - now
+            if k == 2:
+                continue
+            if k == 4:
+                break
+            total += 1
+        expected += [10000 * total + s[now][t] for t in range(len(ids))]
+    assert ints(waves, 21, m) == expected
+
+
+@qd.kernel
+def some_end(out: Ints):
+    qd.loop_config(block_dim=B)
+    for i in range(21):
+        sums = block.SharedArray(2, qd.i32)
+        if i % 3 == 2:
+            out[i] = -1
+            continue
+        sums[0] += i
+        block.sync()
+        if sums[0] > 40:
+            sums[1] += 1
+            block.sync()
+        out[i] = sums[0] + 100 * sums[1]
+
+
+def test_iterations_that_have_ended_are_not_waited_for():
+    expected = []
+    for ids in blocks(21):
+        left = [i for i in ids if i % 3 != 2]
+        total = sum(left)
+        each = total + 100 * (len(left) if total > 40 else 0)
+        expected += [-1 if i % 3 == 2 else each for i in ids]
+    assert ints(some_end, 21) == expected
+
+
+@qd.kernel
+def votes_and_scans(out: qd.types.ndarray(dtype=qd.i32, ndim=2), x: Ints):
+    qd.loop_config(block_dim=B)
+    for i in range(x.shape[0]):
+        v = x[i]
+        out[i, 0] = block.reduce_all_add(v, B, qd.i32)
+        out[i, 1] = block.reduce_all_min(v, B, qd.i32)
+        out[i, 2] = block.reduce_all_max(v, B, qd.i32)
+        out[i, 3] = block.inclusive_add(v, B, qd.i32)
+        out[i, 4] = block.exclusive_add(v, B, qd.i32)
+        out[i, 5] = block.inclusive_min(v, B, qd.i32)
+        out[i, 6] = block.exclusive_max(v, B, qd.i32)
+        out[i, 7] = block.sync_count_nonzero(v % 3)
+        out[i, 8] = block.sync_any_nonzero(v > 40)
+        out[i, 9] = block.sync_all_nonzero(v != 7)
+
+
+def test_votes_reductions_and_scans():
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 50, 29).astype(np.int32)
+    out = np.zeros((29, 10), np.int32)
+    votes_and_scans(out, x)
+    for ids in blocks(29):
+        v = [int(x[i]) for i in ids]
+        sums = list(itertools.accumulate(v))
+        least = list(itertools.accumulate(v, min))
+        most = [-(2**31), *itertools.accumulate(v, max)]
+        for k, i in enumerate(ids):
+            assert out[i].tolist() == [
+                sum(v), min(v), max(v), sums[k], sums[k] - v[k], least[k], most[k],
+                sum(n % 3 != 0 for n in v), any(n > 40 for n in v), all(n != 7 for n in v),
+            ]  # fmt: skip
+
+
+@qd.func
+def times(a, b):
+    return a * b
+
+
+@qd.kernel
+def own_operation(out: Reals):
+    qd.loop_config(block_dim=4)
+    for i in range(10):
+        p = block.reduce(i + 1.5, 4, times, qd.f32)
+        q = block.exclusive_scan(i + 1.5, 4, times, 1.0, qd.f32)
+        out[i] = q
+        if block.thread_idx() == 0:
+            out[i] = p
+
+
+def test_reductions_and_scans_with_an_operation_of_ones_own():
+    out = np.zeros(10, np.float32)
+    own_operation(out)
+    expected = []
+    for ids in blocks(10, 4):
+        v = [i + 1.5 for i in ids]
+        products = [1.0, *itertools.accumulate(v, lambda a, b: a * b)]
+        expected += [products[-1], *products[1:-1]]
+    assert np.allclose(out, expected)
+
+
+@qd.kernel
+def over_axes(out: qd.types.ndarray(dtype=qd.i32, ndim=2)):
+    qd.loop_config(block_dim=B)
+    for i, j in qd.ndrange((1, 4), 7):
+        t = block.thread_idx()
+        s = block.SharedArray(B, qd.i32)
+        s[t] = 10 * i + j
+        block.sync()
+        out[i - 1, j] = 1000 * s[0] + s[t] + 100000 * block.global_thread_idx()
+
+
+def test_blocks_of_several_axes():
+    out = np.zeros((3, 7), np.int32)
+    over_axes(out)
+    flat = [10 * i + j for i in range(1, 4) for j in range(7)]
+    expected = [1000 * flat[ids[0]] + flat[k] + 100000 * k for ids in blocks(21) for k in ids]
+    assert out.ravel().tolist() == expected
+
+
+@qd.kernel
+def histogram(counts: Ints, x: Ints):
+    qd.loop_config(block_dim=32)
+    for i in range(x.shape[0]):
+        local = block.SharedArray(4, qd.i32)
+        local[x[i]] += 1
+        block.sync()
+        t = block.thread_idx()
+        if t < 4:
+            counts[t] += local[t]
+
+
+def test_atomics_on_shared_memory():
+    x = np.arange(500, dtype=np.int32) % 4
+    x[:100] = 2
+    counts = np.zeros(4, np.int32)
+    histogram(counts, x)
+    assert counts.tolist() == np.bincount(x, minlength=4).tolist()
+
+
+def test_without_a_barrier_a_shared_array_is_still_one_for_the_block():
+    @qd.kernel
+    def count(out: Ints):
+        qd.loop_config(block_dim=4)
+        for i in range(6):
+            n = block.SharedArray(1, qd.i32)
+            qd.atomic_add(n[0], 1)
+            out[i // 4] = n[0]
+
+    assert ints(count, 2) == [4, 2]
+
+
+def test_what_cannot_be():
+    @qd.kernel
+    def barrier():
+        block.sync()
+
+    @qd.kernel
+    def serial(out: Ints):
+        qd.loop_config(serialize=True)
+        for i in range(4):
+            out[i] = block.thread_idx()
+
+    @qd.kernel
+    def array(out: Ints):
+        s = block.SharedArray(3, qd.i32)
+        out[0] = s[0]
+
+    @qd.kernel
+    def shape(out: Ints, n: qd.i32):
+        for i in range(4):
+            s = block.SharedArray(n, qd.i32)
+            out[0] = s[i]
+
+    @qd.kernel
+    def step(out: Ints):
+        for i in range(4):
+            out[i] = qd.simt.subgroup.shuffle(out[i], 1)
+
+    out = np.zeros(4, np.int32)
+    with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
+        barrier()
+    with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
+        serial(out)
+    with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
+        array(out)
+    with pytest.raises(qd.QuadrantsTypeError, match="positive integers known at compile time"):
+        shape(out, 3)
+    with pytest.raises(qd.QuadrantsUnsupportedError, match=r"subgroup.shuffle is not supported"):
+        step(out)
+    with pytest.raises(qd.QuadrantsAssertionError, match="can only be used in a kernel"):
+        block.sync()
+
+
+@qd.kernel
+def torn(out: Ints):
+    qd.loop_config(block_dim=4)
+    for i in range(4):
+        if i < 2:
+            out[i] = 1
+            block.sync()
+        else:
+            block.sync()
+            out[i] = 3
+        out[i] += 2
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interp"])
+def test_disagreement_on_the_way_to_a_barrier_is_told(backend):
+    qd.init(arch=getattr(qd, backend), debug=True, log_level="error")
+    with pytest.raises(qd.QuadrantsAssertionError, match=r"wait at different|disagree on the way"):
+        torn(np.zeros(4, np.int32))
+
+
+def test_an_index_out_of_a_shared_array_is_told():
+    qd.init(arch=qd.cpu, debug=True, log_level="error")
+
+    @qd.kernel
+    def far(out: Ints, k: qd.i32):
+        for i in range(4):
+            s = block.SharedArray((2, 3), qd.i32)
+            s[1, k] = i
+            out[i] = s[1, k]
+
+    out = np.zeros(4, np.int32)
+    with pytest.raises(
+        qd.QuadrantsAssertionError,
+        match=r"array 's' with indices \[1, 3\] \(shape \[2, 3\]\)",
+    ):
+        far(out, 3)
