@@ -62,7 +62,7 @@ def _shared_array(w: Walk, node: ast.Call, name: str, fn: Any) -> ArrayValue:
     _parallel_loop(w, node, "SharedArray")
     if isinstance(shape, MatrixValue):
         shape = tuple(shape.elems)
-    extents = tuple(shape) if is_sequence(shape) else (shape,)
+    extents: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)
     if not extents or not all(type(n) is int and n > 0 for n in extents):
         raise w.type_error(
             "The shape of a SharedArray must be positive integers known at compile time", node

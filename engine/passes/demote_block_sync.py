@@ -355,7 +355,8 @@ class _Splitter:
         head = phase.head
         assert head is not None
         if self.is_index(x):
-            return phase.indices[x.attr]
+            axis: int = x.attr
+            return phase.indices[axis]
         home = self.home.get(x)
         if home is None or (home is phase and x not in self.slots):
             return x
@@ -409,10 +410,10 @@ class _Splitter:
             if self.flags is not None and op in self.enders:
                 assert phase.place is not None
                 b.store(b.element(self.flags, phase.place), b.const(True, u1))
-            base = op.args[0] if op.args else None
+            base: Op | None = op.args[0] if op.args else None
             if op.code != C.LOOP_INDEX:
                 op.args = tuple([self.stand_in(a, phase) for a in op.args])
-            if base in self.slots and base is not None:
+            if base is not None and base in self.slots:
                 if op.code == C.SHIFT_PTR:
                     op.args = op.args[0], self.offset(base, op.args[1], b)
                 elif base.code == C.ALLOCA:

@@ -24,7 +24,7 @@ class Phase:
         self.here: dict[Op, Op] = {}
         self.loop: Op | None = None
         self.head: Builder | None = None
-        self.indices: list[Op] = []
+        self.indices: list[Op] = []  # of the iteration, by axis
         self.place: Op | None = None  # of the iteration in its block, i64
 
     def all_ops(self) -> list[Op]:

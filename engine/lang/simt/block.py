@@ -19,6 +19,12 @@ The functions with a ``block_dim`` take the loop's own. ``op`` is a function of 
 ``@qd.func``, for which the order of operands and their grouping do not matter.
 """
 
+# The bodies of functions that kernels inline are no Python: types are those of the kernel.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false, reportArgumentType=false, reportUntypedFunctionDecorator=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -89,7 +95,7 @@ def _threads_in_block() -> int:
 
 
 @func
-def sync_count_nonzero(predicate):  # pyright: ignore
+def sync_count_nonzero(predicate):
     """A barrier that tells how many iterations of the block have a predicate other than 0."""
     count = SharedArray((1,), i32)
     sync()
@@ -102,13 +108,13 @@ def sync_count_nonzero(predicate):  # pyright: ignore
 
 
 @func
-def sync_any_nonzero(predicate):  # pyright: ignore
+def sync_any_nonzero(predicate):
     """A barrier that tells (1 or 0) whether some iteration's predicate is not 0."""
     return min(sync_count_nonzero(predicate), 1)
 
 
 @func
-def sync_all_nonzero(predicate):  # pyright: ignore
+def sync_all_nonzero(predicate):
     """A barrier that tells (1 or 0) whether all iterations' predicates are not 0."""
     zero = 0
     if predicate == 0:
@@ -120,7 +126,7 @@ def sync_all_nonzero(predicate):  # pyright: ignore
 
 
 @func
-def reduce_all(value, block_dim: Template, op: Template, dtype: Template):  # pyright: ignore
+def reduce_all(value, block_dim: Template, op: Template, dtype: Template):
     """``op`` of the values of all iterations of the block, for each of them."""
     part = SharedArray((block_dim,), dtype)
     tid = thread_idx()
@@ -137,58 +143,58 @@ def reduce_all(value, block_dim: Template, op: Template, dtype: Template):  # py
 
 
 @func
-def reduce(value, block_dim: Template, op: Template, dtype: Template):  # pyright: ignore
+def reduce(value, block_dim: Template, op: Template, dtype: Template):
     """``op`` of the values of all iterations of the block; valid in the first of them."""
     return reduce_all(value, block_dim, op, dtype)
 
 
 @func
-def _add(a, b):  # pyright: ignore
+def _add(a, b):
     return a + b
 
 
 @func
-def _min(a, b):  # pyright: ignore
+def _min(a, b):
     return min(a, b)
 
 
 @func
-def _max(a, b):  # pyright: ignore
+def _max(a, b):
     return max(a, b)
 
 
 @func
-def reduce_all_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def reduce_all_add(value, block_dim: Template, dtype: Template):
     """The sum of the block's values, for every iteration."""
     return reduce_all(value, block_dim, _add, dtype)
 
 
 @func
-def reduce_all_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def reduce_all_min(value, block_dim: Template, dtype: Template):
     """The smallest of the block's values, for every iteration."""
     return reduce_all(value, block_dim, _min, dtype)
 
 
 @func
-def reduce_all_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def reduce_all_max(value, block_dim: Template, dtype: Template):
     """The largest of the block's values, for every iteration."""
     return reduce_all(value, block_dim, _max, dtype)
 
 
 @func
-def reduce_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def reduce_add(value, block_dim: Template, dtype: Template):
     """The sum of the block's values; valid in the first iteration of the block."""
     return reduce_all(value, block_dim, _add, dtype)
 
 
 @func
-def reduce_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def reduce_min(value, block_dim: Template, dtype: Template):
     """The smallest of the block's values; valid in the first iteration of the block."""
     return reduce_all(value, block_dim, _min, dtype)
 
 
 @func
-def reduce_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def reduce_max(value, block_dim: Template, dtype: Template):
     """The largest of the block's values; valid in the first iteration of the block."""
     return reduce_all(value, block_dim, _max, dtype)
 
@@ -197,7 +203,7 @@ def reduce_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
 
 
 @func
-def inclusive_scan(value, block_dim: Template, op: Template, dtype: Template):  # pyright: ignore
+def inclusive_scan(value, block_dim: Template, op: Template, dtype: Template):
     """``op`` of the values of the block's iterations up to this one."""
     part = SharedArray((block_dim,), dtype)
     tid = thread_idx()
@@ -216,7 +222,7 @@ def inclusive_scan(value, block_dim: Template, op: Template, dtype: Template):  
 
 
 @func
-def exclusive_scan(value, block_dim: Template, op: Template, identity, dtype: Template):  # pyright: ignore
+def exclusive_scan(value, block_dim: Template, op: Template, identity, dtype: Template):
     """``op`` of the values of the block's iterations before this one; ``identity`` in the first."""
     before = SharedArray((block_dim,), dtype)
     tid = thread_idx()
@@ -241,37 +247,37 @@ def _highest(dtype: DataType) -> float | int:
 
 
 @func
-def inclusive_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def inclusive_add(value, block_dim: Template, dtype: Template):
     """The sum of the values of the block's iterations up to this one."""
     return inclusive_scan(value, block_dim, _add, dtype)
 
 
 @func
-def inclusive_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def inclusive_min(value, block_dim: Template, dtype: Template):
     """The smallest of the values of the block's iterations up to this one."""
     return inclusive_scan(value, block_dim, _min, dtype)
 
 
 @func
-def inclusive_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def inclusive_max(value, block_dim: Template, dtype: Template):
     """The largest of the values of the block's iterations up to this one."""
     return inclusive_scan(value, block_dim, _max, dtype)
 
 
 @func
-def exclusive_add(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def exclusive_add(value, block_dim: Template, dtype: Template):
     """The sum of the values of the block's iterations before this one; 0 in the first."""
     return exclusive_scan(value, block_dim, _add, cast(0, dtype), dtype)
 
 
 @func
-def exclusive_min(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def exclusive_min(value, block_dim: Template, dtype: Template):
     """The smallest of the values before this one; the largest value of the type in the first."""
     return exclusive_scan(value, block_dim, _min, dtype(_highest(dtype)), dtype)
 
 
 @func
-def exclusive_max(value, block_dim: Template, dtype: Template):  # pyright: ignore
+def exclusive_max(value, block_dim: Template, dtype: Template):
     """The largest of the values before this one; the lowest value of the type in the first."""
     return exclusive_scan(value, block_dim, _max, dtype(_lowest(dtype)), dtype)
 
