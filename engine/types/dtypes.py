@@ -186,7 +186,7 @@ def dtype_of(thing: Any) -> DataType:
         found = parse_type(thing)
         if isinstance(found, DataType):
             return found
-    else:
+    elif thing is not None:  # which NumPy takes for float64
         try:
             return _BY_NUMPY[np.dtype(thing)]
         except (TypeError, KeyError):

@@ -133,7 +133,7 @@ def test_a_field_that_is_not_placed(still_fine):
     uses = (lambda: f[0], lambda: f.shape, f.parent, f.to_numpy, lambda: f.fill(1), f.memory_layout)
     for use in uses:
         with pytest.raises(
-            RuntimeError, match=r"not placed: mass \(File .*test_placing.py\", line"
+            RuntimeError, match=r"not placed: mass \(File .*test_placing\.py\", line"
         ):
             use()
     with pytest.raises(RuntimeError, match=r"(?s)specifying a shape.*qd\.root\.dense"):
