@@ -40,7 +40,11 @@ def data_oriented(
     QuadrantsSyntaxError for what is no class.
     """
     if cls is None:
-        return lambda decorated: _marked(decorated, template_primitives, stable_members)
+
+        def decorate(decorated: Any) -> Any:
+            return _marked(decorated, template_primitives, stable_members)
+
+        return decorate
     return _marked(cls, True, False)
 
 

@@ -6,6 +6,7 @@ In a kernel the frontend does the same with the meaning of the function.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -43,7 +44,7 @@ def _mapped(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         raise QuadrantsTypeError(f"{fn.__name__}() of values of shapes {text}")
     (shape,) = shapes
     columns = [
-        [value] * int(np.prod(shape)) if array is None else array.ravel().tolist()
+        [value] * math.prod(shape) if array is None else array.ravel().tolist()
         for value, array in zip(args, arrays, strict=True)
     ]
     found = np.array([fn(*row, **kwargs) for row in zip(*columns, strict=True)]).reshape(shape)

@@ -22,7 +22,7 @@ __all__ = [
     "raw_div", "raw_mod", "round", "rsqrt", "select", "sin", "sqrt", "tan", "tanh", "zero",
 ]  # fmt: skip
 
-_abs, _max, _min, _pow = abs, max, min, pow
+_abs, _max, _min = abs, max, min
 _least, _largest = elementwise(_min), elementwise(_max)
 
 
@@ -33,109 +33,109 @@ def only_in_kernels(name: str) -> NoReturn:
 
 @intrinsic("sin")
 @elementwise
-def sin(x: float) -> float:
+def sin(x: Any) -> Any:
     """Sine of radians."""
     return math.sin(x)
 
 
 @intrinsic("cos")
 @elementwise
-def cos(x: float) -> float:
+def cos(x: Any) -> Any:
     """Cosine of radians."""
     return math.cos(x)
 
 
 @intrinsic("tan")
 @elementwise
-def tan(x: float) -> float:
+def tan(x: Any) -> Any:
     """Tangent of radians."""
     return math.tan(x)
 
 
 @intrinsic("asin")
 @elementwise
-def asin(x: float) -> float:
+def asin(x: Any) -> Any:
     """Inverse sine, in radians."""
     return math.asin(x)
 
 
 @intrinsic("acos")
 @elementwise
-def acos(x: float) -> float:
+def acos(x: Any) -> Any:
     """Inverse cosine, in radians."""
     return math.acos(x)
 
 
 @intrinsic("atan2")
 @elementwise
-def atan2(a: float, b: float) -> float:
+def atan2(a: Any, b: Any) -> Any:
     """The angle of the point (b, a), in radians."""
     return math.atan2(a, b)
 
 
 @intrinsic("tanh")
 @elementwise
-def tanh(x: float) -> float:
+def tanh(x: Any) -> Any:
     """Hyperbolic tangent."""
     return math.tanh(x)
 
 
 @intrinsic("exp")
 @elementwise
-def exp(x: float) -> float:
+def exp(x: Any) -> Any:
     """e ** x."""
     return math.exp(x)
 
 
 @intrinsic("log")
 @elementwise
-def log(x: float) -> float:
+def log(x: Any) -> Any:
     """Natural logarithm."""
     return math.log(x)
 
 
 @intrinsic("sqrt")
 @elementwise
-def sqrt(x: float) -> float:
+def sqrt(x: Any) -> Any:
     """Square root."""
     return math.sqrt(x)
 
 
 @intrinsic("rsqrt")
 @elementwise
-def rsqrt(x: float) -> float:
+def rsqrt(x: Any) -> Any:
     """1 / sqrt(x)."""
     return 1.0 / math.sqrt(x)
 
 
 @intrinsic("floor")
 @elementwise
-def floor(x: float, dtype: DataType | type | None = None) -> float:
+def floor(x: Any, dtype: DataType | type | None = None) -> Any:
     """The largest integer not above x, in x's type, or converted to ``dtype``."""
-    return _as(float(math.floor(x)), dtype)
+    return _as(float(math.floor(float(x))), dtype)
 
 
 @intrinsic("ceil")
 @elementwise
-def ceil(x: float, dtype: DataType | type | None = None) -> float:
+def ceil(x: Any, dtype: DataType | type | None = None) -> Any:
     """The smallest integer not below x, in x's type, or converted to ``dtype``."""
-    return _as(float(math.ceil(x)), dtype)
+    return _as(float(math.ceil(float(x))), dtype)
 
 
 @intrinsic("round")
 @elementwise
-def round(x: float, dtype: DataType | type | None = None) -> float:
+def round(x: Any, dtype: DataType | type | None = None) -> Any:
     """The nearest integer, half away from zero, in x's type, or converted to ``dtype``."""
     return _as(math.copysign(math.floor(_abs(x) + 0.5), x), dtype)
 
 
-def _as(x: float, dtype: DataType | type | None) -> float:
+def _as(x: float, dtype: DataType | type | None) -> Any:
     return x if dtype is None else dtype(x)
 
 
 @intrinsic("abs")
 @elementwise
-def abs(x: float) -> float:
+def abs(x: Any) -> Any:
     """The magnitude of x."""
     return _abs(x)
 
@@ -143,25 +143,25 @@ def abs(x: float) -> float:
 @intrinsic("min")
 def min(*values: Any) -> Any:
     """The smallest; a number if the other is NaN."""
-    return _least(*values) if len(values) > 1 else _min(values[0])
+    return _least(*values) if len(values) > 1 else _min(*values)
 
 
 @intrinsic("max")
 def max(*values: Any) -> Any:
     """The largest; a number if the other is NaN."""
-    return _largest(*values) if len(values) > 1 else _max(values[0])
+    return _largest(*values) if len(values) > 1 else _max(*values)
 
 
 @intrinsic("pow")
 @elementwise
-def pow(base: float, exponent: float) -> float:
+def pow(base: Any, exponent: Any) -> Any:
     """``base ** exponent``; an integer exponent keeps the type of the base."""
-    return _pow(base, exponent)
+    return base**exponent
 
 
 @intrinsic("raw_div")
 @elementwise
-def raw_div(a: float, b: float) -> float:
+def raw_div(a: Any, b: Any) -> Any:
     """Division as in C: integers truncate towards zero."""
     if isinstance(a, int) and isinstance(b, int):
         quotient = _abs(a) // _abs(b)
@@ -171,7 +171,7 @@ def raw_div(a: float, b: float) -> float:
 
 @intrinsic("raw_mod")
 @elementwise
-def raw_mod(a: float, b: float) -> float:
+def raw_mod(a: Any, b: Any) -> Any:
     """Remainder as in C: it has the sign of ``a``."""
     if isinstance(a, int) and isinstance(b, int):
         remainder = _abs(a) % _abs(b)
@@ -180,25 +180,25 @@ def raw_mod(a: float, b: float) -> float:
 
 
 @intrinsic("bit_shr")
-def bit_shr(a: int, b: int) -> int:
+def bit_shr(a: Any, b: Any) -> Any:
     """``a >> b`` with zeros shifted in, whatever the sign."""
     only_in_kernels("bit_shr")
 
 
 @intrinsic("popcnt")
-def popcnt(x: int) -> int:
+def popcnt(x: Any) -> Any:
     """The number of bits that are set."""
     only_in_kernels("popcnt")
 
 
 @intrinsic("clz")
-def clz(x: int) -> int:
+def clz(x: Any) -> Any:
     """The number of leading zero bits; the width of the type for 0."""
     only_in_kernels("clz")
 
 
 @intrinsic("ffs")
-def ffs(x: int) -> int:
+def ffs(x: Any) -> Any:
     """The position of the lowest set bit, counted from 1; 0 for 0."""
     only_in_kernels("ffs")
 
@@ -224,7 +224,7 @@ def one(x: Any) -> Any:
 
 
 @intrinsic("frexp")
-def frexp(x: float) -> tuple[float, int]:
+def frexp(x: Any) -> tuple[float, int]:
     """The fraction f, 0.5 <= |f| < 1, and the exponent e with x = f * 2**e.
 
     For 0, infinities and NaN, x and 0.
@@ -233,20 +233,20 @@ def frexp(x: float) -> tuple[float, int]:
 
 
 @intrinsic("bit_cast")
-def bit_cast(obj: float, dtype: DataType) -> float:
+def bit_cast(obj: float, dtype: DataType) -> Any:
     """The bits of ``obj`` read as ``dtype``, which has the same size."""
     only_in_kernels("bit_cast")
 
 
 @intrinsic("select")
 @elementwise
-def select(cond: int, x1: float, x2: float) -> float:
+def select(cond: Any, x1: Any, x2: Any) -> Any:
     """``x1`` where ``cond`` is not 0, else ``x2``; both are computed."""
     return x1 if cond else x2
 
 
 @intrinsic("random")
-def random(dtype: DataType | type = float) -> float:
+def random(dtype: DataType | type = float) -> Any:
     """A random number: in [0, 1) for real types, over the full range for integers."""
     if dtype is float or (isinstance(dtype, DataType) and dtype.is_real):
         return _random.random()
@@ -256,6 +256,6 @@ def random(dtype: DataType | type = float) -> float:
 
 
 @intrinsic("randn")
-def randn(dt: DataType | type = float) -> float:
+def randn(dt: DataType | type = float) -> Any:
     """A random number of the standard normal distribution."""
     return _random.gauss(0.0, 1.0)

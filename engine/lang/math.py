@@ -93,49 +93,49 @@ _UNSIGNED: Final = {"uvec2": 2, "uvec3": 3, "uvec4": 4}
 
 @intrinsic("clamp")
 @elementwise
-def clamp(x: float, xmin: float, xmax: float) -> float:
+def clamp(x: Any, xmin: Any, xmax: Any) -> Any:
     """x kept between xmin and xmax."""
     return min(max(x, xmin), xmax)
 
 
 @intrinsic("mix")
 @elementwise
-def mix(x: float, y: float, a: float) -> float:
+def mix(x: Any, y: Any, a: Any) -> Any:
     """x for a = 0, y for a = 1, linear between."""
     return x * (1.0 - a) + y * a
 
 
 @intrinsic("mod")
 @elementwise
-def mod(x: float, y: float) -> float:
+def mod(x: Any, y: Any) -> Any:
     """x - y * floor(x / y), a real number for integers too."""
     return x - y * _math.floor(x / y)
 
 
 @intrinsic("fract")
 @elementwise
-def fract(x: float) -> float:
+def fract(x: Any) -> Any:
     """x - floor(x)."""
     return x - _math.floor(x)
 
 
 @intrinsic("sign")
 @elementwise
-def sign(x: float) -> float:
+def sign(x: Any) -> Any:
     """-1, 0 or 1 as a real number."""
     return float((x > 0) - (x < 0))
 
 
 @intrinsic("step")
 @elementwise
-def step(edge: float, x: float) -> float:
+def step(edge: Any, x: Any) -> Any:
     """0 if x < edge, else 1."""
     return 0.0 if x < edge else 1.0
 
 
 @intrinsic("smoothstep")
 @elementwise
-def smoothstep(edge0: float, edge1: float, x: float) -> float:
+def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
     """0 below edge0, 1 above edge1, and a smooth cubic between."""
     t = clamp((x - edge0) / (edge1 - edge0), 0.0, 1.0)
     return t * t * (3.0 - 2.0 * t)
@@ -143,35 +143,35 @@ def smoothstep(edge0: float, edge1: float, x: float) -> float:
 
 @intrinsic("degrees")
 @elementwise
-def degrees(x: float) -> float:
+def degrees(x: Any) -> Any:
     """Radians to degrees."""
     return _math.degrees(x)
 
 
 @intrinsic("radians")
 @elementwise
-def radians(x: float) -> float:
+def radians(x: Any) -> Any:
     """Degrees to radians."""
     return _math.radians(x)
 
 
 @intrinsic("log2")
 @elementwise
-def log2(x: float) -> float:
+def log2(x: Any) -> Any:
     """Logarithm to base 2."""
     return _math.log2(x)
 
 
 @intrinsic("isnan")
 @elementwise
-def isnan(x: float) -> bool:
+def isnan(x: Any) -> Any:
     """Whether x is not a number; right under ``fast_math`` too."""
     return _math.isnan(x)
 
 
 @intrinsic("isinf")
 @elementwise
-def isinf(x: float) -> bool:
+def isinf(x: Any) -> Any:
     """Whether x is an infinity; right under ``fast_math`` too."""
     return _math.isinf(x)
 

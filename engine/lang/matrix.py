@@ -14,7 +14,7 @@ their entries in the table of intrinsics.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -63,7 +63,7 @@ def _operand(value: Any) -> Any:
     if isinstance(value, Matrix):
         return value.plain()
     if isinstance(value, bool | int | float | np.number | np.bool_):
-        return value
+        return cast(Any, value)
     if isinstance(value, list | tuple | np.ndarray):
         array: Array = np.asarray(cast(Any, value))
         return array if array.dtype.kind in "biuf" and array.ndim in (0, 1, 2) else None
@@ -75,7 +75,10 @@ def _described(array: Array) -> str:
     return f"[Tensor ({extents}) {array.dtype.kind}{8 * array.dtype.itemsize}]"
 
 
-def _elementwise(name: str, op: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+def _elementwise(name: str, function: str, swapped: bool = False) -> Any:
+    """The method for an operator, whose function in `operator` has this name."""
+    op = getattr(operator, function)
+
     def apply(self: Matrix, other: Any) -> Any:
         left, right = self.plain(), _operand(other)
         if right is None:
@@ -95,7 +98,9 @@ def _elementwise(name: str, op: Callable[[Any, Any], Any], swapped: bool = False
     return apply
 
 
-def _unary(op: Callable[[Any], Any]) -> Any:
+def _unary(function: str) -> Any:
+    op = getattr(operator, function)
+
     def apply(self: Matrix) -> Any:
         return wrapped(op(self.plain()))
 
@@ -114,7 +119,7 @@ class Matrix:
     """
 
     __slots__ = ("_data", "_live")
-    __array_ufunc__ = None  # operators of NumPy's numbers and arrays leave the work to ours
+    __array_priority__ = 1000  # operators of NumPy's numbers and arrays leave the work to ours
     __hash__ = object.__hash__
 
     _data: Array
@@ -197,7 +202,7 @@ class Matrix:
     def _checked(self, key: Any) -> Any:
         keys: tuple[Any, ...] = cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
         if len(keys) == 1 and isinstance(keys[0], tuple | list | Matrix):
-            keys = tuple(keys[0])
+            keys = tuple(cast(Any, keys[0]))
         if len(keys) != self._data.ndim:
             text = f"Expected {self._data.ndim} indices, got {len(keys)}"
             raise QuadrantsIndexError(text)
@@ -209,8 +214,8 @@ class Matrix:
         return keys
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._data[self._checked(key)]
-        return wrapped(found.copy()) if isinstance(found, np.ndarray) else self._number(found)
+        found: Any = self._data[self._checked(key)]
+        return wrapped(found.copy()) if np.ndim(found) else self._number(found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._store(self._checked(key), value)
@@ -256,40 +261,40 @@ class Matrix:
 
     # Operators
 
-    __add__ = _elementwise("+", operator.add)
-    __radd__ = _elementwise("+", operator.add, True)
-    __sub__ = _elementwise("-", operator.sub)
-    __rsub__ = _elementwise("-", operator.sub, True)
-    __mul__ = _elementwise("*", operator.mul)
-    __rmul__ = _elementwise("*", operator.mul, True)
-    __truediv__ = _elementwise("/", operator.truediv)
-    __rtruediv__ = _elementwise("/", operator.truediv, True)
-    __floordiv__ = _elementwise("//", operator.floordiv)
-    __rfloordiv__ = _elementwise("//", operator.floordiv, True)
-    __mod__ = _elementwise("%", operator.mod)
-    __rmod__ = _elementwise("%", operator.mod, True)
-    __pow__ = _elementwise("**", operator.pow)
-    __rpow__ = _elementwise("**", operator.pow, True)
-    __and__ = _elementwise("&", operator.and_)
-    __rand__ = _elementwise("&", operator.and_, True)
-    __or__ = _elementwise("|", operator.or_)
-    __ror__ = _elementwise("|", operator.or_, True)
-    __xor__ = _elementwise("^", operator.xor)
-    __rxor__ = _elementwise("^", operator.xor, True)
-    __lshift__ = _elementwise("<<", operator.lshift)
-    __rlshift__ = _elementwise("<<", operator.lshift, True)
-    __rshift__ = _elementwise(">>", operator.rshift)
-    __rrshift__ = _elementwise(">>", operator.rshift, True)
-    __eq__ = _elementwise("==", operator.eq)
-    __ne__ = _elementwise("!=", operator.ne)
-    __lt__ = _elementwise("<", operator.lt)
-    __le__ = _elementwise("<=", operator.le)
-    __gt__ = _elementwise(">", operator.gt)
-    __ge__ = _elementwise(">=", operator.ge)
-    __neg__ = _unary(operator.neg)
-    __pos__ = _unary(operator.pos)
-    __invert__ = _unary(operator.invert)
-    __abs__ = _unary(operator.abs)
+    __add__ = _elementwise("+", "add")
+    __radd__ = _elementwise("+", "add", True)
+    __sub__ = _elementwise("-", "sub")
+    __rsub__ = _elementwise("-", "sub", True)
+    __mul__ = _elementwise("*", "mul")
+    __rmul__ = _elementwise("*", "mul", True)
+    __truediv__ = _elementwise("/", "truediv")
+    __rtruediv__ = _elementwise("/", "truediv", True)
+    __floordiv__ = _elementwise("//", "floordiv")
+    __rfloordiv__ = _elementwise("//", "floordiv", True)
+    __mod__ = _elementwise("%", "mod")
+    __rmod__ = _elementwise("%", "mod", True)
+    __pow__ = _elementwise("**", "pow")
+    __rpow__ = _elementwise("**", "pow", True)
+    __and__ = _elementwise("&", "and_")
+    __rand__ = _elementwise("&", "and_", True)
+    __or__ = _elementwise("|", "or_")
+    __ror__ = _elementwise("|", "or_", True)
+    __xor__ = _elementwise("^", "xor")
+    __rxor__ = _elementwise("^", "xor", True)
+    __lshift__ = _elementwise("<<", "lshift")
+    __rlshift__ = _elementwise("<<", "lshift", True)
+    __rshift__ = _elementwise(">>", "rshift")
+    __rrshift__ = _elementwise(">>", "rshift", True)
+    __eq__ = _elementwise("==", "eq")
+    __ne__ = _elementwise("!=", "ne")
+    __lt__ = _elementwise("<", "lt")
+    __le__ = _elementwise("<=", "le")
+    __gt__ = _elementwise(">", "gt")
+    __ge__ = _elementwise(">=", "ge")
+    __neg__ = _unary("neg")
+    __pos__ = _unary("pos")
+    __invert__ = _unary("invert")
+    __abs__ = _unary("abs")
 
     def __matmul__(self, other: Any) -> Any:
         """The matrix product; of two vectors, their dot product."""
@@ -447,7 +452,7 @@ class Vector(Matrix):
 def wrapped(found: Any) -> Any:
     """A NumPy array as the value that holds it; a number as it is."""
     if not isinstance(found, np.ndarray) or not found.ndim:
-        return found
+        return cast(Any, found)
     value = Vector.__new__(Vector) if found.ndim == 1 else Matrix.__new__(Matrix)
     value._data = found  # pyright: ignore[reportPrivateUsage]
     value._live = False  # pyright: ignore[reportPrivateUsage]

@@ -48,7 +48,7 @@ class Struct:
             raise QuadrantsSyntaxError(
                 "Custom structs need to be initialized using either dictionary or keyword arguments"
             )
-        given: dict[str, Any] = dict(args[0]) if args else kwargs
+        given: dict[str, Any] = dict(cast("Mapping[str, Any]", args[0])) if args else kwargs
         methods = given.pop(_METHODS, None)
         self._members = {name: _free(name, value, 0) for name, value in given.items()}
         self._type = StructType({}, methods) if methods else None
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:
         return as_dict(value)
     if isinstance(value, Matrix):
         return value.to_list()
-    return value.item() if isinstance(value, np.generic) else value
+    return cast(Any, value).item() if isinstance(value, np.generic) else value
 
 
 _MAX_DEPTH: Final = 64
@@ -188,7 +188,7 @@ def _free(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return Matrix(value)
     if isinstance(value, int | float | np.generic):
-        return value
+        return cast(Any, value)
     raise QuadrantsTypeError(f"Struct member {name!r} cannot be {value!r}")
 
 
@@ -241,10 +241,11 @@ def converted(t: Any, value: Any, name: str) -> Any:
     dtype: DataType = meant(t)
     if not isinstance(value, int | float | np.number | np.bool_):
         raise QuadrantsTypeError(f"{name} must be a number, not {value!r}")
+    number = cast(Any, value)
     if dtype is u1:
-        return bool(value)
+        return bool(number)
     # Python's own numbers hold reals in double precision, as results of kernels are shown.
-    return float(value) if dtype.is_real else dtype(int(value))
+    return float(number) if dtype.is_real else dtype(int(number))
 
 
 def zero_of(t: Any) -> Any:
@@ -254,7 +255,7 @@ def zero_of(t: Any) -> Any:
     return t(0) if isinstance(t, MatrixType) else converted(t, 0, "")
 
 
-def made(t: StructType, *args: Any, **kwargs: Any) -> Struct:
+def made(t: StructType, /, *args: Any, **kwargs: Any) -> Struct:
     """``S(1, [2, 3])``, ``S(a=1)``, ``S({"a": 1})``: members that are not given are 0."""
     names = list(t.members)
     if len(args) == 1 and not kwargs and isinstance(args[0], Struct | Mapping):
@@ -310,7 +311,10 @@ def _member_type(owner: str, name: str, t: Any, depth: int) -> Any:
 
 
 def struct_type(
-    name: str, members: Mapping[str, Any], methods: Any = None, depth: int = 0
+    name: str,
+    members: Mapping[str, Any],
+    methods: Mapping[str, Any] | None = None,
+    depth: int = 0,
 ) -> StructType:
     """The struct type with these members; QuadrantsTypeError for what is no type of a member."""
     if not members:

@@ -7,7 +7,7 @@ largest element of 1 first, so that squares neither overflow nor vanish.
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportConstantRedefinition=false
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from .. import types as room
 from ..types import DataType, MatrixType, NDArray, StructType, Template, matrix_type, template
 from ..types.annotations import ndarray
 from ..types.later import unsupported
-from . import matrix as _matrix  # noqa: F401 - lets matrix types make values
 from .struct import struct_type
 
 __all__ = [

@@ -41,7 +41,7 @@ class CompoundType:
 
     __slots__ = ()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """A value of this type, in Python scope."""
         return MAKERS[type(self)](self, *args, **kwargs)
 
