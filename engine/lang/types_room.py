@@ -7,10 +7,19 @@ scope, and offers all of that room too.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Final
 
-from .. import types as room
-from ..types import DataType, MatrixType, NDArray, StructType, Template, matrix_type, template
+from ..types import (
+    ALL_TYPES,
+    DataType,
+    MatrixType,
+    NDArray,
+    StructType,
+    Template,
+    matrix_type,
+    template,
+)
 from ..types.annotations import ndarray
 from ..types.later import unsupported
 from .struct import struct_type
@@ -19,6 +28,11 @@ __all__ = [
     "NDArray", "Template", "is_integral", "is_real", "is_signed", "is_tensor", "matrix", "ndarray",
     "struct", "template", "vector",
 ]  # fmt: skip
+
+# By its path: the engine calls this module its `types`.
+_ROOM: Final = importlib.import_module("..types", __package__).__dict__
+_LONG: Final = {"f": "float", "i": "int", "u": "uint"}
+_ALIASES: Final = {_LONG[t.name[0]] + t.name[1:]: t for t in ALL_TYPES if t.name != "void"}
 
 
 def vector(n: int, dtype: Any = float) -> MatrixType:
@@ -80,10 +94,12 @@ def is_tensor(dtype: Any) -> bool:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in room.__dict__:
-        return room.__dict__[name]
+    if name in _ROOM:
+        return _ROOM[name]
+    if name in _ALIASES:
+        return _ALIASES[name]
     raise unsupported("qd.types", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *[n for n in room.__dict__ if not n.startswith("_")]})
+    return sorted({*__all__, *_ALIASES, *[n for n in _ROOM if not n.startswith("_")]})

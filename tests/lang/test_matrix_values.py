@@ -1,0 +1,273 @@
+"""Vectors and matrices in Python scope. What they print is what Quadrants prints."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.lang.matrix import live
+
+VEC3 = qd.types.vector(3, qd.f32)
+MAT2 = qd.types.matrix(2, 2, float)
+
+
+def v():
+    return qd.Vector([1, 2, 3])
+
+
+def f():
+    return qd.Vector([1.5, -2.0, 3.0])
+
+
+def m():
+    return qd.Matrix([[1, 2], [3, 4]])
+
+
+PRINTED = {
+    "v": "[1 2 3]",
+    "m": "[[1 2]\n [3 4]]",
+    "f": "[ 1.5 -2.   3. ]",
+    "v.xy": "[1 2]",
+    "v.zzyx": "[3 3 2 1]",
+    "v.stp": "[1 2 3]",
+    "v.b": "3",
+    "v + v": "[2 4 6]",
+    "1 + v": "[2 3 4]",
+    "v * 2.5": "[2.5 5.  7.5]",
+    "v / 2": "[0.5 1.  1.5]",
+    "v // 2": "[0 1 1]",
+    "2 - v": "[ 1  0 -1]",
+    "2 % v": "[0 0 2]",
+    "2 ** v": "[2 4 8]",
+    "v << 1": "[2 4 6]",
+    "1 << v": "[2 4 8]",
+    "v & 1": "[1 0 1]",
+    "~v": "[-2 -3 -4]",
+    "-v": "[-1 -2 -3]",
+    "abs(f)": "[1.5 2.  3. ]",
+    "v < 2": "[ True False False]",
+    "v == f": "[False False  True]",
+    "v @ v": "14",
+    "m @ m": "[[ 7 10]\n [15 22]]",
+    "m @ qd.Vector([1, 2])": "[ 5 11]",
+    "qd.Vector([1, 2]) @ m": "[ 7 10]",
+    "[[1, 0], [0, 1]] @ m": "[[1 2]\n [3 4]]",
+    "v.cross(f)": "[12.   1.5 -5. ]",
+    "qd.Vector([1, 2]).cross(qd.Vector([3, 4]))": "-2",
+    "v.outer_product(f)": "[[ 1.5 -2.   3. ]\n [ 3.  -4.   6. ]\n [ 4.5 -6.   9. ]]",
+    "m.transpose()": "[[1 3]\n [2 4]]",
+    "m.inverse()": "[[-2.   1. ]\n [ 1.5 -0.5]]",
+    "m[:, 0]": "[1 3]",
+    "v[1:]": "[2 3]",
+    "f.cast(int)": "[ 1 -2  3]",
+    "f.cast(bool)": "[ True  True  True]",
+    "qd.Matrix.zero(float, 2, 3)": "[[0. 0. 0.]\n [0. 0. 0.]]",
+    "qd.Vector.one(int, 2)": "[1 1]",
+    "qd.Matrix.identity(float, 2)": "[[1. 0.]\n [0. 1.]]",
+    "qd.Vector.unit(3, 1)": "[0 1 0]",
+    "qd.Vector.unit(3, 1, qd.f32)": "[0. 1. 0.]",
+    "qd.Matrix.diag(2, 3.0)": "[[3. 0.]\n [0. 3.]]",
+    "qd.Matrix.rows([v, v])": "[[1 2 3]\n [1 2 3]]",
+    "qd.Matrix.cols([v, f])": "[[ 1.   1.5]\n [ 2.  -2. ]\n [ 3.   3. ]]",
+    "qd.Vector([1.7, 2, 3], dt=qd.i32)": "[1 2 3]",
+    "qd.Vector((1, 2))": "[1 2]",
+    "qd.Matrix(np.eye(2))": "[[1. 0.]\n [0. 1.]]",
+    "VEC3(1, 2, 3)": "[1. 2. 3.]",
+    "VEC3(1.1)": "[1.1 1.1 1.1]",
+    "VEC3(v.yz, 1)": "[2. 3. 1.]",
+    "VEC3([1, 2, 3])": "[1. 2. 3.]",
+    "qd.types.vector(3, int)(1.5, 2.5, -3.5)": "[ 1  2 -3]",
+    "MAT2(1, 2, 3, 4)": "[[1. 2.]\n [3. 4.]]",
+    "MAT2([1, 2], [3, 4])": "[[1. 2.]\n [3. 4.]]",
+    "MAT2(m)": "[[1. 2.]\n [3. 4.]]",
+    "qd.max(v, 2)": "[2 2 3]",
+    "qd.min(v, f)": "[ 1. -2.  3.]",
+    "qd.round(f)": "[ 2. -2.  3.]",
+    "qd.select(v > 1, v, 0)": "[0 2 3]",
+    "qd.cast(f, qd.i8)": "[ 1 -2  3]",
+    "qd.pow(v, 2)": "[1 4 9]",
+    "qd.zero(f)": "[0. 0. 0.]",
+    "qd.one(m)": "[[1 1]\n [1 1]]",
+}
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_values_and_how_they_print(text):
+    names = {"v": v(), "f": f(), "m": m(), "qd": qd, "np": np, "VEC3": VEC3, "MAT2": MAT2}
+    assert str(eval(text, names)) == PRINTED[text]
+
+
+NUMBERS = {
+    "f.norm()": 15.25**0.5,
+    "f.norm(0.01)": 15.26**0.5,
+    "f.norm_inv()": 15.25**-0.5,
+    "f.norm_sqr()": 15.25,
+    "f.normalized().norm()": 1.0,
+    "f.normalized(0.5).x": 1.5 / (15.25**0.5 + 0.5),
+    "v.dot(f)": 6.5,
+    "m.determinant()": -2,
+    "qd.Matrix([[2, 0, 1], [1, 3, 2], [1, 1, 1]]).determinant()": 0,
+    "qd.Matrix([[2, 0, 1, 0], [1, 3, 2, 1], [1, 1, 1, 4], [0, 5, 1, 2]]).determinant()": 33,
+    "m.trace()": 5,
+    "m.sum()": 10,
+    "m.frobenius_inner(m)": 30,
+    "f.max()": 3.0,
+    "f.min()": -2.0,
+    "len(v)": 3,
+    "m.n + m.m": 4,
+    "v.m": 1,
+    "v.y": 2,
+    "m[1, 0]": 3,
+    "v[-1]": 3,
+    "max(v)": 3,
+    "qd.max(v)": 3,
+}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers(text):
+    assert eval(text, {"v": v(), "f": f(), "m": m(), "qd": qd}) == pytest.approx(NUMBERS[text])
+
+
+def test_inverses_of_up_to_four_rows_keep_the_type():
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 3, 4):
+        array = rng.standard_normal((n, n)).astype(np.float32)
+        found = qd.Matrix(array).inverse()
+        assert found.entries.dtype == np.float32
+        np.testing.assert_allclose(found.to_numpy() @ array, np.eye(n), atol=1e-4)
+
+
+def test_a_singular_matrix_has_an_inverse_that_is_not_finite():
+    assert not np.isfinite(qd.Matrix([[1.0, 2.0], [2.0, 4.0]]).inverse().to_numpy()).any()
+
+
+def test_results_have_the_classes_of_their_shapes():
+    assert isinstance(v() + 1, qd.Vector) and isinstance(v() + 1, qd.Matrix)
+    assert not isinstance(m() @ m(), qd.Vector)
+    assert isinstance(m()[0, :], qd.Vector)
+    assert isinstance(np.float64(2) * v(), qd.Vector)
+    assert isinstance(np.array([1, 2, 3]) + v(), qd.Vector)
+
+
+def test_any_and_all():
+    assert (v() > 2).any() and not (v() > 2).all() and v().all()
+    assert not qd.Vector([0, 0]).any()
+
+
+def test_elements_swizzles_and_slices_are_written():
+    a = v()
+    a[0] = 5.7
+    a.y = 8
+    assert a.to_list() == [5, 8, 3]
+    a.zx = [7, 9]
+    assert a.to_list() == [9, 8, 7]
+    a[1:] = 0
+    a.rg = a.gr
+    assert a.to_list() == [0, 9, 0]
+    b = m()
+    b[1, 0] = -3
+    b[0, :] = qd.Vector([6, 7])
+    assert b.to_list() == [[6, 7], [-3, 4]]
+    b.fill(2)
+    assert b.to_list() == [[2, 2], [2, 2]]
+
+
+def test_augmented_assignment_makes_a_new_value():
+    a = b = v()
+    a += 1
+    a /= 2
+    assert a.to_list() == [1.0, 1.5, 2.0] and b.to_list() == [1, 2, 3]
+
+
+def test_iteration_gives_elements_and_rows():
+    x, y, z = v()
+    assert (x, y, z) == (1, 2, 3)
+    assert list(m()) == [[1, 2], [3, 4]]
+
+
+def test_numpy_takes_values():
+    assert np.array(v()).tolist() == [1, 2, 3]
+    assert np.asarray(m()).shape == (2, 2)
+    assert np.sin(f()).tolist() == np.sin(np.array([1.5, -2.0, 3.0])).tolist()
+    copied = v().to_numpy()
+    a = qd.Vector(copied)
+    copied[0] = 9
+    assert a[0] == 1
+
+
+def test_values_are_copied_and_pickled():
+    for value in (v(), m()):
+        for other in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+            assert type(other) is type(value) and (other == value).all()
+
+
+def test_functions_of_reals_keep_the_precision():
+    assert qd.sin(VEC3(1)).entries.dtype == np.float32
+    assert qd.sqrt(qd.Vector([1.0, 4.0])).to_list() == [1.0, 2.0]
+    assert qd.math.smoothstep(0.0, 4.0, VEC3(1, 2, 3)).to_list() == [0.15625, 0.5, 0.84375]
+
+
+def test_a_live_value_is_a_window_on_memory():
+    memory = np.array([[1.1, 2.0], [3.0, 4.0]], np.float32)
+    window = live(memory[0])
+    assert str(window) == "[1.10000002 2.        ]"
+    assert type(window[0]) is float and window[0] == np.float32(1.1)
+    window.x = 7
+    window[1] = 8
+    assert memory.tolist() == [[7, 8], [3, 4]]
+    assert str(window + 1) == "[8. 9.]"
+    later = window.xy
+    window.x = 1
+    assert later.x == 7
+    whole = live(np.arange(4, dtype=np.int32))
+    with pytest.raises(TypeError, match=r"integer element cannot be set to the real number 1\.5"):
+        whole[0] = 1.5
+
+
+MISTAKES = {
+    "qd.Vector(3)": (qd.QuadrantsTypeError, "can only be initialized with an array-like object"),
+    "qd.Vector([])": (qd.QuadrantsTypeError, "cannot have the shape"),
+    "qd.Vector(['a'])": (qd.QuadrantsTypeError, "are no numbers"),
+    "qd.Matrix([[1, 2], [3]])": (qd.QuadrantsTypeError, "cannot be the elements"),
+    "qd.Matrix([v, v])": (qd.QuadrantsTypeError, "cols/rows required"),
+    "qd.Matrix.rows([v, [1]])": (qd.QuadrantsTypeError, "of equal length"),
+    "qd.Vector.unit(3, 3)": (ValueError, "no element 3"),
+    "v + m": (qd.QuadrantsTypeError, r"'\[Tensor \(3\) i64\]' and '\[Tensor \(2, 2\) i64\]'"),
+    "m + qd.Vector([1, 2])": (qd.QuadrantsTypeError, "unsupported operand"),
+    "v + 'a'": (TypeError, "unsupported operand"),
+    "m @ v": (qd.QuadrantsTypeError, r"dimension mismatch between \(2, 2\) and \(3,\)"),
+    "v.dot(qd.Vector([1, 2]))": (qd.QuadrantsTypeError, "dot"),
+    "v.cross(m)": (qd.QuadrantsTypeError, "two vectors"),
+    "v.transpose()": (qd.QuadrantsTypeError, "outer_product"),
+    "v.trace()": (qd.QuadrantsTypeError, "square matrix"),
+    "qd.Matrix.identity(float, 5).inverse()": (qd.QuadrantsTypeError, "sizes >= 5"),
+    "qd.Matrix.identity(float, 5).determinant()": (qd.QuadrantsTypeError, "sizes >= 5"),
+    "m[0]": (qd.QuadrantsIndexError, "Expected 2 indices, got 1"),
+    "v[3]": (qd.QuadrantsIndexError, "out of range for 3 elements"),
+    "v.w": (AttributeError, r"vec3 only has attributes=\('x', 'y', 'z'\), got=\('w',\)"),
+    "v.foo": (AttributeError, "no attribute 'foo'"),
+    "setattr(v, 'foo', 1)": (AttributeError, "no attribute 'foo'"),
+    "setattr(v, 'xy', [1, 2, 3])": (qd.QuadrantsTypeError, r"\.xy takes 2 values, got 3"),
+    "bool(v)": (ValueError, r"Use \.any\(\) or \.all\(\)"),
+    "VEC3()": (qd.QuadrantsSyntaxError, "initial value"),
+    "VEC3(1, 2)": (qd.QuadrantsTypeError, "takes 3 elements, got 2"),
+    "VEC3(1, 2, 3, 4)": (qd.QuadrantsTypeError, "takes 3 elements, got 4"),
+    "VEC3('a')": (qd.QuadrantsTypeError, "are no elements"),
+    "qd.max(v, m)": (qd.QuadrantsTypeError, "of values of shapes"),
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_mistakes_say_what_is_wrong(text):
+    error, message = MISTAKES[text]
+    with pytest.raises(error, match=message):
+        eval(text, {"v": v(), "m": m(), "qd": qd, "VEC3": VEC3})
+
+
+def test_a_failed_store_changes_nothing():
+    a = v()
+    with pytest.raises(qd.QuadrantsTypeError, match="Cannot store"):
+        a[0:2] = [1, 2, 3]
+    assert a.to_list() == [1, 2, 3]
