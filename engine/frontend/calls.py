@@ -22,11 +22,12 @@ from .exprs import elements
 from .inline import inline
 from .matrices import elementwise
 from .operators import BINARY, Binary, binary
-from .places import spread
+from .places import bound, spread
 from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
 from .values import (
+    InstanceValue,
     MatrixValue,
     NdarrayRef,
     ShapeRef,
@@ -43,7 +44,7 @@ INTRINSICS.update({
     abs: "abs", bool: "to_bool", enumerate: "sequence", float: "to_float", int: "to_int",
     len: "len", list: "sequence", max: "max", min: "min", pow: "pow", print: "print",
     range: "range", reversed: "sequence", round: "round", sum: "sum", tuple: "sequence",
-    zip: "sequence",
+    super: "super", zip: "sequence",
 })  # fmt: skip
 
 _plain: WeakKeyDictionary[FunctionType, FuncDecl] = WeakKeyDictionary()
@@ -69,7 +70,7 @@ def _call(w: Walk, node: ast.Call) -> Any:
     if isinstance(decl, FuncDecl):
         if isinstance(fn, BoundFunc):
             return inline(w, node, decl, fn.owner)
-        return inline(w, node, decl, *_owner_of(fn))
+        return inline(w, node, decl, *_owner_of(w, node, fn))
     if isinstance(decl, KernelDecl):
         raise w.syntax_error(
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
@@ -81,9 +82,15 @@ def _call(w: Walk, node: ast.Call) -> Any:
     return _python_call(w, node, fn)
 
 
-def _owner_of(fn: Any) -> tuple[Any, ...]:
+def _owner_of(w: Walk, node: ast.Call, fn: Any) -> tuple[Any, ...]:
     """The object that a method of Python scope is bound to, if it is one."""
-    return (fn.__self__,) if isinstance(fn, MethodType) else ()
+    if not isinstance(fn, MethodType):
+        return ()
+    if isinstance(node.func, ast.Attribute):
+        owner = bound(w, node.func.value)
+        if isinstance(owner, InstanceValue) and owner.instance is fn.__self__:
+            return (owner,)
+    return (fn.__self__,)
 
 
 def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
@@ -104,13 +111,14 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         return w.python(node, fn, *args, **kwargs)
     name = getattr(fn, "__name__", type(fn).__name__)
-    if isinstance(fn, FunctionType) and fn.__code__.co_name != "<lambda>":
-        decl = plain_decl(w, fn, node)
+    plain = fn.__func__ if isinstance(fn, MethodType) else fn
+    if isinstance(plain, FunctionType) and plain.__code__.co_name != "<lambda>":
+        decl = plain_decl(w, plain, node)
         w.warn(
             f'Calling non-quadrants function "{name}" with run-time values: it is compiled as if '
             "it were a @qd.func. Decorate it with @qd.func.", node, SyntaxWarning,
         )  # fmt: skip
-        return inline(w, node, decl)
+        return inline(w, node, decl, *_owner_of(w, node, fn))
     raise w.type_error(
         f'The Python function "{name}" cannot be called with run-time values', node,
         f"use qd.{name}" if _has_counterpart(name) else
@@ -153,6 +161,30 @@ def _container_method(w: Walk, node: ast.Call, fn: Any, owner: Any) -> Any:
     args = [w.expr(a) for a in node.args]
     found = w.python(node, fn, *args)
     return w.loaded(list(found) if name in ("items", "keys", "values") else found, node)
+
+
+class _Super:
+    """``super()`` in a method: functions and members that the class itself may override."""
+
+    def __init__(self, cls: type, owner: InstanceValue) -> None:
+        self._cls: Final = cls
+        self._owner: Final = owner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(super(self._cls, self._owner.instance), name)
+        isfunc = isinstance(getattr(found, "decl", None), FuncDecl)
+        return BoundFunc(found, self._owner) if isfunc else found
+
+
+@handler("super")
+def _super(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    cls = w.frame.outer("__class__")
+    first = w.frame.decl.params[0].name if w.frame.decl.params else ""
+    owner = w.local(first)
+    if node.args or node.keywords or not isinstance(owner, InstanceValue):
+        text = "super() can be used without arguments, in methods of data-oriented classes"
+        raise w.syntax_error(text, node)
+    return _Super(cls, owner)
 
 
 # Arguments of intrinsics

@@ -31,7 +31,7 @@ from ..types import (
 )
 
 __all__ = [
-    "NO_DEFAULT", "Kind", "ParamDecl", "members_of", "read", "resolve_type",
+    "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "members_of", "read", "resolve_type",
     "scalar_type", "text_of",
 ]  # fmt: skip
 
@@ -97,6 +97,13 @@ def resolve_type(t: Any, config: CompileConfig) -> Any:
     """A type of values with int, float and bool replaced by what they mean under ``config``."""
     ip, fp = scalar_type(int, config), scalar_type(float, config)
     return resolved(t, ip, fp)
+
+
+def element_text(dtype: DataType | None, shape: tuple[int, ...] | None) -> str:
+    """How messages call the elements of an array: ``f32`` or ``[Tensor (3) f32]``."""
+    if not shape:
+        return str(dtype or "any")
+    return f"[Tensor ({', '.join(map(str, shape))}) {dtype}]"
 
 
 def text_of(value: Any) -> str:

@@ -1,8 +1,9 @@
 """Inlining of ``@qd.func`` calls.
 
 Arguments without annotation go by value: the function gets its own copy (made only if it may
-assign to it). Annotated scalars are cast. Template parameters go by reference: a local variable of
-the caller may be assigned through them. Arrays pass through.
+assign to it). Annotated numbers, vectors and structs are converted. Template parameters go by
+reference: a local variable of the caller, or a part of it, may be assigned through them, and so
+does the struct whose method is called. Arrays, fields, dataclasses and objects pass through.
 
 A function may call itself as long as its template arguments change from call to call; the same
 function with the same template arguments inside itself can never end and is an error.
@@ -11,11 +12,15 @@ function with the same template arguments inside itself can never end and is an 
 from __future__ import annotations
 
 import ast
+import dataclasses
 from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..types import DataType, FieldHandle, StructFieldHandle, is_data_oriented
+from .conversion import converted
+from .declared import element_text
+from .matrices import as_matrix
 from .places import bound, lvalue, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
@@ -60,7 +65,7 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> A
         value, at = args[param.name]
         passed = value if value is owner else _passed(w, decl, param, value, at)
         scope[param.name] = passed
-        if param.kind == "template":
+        if param.kind == "template" or value is owner:
             frame.templates[param.name] = value
     _check_recursion(w, node, frame)
     frame.scopes.append({})
@@ -130,18 +135,20 @@ def _value(w: Walk, param: ParamDecl, node: ast.expr) -> Any:
 
 def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
     """What the parameter is bound to in the function."""
-    if param.kind == "template":
+    kind = param.kind
+    if kind == "template" or (value is None and param.optional):
         return value
-    if param.kind == "ndarray":
+    if kind == "ndarray":
         return _array(w, param, value, at)
-    if isinstance(value, NdarrayRef):
-        if param.kind == "scalar":
-            text = f"Argument '{param.name}' of {decl.name} must be a {param.annotation_text}"
-            raise w.type_error(f"{text}, got {describe(value)}", at)
+    if kind == "record":
+        return _record(w, decl, param, value, at)
+    if kind == "tensor":
+        if not isinstance(value, NdarrayRef | FieldHandle | StructFieldHandle | None):
+            raise _not_fitting(w, decl, param, value, at)
         return value
-    if param.kind == "scalar":
-        value = w.cast(w.op(value, at), param.scalar_type(w.config), at)
-    elif isinstance(value, str):
+    if kind in ("scalar", "matrix", "struct"):
+        value = _number(w, decl, param, value, at)
+    elif isinstance(value, str | NdarrayRef):
         return value
     copied = isinstance(value, Op | int | float | tuple | MatrixValue | StructValue)
     if isinstance(value, list | dict) or (copied and decl.assigns(param.name)):
@@ -151,16 +158,51 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
     return _constants(w, value, at)
 
 
+def _number(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
+    """An argument converted to the type of numbers, vectors or structs that is annotated."""
+    if param.kind == "scalar":
+        if isinstance(value, NdarrayRef):
+            raise _not_fitting(w, decl, param, value, at)
+        return w.cast(w.op(value, at), param.scalar_type(w.config), at)
+    t = param.value_type(w.config)
+    if param.kind == "matrix":
+        matrix = as_matrix(w, value, at)
+        if matrix is None or matrix.shape != t.shape:
+            raise _not_fitting(w, decl, param, value, at)
+    elif not isinstance(value, StructValue) or set(value.members) != set(t.members):
+        raise _not_fitting(w, decl, param, value, at)
+    return converted(w, t, value, at, param.name)
+
+
+def _not_fitting(
+    w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST
+) -> QuadrantsCompilationError:
+    got = describe(value)
+    text = f"Argument '{param.name}' of {decl.name} must be a {param.annotation_text}, got {got}"
+    return w.type_error(text, at) if param.kind == "scalar" else w.syntax_error(text, at)
+
+
+def _record(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
+    """A dataclass goes on as it is; its members are parameters of the kernel."""
+    cls = value.feature.cls if isinstance(value, RecordValue) else type(value)
+    if isinstance(value, InstanceValue):
+        cls = type(value.instance)
+    if not issubclass(cls, param.type):
+        raise _not_fitting(w, decl, param, value, at)
+    return value
+
+
+_WHOLE: Final = frozenset((MatrixValue, StructValue, RecordValue, InstanceValue))
+
+
 def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
     """Numbers as values of run time, alone or in tuples; other things as they are."""
     kind: Any = value.__class__
     if kind in SEQUENCES:
         return kind([_constants(w, v, at) for v in value])
-    if kind is MatrixValue or kind is StructValue or kind is RecordValue:
+    if value is None or kind in _WHOLE or isinstance(value, FieldHandle | StructFieldHandle):
         return value
-    if value is None or isinstance(value, FieldHandle | StructFieldHandle | InstanceValue):
-        return value
-    if is_data_oriented(value):
+    if is_data_oriented(value) or dataclasses.is_dataclass(value):
         return value
     if callable(value) or isinstance(value, DataType | str):
         return value
@@ -171,9 +213,13 @@ def _array(w: Walk, param: ParamDecl, value: Any, at: ast.AST) -> NdarrayRef:
     if not isinstance(value, NdarrayRef):
         text = f"Argument '{param.name}' must be an ndarray, got {describe(value)}"
         raise w.syntax_error(text, at)
-    dtype = param.element_type(w.config)
-    if dtype is not None and dtype is not value.dtype:
-        text = f"Expect element type {dtype} for argument {param.name}, but get {value.dtype}"
+    dtype, shape = param.element_type(w.config), param.element_shape
+    other = shape is not None and shape != value.element_shape
+    if other or (dtype is not None and dtype is not value.dtype):
+        text = (
+            f"Expect element type {element_text(dtype, shape)} for argument {param.name}, but get "
+            f"{element_text(value.dtype, value.element_shape)}"
+        )
         raise w.type_error(text, at)
     if param.ndim is not None and param.ndim != value.ndim:
         text = f"Argument '{param.name}' has required ndim={param.ndim}, but {value.ndim}d ndarray"
@@ -205,7 +251,7 @@ def _check_recursion(w: Walk, node: ast.Call, frame: Frame) -> None:
 def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
     """Whether two instances have the same template arguments; values of run time never differ."""
     for name, value in a.items():
-        other = b[name]
+        other = b.get(name)
         if isinstance(value, Op) and isinstance(other, Op):
             continue
         if value is other:

@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, FieldHandle, StructFieldHandle, i32, i64
+from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64
 from ..types.later import NotYetError
 from .captured import known
 from .features import ndarray_feature
@@ -118,6 +118,8 @@ def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
     if isinstance(base, Op):
         elem = base.type.name.lstrip("*")
         raise w.type_error(f"A value of type {elem} has no elements", node.value)
+    if isinstance(base, ArrayHandle):
+        raise _captured(w, node)
     index = w.expr(node.slice)
     if not is_static(index):
         raise w.type_error(
@@ -125,6 +127,17 @@ def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
             "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
         )  # fmt: skip
     return known(w, w.python(node, lambda: base[index]), node)
+
+
+def _captured(w: Walk, node: ast.Subscript) -> QuadrantsCompilationError:
+    """The error for an element of an array that is no argument of the kernel."""
+    return w.error(
+        QuadrantsCompilationError,
+        f"Ndarray `{ast.unparse(node.value)}` is used in a kernel but is none of its arguments",
+        node.value,
+        "pass it as an argument annotated with qd.types.ndarray(...), as a member of a dataclass, "
+        "or as a member of a @qd.data_oriented object",
+    )
 
 
 def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:

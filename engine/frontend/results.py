@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any, cast
 
+import numpy as np
+
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
@@ -100,7 +102,7 @@ def _converted(w: Walk, node: ast.Return, value: Any) -> list[Any]:
 def _fits(w: Walk, value: Any, t: Any, at: ast.AST) -> bool:
     """Whether ``value`` can be returned where ``t`` is annotated."""
     if isinstance(t, DataType):
-        return isinstance(value, Op | DynamicElement | int | float)
+        return isinstance(value, Op | DynamicElement | int | float | np.number | np.bool_)
     if isinstance(t, MatrixType):
         matrix = as_matrix(w, value, at)
         return matrix is not None and matrix.shape == t.shape

@@ -21,6 +21,7 @@ from .values import (
     MatrixValue,
     NdarrayRef,
     ShapeRef,
+    RecordValue,
     StructValue,
     describe,
     is_sequence,
@@ -166,6 +167,13 @@ def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
 
 
 def not_writable(w: Walk, target: ast.expr) -> QuadrantsCompilationError:
+    root = target
+    while isinstance(root, ast.Attribute | ast.Subscript):
+        root = root.value
+    if isinstance(root, ast.Name) and isinstance(
+        w.local(root.id), RecordValue | MatrixValue | StructValue
+    ):
+        return immutable(w, root, w.local(root.id), ast.unparse(target))
     if isinstance(target, ast.Attribute):
         return w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
     return w.syntax_error(
@@ -216,13 +224,16 @@ def _same_shape(old: Any, value: Any) -> bool:
     )
 
 
-def immutable(w: Walk, target: ast.Name, old: Any) -> QuadrantsCompilationError:
+def immutable(
+    w: Walk, target: ast.Name, old: Any, part: str = ""
+) -> QuadrantsCompilationError:
+    """The error for assigning to ``target``, or to a ``part`` of it such as ``v[0]``."""
     name = target.id
     frame = w.frame
     if any(p.name == name for p in frame.decl.params) and name in frame.scopes[0]:
         what = "Kernel argument" if frame.parent is None else "Argument"
         return w.syntax_error(
-            f'{what} "{name}" is immutable in the kernel. If you want to change its value, please '
+            f'{what} "{part or name}" is immutable in the kernel. If you want to change its value, please '
             "create a new variable.", target, f"write `{name}_ = {name}` and use that",
         )  # fmt: skip
     if isinstance(old, Op) and old.code == C.LOOP_INDEX:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError, QuadrantsSyntaxError
-from ..frontend.declared import ParamDecl, members_of
+from ..frontend.declared import ParamDecl, element_text, members_of
 from ..frontend.features import (
     InstanceFeature,
     Leaf,
@@ -344,13 +344,6 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
     )
 
 
-def _element_text(dtype: DataType | None, shape: tuple[int, ...] | None) -> str:
-    """How messages call the elements of an array."""
-    if not shape:
-        return str(dtype or "any")
-    return f"[Tensor ({', '.join(map(str, shape))}) {dtype}]"
-
-
 def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -> Argument:
     data = value._live()
     key: NdarrayFeature = value._key
@@ -358,8 +351,8 @@ def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -
     other_shape = shape is not None and key.element_shape != shape
     other_dim = param.element_dim is not None and param.element_dim != len(key.element_shape)
     if (wanted is not None and key.dtype is not wanted) or other_shape or other_dim:
-        want = _element_text(wanted, shape)
-        got = _element_text(key.dtype, key.element_shape)
+        want = element_text(wanted, shape)
+        got = element_text(key.dtype, key.element_shape)
         if shape:
             raise ValueError(
                 f"Invalid value for argument {name} - required element type: {want}, but {got} is "
