@@ -34,7 +34,7 @@ def shared_view(field: _Memory) -> Array | str:
     if not at.shape:
         return "a field without axes"
     if not at.alone or field.part_of is not None:
-        return "a field that shares its cells with other fields"
+        return "a field that shares its cells with others, or whose components lie apart"
     if elements.shape != at.shape or field.memory_layout().span != elements.size:
         return "a field whose elements do not lie densely at fixed distances"
     return elements

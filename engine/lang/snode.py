@@ -305,9 +305,12 @@ def _inner_offsets(node: SNode) -> dict[SNode, int]:
     return out
 
 
-def _settle(top: SNode, block: Block, start: int) -> None:
-    """Tell the fields below ``top``, which lies ``start`` bytes into ``block``, where they are."""
-    owners = {id(f.owner()) for f in _fields(top)}
+def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
+    """Tell the fields below ``top``, which lies ``start`` bytes into ``block``, where they are.
+
+    alone: whether ``top`` has the block for itself.
+    """
+    alone = alone and len({id(f.owner()) for f in _fields(top)}) == 1
 
     def visit(node: SNode, base: int, digits: tuple[tuple[int, int, int], ...]) -> None:
         if node.field is not None:
@@ -317,7 +320,7 @@ def _settle(top: SNode, block: Block, start: int) -> None:
             field.settle(
                 Placement(
                     block, base, node.shape, offsets(field.offset, len(axes)), found,
-                    len(owners) == 1,
+                    alone,
                 )
             )  # fmt: skip
             return
@@ -421,7 +424,7 @@ class FieldsBuilder(_Nestable):
             self.program.own(block)
             blocks.append(block)
             for top, start in zip(group, starts, strict=True):
-                _settle(top, block, start)
+                _settle(top, block, start, len(group) == 1)
         self.finalized = SNodeTree(self, blocks)
         return self.finalized
 
