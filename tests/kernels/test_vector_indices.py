@@ -1,0 +1,169 @@
+"""Parts of vectors and matrices that are picked at run time."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+N = qd.types.ndarray(dtype=qd.i32, ndim=1)
+F = qd.types.ndarray(dtype=qd.f32, ndim=1)
+BACKENDS = ("cpu", "interp")
+
+
+@pytest.fixture(params=BACKENDS)
+def started(request):
+    qd.init(arch=getattr(qd, request.param), log_level="error")
+    yield
+    qd.reset()
+
+
+@pytest.fixture(params=BACKENDS)
+def checked(request):
+    qd.init(arch=getattr(qd, request.param), debug=True, log_level="error")
+    yield
+    qd.reset()
+
+
+@qd.kernel
+def vectors(out: N, i: qd.i32, j: qd.i32):
+    v = qd.Vector([10, 20, 30])
+    v[i] += 1
+    v[j] = v[i] * 2
+    v[i], v[j] = v[j], v[i]
+    v[j] *= 3
+    v[j] -= 1
+    for k in range(3):
+        out[k] = v[k]
+    out[3] = (v + 1)[i]
+    out[4] = qd.Vector([i, j, 7])[j]
+
+
+@pytest.mark.parametrize("i, j", [(0, 1), (2, 0), (1, 1)])
+def test_vectors(started, i, j):
+    v = [10, 20, 30]
+    v[i] += 1
+    v[j] = v[i] * 2
+    v[i], v[j] = v[j], v[i]
+    v[j] = v[j] * 3 - 1
+    out = np.zeros(5, np.int32)
+    vectors(out, i, j)
+    assert out.tolist() == [*v, v[i] + 1, (i, j, 7)[j]]
+
+
+@qd.kernel
+def matrices(out: N, i: qd.i32, j: qd.i32):
+    m = qd.Matrix([[1, 2, 3], [4, 5, 6]])
+    m[i, j] = 50
+    m[i, 0] += 100
+    m[1, j] *= 2
+    m[i, :] += [7, 8, 9]
+    for r in range(2):
+        for c in range(3):
+            out[r * 3 + c] = m[r, c]
+    row = m[i, :]
+    row[0] = 0
+    out[6] = row.sum() + m[:, j].max()
+
+
+@pytest.mark.parametrize("i, j", [(0, 0), (1, 2), (0, 1)])
+def test_matrices(started, i, j):
+    m = np.arange(1, 7).reshape(2, 3)
+    m[i, j] = 50
+    m[i, 0] += 100
+    m[1, j] *= 2
+    m[i] += [7, 8, 9]
+    out = np.zeros(7, np.int32)
+    matrices(out, i, j)
+    assert out[:6].tolist() == m.ravel().tolist()
+    assert out[6] == m[i, 1:].sum() + m[:, j].max()
+
+
+@qd.kernel
+def atomics(out: N, i: qd.i32):
+    v = qd.Vector([5, 6, 7])
+    out[0] = qd.atomic_add(v[i], 10)
+    out[1] = qd.atomic_max(v[i], 100)
+    out[2] = qd.atomic_exchange(v[i], 3)
+    out[3] = qd.volatile_load(v[i])
+    old = qd.atomic_sub(v, [1, 2, 3])
+    out[4] = old[1]
+    for k in qd.static(range(3)):
+        out[5 + k] = v[k]
+
+
+def test_atomics_give_the_old_value(started):
+    out = np.zeros(8, np.int32)
+    atomics(out, 1)
+    assert out.tolist() == [6, 16, 100, 3, 3, 4, 1, 4]
+
+
+@qd.kernel
+def shared(out: N, n: qd.i32):
+    """Threads write to different parts of one variable, and add to the same ones."""
+    counts = qd.Vector([0, 0, 0, 0])
+    stored = qd.Vector([-1, -1, -1, -1])
+    for k in range(n):
+        counts[k % 4] += 1
+        if k < 4:
+            stored[k] = k * k
+    for k in qd.static(range(4)):
+        out[k] = counts[k]
+        out[4 + k] = stored[k]
+
+
+def test_threads_do_not_disturb_other_parts(started):
+    out = np.zeros(8, np.int32)
+    shared(out, 40000)
+    assert out.tolist() == [10000] * 4 + [0, 1, 4, 9]
+
+
+@qd.kernel
+def large(out: F, n: qd.i32):
+    v = qd.Vector([0.0] * 50)
+    for k in range(n):
+        v[k] = k
+        v[k] *= 2
+        v[k] += 0.5
+    m = qd.Matrix.zero(qd.f32, 7, 6)
+    qd.loop_config(serialize=True)
+    for k in range(n):
+        m[k // 6 % 7, k % 6] += v[k]
+    total = 0.0
+    for k in range(50):
+        total += v[k]
+    out[0] = total
+    out[1] = m.sum()
+    out[2] = m[3, 2]
+    w = v
+    w[n - 1] = -1
+    out[3] = v[n - 1]
+    out[4] = w.min()
+
+
+def test_large_locals(started):
+    out = np.zeros(5, np.float32)
+    large(out, 42)
+    v = np.zeros(50, np.float32)
+    v[:42] = np.arange(42) * 2 + 0.5
+    assert out.tolist() == [v.sum(), v.sum(), v[20], v[41], -1]
+
+
+@qd.kernel
+def inside(out: N, i: qd.i32, j: qd.i32):
+    v = qd.Vector([1, 2, 3])
+    m = qd.Matrix([[1, 2], [3, 4]])
+    out[0] = v[i] + m[i, j]
+
+
+@pytest.mark.parametrize("i, j, name", [(3, 0, "v"), (-1, 0, "v"), (1, 2, "m"), (2, 0, "m")])
+def test_bounds_are_checked_in_debug(checked, i, j, name):
+    with pytest.raises(qd.QuadrantsAssertionError, match=f"Out of bound access to {name}"):
+        inside(np.zeros(1, np.int32), i, j)
+    out = np.zeros(1, np.int32)
+    inside(out, 1, 1)
+    assert out[0] == 6
+
+
+def test_indices_beyond_the_end_do_no_harm(started):
+    out = np.zeros(8, np.int32)
+    inside(out, 1 << 20, -5)
+    qd.sync()
