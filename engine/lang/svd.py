@@ -15,7 +15,7 @@ from ..errors import QuadrantsTypeError
 from ..types import template
 from .eigen import check_size, largest
 from .func import pyfunc
-from .functions import abs, cast, max, sqrt
+from .functions import abs, cast, max, min, sqrt
 from .loops import static
 from .matrix import Matrix, Vector
 from .number_types import epsilon, real_type
@@ -199,8 +199,10 @@ def bases_of(C, eps: template()):  # pyright: ignore[reportInvalidTypeForm]
     w3 = u.cross(w2)
     zero = 0.0 * one
     U = Matrix([[u[0], w2[0], w3[0]], [u[1], w2[1], w3[1]], [u[2], w2[2], w3[2]]])
-    S = Matrix([[one, zero, zero], [zero, w2.dot(second), zero], [zero, zero, w3.dot(third)]])
-    return U, S
+    # Rounding must not turn the order of equal ones around.
+    two = min(max(w2.dot(second), 0.0), one)
+    three = max(min(w3.dot(third), two), -two)
+    return U, Matrix([[one, zero, zero], [zero, two, zero], [zero, zero, three]])
 
 
 @pyfunc
