@@ -30,6 +30,7 @@ from ..errors import (
     QuadrantsCompilationError,
     QuadrantsInternalError,
     QuadrantsNameError,
+    QuadrantsRuntimeError,
     QuadrantsSyntaxError,
     QuadrantsTypeError,
 )
@@ -176,7 +177,7 @@ class Walk(Memory):
                 self.unsupported(node)
             try:
                 flow = visit(self, node)
-            except QuadrantsCompilationError as error:
+            except (QuadrantsCompilationError, QuadrantsRuntimeError) as error:
                 raise error if error.span else error.locate(self.loc(node)) from None
             except RecursionError:
                 text = "The code is nested too deeply to compile"
@@ -302,7 +303,8 @@ class Walk(Memory):
         """Run Python code of the user's at compile time; what it raises is put in its place."""
         try:
             return fn(*args, **kwargs)
-        except QuadrantsCompilationError as error:
+        except (QuadrantsCompilationError, QuadrantsRuntimeError) as error:
+            # The latter is of a container, such as a field without a place.
             raise error.locate(self.loc(node)) from None
         except Exception as error:
             wrapped = QuadrantsCompilationError.from_foreign(error, self.loc(node))

@@ -294,12 +294,14 @@ def _member_type(owner: str, name: str, t: Any, depth: int) -> Any:
         return t
     if isinstance(t, str):
         same = t.strip("'\"") == owner
-        text = (
-            f"{owner} contains itself, as its member {name!r}: a struct cannot be that deep"
-            if same
-            else f"The type of {owner}.{name} is the text {t!r}, which names no data type here"
+        if same:
+            text = f"{owner} contains itself, as its member {name!r}: a struct cannot be that deep"
+            raise QuadrantsTypeError(text)
+        from .host import InvalidDataType
+
+        raise InvalidDataType(
+            f"Invalid data type {t}: the type of {owner}.{name} is a text that names no type here"
         )
-        raise QuadrantsTypeError(text)
     if isinstance(t, Mapping):
         if depth > _MAX_DEPTH:
             raise _too_deep(owner)

@@ -41,7 +41,7 @@ def vector(n: int, dtype: Any = float) -> MatrixType:
     Called, it makes one: ``vec3(1, 2, 3)``, ``vec3(0)``, ``vec3(v.xy, 1)``. ValueError or TypeError
     for what is no extent or no data type.
     """
-    return matrix_type((n,), float if dtype is None else dtype)
+    return matrix_type((n,), _element(dtype))
 
 
 def matrix(n: int, m: int, dtype: Any = float) -> MatrixType:
@@ -49,7 +49,15 @@ def matrix(n: int, m: int, dtype: Any = float) -> MatrixType:
 
     Called, it makes one: ``mat2(1, 2, 3, 4)`` row by row, ``mat2([[1, 2], [3, 4]])``, ``mat2(0)``.
     """
-    return matrix_type((n, m), float if dtype is None else dtype)
+    return matrix_type((n, m), _element(dtype))
+
+
+def _element(dtype: Any) -> Any:
+    if isinstance(dtype, str):
+        from .host import InvalidDataType
+
+        raise InvalidDataType(f"Invalid data type {dtype}; use one such as qd.f32 or qd.i32")
+    return float if dtype is None else dtype
 
 
 _METHODS: Final = "__struct_methods"

@@ -75,6 +75,10 @@ DIFFERENCES: dict[str, Meant] = {
     "classes.case_none_member": Meant(WORKS, value=[0, 4]),
     "fields_in_kernels.case_struct_for_under_if_is_serial": Meant(WORKS),
     "functions.case_ndarray_without_annotation": Meant(WORKS),
+    "results.mistake_real_matrix_for_a_matrix_of_ints": Meant(
+        "a result is converted to the type of its annotation, a matrix as a number is"
+    ),
+    "vector_elements.case_template_vector": Meant(WORKS),
     "loops.case_underscore_in_nested_loops": Meant(WORKS, value=600),
     "structs.case_struct_argument_as_dict": Meant(WORKS, value=3.5),
     "vector_elements.case_matrix_argument_as_rows": Meant(WORKS, value=-1.0),
@@ -137,6 +141,21 @@ DIFFERENCES: dict[str, Meant] = {
     # Errors at another line.
     "layouts.mistake_builder_not_finalized": Meant(
         "we name the field, the reference the builder", error="QuadrantsRuntimeError"
+    ),
+    "fields.mistake_unplaced": Meant(
+        "we show where the field is used and name where it was declared",
+        error="QuadrantsRuntimeError",
+        says="These field(s) are not placed",
+        line="f[0] = 1",
+    ),
+    "layouts.mistake_unplaced_struct": Meant(
+        "we show where the field is used and name where it was declared",
+        error="QuadrantsRuntimeError",
+        says="These field(s) are not placed",
+        line="f[0].a = 1",
+    ),
+    "dataclasses_args.mistake_member_without_a_usable_type": Meant(
+        "an error of the declaration, not of a use", error="QuadrantsCompilationError"
     ),
     "loop_mistakes.mistake_for_else": Meant(EARLIER, error="QuadrantsSyntaxError", line="pass"),
     "loop_mistakes.mistake_while_else": Meant(EARLIER, error="QuadrantsSyntaxError", line="pass"),
