@@ -42,6 +42,10 @@ DIFFERENCES: dict[str, Meant] = {
         "the reference performs the atomic operation of a side that is not evaluated",
         value=[2, 3, [1, 1]],
     ),
+    "functions.case_typed_vectors": Meant(
+        "an argument is converted to its annotation, a vector as a number is",
+        value=(4.0, 2.9000000953674316),
+    ),
     "operators_assigned.case_conditional_expression_is_lazy": Meant(
         "the reference performs the atomic operations of both sides", value=[2, 1]
     ),
