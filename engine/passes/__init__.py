@@ -44,6 +44,7 @@ MODULES: Final = (
     "remove_user_asserts",
     "serialize_scatter",
     "simplify",
+    "split_blocked_axes",
     "type_check",
     "unreachable_code_elimination",
 )

@@ -21,7 +21,8 @@ masks where divisor and modulus are powers of two, in u32 if no offset is too la
                                             <i64> $13 = cast_value $12
                                             <*i32> $3 = shift_ptr $0, $13
 
-Digits of constant indices are computed here. An element that is certainly at the base needs no
+Digits of constant indices are computed here, and those of sums made by `split_blocked_axes` are the
+parts of the sum. An element that is certainly at the base needs no
 ``shift_ptr``: the ``external_ptr`` goes. Locals, global temporaries and `linearize` itself stay.
 """
 
@@ -33,6 +34,7 @@ from ..ir import Block, Builder, Func, Op, Param, replace_uses
 from ..ir import codes as C
 from ..ir.edit import all_blocks
 from ..types import DataType, Layout, Term, i32, i64, u32
+from .linear_form import digit, form_of
 from .manager import PassCx
 from .registry import register
 
@@ -133,11 +135,15 @@ class _Lowering:
                 continue  # the only index there is
             if div == 1 and not mod:
                 affine.append((stride, self.local(index, layout.origin[axis])))
-            elif index.code == C.CONST:
-                digit = (index.attr - layout.origin[axis]) // div
-                constant += (digit % mod if mod else digit) * stride
-            else:
+                continue
+            form = form_of(index)
+            form = form._replace(constant=form.constant - layout.origin[axis])
+            known = digit(form, div, mod)
+            if known is None or any(factor < 0 for factor in known.terms.values()):
                 digits.append(term)
+            else:
+                affine += [(stride * factor, op) for op, factor in known.terms.items()]
+                constant += stride * known.constant
         parts = [self.chain(chain) for chain in _chains(affine)]
         if digits:
             parts.append(self.digits(digits, indices, layout))

@@ -100,6 +100,9 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
         # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
         # iteration.
         cx.run_pass("demote_block_sync")
+        # After all that wants to see loop indices in the addresses, before the outermost axis is
+        # cut into pieces.
+        cx.run_pass("split_blocked_axes")
         cx.run_pass("make_cpu_multithreaded_range_for")
         if config.make_thread_local:
             # Needs the pieces: an accumulator belongs to one piece.

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import is_invariant, uniquely_accessed, use_counts
+from ..analysis import is_invariant, needs_blocks, uniquely_accessed, use_counts
 from ..analysis.alias import is_private
 from ..ir import Block, ForAttr, Func, Op, walk
 from ..ir import codes as C
@@ -61,7 +61,7 @@ def serialize_scatter(func: Func, cx: PassCx) -> bool:
     ops = walk(task.regions[1])
     if not any(C.ATOMIC[op.code] for op in ops):
         return False
-    if any(op.code == C.ARRAY_ALLOCA and op.attr.space == "shared" for op in ops):
+    if needs_blocks(task.regions[1]):
         return False  # iterations work together
     work, plain, atomic = _Weights(func, task, config.make_thread_local).block(task.regions[1])
     if not atomic:

@@ -1,6 +1,8 @@
 """Fields and elements of several components: the CPU agrees with the interpreter, and what a frame
 knows of them from its beginning."""
 
+import random
+
 import numpy as np
 import pytest
 from qd_studio.engine import passes
@@ -12,12 +14,40 @@ from qd_studio.engine.errors import (
     QuadrantsInternalError,
     QuadrantsRuntimeTypeError,
 )
+from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse, to_text
 from qd_studio.engine.ir import codes as C
-from qd_studio.engine.ir import parse, to_text
-from qd_studio.engine.types import f32, f64, i32
+from qd_studio.engine.types import Layout, f32, f64, i32, pointer_to
 
 from tests.passes.qdir import _assert_close, arguments
-from tests.passes.random_ir import random_func
+from tests.passes.random_ir import random_func, random_terms
+
+
+def sweep(seed):
+    """A loop over a field of any layout that fills it, and another field, from its indices."""
+    rng = random.Random(seed)
+    ndim = rng.randrange(1, 4)
+    shape = tuple(rng.choice((1, 4, 6, 8, 12)) for _ in range(ndim))
+    origin = tuple(rng.choice((0, 0, -3, 5)) for _ in range(ndim))
+    params = [
+        Param(name, "field", i32, ndim, layout=Layout(shape, origin, random_terms(rng, shape)))
+        for name in "xy"
+    ]
+    func = Func("sweep", tuple(params))
+    b = Builder(func, func.body)
+    bases = [b.emit(C.ARG_ADDR, (), (i, False), pointer_to(i32)) for i in range(2)]
+    bounds = [b.const(k, i32) for o, n in zip(origin, shape, strict=True) for k in (o, o + n)]
+    order = tuple(rng.sample(range(ndim), ndim)) if rng.random() < 0.5 else None
+    loop = b.range_for(tuple(bounds), ForAttr(axes=order))
+    with b.inside(loop.regions[0]):
+        index = [b.loop_index(loop, axis) for axis in range(ndim)]
+        value = index[0]
+        for other in index[1:]:
+            value = b.binary(C.ADD, b.binary(C.MUL, value, b.const(100, i32)), other)
+        x, y = (b.emit(C.EXTERNAL_PTR, (base, *index), "unsafe", pointer_to(i32)) for base in bases)
+        b.store(y, b.binary(C.SUB, value, b.load(x)))
+        b.store(x, value)
+    return func
+
 
 SHIFT = """\
 kernel shift(x: ndarray<f32, 1>, field a: f32[8], s: f32, field b: f32[8; 2]) stage=ast {
@@ -72,6 +102,17 @@ def test_random_functions_agree_with_the_interpreter():
             for a, b in zip(expected, values, strict=True):
                 if isinstance(a, np.ndarray):
                     _assert_close(a.ravel().tolist(), b.ravel().tolist(), True)
+
+
+def test_sweeps_over_fields_of_any_layout():
+    for seed in range(40):
+        func = sweep(seed)
+        expected = arguments(func, seed)
+        interp.run(func, expected)
+        values = arguments(func, seed)
+        compiled(to_text(func), check_out_of_bound=seed % 4 == 0).launch(values)
+        for a, b in zip(expected, values, strict=True):
+            assert np.array_equal(a, b), to_text(func)
 
 
 @pytest.mark.parametrize("target", ["cpu", "interp"])

@@ -43,6 +43,25 @@ TRIPS = 4
 """More than the index of any loop."""
 
 
+def random_terms(rng: random.Random, shape: tuple) -> tuple:
+    """The digits of a layout: each axis whole or in blocks, in any order, with gaps."""
+    digits = []
+    for axis, extent in enumerate(shape):
+        block = rng.choice((0, 0, 2, 3, 4))
+        if 1 < block < extent:
+            digits.append((axis, block, 0, -(-extent // block)))
+            digits.append((axis, 1, block, block))
+        else:
+            digits.append((axis, 1, 0, extent))
+    if rng.random() < 0.6:
+        rng.shuffle(digits)
+    stride, terms = rng.choice((1, 1, 1, 2, 5)), []
+    for axis, div, mod, count in reversed(digits):
+        terms.insert(0, (axis, div, mod, stride))
+        stride = stride * count + (rng.random() < 0.1)
+    return tuple(terms)
+
+
 class RandomIR:
     """Builds one function; ``types``: what values may have. fields: with fields and vectors.
 
@@ -85,27 +104,8 @@ class RandomIR:
         origin = tuple(rng.choice((0, 0, -3)) for _ in range(ndim)) + (0,) * len(element)
         return Param(
             name, "field", t, ndim, element_shape=element,
-            layout=Layout(shape, origin, self.terms(shape)),
+            layout=Layout(shape, origin, random_terms(rng, shape)),
         )  # fmt: skip
-
-    def terms(self, shape) -> tuple:
-        """The digits of a layout: each axis whole or in blocks, in any order, with gaps."""
-        rng = self.rng
-        digits = []
-        for axis, extent in enumerate(shape):
-            block = rng.choice((0, 0, 2, 3, 4))
-            if 1 < block < extent:
-                digits.append((axis, block, 0, -(-extent // block)))
-                digits.append((axis, 1, block, block))
-            else:
-                digits.append((axis, 1, 0, extent))
-        if rng.random() < 0.6:
-            rng.shuffle(digits)
-        stride, terms = rng.choice((1, 1, 1, 2, 5)), []
-        for axis, div, mod, count in reversed(digits):
-            terms.insert(0, (axis, div, mod, stride))
-            stride = stride * count + (rng.random() < 0.1)
-        return tuple(terms)
 
     def build(self) -> Func:
         for number, t in enumerate(self.scalars):

@@ -1,0 +1,96 @@
+"""Integers as sums of multiples of other values, for passes that divide them by constants.
+
+A `Form` is ``constant + sum(factor * op)``. `digit` divides one and takes the remainder where that
+is exact: ``(8 * a + b) // 8 % 4`` is ``a % 4`` if ``b`` is a loop index from 0 to 7. Sums are taken
+not to overflow, which holds for all that makes a valid index.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..ir import Op
+from ..ir import codes as C
+
+__all__ = ["Form", "digit", "form_of"]
+
+_DEPTH: Final = 8
+
+
+class Form(NamedTuple):
+    """See the module docstring. terms: factor by op, none of them 0."""
+
+    constant: int
+    terms: dict[Op, int]
+
+
+def form_of(op: Op, depth: int = _DEPTH) -> Form:
+    """``op`` as a sum, as far as it is one; else as itself."""
+    code = op.code
+    if code == C.CONST:
+        return Form(int(op.attr), {})
+    if depth:
+        if code == C.ADD or code == C.SUB:
+            a, b = (form_of(x, depth - 1) for x in op.args)
+            return _sum(a, b, 1 if code == C.ADD else -1)
+        if code in (C.MUL, C.BIT_SHL) and op.args[1].code == C.CONST:
+            amount = int(op.args[1].attr)
+            factor = amount if code == C.MUL else 1 << (amount % op.type.bits)
+            return _sum(Form(0, {}), form_of(op.args[0], depth - 1), factor)
+    return Form(0, {op: 1})
+
+
+def _sum(a: Form, b: Form, factor: int) -> Form:
+    terms = dict(a.terms)
+    for op, k in b.terms.items():
+        total = terms.get(op, 0) + factor * k
+        if total:
+            terms[op] = total
+        else:
+            del terms[op]
+    return Form(a.constant + factor * b.constant, terms)
+
+
+def digit(form: Form, divisor: int, modulus: int) -> Form | None:
+    """``form // divisor % modulus`` (no modulus if that is 0) where it is a form again."""
+    high, low = _split(form, divisor)
+    if not _inside(low, divisor):
+        return None
+    form = Form(high.constant // divisor, {op: k // divisor for op, k in high.terms.items()})
+    if not modulus:
+        return form
+    _, low = _split(form, modulus)
+    return low if _inside(low, modulus) else None
+
+
+def _split(form: Form, by: int) -> tuple[Form, Form]:
+    """What is a multiple of ``by``, and the rest."""
+    whole = form.constant // by * by
+    high = {op: k for op, k in form.terms.items() if k % by == 0}
+    low = {op: k for op, k in form.terms.items() if k % by}
+    return Form(whole, high), Form(form.constant - whole, low)
+
+
+def _inside(form: Form, end: int) -> bool:
+    """Whether the value is certainly in ``range(end)``."""
+    first = last = form.constant
+    for op, factor in form.terms.items():
+        known = _range(op)
+        if known is None:
+            return False
+        low, high = factor * known[0], factor * known[1]
+        first += min(low, high)
+        last += max(low, high)
+    return first >= 0 and last < end
+
+
+def _range(op: Op) -> tuple[int, int] | None:
+    """Least and greatest value of a loop index, if the loop's bounds are constants."""
+    if op.code != C.LOOP_INDEX:
+        return None
+    loop, axis = op.args[0], op.attr
+    bounds = loop.regions[0].ops[-1] if loop.code == C.OFFLOADED else loop
+    begin, end = bounds.args[2 * axis : 2 * axis + 2]
+    if begin.code != C.CONST or end.code != C.CONST or begin.attr >= end.attr:
+        return None
+    return int(begin.attr), int(end.attr) - 1
