@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         kl,
         l,
     )  # fmt: skip
+    from .lang.builder import FieldsBuilder, root
     from .lang.data_oriented import data_oriented
     from .lang.eigen import eig, make_spd, sym_eig
     from .lang.field import field
@@ -111,7 +112,7 @@ if TYPE_CHECKING:
     from .lang.matrix import Matrix, Vector
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
     from .lang.simt.block import global_thread_idx
-    from .lang.snode import FieldsBuilder, SNode, root
+    from .lang.snode import SNode
     from .lang.struct import Struct, dataclass
     from .lang.struct_field import StructField
     from .lang.svd import polar_decompose, solve, svd
@@ -198,6 +199,7 @@ _ROOMS: Final = {
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
     "lang.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
+    "lang.builder": "FieldsBuilder root",
     "lang.data_oriented": "data_oriented",
     "lang.field": "field",
     "lang.fields": "Field MatrixField ScalarField",
@@ -211,7 +213,7 @@ _ROOMS: Final = {
     "lang.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
     "lang.simt.block": "global_thread_idx",
-    "lang.snode": "FieldsBuilder SNode root",
+    "lang.snode": "SNode",
     "lang.struct": "Struct dataclass",
     "lang.svd": "polar_decompose solve svd",
     "lang.struct_field": "StructField",

@@ -9,9 +9,10 @@ from ..errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeE
 from ..types import MAKERS, DataType, MatrixType, StructType
 from ..types.compound import FieldMaker
 from .axes import MAX_AXES, Layout, axes
+from .builder import root
 from .fields import Field, MatrixField, ScalarField, check_real
 from .host import InvalidDataType, value_type
-from .snode import extents, offsets, root
+from .snode import extents, offsets
 from .struct_field import StructField
 
 __all__ = ["field", "matrix_field"]

@@ -1,11 +1,9 @@
-"""Trees of dense nodes in which fields are placed: ``qd.root``, `FieldsBuilder`, `SNode`.
+"""Nodes of trees in which fields are placed: `SNode`.
 
 ``qd.root.dense(qd.ij, (4, 8)).place(x, y)`` places two fields in one array of 4 x 8 cells, each
 holding an element of both. Nodes nest; nesting along one axis multiplies its extent.
 
-A tree belongs to a `FieldsBuilder`; ``qd.root`` is one that the program keeps. A builder is turned
-into memory (see `storage`) by `FieldsBuilder.finalize`; that of ``qd.root`` when one of its fields
-is first used, and then a new one takes its place.
+A tree belongs to a `builder.FieldsBuilder`, and is of use when that has given it memory.
 """
 
 from __future__ import annotations
@@ -13,18 +11,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakKeyDictionary
 
 from ..errors import QuadrantsRuntimeError, QuadrantsTypeError, QuadrantsUnsupportedError
-from ..runtime import program
 from ..types import NodeHandle, i32
 from .axes import MAX_AXES, Axis
-from .storage import ALIGN, Block, Digit, Placement
 
 if TYPE_CHECKING:
+    from .builder import FieldsBuilder
     from .fields import ScalarField
 
-__all__ = ["FieldsBuilder", "SNode", "SNodeTree", "place_all", "root"]
+__all__ = [
+    "Nestable", "SNode", "cell", "extents", "fields_of", "inner_offsets", "offsets", "place_all",
+    "whole",
+]  # fmt: skip
 
 
 def extents(dims: Any, count: int | None = None) -> tuple[int, ...]:
@@ -95,7 +94,7 @@ def _unsupported(name: str) -> Any:
     return construct
 
 
-class _Nestable:
+class Nestable:
     """What can hold nodes and fields: a node, a builder, ``qd.root``."""
 
     __slots__ = ()
@@ -115,7 +114,7 @@ class _Nestable:
                 f"{axes!r} are no axes of a field: use qd.i, qd.ij, ..., or qd.axes(0, 1)"
             )
         node = self._node()
-        node.builder._check_not_finalized()  # pyright: ignore[reportPrivateUsage]
+        node.builder.check_open()
         dims = extents(dimensions, len(axes))
         pairs = sorted(zip([a.number for a in axes], dims, strict=True), key=lambda p: p[0])
         child = SNode("dense", node, node.builder, tuple(pairs))
@@ -140,7 +139,7 @@ class _Nestable:
 
     def _place_companions(self, kind: str) -> None:
         node = self._node()
-        node.builder._check_not_finalized()  # pyright: ignore[reportPrivateUsage]
+        node.builder.check_open()
         for holder in list(node.below()):
             wanted = [c.field for c in holder.children if c.field is not None]
             for field in wanted:
@@ -167,8 +166,8 @@ def attach(holder: SNode, field: ScalarField, offset: tuple[int, ...] | None) ->
 
 
 def place_all(node: SNode, args: Sequence[Any], offset: Any) -> None:
-    """See `_Nestable.place`. Nothing is placed if one of the fields cannot be."""
-    node.builder._check_not_finalized()  # pyright: ignore[reportPrivateUsage]
+    """See `Nestable.place`. Nothing is placed if one of the fields cannot be."""
+    node.builder.check_open()
     fields = list(flattened(args))
     where = None if offset is None else offsets(offset, len(node.axes))
     for number, field in enumerate(fields):
@@ -187,7 +186,7 @@ def place_all(node: SNode, args: Sequence[Any], offset: Any) -> None:
         attach(node, field, where)
 
 
-class SNode(_Nestable, NodeHandle):
+class SNode(Nestable, NodeHandle):
     """A node of a tree; made by ``dense``, and for each field by ``place``.
 
     kind: ``root``, ``dense`` or ``place``. dims: pairs (number of the axis, extent) of a dense
@@ -262,241 +261,52 @@ class SNode(_Nestable, NodeHandle):
     @property
     def _cell_size_bytes(self) -> int:
         """Bytes of one cell, or of the element that a place holds."""
-        return _cell(self)[0]
+        return cell(self)[0]
 
     @property
     def _offset_bytes_in_parent_cell(self) -> int:
         """Bytes from the start of the parent's cell."""
-        return _inner_offsets(self.up)[self] if self.up is not None else 0
+        return inner_offsets(self.up)[self] if self.up is not None else 0
 
     def __repr__(self) -> str:
         return f"<qd.SNode of type {self.kind}>"
 
 
-def _cell(node: SNode) -> tuple[int, int]:
+def cell(node: SNode) -> tuple[int, int]:
     """The size and the alignment of one cell."""
     if node.field is not None:
         return node.field.dtype.size, node.field.dtype.size
     size, align = 0, 1
     for child in node.children:
-        inner, wanted = _whole(child)
+        inner, wanted = whole(child)
         size = -(-size // wanted) * wanted + inner
         align = max(align, wanted)
     return -(-size // align) * align, align
 
 
-def _whole(node: SNode) -> tuple[int, int]:
+def whole(node: SNode) -> tuple[int, int]:
     """The size and the alignment of all cells of one instance of the node."""
-    size, align = _cell(node)
+    size, align = cell(node)
     for _, n in node.dims:
         size *= n
     return size, align
 
 
-def _inner_offsets(node: SNode) -> dict[SNode, int]:
+def inner_offsets(node: SNode) -> dict[SNode, int]:
     """Where in a cell of ``node`` each child starts."""
     out: dict[SNode, int] = {}
     at = 0
     for child in node.children:
-        size, align = _whole(child)
+        size, align = whole(child)
         at = -(-at // align) * align
         out[child] = at
         at += size
     return out
 
 
-def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
-    """Tell the fields below ``top``, which lies ``start`` bytes into ``block``, where they are.
-
-    alone: whether ``top`` has the block for itself.
-    """
-    alone = alone and len({id(f.owner()) for f in _fields(top)}) == 1
-
-    def visit(node: SNode, base: int, digits: tuple[tuple[int, int, int], ...]) -> None:
-        if node.field is not None:
-            field, axes = node.field, node.axes
-            position = {axis: number for number, axis in enumerate(axes)}
-            found = tuple([Digit(position[axis], n, stride) for axis, n, stride in digits])
-            field.settle(
-                Placement(
-                    block, base, node.shape, offsets(field.offset, len(axes)), found,
-                    alone,
-                )
-            )  # fmt: skip
-            return
-        stride = _cell(node)[0]
-        own: list[tuple[int, int, int]] = []
-        for axis, n in reversed(node.dims):
-            own.append((axis, n, stride))
-            stride *= n
-        for child, offset in _inner_offsets(node).items():
-            visit(child, base + offset, (*digits, *reversed(own)))
-
-    visit(top, start, ())
-
-
-def _fields(node: SNode) -> Iterator[ScalarField]:
+def fields_of(node: SNode) -> Iterator[ScalarField]:
+    """The scalar fields that are placed below ``node``."""
     if node.field is not None:
         yield node.field
     for child in node.children:
-        yield from _fields(child)
-
-
-def _groups(tops: Sequence[SNode]) -> list[list[SNode]]:
-    """The children of a root, those together that hold components of one vector field."""
-    groups: list[list[SNode]] = []
-    group_of: dict[int, list[SNode]] = {}
-    for top in tops:
-        mine = [top]
-        owners = {id(f.owner()) for f in _fields(top)}
-        for owner in owners:
-            other = group_of.get(owner)
-            if other is not None and other is not mine:
-                other.extend(mine)
-                if mine in groups:
-                    groups.remove(mine)
-                for key, value in group_of.items():
-                    if value is mine:
-                        group_of[key] = other
-                mine = other
-        for owner in owners:
-            group_of[owner] = mine
-        if not any(mine is g for g in groups):
-            groups.append(mine)
-    return groups
-
-
-class FieldsBuilder(_Nestable):
-    """Builds a tree of nodes and fields apart from ``qd.root``.
-
-    The fields are usable after `finalize`, which gives the tree; that can be destroyed.
-    """
-
-    def __init__(self) -> None:
-        self.program: Final = program.current()
-        self.finalized: SNodeTree | None = None
-        self._root: Final = SNode("root", None, self, ())
-        self.is_root_of_program = False
-
-    def _node(self) -> SNode:
-        return self._root
-
-    def face(self) -> Any:
-        """What users know as the root of this tree."""
-        return root if self.is_root_of_program else self._root
-
-    @property
-    def empty(self) -> bool:
-        """Whether it holds no fields."""
-        return next(_fields(self._root), None) is None
-
-    def _check_not_finalized(self) -> None:
-        if self.finalized is not None:
-            raise QuadrantsRuntimeError(
-                "FieldsBuilder finalized: nothing can be added to a tree that has its memory",
-                hint="start a new branch at qd.root, or another qd.FieldsBuilder",
-            )
-        if not self.program.alive:
-            raise QuadrantsRuntimeError("FieldsBuilder of a program that has ended")
-
-    def finalize(self, raise_warning: bool = True) -> SNodeTree:
-        """Allocate the memory; from here on the fields can be used, and nothing can be added.
-
-        QuadrantsRuntimeError if it is finalised already, or if a field was made with ``needs_grad``
-        and its gradient has no place.
-        """
-        self._check_not_finalized()
-        for field in _fields(self._root):
-            field.check_companions()
-        blocks: list[Block] = []
-        for group in _groups([c for c in self._root.children if next(_fields(c), None)]):
-            starts: list[int] = []
-            size = 0
-            for top in group:
-                starts.append(size)
-                size += -(-_whole(top)[0] // ALIGN) * ALIGN
-            try:
-                block = Block(size)
-            except (MemoryError, ValueError):
-                raise QuadrantsRuntimeError(
-                    f"there is not enough memory for fields of {size} bytes"
-                ) from None
-            self.program.own(block)
-            blocks.append(block)
-            for top, start in zip(group, starts, strict=True):
-                _settle(top, block, start, len(group) == 1)
-        self.finalized = SNodeTree(self, blocks)
-        return self.finalized
-
-
-class SNodeTree:
-    """The memory of a finalised `FieldsBuilder`.
-
-    blocks: that memory. id: counts the trees of the program. destroyed: whether `destroy` was
-    called.
-    """
-
-    def __init__(self, builder: FieldsBuilder, blocks: list[Block]) -> None:
-        state = _state(builder.program)
-        self.blocks: Final = blocks
-        self.id: Final = state.trees
-        self.destroyed = False
-        state.trees += 1
-
-    def destroy(self) -> None:
-        """Free the memory: the fields are of no use from here on."""
-        if self.destroyed:
-            raise QuadrantsRuntimeError("SNode tree has been destroyed")
-        self.destroyed = True
-        for block in self.blocks:
-            block.data = None
-
-
-class _State:
-    """What a program has of fields: the builder behind ``qd.root``, the number of trees."""
-
-    def __init__(self) -> None:
-        self.builder: FieldsBuilder | None = None
-        self.trees = 0
-
-
-_states: WeakKeyDictionary[program.Program, _State] = WeakKeyDictionary()
-
-
-def _state(owner: program.Program) -> _State:
-    return _states.setdefault(owner, _State())
-
-
-class Root(_Nestable):
-    """``qd.root``: the tree that fields with a shape are placed in, and others may be."""
-
-    def _builder(self) -> FieldsBuilder:
-        state = _state(program.current())
-        if state.builder is None or state.builder.finalized is not None:
-            state.builder = FieldsBuilder()
-            state.builder.is_root_of_program = True
-        return state.builder
-
-    def _node(self) -> SNode:
-        return self._builder()._node()  # pyright: ignore[reportPrivateUsage]
-
-    def place(self, *args: Any, offset: Any = None) -> None:
-        """Place 0-D fields side by side."""
-        place_all(self._node(), args, offset)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return ()
-
-    def parent(self, n: int = 1) -> None:
-        """None: nothing is above the root."""
-        return None
-
-    def _get_children(self) -> list[SNode]:
-        return list(self._node().children)
-
-    def __repr__(self) -> str:
-        return "qd.root"
-
-
-root: Final = Root()
+        yield from fields_of(child)

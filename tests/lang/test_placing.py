@@ -103,8 +103,11 @@ def test_fields_builder():
     assert z[None] == 0
 
 
-def test_an_empty_builder_is_no_harm():
-    assert qd.FieldsBuilder().finalize().blocks == []
+def test_an_empty_builder_is_no_harm(capsys):
+    assert qd.FieldsBuilder().finalize(raise_warning=False).blocks == []
+    assert "no fields" not in capsys.readouterr().err
+    qd.FieldsBuilder().finalize()
+    assert "no fields were placed" in capsys.readouterr().err
     qd.root.dense(qd.i, 3)
     assert qd.field(qd.f32, shape=1)[0] == 0
 

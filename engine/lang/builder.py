@@ -1,0 +1,210 @@
+"""Builders of trees, ``qd.root`` and `FieldsBuilder`, and the memory of what they build.
+
+A builder is turned into memory (see `storage`) by `FieldsBuilder.finalize`. ``qd.root`` stands for
+one that the program keeps: it is finalised when one of its fields is first used, and then a new one
+takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from .. import logs as log
+from ..errors import QuadrantsRuntimeError
+from ..runtime import program
+from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
+from .storage import ALIGN, Block, Digit, Placement
+
+__all__ = ["FieldsBuilder", "SNodeTree", "root"]
+
+
+def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
+    """Tell the fields below ``top``, which lies ``start`` bytes into ``block``, where they are.
+
+    alone: whether ``top`` has the block for itself.
+    """
+    alone = alone and len({id(f.owner()) for f in fields_of(top)}) == 1
+
+    def visit(node: SNode, base: int, digits: tuple[tuple[int, int, int], ...]) -> None:
+        if node.field is not None:
+            field, axes = node.field, node.axes
+            position = {axis: number for number, axis in enumerate(axes)}
+            found = tuple([Digit(position[axis], n, stride) for axis, n, stride in digits])
+            field.settle(
+                Placement(
+                    block, base, node.shape, offsets(field.offset, len(axes)), found,
+                    alone,
+                )
+            )  # fmt: skip
+            return
+        stride = cell(node)[0]
+        own: list[tuple[int, int, int]] = []
+        for axis, n in reversed(node.dims):
+            own.append((axis, n, stride))
+            stride *= n
+        for child, offset in inner_offsets(node).items():
+            visit(child, base + offset, (*digits, *reversed(own)))
+
+    visit(top, start, ())
+
+
+def _groups(tops: Sequence[SNode]) -> list[list[SNode]]:
+    """The children of a root, those together that hold components of one vector field."""
+    leader = list(range(len(tops)))
+
+    def find(number: int) -> int:
+        while leader[number] != number:
+            number = leader[number]
+        return number
+
+    first: dict[int, int] = {}
+    for number, top in enumerate(tops):
+        for field in fields_of(top):
+            other = find(first.setdefault(id(field.owner()), number))
+            mine = find(number)
+            leader[max(mine, other)] = min(mine, other)
+    groups: dict[int, list[SNode]] = {}
+    for number, top in enumerate(tops):
+        groups.setdefault(find(number), []).append(top)
+    return list(groups.values())
+
+
+class FieldsBuilder(Nestable):
+    """Builds a tree of nodes and fields apart from ``qd.root``.
+
+    The fields are usable after `finalize`, which gives the tree; that can be destroyed.
+    """
+
+    def __init__(self) -> None:
+        self.program: Final = program.current()
+        self.finalized: SNodeTree | None = None
+        self._root: Final = SNode("root", None, self, ())
+        self.is_root_of_program = False
+
+    def _node(self) -> SNode:
+        return self._root
+
+    def face(self) -> Any:
+        """What users know as the root of this tree."""
+        return root if self.is_root_of_program else self._root
+
+    @property
+    def empty(self) -> bool:
+        """Whether it holds no fields."""
+        return next(fields_of(self._root), None) is None
+
+    def check_open(self) -> None:
+        if self.finalized is not None:
+            raise QuadrantsRuntimeError(
+                "FieldsBuilder finalized: nothing can be added to a tree that has its memory",
+                hint="start a new branch at qd.root, or another qd.FieldsBuilder",
+            )
+        if not self.program.alive:
+            raise QuadrantsRuntimeError("FieldsBuilder of a program that has ended")
+
+    def finalize(self, raise_warning: bool = True) -> SNodeTree:
+        """Allocate the memory; from here on the fields can be used, and nothing can be added.
+
+        raise_warning: whether a builder without fields is worth a warning.
+        QuadrantsRuntimeError if it is finalised already, or if a field was made with ``needs_grad``
+        and its gradient has no place.
+        """
+        self.check_open()
+        for field in fields_of(self._root):
+            field.check_companions()
+        if raise_warning and self.empty:
+            log.warn("Finalizing a FieldsBuilder in which no fields were placed")
+        blocks: list[Block] = []
+        for group in _groups([c for c in self._root.children if next(fields_of(c), None)]):
+            starts: list[int] = []
+            size = 0
+            for top in group:
+                starts.append(size)
+                size += -(-whole(top)[0] // ALIGN) * ALIGN
+            try:
+                block = Block(size)
+            except (MemoryError, ValueError):
+                raise QuadrantsRuntimeError(
+                    f"there is not enough memory for fields of {size} bytes"
+                ) from None
+            self.program.own(block)
+            blocks.append(block)
+            for top, start in zip(group, starts, strict=True):
+                _settle(top, block, start, len(group) == 1)
+        self.finalized = SNodeTree(self, blocks)
+        return self.finalized
+
+
+class SNodeTree:
+    """The memory of a finalised `FieldsBuilder`.
+
+    blocks: that memory. id: counts the trees of the program. destroyed: whether `destroy` was
+    called.
+    """
+
+    def __init__(self, builder: FieldsBuilder, blocks: list[Block]) -> None:
+        state = _state(builder.program)
+        self.blocks: Final = blocks
+        self.id: Final = state.trees
+        self.destroyed = False
+        state.trees += 1
+
+    def destroy(self) -> None:
+        """Free the memory: the fields are of no use from here on."""
+        if self.destroyed:
+            raise QuadrantsRuntimeError("SNode tree has been destroyed")
+        self.destroyed = True
+        for block in self.blocks:
+            block.data = None
+
+
+class _State:
+    """What a program has of fields: the builder behind ``qd.root``, the number of trees."""
+
+    def __init__(self) -> None:
+        self.builder: FieldsBuilder | None = None
+        self.trees = 0
+
+
+_states: WeakKeyDictionary[program.Program, _State] = WeakKeyDictionary()
+
+
+def _state(owner: program.Program) -> _State:
+    return _states.setdefault(owner, _State())
+
+
+class Root(Nestable):
+    """``qd.root``: the tree that fields with a shape are placed in, and others may be."""
+
+    def _builder(self) -> FieldsBuilder:
+        state = _state(program.current())
+        if state.builder is None or state.builder.finalized is not None:
+            state.builder = FieldsBuilder()
+            state.builder.is_root_of_program = True
+        return state.builder
+
+    def _node(self) -> SNode:
+        return self._builder()._node()  # pyright: ignore[reportPrivateUsage]
+
+    def place(self, *args: Any, offset: Any = None) -> None:
+        """Place 0-D fields side by side."""
+        place_all(self._node(), args, offset)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    def parent(self, n: int = 1) -> None:
+        """None: nothing is above the root."""
+        return None
+
+    def _get_children(self) -> list[SNode]:
+        return list(self._node().children)
+
+    def __repr__(self) -> str:
+        return "qd.root"
+
+
+root: Final = Root()
