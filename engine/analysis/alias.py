@@ -201,7 +201,8 @@ class Memory:
             if ptr.attr == "clamp":
                 # Different indices can be clamped to the same element: compare them whole. The
                 # indices inside of an element are not clamped.
-                ndim = self._params[base.attr[0]].ndim
+                number: int = base.attr[0]
+                ndim = self._params[number].ndim
                 key = ("clamp", base.attr, tuple([self._index(a) for a in rest[:ndim]]))
                 inner = tuple([self._index(a) for a in rest[ndim:]])
                 return base.attr, ((self._number(key), 0), *inner)

@@ -45,7 +45,8 @@ def _clamp_block(func: Func, block: Block) -> None:
             b.loc = op.loc
             base, *indices = op.args
             clamped = [base]
-            ndim = func.params[base.attr[0]].ndim
+            number: int = base.attr[0]
+            ndim = func.params[number].ndim
             for axis, index in enumerate(indices[:ndim]):
                 attr = (axis, base.attr[0])
                 extent = b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), attr, i32)

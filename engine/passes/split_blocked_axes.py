@@ -31,11 +31,11 @@ from .registry import register
 
 
 class _Digit(NamedTuple):
-    """A new axis: ``count`` values of an old one, ``step`` indices apart."""
+    """A new axis: ``extent`` values of an old one, ``step`` indices apart."""
 
     axis: int
     step: int
-    count: int
+    extent: int
 
 
 @register("split_blocked_axes", optional=True, per_task=True)
@@ -67,7 +67,8 @@ def _find(func: Func, task: Op, box: list[tuple[int, int]]) -> list[_Digit] | No
     """The digits of the first field that the loop goes over."""
     for op in walk(task.regions[1]):
         if op.code == C.EXTERNAL_PTR and len(op.args) > 1:
-            param = func.params[op.args[0].attr[0]]
+            number: int = op.args[0].attr[0]
+            param = func.params[number]
             if param.layout is not None and _is_blocked(param.layout):
                 axes = op.args[1 : param.ndim + 1]
                 if len(axes) == len(box) and all(_is_index(a, task, k) for k, a in enumerate(axes)):
@@ -109,15 +110,16 @@ def _split(func: Func, task: Op, box: list[tuple[int, int]], digits: list[_Digit
     repl: dict[Op, Op] = {}
     for op in walk(body):
         if op.code == C.LOOP_INDEX and op.args[0] is task and op not in indices.made:
-            new = repl[op] = indices.of_axis[op.attr]
-            func.origins.setdefault(new.id, op.id)
+            axis: int = op.attr
+            repl[op] = indices.of_axis[axis]
+            func.origins.setdefault(repl[op].id, op.id)
     _drop(body, repl)
     body.ops = [*indices.ops, *body.ops]
     replace_uses(body, repl)
     h = Builder(func, header, task.loc, header.ops[:-1])
     zero = h.const(0, i32)
     end = header.ops[-1]
-    end.args = tuple([bound for digit in digits for bound in (zero, h.const(digit.count, i32))])
+    end.args = tuple([bound for digit in digits for bound in (zero, h.const(digit.extent, i32))])
     header.ops = [*h.ops, end]
     task.attr = task.attr._replace(axes=None)
 

@@ -129,7 +129,7 @@ class Emitter:
                 axis, param = op.attr
                 text = f"s{param}_{axis} = cx.shapes[{param}][{axis}]"
             elif op.code == C.EXTERNAL_PTR and len(op.args) > 1:
-                param = op.args[0].attr[0]
+                param: int = op.args[0].attr[0]
                 ndim = self.func.params[param].ndim
                 if self.func.params[param].kind == "field" or not ndim:
                     continue
@@ -315,7 +315,7 @@ class Emitter:
         if n == 0:
             self.values[op] = self.values[op.args[0]]
             return
-        number = op.args[0].attr[0]
+        number: int = op.args[0].attr[0]
         param = self.func.params[number]
         indices = [self.arg(op, k + 1) for k in range(n)]
         extents = [f"s{number}_{k}" for k in range(param.ndim)]
