@@ -41,11 +41,10 @@ def _literal(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
 
 
 def _no_elements(w: Walk, value: Any, node: ast.AST) -> Exception:
-    items = cast("Sequence[Any]", value)
-    hint = "rows must be of equal length, and elements numbers"
-    if not items:
+    if not value:
         return w.type_error("A vector or matrix needs at least one element", node)
-    return w.type_error(f"{describe(value)} holds no elements of a vector or matrix", node, hint)
+    text = "The elements of a vector or matrix are numbers, in rows of equal length"
+    return w.type_error(text, node, "write qd.Vector([1, 2]) or qd.Matrix([[1, 2], [3, 4]])")
 
 
 _LARGE = 144

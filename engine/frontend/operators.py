@@ -16,7 +16,7 @@ from ..ir import Op
 from ..ir import codes as C
 from ..types import u1
 from .matrices import as_matrix, elementwise
-from .values import MatrixValue, ShapeRef, describe, dtype_in, is_static, tensor_name
+from .values import MatrixValue, ShapeRef, StructValue, describe, dtype_in, is_static, tensor_name
 from .walk import Walk
 
 __all__ = [
@@ -85,6 +85,10 @@ def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb:
     ta, tb = a.__class__, b.__class__
     if ta is MatrixValue or tb is MatrixValue:
         return _elementwise(w, node, row, a, b)
+    if ta is StructValue or tb is StructValue:
+        names = " and ".join(f"'{tensor_name(w, v)}'" for v in (a, b))
+        text = f"unsupported operand type(s) for '{row.symbol}': {names}"
+        raise w.type_error(text, node, "compute with the members of structs")
     if ta is not Op and tb is not Op:
         sequences = ta is tb and ta in (list, tuple) and row.code == C.ADD
         if sequences or (is_static(a) and is_static(b)):
@@ -188,6 +192,7 @@ def _pair(w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb
         word = "In" if isinstance(op, ast.In) else "NotIn"
         raise w.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
     if isinstance(a, MatrixValue) or isinstance(b, MatrixValue):
+        a, b = as_matrix(w, a, na) or a, as_matrix(w, b, nb) or b
         return elementwise(w, node, row.symbol, lambda x, y: _pair(w, node, op, x, y, na, nb), a, b)
     if type(a) is not Op and type(b) is not Op:
         if is_static(a) and is_static(b):

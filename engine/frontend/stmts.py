@@ -224,9 +224,7 @@ def _same_shape(old: Any, value: Any) -> bool:
     )
 
 
-def immutable(
-    w: Walk, target: ast.Name, old: Any, part: str = ""
-) -> QuadrantsCompilationError:
+def immutable(w: Walk, target: ast.Name, old: Any, part: str = "") -> QuadrantsCompilationError:
     """The error for assigning to ``target``, or to a ``part`` of it such as ``v[0]``."""
     name = target.id
     frame = w.frame

@@ -424,8 +424,8 @@ class Walk(Memory):
         """A condition; QuadrantsTypeError if it is real, or no number."""
         if isinstance(value, MatrixValue):
             raise self.type_error(
-                f"`{what}` conditions must be an integer; found {tensor_name(self, value)}. "
-                "Consider using `.all()` or `.any()`.", node,
+                f"`{what}` conditions must be an integer; found {tensor_name(self, value)}.", node,
+                "reduce it to one value with `.all()` or `.any()`",
             )  # fmt: skip
         value = self.op(value, node)
         if value.type.is_real:

@@ -153,7 +153,6 @@ def test_a_kernel_in_a_class_is_a_method(tmp_path):
         cls().k(3)
 
 
-
 def test_only_functions_can_be_kernels(tmp_path):
     for what in ("lambda x: x", "print", "3"):
         with pytest.raises(S, match="needs a function defined with `def`"):
