@@ -12,8 +12,8 @@ argument (a member of a dataclass, an array of ``self``) is read when its value 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -44,28 +44,26 @@ from ..types import (
     u1,
     wrap_int,
 )
+from .foreign import foreign_array
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["MAX_ELEMENTS", "Argument", "bind", "check_writable", "classify", "flat", "leaf_value"]
-
-MAX_ELEMENTS: Final = 512
-"""Most scalars and arrays that the arguments of one kernel may come to."""
+__all__ = ["Argument", "bind", "check_writable", "classify", "flat", "leaf_value"]
 
 
 class Argument(NamedTuple):
     """An argument that fits its parameter.
 
     feature: what it specialises the kernel by. value: a number, a C-contiguous NumPy array (axes in
-    the order of memory), the scalars of a vector, matrix or struct as a tuple; of a dataclass or of
-    ``self`` the object; for a template None. back: the caller's array that ``value`` must be copied
-    to after the launch.
+    the order of memory), the scalars of a vector, matrix or struct as a tuple; else None. back: what copies ``value`` to where the caller sees
+    it, after a launch. given: the argument as it was passed, where its members may be asked for.
     """
 
     feature: Any
     value: Any = None
-    back: np.ndarray[Any, Any] | None = None
+    back: Callable[[], None] | None = None
+    given: Any = None
 
 
 def bind(
@@ -112,7 +110,12 @@ def classify(
     kernel: str, index: int, param: ParamDecl, value: Any, config: CompileConfig, array_class: type
 ) -> Argument:
     """Check one argument. Raises what the language says for one that does not fit."""
-    return _classify(_Call(kernel, index, config, array_class), param, value, param.name)
+    try:
+        return _classify(_Call(kernel, index, config, array_class), param, value, param.name)
+    except RecursionError:
+        raise QuadrantsRuntimeError(
+            f"Argument {param.name} holds objects that hold each other without end", kernel=kernel
+        ) from None
 
 
 def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
@@ -139,9 +142,9 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
         t = param.value_type(call.config)
         return Argument(t, tuple(flat(call.kernel, name, value, t)))
     if kind == "record":
-        return Argument(_record(call, param.type, value, name), value)
+        return Argument(_record(call, param.type, value, name), given=value)
     if kind == "self":
-        return Argument(_instance(call, value), value)
+        return Argument(_instance(call, value), given=value)
     return Argument(Unusable(param.annotation_text))
 
 
@@ -274,7 +277,7 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             f"{value!r}, which raise_on_templated_floats forbids"
         )
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
-        return Argument(_instance(call, value), value)
+        return Argument(_instance(call, value), given=value)
     try:
         hash(value)
     except TypeError:
@@ -324,9 +327,8 @@ def _look(call: _Call, value: Any) -> Any:
         array: Any = value
         array._live()
         return array._key
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if not is_data_oriented(value) and _holds_arrays(value, call.array_class):
-            return _record(call, type(value), value, type(value).__name__)
+    if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
+        return _record(call, type(value), value, type(value).__name__)
     return value
 
 
@@ -339,9 +341,16 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
         return _ndarray(param, value, wanted, name)
     if isinstance(value, np.ndarray):
         return _numpy(param, cast("np.ndarray[Any, Any]", value), wanted, name)
+    fields = isinstance(value, FieldHandle | StructFieldHandle)
+    foreign = None if fields else foreign_array(value, name)
+    if foreign is not None:
+        found = _numpy(param, foreign.view, wanted, name, foreign.grad is not None)
+        back = foreign.write_back if foreign.back is not None else found.back
+        return found._replace(back=back, given=value)
     raise QuadrantsRuntimeTypeError(
-        f"Invalid type for argument {name}, got {short(value)}", kernel=call.kernel
-    )
+        f"Invalid type for argument {name}, got {short(value)}", kernel=call.kernel,
+        hint="fields are passed as qd.Template or qd.Tensor" if fields else None,
+    )  # fmt: skip
 
 
 def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -> Argument:
@@ -365,7 +374,7 @@ def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -
             f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but "
             f"{key.needs_grad} is provided"
         )
-    return Argument(key, data)
+    return Argument(key, data, given=value)
 
 
 def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) -> None:
@@ -377,8 +386,9 @@ def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) 
 
 
 def _numpy(
-    param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None, name: str
-) -> Argument:
+    param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None, name: str,
+    has_grad: bool = False,
+) -> Argument:  # fmt: skip
     try:
         dtype = dtype_of(value.dtype)
     except TypeError:
@@ -401,19 +411,29 @@ def _numpy(
             f"Invalid value for argument {name} - required element_shape={param.element_shape}, "
             f"array with element shape of {element} is provided"
         )
-    if param.needs_grad:
-        raise ValueError(f"Invalid argument {name}, required needs_grad=True, but False is provided")
+    if param.needs_grad is not None and bool(param.needs_grad) is not has_grad:
+        raise ValueError(
+            f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but {has_grad}"
+            " is provided"
+        )
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
-    feature = ndarray_feature(dtype, value.ndim - dims, False, element)
+    feature = ndarray_feature(dtype, value.ndim - dims, has_grad, element)
     if value.flags.c_contiguous and value.flags.aligned:
         return Argument(feature, value)
     if value.flags.f_contiguous or value.flags.c_contiguous:
-        return Argument(feature, np.array(value, dtype.np, order="C"), value)
+        copy = np.array(value, dtype.np, order="C")
+        copy.flags.writeable = value.flags.writeable
+        return Argument(feature, copy, lambda: _copy_back(copy, value))
     raise ValueError(
         f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
         "numpy.ascontiguousarray(...) of it"
     )
+
+
+def _copy_back(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
+    if copy.flags.writeable:
+        np.copyto(array, copy)
 
 
 def check_writable(name: str, value: Any) -> None:
@@ -428,8 +448,8 @@ def check_writable(name: str, value: Any) -> None:
 def leaf_value(
     kernel: str, param: Param, leaf: Leaf, argument: Argument | None, config: CompileConfig,
     array_class: type,
-) -> tuple[Any, np.ndarray[Any, Any] | None]:  # fmt: skip
-    """The value of parameter ``param`` of a compiled kernel, and the array to copy it back to.
+) -> tuple[Any, Callable[[], None] | None]:  # fmt: skip
+    """The value of parameter ``param`` of a compiled kernel, and what copies it back.
 
     argument: that which the leaf belongs to. Checks members again: they may have been replaced.
     """
@@ -439,7 +459,7 @@ def leaf_value(
     if not leaf.path:
         value = argument.value
         return (value[leaf.part], None) if leaf.part >= 0 else (value, argument.back)
-    value = follow(argument.value, leaf.path)
+    value = follow(argument.given, leaf.path)
     call = _Call(kernel, leaf.arg, config, array_class)
     if leaf.part >= 0:
         return flat(kernel, param.name, value, leaf.type)[leaf.part], None

@@ -25,6 +25,7 @@ from ..types import DataType, MatrixType, StructType
 from . import args as arguments
 from .code_dumps import show_code
 from .compile import Compiled, compile_kernel
+from .foreign import torch_tensor
 from .prepare import MISSING, prepare
 from .program import Program
 
@@ -71,7 +72,7 @@ class Variant:
         return self._overlapping
 
     def fits(self, features: tuple[Any, ...]) -> bool:
-        """Whether the kernel is right for these features too: they may differ in what it ignores."""
+        """Whether the kernel is right for these features, which may differ in what it ignores."""
         for mine, other in zip(self.features, features, strict=True):
             if isinstance(mine, RecordFeature):
                 if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
@@ -158,7 +159,7 @@ class Launchers:
         self.array_class: Final = array_class
         self.program: Program | None = None
         self.variants: dict[tuple[Any, ...], Variant] = {}
-        self._chained: set[Variant] = set()
+        self._chained: set[Any] = set()
 
     def start(self, program: Program) -> None:
         """Begin anew with ``program``."""
@@ -216,9 +217,11 @@ class Launchers:
     def call(self, kernel: HasHot, args: tuple[Any, ...]) -> Any:
         """Launch with any arguments, and prepare a launcher for more of the kind."""
         variant, found, args = self._find(args)
-        if variant not in self._chained and len(self._chained) < _CHAIN:
+        # A launcher takes tensors of torch only if it was made from a call with them.
+        kind = variant, tuple([torch_tensor(a) for a in args])
+        if kind not in self._chained and len(self._chained) < _CHAIN:
             prepared = prepare(self, variant, args, kernel._hot)  # pyright: ignore[reportPrivateUsage]
-            self._chained.add(variant)
+            self._chained.add(kind)
             if prepared is not None:
                 kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
         return self.launch(variant, found)
@@ -251,25 +254,24 @@ class Launchers:
         try:
             return variant.run(values)
         finally:
-            for target, source in back:
-                if target.flags.writeable:
-                    np.copyto(target, source)
+            for copy in back:
+                copy()
 
 
 def launch_values(
     kernel: str, compiled: Compiled, found: Sequence[arguments.Argument], config: CompileConfig,
     array_class: type,
-) -> tuple[list[Any], list[tuple[Any, Any]]]:  # fmt: skip
-    """The values of a compiled kernel's parameters, and (array of the caller, copy that was made).
+) -> tuple[list[Any], list[Callable[[], None]]]:  # fmt: skip
+    """The values of a compiled kernel's parameters, and what copies arrays back after the launch.
 
     found: the arguments of the call, checked.
     """
     values: list[Any] = []
-    back: list[tuple[Any, Any]] = []
+    back: list[Callable[[], None]] = []
     for param, leaf in zip(compiled.func.params, compiled.build.leaves, strict=True):
         argument = None if leaf.field is not None else found[leaf.arg]
-        value, target = arguments.leaf_value(kernel, param, leaf, argument, config, array_class)
+        value, copy = arguments.leaf_value(kernel, param, leaf, argument, config, array_class)
         values.append(value)
-        if target is not None:
-            back.append((target, value))
+        if copy is not None:
+            back.append(copy)
     return values, back

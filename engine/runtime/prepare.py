@@ -47,12 +47,14 @@ from ..frontend.features import (
     NdarrayFeature,
     RecordFeature,
     Used,
+    follow,
     ndarray_feature,
     same,
 )
 from ..ir import Param
 from ..types import CompoundType, DataType, MatrixType, TensorHandle
 from .args import flat
+from .foreign import torch_tensor
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
@@ -225,7 +227,7 @@ class _Writer:
         elif param.kind == "scalar":
             self.scalar(name, param.dtype)
         else:
-            self.array(name, param)
+            self.array(name, param, leaf)
 
     def scalar(self, name: str, dtype: DataType) -> None:
         self.lines.append(f"    c = {name}.__class__")
@@ -249,7 +251,7 @@ class _Writer:
         self.lines += ["    try:", *read, f"    except Exception: return slow({self.again})"]
         self.values.append(f"*{out}")
 
-    def array(self, name: str, param: Param) -> None:
+    def array(self, name: str, param: Param, leaf: Leaf) -> None:
         """Check an array, and put its address and extents into ``p`` and ``s``."""
         k = len(self.values)
         ndim, element = param.ndim, param.element_shape
@@ -278,12 +280,35 @@ class _Writer:
                 f"        if {bad}: {miss}",
                 f"        p{k} = {pointer}; s{k} = {shape}",
             ]
+        self.tensor(name, param, leaf, k)
         self.lines.append(f"    else: {miss}")
         self.values.append(f"p{k}")
         if param.needs_grad:
             self.values.append("0")  # no code reads gradients through the array itself
         if ndim:
             self.values.append(f"*s{k}")
+
+    def tensor(self, name: str, param: Param, leaf: Leaf, k: int) -> None:
+        """Take a tensor of torch, if the call that this is made from has one."""
+        seen = follow(self.args[leaf.arg], leaf.path)
+        if not torch_tensor(seen) or seen.device.type != "cpu":
+            return
+        dims = param.ndim + len(param.element_shape)
+        bad = (
+            f"{name}.dtype is not {self.constant('D', seen.dtype)} or {name}.ndim != {dims} or not"
+            f" {name}.is_cpu or not {name}.is_contiguous() or {name}.requires_grad is not"
+            f" {param.needs_grad}"
+        )
+        if param.element_shape:
+            bad += f" or {name}.shape[{param.ndim}:] != {param.element_shape!r}"
+        if param.needs_grad:
+            bad += f" or {name}.grad is None"
+        shape = f"{name}.shape" + (f"[:{param.ndim}]" if param.element_shape else "")
+        self.lines += [
+            f"    elif c is {self.constant('Torch', seen.__class__)}:",
+            f"        if {bad}: return miss({self.again})",
+            f"        p{k} = {name}.data_ptr(); s{k} = {shape}",
+        ]
 
     # The launch
 
