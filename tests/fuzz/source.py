@@ -53,17 +53,21 @@ class Texts:
             if s.kind == "group":
                 self.names.update(zip(s.data.parts, s.data.texts, strict=True))
         self.groups = {name: g for g in p.groups for name in g.parts}
+        self.current = {g.name: g for g in p.groups}
+        """Statements hold the groups as they were before arguments were shared out."""
         self.functions = {f.name: f for f in p.functions}
         self.program = p
 
     def container(self, group: Group) -> str:
         """What holds the arrays of a group."""
+        group = self.current.get(group.name, group)
         if group.where == "field":
             return f"{self.program.name}_{group.name}"
         return f"{group.record}.{group.name}" if group.record else group.name
 
     def element(self, group: Group, indices: tuple[E, ...]) -> str:
         """An element of the container, with all its parts."""
+        group = self.current.get(group.name, group)
         texts = [self(e) for e in indices]
         if group.offset:
             texts = [f"{text} + ({group.offset})" for text in texts]
@@ -118,6 +122,8 @@ class Texts:
             return f"({left} {_INFIX[op]} {right})"
         if op in _PREFIX:
             return f"({_PREFIX[op]}{self(args[0])})"
+        if op == "sgn" and e.t.is_int:  # the language's function gives a real number
+            return f"qd.cast(qd.math.sign({self(args[0])}), qd.{e.t})"
         return f"{_CALLS.get(op, 'qd.' + op)}({', '.join(map(self, args))})"
 
     def shape(self, name: str, axis: int) -> str:
