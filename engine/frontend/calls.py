@@ -284,7 +284,10 @@ def _to_number(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
 
 @handler("len")
 def _len(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    (value,) = arguments(w, node, "len", ("value",))
+    if len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred):
+        value = bound(w, node.args[0])
+    else:
+        (value,) = arguments(w, node, "len", ("value",))
     if isinstance(value, ShapeRef):
         return value.array.ndim
     if isinstance(value, MatrixValue):

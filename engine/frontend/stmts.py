@@ -60,9 +60,9 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
         members = {k: local_copy(w, v, f"{name}.{k}", node, at) for k, v in value.members.items()}
         return StructValue(value.type, members)
     if kind in SEQUENCES:
-        return kind([local_copy(w, v, name, node, at) for v in value])
+        return kind([local_copy(w, v, f"{name}[{k}]", node, at) for k, v in enumerate(value)])
     if kind is dict:
-        return {k: local_copy(w, v, name, node, at) for k, v in value.items()}
+        return {k: local_copy(w, v, f"{name}[{k!r}]", node, at) for k, v in value.items()}
     if kind is ArrayValue:
         return _named(value, name)
     if isinstance(value, _PLAIN) or callable(value):
