@@ -30,12 +30,14 @@ __all__ = ["Loaded", "Loader"]
 
 
 class Loaded:
-    """What came of loading a file. error: why there is no module."""
+    """What came of loading a file. error: why there is no module. ran: the module of a run as a
+    script."""
 
     def __init__(self, path: str, name: str) -> None:
         self.path: Final = path
         self.name: Final = name
         self.module: ModuleType | None = None
+        self.ran: ModuleType | None = None
         self.files: list[FileRecord] = []
         self.error: ErrorRecord | None = None
 
@@ -113,10 +115,14 @@ class Loader:
     def run_main(self, loaded: Loaded) -> ErrorRecord | None:
         """Run the file as a script; if it has no ``__main__`` part, call its `main`.
 
-        Gives what it raised (exiting with status 0 or None is no error).
+        Gives what it raised (exiting with status 0 or None is no error). A script has modules of
+        its own, as when Python runs it: fields that a helper made for the imported file end with
+        the program that the script starts. They are in ``Loaded.ran``.
         """
         try:
             if "__main__" in "".join(linecache.getlines(loaded.path)):
+                for name in self._finder.names:
+                    sys.modules.pop(name, None)
                 code = self._compiled(loaded)
                 if code is not None:
                     self._execute(loaded, code, "__main__")
@@ -178,6 +184,8 @@ class Loader:
         sys.modules[name] = module
         if name != "__main__":
             loaded.module = module
+        else:
+            loaded.ran = module
         try:
             exec(code, module.__dict__)
         except BaseException:

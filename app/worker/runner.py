@@ -75,6 +75,7 @@ class Runner:
         if kernels:
             inspect.ensure_program()
             calls = self._calls(job, steps, loaded) if job.run else {}
+            kernels = _as_run(kernels, loaded)
             self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
 
     def _load(self, steps: JobSteps, path: str) -> Loaded:
@@ -120,13 +121,12 @@ class Runner:
                 steps.done += 2
                 continue
             steps.kernel = described
-            key = f"{os.path.realpath(described.file)}:{described.name}"
             capture = inspect.KernelCapture(
                 kernel,
                 job.backends or ALL_BACKENDS,
                 config,
                 steps,
-                calls.get(key, ()),
+                calls.get(inspect.call_key(kernel.kernel), ()),
                 described,
                 inspect.Look(job.look) if job.watching and described.id == job.focus else None,
             )
@@ -150,7 +150,7 @@ class Runner:
 
         The others are compiled again, too: what they mean may hang on the rest of the file.
         """
-        texts = {described.id: kernel.decl.source for kernel, described in kernels}
+        texts = {described.id: kernel.source for kernel, described in kernels}
         before = self._texts
         self._texts = {**before, **texts}
 
@@ -159,6 +159,18 @@ class Runner:
             return id != job.focus, before.get(id) == texts[id]
 
         return sorted(kernels, key=rank)
+
+
+def _as_run(kernels: list[Any], loaded: Loaded) -> list[Any]:
+    """The kernels of the run as a script, in place of those of the import.
+
+    Where a script starts a program, the fields that the imported file made are gone.
+    """
+    if loaded.ran is None:
+        return kernels
+    ran = inspect.kernels_in(vars(loaded.ran), loaded.path)
+    by_place = {(k.name, k.kernel.decl.line): k for k in ran}
+    return [by_place.get((k.name, k.kernel.decl.line), k) for k in kernels]
 
 
 def _named(kernels: list[KernelRecord], label: str) -> list[KernelRecord]:

@@ -26,11 +26,15 @@ from ..lang.ndarray import Ndarray
 from ..passes import run as run_passes
 from ..runtime import args as arguments
 from ..runtime.compile import Compiled, compile_kernel
-from .arguments import Call, LaunchCase, cases_of, why_none
+from ..runtime.launch import result_maker
+from ..types import flat_names
+from .arguments import Call, LaunchCase, cases_of
 from .contents import NOTHING, Contents, put_back, remember
+from .discover import Subject
 from .faults import error_record
 from .launching import ORACLE, Launcher
 from .layouts import leaf_records
+from .made_up import why_none
 from .record import (
     Artefact,
     BackendRecord,
@@ -58,17 +62,23 @@ _LAYERS: Final = (
 )
 
 
-def kernel_id(kernel: Kernel) -> str:
+def _subject(kernel: Kernel | Subject) -> Subject:
+    return kernel if isinstance(kernel, Subject) else Subject(kernel, kernel.name)
+
+
+def kernel_id(kernel: Kernel | Subject) -> str:
     """``file name:kernel name``."""
-    return f"{os.path.basename(kernel.decl.file)}:{kernel.name}"
+    subject = _subject(kernel)
+    return f"{os.path.basename(subject.kernel.decl.file)}:{subject.name}"
 
 
-def describe(kernel: Kernel) -> KernelRecord:
+def describe(kernel: Kernel | Subject) -> KernelRecord:
     """What is known of a kernel before it is compiled."""
-    decl = kernel.decl
+    subject = _subject(kernel)
+    decl = subject.kernel.decl
     return KernelRecord(
-        id=kernel_id(kernel),
-        name=kernel.name,
+        id=kernel_id(subject),
+        name=subject.name,
         file=decl.file,
         line=decl.line,
         end_line=decl.end_line,
@@ -76,14 +86,15 @@ def describe(kernel: Kernel) -> KernelRecord:
         params=tuple(
             ParamRecord(
                 name=p.name,
-                kind=p.kind,
+                kind="instance" if p.kind == "self" else p.kind,
                 dtype="" if p.dtype is None else p.dtype.name,
                 ndim=p.ndim or 0,
                 annotation=p.annotation_text,
             )
             for p in decl.params
         ),
-        returns=", ".join(t.__name__ if isinstance(t, type) else t.name for t in decl.returns),
+        returns=", ".join(t.__name__ if isinstance(t, type) else str(t) for t in decl.returns),
+        instance=subject.called,
     )
 
 
@@ -95,7 +106,7 @@ class KernelCapture:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | Subject,
         backends: Iterable[str],
         config: CompileConfig,
         steps: Steps | None = None,
@@ -106,7 +117,9 @@ class KernelCapture:
         """calls: recorded calls, used where the author declared no workload. described: what
         `describe` gives, perhaps under another id. look: the pass run of the first backend that
         is told of (`Steps.updated`) before the passes after it have run."""
-        self.kernel: Final = kernel
+        subject = _subject(kernel)
+        self.kernel: Final = subject.kernel
+        self.instance: Final = subject.instance
         self.config: Final = config
         self.steps: Final = steps or Steps()
         self.record = described or describe(kernel)
@@ -124,12 +137,13 @@ class KernelCapture:
     def compile(self) -> KernelRecord:
         """Compile for every backend."""
         try:
-            self.cases = cases_of(self.kernel.decl, self.kernel.workloads, self._calls, self.config)
+            decl, instance = self.kernel.decl, self.instance
+            self.cases = cases_of(decl, self.kernel.workloads, self._calls, self.config, instance)
         except Exception as error:
             self.add_error(error_record(error, "workload", kernel=self.kernel.name))
         self._features = self._first_features()
         if not self.cases:
-            reason = why_none(self.kernel.decl) or "no arguments"
+            reason = why_none(self.kernel.decl, self.instance) or "no arguments"
             none = WorkloadRecord(label="none", origin="none", reason=reason)
             self._grow(workloads=(none,))
         else:
@@ -241,15 +255,19 @@ class KernelCapture:
         return None
 
     def result_names(self) -> list[str]:
-        """How the values that the kernel returns are called, one for each."""
-        several = len(self.kernel.decl.returns) > 1
+        """How the numbers that the kernel returns are called: ``result``, ``result.v[0]``."""
+        types = self.kernel.decl.result_types(self.config)
+        several = len(types) > 1
         return [
-            f"result {i}" if several else "result" for i in range(len(self.kernel.decl.returns))
+            name
+            for i, t in enumerate(types)
+            for name, _ in flat_names(t, f"result {i}" if several else "result")
         ]
 
-    def result(self, results: Sequence[Any]) -> Any:
+    def result(self, numbers: tuple[Any, ...]) -> Any:
         """What the kernel returns, as Python sees it."""
-        return results[0] if len(results) == 1 else tuple(results) or None
+        make = result_maker(self.kernel.decl, self.config)
+        return make(numbers) if make is not None else numbers[0] if numbers else None
 
     def compiled(self, backend: str, features: tuple[Any, ...], noalias: bool = True) -> Compiled:
         """The kernel compiled for these features, compiling it now if it was not."""
@@ -432,7 +450,7 @@ def capture_ir(
 
 
 def capture_kernel(
-    kernel: Kernel,
+    kernel: Kernel | Subject,
     backends: Iterable[str] = ("cpu", "interp"),
     config: CompileConfig | None = None,
     *,

@@ -3,32 +3,94 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ..config import OPTIONS, CompileConfig, resolve
 from ..lang.func import FunctionOfKernels
 from ..lang.kernel import Kernel
 from ..runtime import program
-from .arguments import Call, bytes_of, copied, shape_of
+from ..types import is_data_oriented
+from .arguments import Call
 from .contents import remember
 from .record import ConfigEntry
+from .walk import bytes_of, copied, form_of
 
-__all__ = ["effective_config", "ensure_program", "has_functions", "kernels_in", "recorded_calls"]
+__all__ = [
+    "Subject", "call_key", "effective_config", "ensure_program", "has_functions", "kernels_in",
+    "recorded_calls",
+]  # fmt: skip
 
 _ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "default": "default"}
-_MAX_CALLS = 3
-_MAX_BYTES = 256 << 20
+_MAX_CALLS: Final = 3
+_MAX_BYTES: Final = 256 << 20
+_DEEPEST: Final = 3
+"""How deep objects that methods belong to are looked for in each other."""
 
 
-def kernels_in(namespace: Mapping[str, Any], file: str) -> list[Kernel]:
-    """The kernels defined in ``file`` that a module's names lead to, in source order."""
-    found: dict[int, Kernel] = {}
+class Subject(NamedTuple):
+    """A kernel of a file, and the object that it is captured for.
+
+    name: of the function, or ``Class.method``. instance: for a method, the first object of its
+    class that the file's names lead to; None without. called: how the file calls that object, and
+    which others there are.
+    """
+
+    kernel: Kernel
+    name: str
+    instance: Any = None
+    called: str = ""
+
+    @property
+    def source(self) -> str:
+        """The kernel's own lines."""
+        return self.kernel.decl.source
+
+
+def kernels_in(namespace: Mapping[str, Any], file: str) -> list[Subject]:
+    """The kernels defined in ``file`` that a module's names lead to, in source order.
+
+    Among them are methods of data-oriented classes.
+    """
+    found: dict[int, Subject] = {}
+    objects = dict(_objects(namespace.items(), "", set(), _DEEPEST))
+    classes = [v for v in namespace.values() if isinstance(v, type)]
+    classes += [cls for value in objects.values() for cls in type(value).__mro__]
     for value in list(namespace.values()):
         if isinstance(value, Kernel) and _same_file(value.decl.file, file):
-            found[id(value)] = value
-    return sorted(found.values(), key=lambda kernel: (kernel.decl.line, kernel.name))
+            found.setdefault(id(value), Subject(value, value.name))
+    for cls in dict.fromkeys(classes):
+        for value in list(vars(cls).values()):
+            kernel: Any = getattr(value, "__func__", value)  # of static and class methods
+            if isinstance(kernel, Kernel) and _same_file(kernel.decl.file, file):
+                found.setdefault(id(kernel), _method(kernel, cls, objects))
+    return sorted(found.values(), key=lambda s: (s.kernel.decl.line, s.name))
+
+
+def _method(kernel: Kernel, cls: type, objects: Mapping[str, Any]) -> Subject:
+    name = f"{cls.__qualname__}.{kernel.name}"
+    if not kernel.decl.is_method:
+        return Subject(kernel, name)
+    mine = {called: value for called, value in objects.items() if isinstance(value, cls)}
+    first, *others = mine or ("",)
+    called = f"{first} (also: {', '.join(others)})" if others else first
+    return Subject(kernel, name, mine.get(first), called)
+
+
+def _objects(
+    members: Iterable[tuple[str, Any]], path: str, seen: set[int], deep: int
+) -> Iterator[tuple[str, Any]]:
+    """Objects of data-oriented classes, by how a file calls them; also those that others hold."""
+    inner: list[tuple[str, Any]] = []
+    for name, value in list(members):
+        if is_data_oriented(value) and not isinstance(value, type) and id(value) not in seen:
+            seen.add(id(value))
+            yield path + name, value
+            inner.append((f"{path}{name}.", value))
+    for prefix, value in inner if deep else ():
+        held = getattr(value, "__dict__", {})
+        yield from _objects(held.items(), prefix, seen, deep - 1)
 
 
 def has_functions(namespace: Mapping[str, Any], file: str) -> bool:
@@ -77,11 +139,17 @@ def ensure_program() -> None:
         program.init("cpu", log_level="warn")
 
 
+def call_key(kernel: Kernel) -> str:
+    """Under what the calls of a kernel are recorded."""
+    return f"{os.path.realpath(kernel.decl.file)}:{kernel.decl.qualname}"
+
+
 @contextmanager
 def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
-    """Within this, calls of kernels are noted: "file:kernel" -> the first few, arguments copied.
+    """Within this, calls of kernels are noted: `call_key` -> the first few of different form.
 
-    Copies stop when they would take more than 256 MiB.
+    Arguments are copied, and so is what fields hold before the call. Copies stop when they would
+    take more than 256 MiB.
     """
     calls: dict[str, list[Call]] = {}
     taken = 0
@@ -92,7 +160,7 @@ def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
         if kwargs:
             args = self.launchers.bind(args, kwargs)
             kwargs = {}
-        known = calls.setdefault(f"{os.path.realpath(self.decl.file)}:{self.name}", [])
+        known = calls.setdefault(call_key(self), [])
         size = bytes_of(args)
         if len(known) < _MAX_CALLS and taken + size <= _MAX_BYTES and _is_new(known, args):
             contents = remember(limit=_MAX_BYTES - taken - size)
@@ -109,8 +177,5 @@ def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
 
 def _is_new(known: list[Call], args: tuple[Any, ...]) -> bool:
     """Whether the arguments have another form than those already kept."""
-    return all(_form(call.args) != _form(args) for call in known)
-
-
-def _form(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a if (shape := shape_of(a)) is None else shape for a in args)
+    form = tuple(map(form_of, args))
+    return all(tuple(map(form_of, call.args)) != form for call in known)

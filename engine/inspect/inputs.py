@@ -1,21 +1,31 @@
-"""What one launch of a capture is given: copies of arrays and fields, which it may write to."""
+"""What one launch of a capture is given: copies of arrays and fields, which it may write to.
+
+`Inputs` starts from what a launch by the user would be given and puts copies in the place of
+everything that a kernel could write to. The author's check then sees the arguments of the call as
+they were made, with these copies where the arrays were, also inside of dataclasses.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from ..lang.storage import Block
-from ..runtime.args import Argument
+from ..config import CompileConfig
+from ..lang.ndarray import Ndarray
+from ..lang.storage import Block, aligned_zeros
+from ..runtime.launch import launch_values
 from .contents import Contents, Copies
+from .walk import is_record
 
 if TYPE_CHECKING:
-    from ..frontend.features import Leaf
+    from ..runtime.args import Argument
+    from ..runtime.compile import Compiled
 
-__all__ = ["Inputs", "overlap"]
+__all__ = ["Inputs"]
 
 Array = np.ndarray[Any, Any]
 
@@ -23,31 +33,46 @@ Array = np.ndarray[Any, Any]
 class Inputs:
     """One set of values, in the order of the compiled kernel's parameters.
 
-    values: what the executable takes. args: the arguments of the call as the author sees them, with
-    the copies of arrays in their places. blocks: copies of the fields' memory.
+    values: what the executable takes. args: the arguments of the call as the author sees them.
+    blocks: copies of the fields' memory.
     """
 
     def __init__(
         self,
-        leaves: Sequence[Leaf],
+        kernel: str,
+        compiled: Compiled,
         bound: Sequence[Argument],
         args: tuple[Any, ...],
         contents: Contents,
+        config: CompileConfig,
     ) -> None:
+        """bound: ``args``, checked. Raises what a launch with them would raise."""
+        found, _ = launch_values(kernel, compiled, bound, config, Ndarray)
         fields = Copies(contents)
-        arrays: dict[tuple[Any, ...], Array] = {}
-        seen = list(args)
+        arrays = [
+            cast("Array", value)
+            for leaf, value in zip(compiled.build.leaves, found, strict=True)
+            if leaf.field is None and isinstance(value, np.ndarray)
+        ]
+        copies = _copied(arrays)
+        seen = _Arguments(args)
         self.values: Final[list[Any]] = []
-        for leaf in leaves:
+        for leaf, value in zip(compiled.build.leaves, found, strict=True):
             if leaf.field is not None:
-                self.values.append(fields.flat(leaf.field))
-                continue
-            value = bound[leaf.arg].value
-            if isinstance(value, np.ndarray):
-                value = seen[leaf.arg] = _copied(cast("Array", value), arrays)
+                value = fields.flat(leaf.field)
+            elif isinstance(value, np.ndarray):
+                value = copies[_key(cast("Array", value))]
+                seen.put(leaf.arg, leaf.path, value)
             self.values.append(value)
-        self.args: Final = tuple(seen)
+        self.args: Final = tuple(seen.args)
         self.blocks: Final[Mapping[Block, Array]] = fields.blocks
+        self._arrays: Final = list(copies.values())
+        self._twice: Final = len(copies) < len(arrays)
+
+    def overlap(self) -> bool:
+        """Whether two of the arrays share memory, so that the code must not assume otherwise."""
+        arrays = self._arrays
+        return self._twice or any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
         """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
@@ -60,16 +85,70 @@ class Inputs:
         return restore
 
 
-def _copied(array: Array, known: dict[tuple[Any, ...], Array]) -> Array:
-    """A copy of ``array``; one that is passed twice stays one array."""
-    key = array.ctypes.data, array.shape, array.strides, array.dtype
-    found = known.get(key)
-    if found is None:
-        found = known[key] = array.copy(order="C")
-    return found
+class _Arguments:
+    """The arguments of a call, where arrays are replaced."""
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        self.args: Final = list(args)
+        self._made: Final[dict[tuple[int, tuple[str, ...]], Any]] = {}
+
+    def put(self, arg: int, path: tuple[str, ...], array: Array) -> None:
+        """Let the argument, or the member that ``path`` leads to from it, be ``array``.
+
+        Dataclasses are copied for that; an object that a method belongs to stays the one it is.
+        """
+        if not path:
+            self.args[arg] = array
+            return
+        whole = self._own(arg, ())
+        for depth in range(1, len(path)):
+            whole = self._own(arg, path[:depth]) if whole is not None else None
+        if whole is not None:
+            object.__setattr__(whole, path[-1], array)
+
+    def _own(self, arg: int, path: tuple[str, ...]) -> Any:
+        """A copy of the dataclass at ``path`` that may be changed; None for other objects."""
+        key = arg, path
+        if key not in self._made:
+            outer = self._own(arg, path[:-1]) if path else None
+            value = getattr(outer, path[-1]) if path else self.args[arg]
+            mine = self._made[key] = copy.copy(value) if is_record(value) else None
+            if mine is not None:
+                if path:
+                    object.__setattr__(outer, path[-1], mine)
+                else:
+                    self.args[arg] = mine
+        return self._made[key]
 
 
-def overlap(args: Sequence[Any]) -> bool:
-    """Whether two of the arrays share memory, so that the code must not assume otherwise."""
-    arrays: list[Any] = [arg for arg in args if isinstance(arg, np.ndarray)]
-    return any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))
+_Key = tuple[int, tuple[int, ...], np.dtype[Any]]
+
+
+def _key(array: Array) -> _Key:
+    return array.ctypes.data, array.shape, array.dtype
+
+
+def _copied(arrays: Sequence[Array]) -> dict[_Key, Array]:
+    """Copies of C-contiguous arrays; those that share memory have copies that do."""
+    out: dict[_Key, Array] = {}
+    group: list[Array] = []
+    end = 0
+    for array in sorted(arrays, key=lambda a: a.ctypes.data):
+        if group and array.ctypes.data >= end:
+            _copy_group(group, end, out)
+            group = []
+        group.append(array)
+        end = max(end, array.ctypes.data + array.nbytes)
+    if group:
+        _copy_group(group, end, out)
+    return out
+
+
+def _copy_group(group: Sequence[Array], end: int, out: dict[_Key, Array]) -> None:
+    """Copies of arrays that lie in one piece of memory, which reaches up to ``end``."""
+    start = group[0].ctypes.data
+    memory = aligned_zeros(end - start)
+    for array in group:
+        at = array.ctypes.data - start
+        out[_key(array)] = mine = np.ndarray(array.shape, array.dtype, memory, at)
+        np.copyto(mine, array)

@@ -2,9 +2,9 @@
 
 The first launch with each workload counts twice: it is the first of the warm-up, and its results
 are what checks and comparisons look at. The interpreter goes first and counts its steps; a
-workload that takes it more than `ORACLE_STEPS` is left to the others and stays unchecked; where a
-kernel has one workload only, there is no smaller one to check in its place, and it gets
-`ORACLE_STEPS_ALONE`. Steps, not seconds, decide that, so that two captures check the same.
+workload that takes it more than `ORACLE_STEPS` is left to the others and stays unchecked. The first
+gets `ORACLE_STEPS_FIRST`, so that something is checked also where there is no small one. Steps, not
+seconds, decide that, so that two captures check the same.
 
 The interpreter sees every access outside of an array. Where it finds one, compiled code is not
 launched with these arguments: it would write to memory that belongs to somebody else, and the
@@ -31,7 +31,7 @@ from .agreement import Comparison, Named, compare
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
 from .faults import error_record
-from .inputs import Inputs, overlap
+from .inputs import Inputs
 from .record import AgreementRecord, BackendRecord, ErrorRecord, LaunchRecord
 from .steps import StepLimit
 from .timing import measure
@@ -39,11 +39,11 @@ from .timing import measure
 if TYPE_CHECKING:
     from .capture import KernelCapture
 
-__all__ = ["ORACLE", "ORACLE_STEPS", "ORACLE_STEPS_ALONE", "Launcher"]
+__all__ = ["ORACLE", "ORACLE_STEPS", "ORACLE_STEPS_FIRST", "Launcher"]
 
 ORACLE: Final = "interp"
 ORACLE_STEPS: Final = 1_000_000
-ORACLE_STEPS_ALONE: Final = 20_000_000
+ORACLE_STEPS_FIRST: Final = 20_000_000
 _SEED: Final = 1
 _ORACLE_BUDGET_S: Final = 0.02
 
@@ -76,14 +76,14 @@ class _State:
 class _Round:
     """One case while it is launched on one backend after the other.
 
-    contents: of the fields, before each launch.
+    contents: of the fields, before each launch. first: it is the first of the kernel's cases.
     """
 
     case: LaunchCase
     args: tuple[Any, ...]
     contents: Contents
     features: tuple[Any, ...]
-    noalias: bool
+    first: bool
     oracle: _Outcome | None = None
     unchecked: str = ""
     unfit: ErrorRecord | None = None
@@ -105,7 +105,7 @@ class Launcher:
         if not self._names:
             return
         for index, case in enumerate(self._capture.cases):
-            found = self._made(case)
+            found = self._made(case, index == 0)
             if found is None:
                 continue
             self._capture.put_workload(index, case.record(found.args))
@@ -119,14 +119,14 @@ class Launcher:
 
     # ---- one case
 
-    def _made(self, case: LaunchCase) -> _Round | None:
+    def _made(self, case: LaunchCase, first: bool) -> _Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
         made = self._capture.made(case)
         if made is None:
             return None
         args, contents = made
         features = tuple(arg.feature for arg in self._capture.bound(args))
-        return _Round(case, args, contents, features, not overlap(args))
+        return _Round(case, args, contents, features, first)
 
     def _interpret(self, found: _Round) -> None:
         """Let the interpreter say what is right."""
@@ -139,11 +139,10 @@ class Launcher:
                 state.errors.append(held)
             return
         try:
-            compiled = self._compiled(ORACLE, found)
+            compiled, given = self._ready(ORACLE, found)
             program = interp.compile_func(compiled.func, counted=True)
-            given = self._inputs(compiled, found)
             with self._limited(ORACLE, found, "interpret"):
-                most = ORACLE_STEPS if len(self._capture.cases) > 1 else ORACLE_STEPS_ALONE
+                most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 began = time.perf_counter_ns()
                 results = _counted(program, given.values, None if shown else _discard, most)
                 first_us = (time.perf_counter_ns() - began) / 1e3
@@ -177,8 +176,7 @@ class Launcher:
                 state.errors.append(held)
             return
         try:
-            compiled = self._compiled(name, found)
-            given = self._inputs(compiled, found)
+            compiled, given = self._ready(name, found)
             with self._limited(name, found, "launch"):
                 began = time.perf_counter_ns()
                 results = compiled.executable.launch(given.values, _SEED)
@@ -195,8 +193,13 @@ class Launcher:
         self._check(name, found, compiled, given, results)
         self._time(name, found, compiled, first_us, self._budget_s, "launch")
 
-    def _compiled(self, name: str, found: _Round) -> Compiled:
-        return self._capture.compiled(name, found.features, found.noalias)
+    def _ready(self, name: str, found: _Round) -> tuple[Compiled, Inputs]:
+        """The kernel as it is compiled for the case, and what it is launched with."""
+        compiled = self._capture.compiled(name, found.features)
+        given = self._inputs(compiled, found)
+        if given.overlap():
+            compiled = self._capture.compiled(name, found.features, False)
+        return compiled, given
 
     def _limited(self, name: str, found: _Round, kind: str) -> Any:
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
@@ -204,8 +207,8 @@ class Launcher:
 
     def _inputs(self, compiled: Compiled, found: _Round) -> Inputs:
         """Fresh copies of what the kernel is launched with."""
-        bound = self._capture.bound(found.args)
-        return Inputs(compiled.build.leaves, bound, found.args, found.contents)
+        bound, config = self._capture.bound(found.args), self._capture.config
+        return Inputs(self._kernel.name, compiled, bound, found.args, found.contents, config)
 
     def _outcome(self, compiled: Compiled, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
         names: list[str | Named] = []
@@ -324,7 +327,9 @@ def _discard(text: str) -> None:
 
 
 def _counted(
-    program: interp.Program, values: Sequence[Any], print_fn: Callable[[str], object] | None,
+    program: interp.Program,
+    values: Sequence[Any],
+    print_fn: Callable[[str], object] | None,
     most: int,
 ) -> tuple[Any, ...]:
     try:

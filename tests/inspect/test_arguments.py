@@ -6,6 +6,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import arguments
 from qd_studio.engine.inspect.arguments import Call
+from qd_studio.engine.inspect.walk import describe
 
 CONFIG = CompileConfig()
 F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
@@ -110,4 +111,4 @@ def test_arrays_of_the_engine_are_copied_to_numpy():
     ],
 )
 def test_arguments_are_told_briefly(value, text):
-    assert arguments.describe_args([value]) == (text,)
+    assert describe(value) == text

@@ -5,10 +5,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
-from qd_studio.engine.frontend.features import Leaf
 from qd_studio.engine.inspect.contents import elements, live_blocks
-from qd_studio.engine.inspect.inputs import Inputs
-from qd_studio.engine.runtime.args import Argument
 
 
 @pytest.fixture(autouse=True)
@@ -162,18 +159,3 @@ def test_memory_that_is_gone_is_not_looked_at():
     assert len(live_blocks()) == 3
     qd.reset()
     assert live_blocks() == []
-
-
-def test_inputs_are_copies_and_can_be_restored():
-    x = np.arange(4.0)
-    given = Inputs((Leaf(0), Leaf(1), Leaf(0)), (Argument(None, x), Argument(None, 3)), (x, 3), {})
-    assert given.values[0] is given.values[2] is given.args[0]
-    assert given.args[1] == 3
-    other = np.arange(2.0)
-    both = Inputs((Leaf(0), Leaf(1)), (Argument(None, x), Argument(None, other)), (x, other), {})
-    restore = both.restorer([1])
-    for value in both.values:
-        value += 1
-    restore()
-    assert (x.tolist(), both.values[0].tolist()) == ([0, 1, 2, 3], [1, 2, 3, 4])
-    assert both.values[1].tolist() == [0, 1]

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from ....engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
+from ....engine.inspect.record import (
+    BackendRecord,
+    KernelRecord,
+    LaunchRecord,
+    ParamRecord,
+    Record,
+)
 from .. import format as fmt
 from ..lines import Line, Span, table
 
@@ -229,12 +235,13 @@ def _launch(kernel: KernelRecord, launch: LaunchRecord, oracle: bool) -> str:
 
 def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
     """What the matrix has no room for: signature, workloads, reasons, what differs."""
-    signature = ", ".join(_param(p.name, p.dtype, p.ndim, p.kind) for p in kernel.params)
+    signature = ", ".join(map(_param, kernel.params))
     returns = f" -> {kernel.returns}" if kernel.returns else ""
     out = [Line(((kernel.name, "title"), (f"({signature}){returns}", "")))]
     place = f"{os.path.basename(kernel.file)}:{kernel.line}"
+    of = f"  object: {kernel.instance}" if kernel.instance else ""
     about = fmt.first_line(kernel.doc)
-    out.append(Line(((place, "accent"), (f"  {about}" if about else "", "dim"))))
+    out.append(Line(((place, "accent"), (of, ""), (f"  {about}" if about else "", "dim"))))
     for backend in kernel.backends:
         found = backend.agreement
         if found is not None and found.first_difference:
@@ -261,7 +268,11 @@ def _counted(args: Sequence[str]) -> str:
     return ", ".join(text if n == 1 else f"{n} x {text}" for text, n in parts)
 
 
-def _param(name: str, dtype: str, ndim: int, kind: str) -> str:
-    if kind == "ndarray":
-        return f"{name}: {dtype}[{','.join(':' * ndim)}]"
-    return f"{name}: {dtype or kind}"
+def _param(param: ParamRecord) -> str:
+    """``x: f32[:,:]``, ``n: i32``, ``tank: Tank``, ``self``."""
+    if param.kind == "instance":
+        return param.name
+    if param.kind == "ndarray":
+        return f"{param.name}: {param.dtype}[{','.join(':' * param.ndim)}]"
+    text = param.annotation if param.kind in ("matrix", "record", "struct", "tensor") else ""
+    return f"{param.name}: {text or param.dtype or param.kind}"

@@ -1,0 +1,163 @@
+"""Arguments of a call from the inside: the arrays in them, copies of them, short texts.
+
+An argument may be a number, an array (NumPy, `Ndarray`, a tensor around one, of another library), a
+field, a vector or struct, a dataclass with any of these, or the object that a method belongs to.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+
+from ..lang.ndarray import Ndarray
+from ..types import FieldHandle, StructFieldHandle, TensorHandle, is_data_oriented
+
+__all__ = ["bytes_of", "copied", "describe", "form_of", "is_record", "shape_of"]
+
+_WIDEST: Final = 40
+_PLAIN: Final[tuple[type[Any], ...]] = (int, float, str, np.generic, type(None))
+
+
+def is_record(value: Any) -> bool:
+    """Whether ``value`` is an object of a ``dataclasses.dataclass`` that holds arguments."""
+    plain = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return plain and not is_data_oriented(value)
+
+
+def _members(record: Any) -> list[tuple[str, Any]]:
+    return [(f.name, getattr(record, f.name, None)) for f in dataclasses.fields(record)]
+
+
+def _bare(value: Any) -> Any:
+    """What is inside of a tensor; others as they are."""
+    return value._unwrap() if isinstance(value, TensorHandle) else value  # pyright: ignore[reportPrivateUsage]
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of an array argument; None for others."""
+    value = _bare(value)
+    return tuple(value.shape) if isinstance(value, np.ndarray | Ndarray) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def bytes_of(args: Sequence[Any]) -> int:
+    """Bytes in the arrays among the arguments, dataclasses looked into."""
+    total = 0
+    for arg in args:
+        value = _bare(arg)
+        if is_record(value):
+            total += bytes_of([member for _, member in _members(value)])
+        elif isinstance(value, np.ndarray):
+            total += cast("np.ndarray[Any, Any]", value).nbytes
+        elif isinstance(value, Ndarray):
+            total += value.to_numpy(copy=False).nbytes
+    return total
+
+
+def copied(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments with copies of the arrays among them, dataclasses looked into.
+
+    An array that is passed twice stays one array. Fields, and objects that methods belong to, stay
+    what they are.
+    """
+    known: dict[int, Any] = {}
+    return tuple([_copy(arg, known) for arg in args])
+
+
+def _copy(value: Any, known: dict[int, Any]) -> Any:
+    found = known.get(id(value))
+    if found is None:
+        found = known[id(value)] = _copy_of(value, known)
+    return found
+
+
+def _copy_of(value: Any, known: dict[int, Any]) -> Any:
+    bare = _bare(value)
+    if isinstance(bare, np.ndarray):
+        return cast("np.ndarray[Any, Any]", bare).copy(order="K")
+    if isinstance(bare, Ndarray):
+        return _twin(bare)
+    if is_record(value):
+        mine = copy.copy(value)
+        for name, member in _members(value):
+            object.__setattr__(mine, name, _copy(member, known))
+        return mine
+    if isinstance(value, list):
+        return [_copy(element, known) for element in cast("list[Any]", value)]
+    return value
+
+
+def _twin(array: Ndarray) -> Any:
+    """A copy: of a plain array as NumPy has it, which outlives the program."""
+    if not array.element_shape and array.layout is None and array.grad is None:
+        return array.to_numpy()
+    twin = Ndarray(
+        array.dtype, array.shape, array.grad is not None, array.element_shape, array.layout
+    )
+    twin.copy_from(array)
+    if array.grad is not None and twin.grad is not None:
+        twin.grad.copy_from(array.grad)
+    return twin
+
+
+def form_of(value: Any) -> tuple[str, Any]:
+    """What two calls have in common that differ in the contents of arrays only, or in numbers
+    inside of dataclasses."""
+    shape = shape_of(value)
+    if shape is not None:
+        return "array", shape
+    if isinstance(value, _PLAIN):
+        plain: Any = value
+        return type(plain).__name__, plain
+    if is_record(value):
+        forms = [form_of(member) for _, member in _members(value)]
+        numbers = int | float | np.generic
+        return type(value).__name__, tuple(
+            [f[0] if isinstance(f[1], numbers) else f for f in forms]
+        )
+    return type(value).__name__, id(_bare(value))
+
+
+def describe(value: Any) -> str:
+    """A short text: ``f32[64, 64]``, ``2.0``, ``field vector(2, f32)[128]``, ``Tank(u, v)``."""
+    value = _bare(value)
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        name = {"float": "f", "int": "i", "uint": "u", "bool": "u"}.get(
+            re.sub(r"\d+$", "", array.dtype.name), ""
+        )
+        bits = 1 if array.dtype == np.bool_ else array.dtype.itemsize * 8
+        dtype = f"{name}{bits}" if name else array.dtype.name
+        return f"{dtype}{_extents(array.shape)}"
+    if isinstance(value, Ndarray):
+        return f"{_element(value.dtype, value.element_shape)}{_extents(value.shape)}"
+    if isinstance(value, FieldHandle):
+        name = f"{value.name}: " if value.name else ""
+        return f"field {name}{_element(value.dtype, value.element_shape)}{_extents(value.shape)}"
+    if isinstance(value, StructFieldHandle):
+        return f"field {value.name or value.struct_type.name}{_extents(value.shape)}"
+    if is_data_oriented(value):
+        return type(value).__name__
+    if is_record(value):
+        inside = ", ".join(f"{name}={describe(member)}" for name, member in _members(value))
+        return _cut(f"{type(value).__name__}({inside})", 2 * _WIDEST)
+    return _cut(" ".join(repr(value).split()), _WIDEST)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _extents(shape: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _element(dtype: Any, shape: tuple[int, ...]) -> str:
+    if not shape:
+        return str(dtype)
+    kind = "vector" if len(shape) == 1 else "matrix"
+    return f"{kind}({', '.join(map(str, shape))}, {dtype})"
