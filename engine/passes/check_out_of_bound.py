@@ -13,7 +13,9 @@
 where ``$3`` is ``external_ptr $0, $1``. The check stands at the load, store or atomic and not at
 the address: an address may be computed where the element is never touched. An address that was
 checked before, in the same block or one around it, is not checked again; clamped indices need no
-check, constant ones inside of a field or an element are known to be good. An index of a field is
+check. Neither do indices into a field or an element that are constants or made of the indices of
+loops with constant bounds, if they stay inside: a loop over a field needs no check of that field,
+nor of the neighbours that its bounds leave room for. An index of a field is
 compared with where its axis begins and ends; the message shows the user's own indices, field axes
 first, then those of the element.
 
@@ -28,6 +30,7 @@ import math
 from ..ir import AssertAttr, Block, Builder, Func, Op, Param
 from ..ir import codes as C
 from ..types import DataType, i32
+from .linear_form import stays_inside
 from .manager import PassCx
 from .registry import register
 
@@ -148,7 +151,7 @@ def _box(param: Param, axis: int) -> tuple[int, int] | None:
 
 def _is_good(param: Param, axis: int, index: Op) -> bool:
     box = _box(param, axis)
-    return box is not None and index.code == C.CONST and box[0] <= index.attr < box[0] + box[1]
+    return box is not None and stays_inside(index, *box)
 
 
 def _message(kernel: str, param: Param, number: int, extents: int) -> str:

@@ -2,7 +2,8 @@
 
 A `Form` is ``constant + sum(factor * op)``. `digit` divides one and takes the remainder where that
 is exact: ``(8 * a + b) // 8 % 4`` is ``a % 4`` if ``b`` is a loop index from 0 to 7. Sums are taken
-not to overflow, which holds for all that makes a valid index.
+not to overflow, which holds for all that makes a valid index; where `stays_inside` says yes they
+cannot end up elsewhere, since the parts are known.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 from ..ir import Op
 from ..ir import codes as C
 
-__all__ = ["Form", "digit", "form_of"]
+__all__ = ["Form", "digit", "form_of", "stays_inside"]
 
 _DEPTH: Final = 8
 
@@ -61,6 +62,12 @@ def digit(form: Form, divisor: int, modulus: int) -> Form | None:
         return form
     _, low = _split(form, modulus)
     return low if _inside(low, modulus) else None
+
+
+def stays_inside(op: Op, first: int, extent: int) -> bool:
+    """Whether ``op`` is certainly one of the ``extent`` numbers from ``first`` on."""
+    form = form_of(op)
+    return _inside(form._replace(constant=form.constant - first), extent)
 
 
 def _split(form: Form, by: int) -> tuple[Form, Form]:

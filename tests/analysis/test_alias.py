@@ -134,3 +134,46 @@ def test_long_chains_of_operations_are_no_trouble():
     ptr = walk(func.body)[-1]
     memory = Memory(func)
     assert memory.location(ptr) is memory.location(ptr)
+
+
+FIELDS = """\
+kernel k(field u: f32[8; 2], field v: f32[8], x: ndarray<f32, 1; 2, clamp>, n: i32) stage=typed {
+  <i32> $0 = arg_load [3]
+  <i32> $1 = const 0
+  <i32> $2 = const 1
+  <*f32> $3 = arg_addr [(0, False)]
+  <*f32> $4 = arg_addr [(1, False)]
+  <*f32> $5 = arg_addr [(2, False)]
+  <*f32> $6 = external_ptr $3, $0, $1 ['unsafe']
+  <*f32> $7 = external_ptr $3, $0, $2 ['unsafe']
+  <*f32> $8 = external_ptr $3, $2, $1 ['unsafe']
+  <*f32> $9 = external_ptr $4, $0 ['unsafe']
+  <*f32> $10 = external_ptr $5, $0, $1 ['clamp']
+  <*f32> $11 = external_ptr $5, $2, $1 ['clamp']
+  <*f32> $12 = external_ptr $5, $2, $2 ['clamp']
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart", "overlapping"),
+    [
+        (6, 7, DIFFERENT, DIFFERENT),  # two components
+        (6, 8, MAYBE, MAYBE),
+        (7, 8, DIFFERENT, DIFFERENT),
+        (6, 9, DIFFERENT, DIFFERENT),  # two fields
+        (6, 10, DIFFERENT, MAYBE),  # a field and an array
+        (10, 11, MAYBE, MAYBE),  # clamped
+        (10, 12, DIFFERENT, DIFFERENT),  # components are not clamped
+    ],
+)
+def test_fields_and_elements(one, other, apart, overlapping):
+    for noalias, expected in ((True, apart), (False, overlapping)):
+        func = parse(FIELDS)
+        func.noalias = noalias
+        ops = {op.id: op for op in func.body.ops}
+        memory = Memory(func)
+        a, b = memory.location(ops[one]), memory.location(ops[other])
+        assert memory.relation(a, b) == memory.relation(b, a) == expected
+        assert bool(memory.may_alias(a) & b.bit) == (expected == MAYBE)
+        assert bool(memory.may_alias(b) & a.bit) == (expected == MAYBE)
