@@ -149,6 +149,7 @@ class SNodeTree:
         self.blocks: Final = blocks
         self.id: Final = state.trees
         self.destroyed = False
+        self._program: Final = builder.program
         state.trees += 1
 
     def destroy(self) -> None:
@@ -158,6 +159,7 @@ class SNodeTree:
         self.destroyed = True
         for block in self.blocks:
             block.data = None
+        self._program.forget_launchers()
 
 
 class _State:

@@ -158,6 +158,11 @@ class Kernel:
             # The error shows the user's own lines; the engine's frames would hide them.
             raise error.with_traceback(None) from error.__cause__
 
+    def forget_launchers(self) -> None:
+        """Find the memory of fields anew in the next call."""
+        self.launchers.forget_chain()
+        self._hot = self._dispatch if self._per_object else self._miss
+
     def program_ended(self) -> None:
         """Forget what was compiled; the next call compiles anew."""
         self.launchers.stop()

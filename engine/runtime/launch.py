@@ -166,6 +166,10 @@ class Launchers:
         self.stop()
         self.program = program
 
+    def forget_chain(self) -> None:
+        """Prepare launchers anew; what was compiled stays."""
+        self._chained = set()
+
     def stop(self) -> None:
         """Forget everything compiled."""
         self.program = None

@@ -79,6 +79,13 @@ class Program:
         """Tell ``thing`` when this program ends."""
         self.owned.add(thing)
 
+    def forget_launchers(self) -> None:
+        """Memory that belongs to the program was freed: launches look for all of it anew."""
+        for thing in list(self.owned):
+            forget = getattr(thing, "forget_launchers", None)
+            if forget is not None:
+                forget()
+
     def end(self) -> None:
         """Make everything that belongs to the program invalid."""
         self.alive = False
