@@ -144,6 +144,7 @@ class Matrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """(n,) for a vector, (n, m) for a matrix."""
         return self._data.shape
 
     def get_shape(self) -> tuple[int, ...]:
@@ -152,6 +153,7 @@ class Matrix:
 
     @property
     def ndim(self) -> int:
+        """1 for a vector, 2 for a matrix."""
         return self._data.ndim
 
     @property
