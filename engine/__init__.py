@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         tanh,
         zero,
     )  # fmt: skip
+    from .lang.indices import rescale_index
     from .lang.kernel import Kernel, kernel
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.matrix import Matrix, Vector
@@ -208,6 +209,7 @@ _ROOMS: Final = {
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor "
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "tan tanh zero",
+    "lang.indices": "rescale_index",
     "lang.kernel": "Kernel kernel",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.matrix": "Matrix Vector",
@@ -257,11 +259,11 @@ __all__ = [
     "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32",
     "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config",
     "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
-    "polar_decompose", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod", "reset",
-    "root", "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert",
-    "static_print", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
-    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
-    "vulkan", "wrap", "x64", "zero",
+    "polar_decompose", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod",
+    "rescale_index", "reset", "root", "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt",
+    "static", "static_assert", "static_print", "svd", "sym_eig", "sync", "tan", "tanh", "template",
+    "tensor", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32",
+    "uint64", "volatile_load", "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from ..errors import QuadrantsUnsupportedError
 __all__ = ["LATER", "NotYetError", "unsupported"]
 
 _TOP = """
-    AutodiffMode activate ad append checkpoint deactivate experimental graph is_active length
-    linalg profiler real_func ref rescale_index stop_grad stream stream_parallel tools
+    AutodiffMode BitpackedFields activate ad append checkpoint deactivate deactivate_all_snodes
+    experimental graph is_active length linalg profiler real_func ref stop_grad stream
+    stream_parallel tools
 """
 
 LATER: Final[dict[str, frozenset[str]]] = {

@@ -268,3 +268,28 @@ def test_indices_out_of_range(arch, index):
     with pytest.raises(qd.QuadrantsAssertionError, match=r"field \(f\) of size \(5, 8\) offset"):
         write(*index)
     assert not f.to_numpy().any()
+
+
+def test_rescale_index():
+    fine, coarse = qd.field(qd.i32, shape=(8, 8)), qd.field(qd.i32, shape=(4, 4))
+    odd = qd.field(qd.i32, shape=(3, 5))
+    host = [
+        qd.rescale_index(fine, coarse, qd.Vector([5, 3])), qd.rescale_index(coarse, fine, [2, 3]),
+        qd.rescale_index(fine, odd, [7, 7]), qd.rescale_index(odd, fine, [2, 4]),
+        qd.rescale_index(fine.parent(), coarse.parent(), [5]),
+        qd.rescale_index(fine, coarse, [5, 3, 9]),
+    ]  # fmt: skip
+    assert [v.to_list() for v in host] == [[2, 1], [4, 6], [3, 7], [4, 4], [2], [2, 1, 9]]
+
+    @qd.kernel
+    def both_ways():
+        for I in qd.grouped(fine):
+            coarse[qd.rescale_index(fine, coarse, I)] += 1
+        for I in qd.grouped(coarse):
+            fine[qd.rescale_index(coarse, fine, I)] = 9
+
+    both_ways()
+    assert (coarse.to_numpy() == 4).all()
+    wanted = np.zeros((8, 8))
+    wanted[::2, ::2] = 9
+    np.testing.assert_array_equal(fine.to_numpy(), wanted)

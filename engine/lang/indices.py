@@ -1,0 +1,35 @@
+"""`rescale_index`: from the index of an element of one field to that of another."""
+
+# Functions of kernels have the annotations of kernels, or none.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
+
+from __future__ import annotations
+
+from ..types import template
+from .func import pyfunc
+from .loops import static
+from .matrix import Vector
+
+__all__ = ["rescale_index"]
+
+
+@pyfunc
+def rescale_index(a: template(), b: template(), I: template()):  # noqa: E741
+    """The index into ``b`` that lies where ``I`` does in ``a``, as a `Vector`.
+
+    a, b: fields or nodes whose extents are multiples of each other, axis by axis. I: an index of
+    ``a``. Multiplies or divides by the whole ratio; axes that one of them lacks stay as they are.
+    """
+    return Vector([
+        _rescaled(I[n], a.shape[n], b.shape[n])
+        if static(n < min(len(a.shape), len(b.shape)))
+        else I[n]
+        for n in range(len(I))
+    ])  # fmt: skip
+
+
+@pyfunc
+def _rescaled(i: template(), m: template(), n: template()):
+    return i * (n // m) if static(n > m) else i // (m // n)
