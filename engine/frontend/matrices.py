@@ -15,29 +15,29 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
+import numpy as np
+
 from ..errors import QuadrantsCompilationError, QuadrantsIndexError, QuadrantsSyntaxError
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
-from ..types import DataType, u1, void
-from .values import DynamicElement, MatrixValue, describe, dtype_in, promote_all, tensor_name
+from ..types import DataType, i32, u1, void
+from .values import (
+    DynamicElement,
+    MatrixValue,
+    Method,
+    describe,
+    dtype_in,
+    promote_all,
+    tensor_name,
+)
 from .walk import Walk
 
 __all__ = [
-    "METHODS", "Method", "as_matrix", "element", "elementwise", "matrix_attribute", "rows",
+    "METHODS", "as_matrix", "element", "elementwise", "matrix_attribute", "rows",
     "uniform",
 ]  # fmt: skip
 
 SWIZZLES: Final = ("xyzw", "rgba", "stpq")
-
-
-class Method:
-    """A method of a value, such as ``v.norm``, that is about to be called."""
-
-    __slots__ = ("name", "owner")
-
-    def __init__(self, owner: Any, name: str) -> None:
-        self.owner: Final = owner
-        self.name: Final = name
 
 
 # Parts
@@ -72,6 +72,8 @@ def as_matrix(w: Walk, value: Any, node: ast.AST) -> MatrixValue | None:
     """A list or tuple of numbers, or of such lists, as a vector or matrix; else None."""
     if isinstance(value, MatrixValue):
         return value
+    if isinstance(value, np.ndarray):
+        value = cast(Any, value).tolist()
     if not isinstance(value, list | tuple) or not value:
         return None
     items = cast("list[Any]", value)
@@ -175,7 +177,8 @@ def _checked_index(w: Walk, item: Any, axis: int, shape: tuple[int, ...], node: 
             text = f"Index {item} is out of range for {what} of shape {shape}"
             raise w.error(QuadrantsIndexError, text, node)
         return int(item)
-    return w.op(item, node)
+    index = w.op(item, node)
+    return index if index.type.bits >= 32 else w.cast(index, i32, node)
 
 
 def _negative(w: Walk, node: ast.AST) -> QuadrantsSyntaxError:

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from ..ir import Op
 from ..types import DataType, MatrixType
 from .calls import arguments, dtype_argument, only_positional
@@ -28,7 +30,7 @@ def _literal(w: Walk, node: ast.Call, name: str, fn: Any) -> MatrixValue:
     value, dt = arguments(w, node, name, ("arr", "dt"), dt=None)
     dtype = None if dt is None else dtype_argument(w, dt, node)
     at = node.args[0] if node.args else node
-    if not isinstance(value, MatrixValue | list | tuple):
+    if not isinstance(value, MatrixValue | list | tuple | np.ndarray):
         raise w.type_error(
             "An Matrix/Vector can only be initialized with an array-like object", at,
             f"write qd.{name}([...]); to fill one, call a type such as qd.types.vector(3, qd.f32)",

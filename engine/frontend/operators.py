@@ -162,6 +162,12 @@ def compare(w: Walk, node: ast.Compare) -> Any:
         pair = _pair(w, node, op, left, right, left_node, right_node)
         if result is True:
             result = pair
+        elif isinstance(result, MatrixValue) or isinstance(pair, MatrixValue):
+
+            def both(x: Any, y: Any) -> Op:
+                return w.emit(node, C.BIT_AND, (w.op(x, node), w.op(y, node)), None, u1)
+
+            result = elementwise(w, node, "&", both, result, pair)
         elif type(pair) is Op or type(result) is Op:
             args = w.op(result, node), w.op(pair, node)
             result = w.emit(node, C.BIT_AND, args, None, u1)

@@ -14,9 +14,8 @@ from ..types import (
 )  # fmt: skip
 from .declared import members_of, scalar_type
 from .features import NdarrayFeature, RecordFeature, Unusable
-from .matrices import Method
 from .signature import FuncDecl
-from .values import InstanceValue, RecordValue, StructValue
+from .values import InstanceValue, Method, RecordValue, StructValue
 from .walk import Walk
 
 __all__ = ["BoundFunc", "instance_attribute", "record_attribute", "struct_attribute"]

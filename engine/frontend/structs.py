@@ -15,10 +15,10 @@ from .captured import known
 from .conversion import made_struct, type_of
 from .exprs import elements
 from .inline import inline
-from .matrices import Method, as_matrix, uniform
+from .matrices import as_matrix, uniform
 from .registry import call_of, handler
 from .signature import FuncDecl
-from .values import MatrixValue, StructValue
+from .values import MatrixValue, Method, StructValue
 from .walk import Walk
 
 __all__ = ["captured_struct", "free_struct"]

@@ -30,6 +30,7 @@ __all__ = [
     "InstanceValue",
     "LoopConfig",
     "MatrixValue",
+    "Method",
     "NDRange",
     "NdarrayRef",
     "Place",
@@ -146,6 +147,16 @@ class DynamicElement:
         self.picks: Final[dict[tuple[Any, int], Op]] = {}
 
 
+class Method:
+    """A method of a value, such as ``v.norm``, that is about to be called."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner: Final = owner
+        self.name: Final = name
+
+
 def vector(elems: Sequence[Any]) -> MatrixValue:
     """A vector of these parts."""
     return MatrixValue((len(elems),), list(elems))
@@ -252,7 +263,9 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
-_OF_RUN_TIME: Final = frozenset((Op, ArrayValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement))
+_OF_RUN_TIME: Final = frozenset(
+    (Op, ArrayValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method)
+)
 
 
 def is_static(value: Any) -> bool:
@@ -283,6 +296,8 @@ def describe(value: Any) -> str:
         return "a variable" if value.type.is_ptr else value.type.name
     if isinstance(value, DynamicElement):
         return "a variable"
+    if isinstance(value, Method):
+        return f"the method {value.name}"
     if isinstance(value, NdarrayRef):
         return f"ndarray {value.name}"
     if isinstance(value, ArrayValue):
