@@ -113,6 +113,8 @@ def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
         return element(w, node, base)
     if kind is ShapeRef:
         return _shape_item(w, node, base)
+    if kind is StructValue:
+        return _member(w, node, base)
     if isinstance(base, FieldHandle | StructFieldHandle):
         return place(w, node, base)
     if isinstance(base, Op):
@@ -138,6 +140,15 @@ def _captured(w: Walk, node: ast.Subscript) -> QuadrantsCompilationError:
         "pass it as an argument annotated with qd.types.ndarray(...), as a member of a dataclass, "
         "or as a member of a @qd.data_oriented object",
     )
+
+
+def _member(w: Walk, node: ast.Subscript, struct: StructValue) -> Any:
+    """``s["a"]``."""
+    name = w.expr(node.slice)
+    if not isinstance(name, str) or name not in struct.members:
+        text = f"{describe(struct)} has no member {name if is_static(name) else describe(name)!r}"
+        raise w.type_error(text, node, f"its members are {', '.join(struct.members)}")
+    return struct.members[name]
 
 
 def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:
@@ -279,7 +290,7 @@ def _array_address(w: Walk, node: ast.AST, array: ArrayValue, indices: tuple[Op,
     return w.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
 
 
-_INDEXED = (ArrayValue, NdarrayRef, MatrixValue, FieldHandle, StructFieldHandle)
+_INDEXED = (ArrayValue, NdarrayRef, MatrixValue, StructValue, FieldHandle, StructFieldHandle)
 
 
 def lvalue(w: Walk, node: ast.expr) -> Any:

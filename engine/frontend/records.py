@@ -43,6 +43,8 @@ def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
     found = struct.members.get(node.attr)
     if found is None and node.attr in struct.type.methods:
         return Method(struct, node.attr)
+    if found is None and node.attr == "keys":
+        return list(struct.members)
     if found is None:
         names = ", ".join(struct.members)
         text = f'The struct {struct.type.name} has no member "{node.attr}"'

@@ -205,12 +205,12 @@ def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
             raise w.not_scalar(value, at)
         w.frame.scopes[-1][name] = local_copy(w, value, name, node, at)
         return
-    if isinstance(old, Op | MatrixValue | StructValue) and writable(old):
+    if isinstance(old, Op | DynamicElement | MatrixValue | StructValue) and writable(old):
         store(w, old, value, node, _source(node))
         return
-    if is_sequence(old) and _same_shape(old, value):
+    if _same_shape(old, value):
         for var, part in zip(old, value, strict=True):
-            w.store(var, w.op(part, node), node)
+            store(w, var, part, node, node)
         return
     raise immutable(w, target, old)
 
@@ -218,9 +218,10 @@ def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
 def _same_shape(old: Any, value: Any) -> bool:
     """Whether a container of variables can take ``value`` element by element."""
     return (
-        isinstance(value, tuple | list)
-        and len(cast("tuple[Any, ...]", value)) == len(old)
-        and all(isinstance(var, Op) and var.type.is_ptr for var in old)
+        is_sequence(old)
+        and is_sequence(value)
+        and len(value) == len(old)
+        and all(writable(var) for var in old)
     )
 
 
@@ -231,8 +232,8 @@ def immutable(w: Walk, target: ast.Name, old: Any, part: str = "") -> QuadrantsC
     if any(p.name == name for p in frame.decl.params) and name in frame.scopes[0]:
         what = "Kernel argument" if frame.parent is None else "Argument"
         return w.syntax_error(
-            f'{what} "{part or name}" is immutable in the kernel. If you want to change its value, please '
-            "create a new variable.", target, f"write `{name}_ = {name}` and use that",
+            f'{what} "{part or name}" is immutable in the kernel. If you want to change its value, '
+            "please create a new variable.", target, f"write `{name}_ = {name}` and use that",
         )  # fmt: skip
     if isinstance(old, Op) and old.code == C.LOOP_INDEX:
         text = f'Loop variable "{name}" cannot be assigned'
