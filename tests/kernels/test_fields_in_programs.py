@@ -283,10 +283,10 @@ def test_rescale_index():
 
     @qd.kernel
     def both_ways():
-        for I in qd.grouped(fine):
-            coarse[qd.rescale_index(fine, coarse, I)] += 1
-        for I in qd.grouped(coarse):
-            fine[qd.rescale_index(coarse, fine, I)] = 9
+        for at in qd.grouped(fine):
+            coarse[qd.rescale_index(fine, coarse, at)] += 1
+        for at in qd.grouped(coarse):
+            fine[qd.rescale_index(coarse, fine, at)] = 9
 
     both_ways()
     assert (coarse.to_numpy() == 4).all()
