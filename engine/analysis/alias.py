@@ -9,6 +9,7 @@ DIFFERENT or MAYBE the same:
   field, differ if the function says so (`Func.noalias`), else they may be the same;
 * arrays that the kernel makes (`array_alloca`, or their slot among the global temporaries) differ
   from everything else;
+* an address that a real function is given may be that of any element, also of another one;
 * elements of one array are compared axis by axis, each index as a value plus a constant: a
   certain difference on one axis makes them different (indices are taken to be in range), as
   ``x[i]`` and ``x[i + 1]``; ``x[i]`` and ``x[j]`` may be the same. The axes of an element count
@@ -38,6 +39,10 @@ MAYBE: Final = 0
 DIFFERENT: Final = -1
 
 _CONSTANT = -1  # the number of "no value": the index is a constant alone
+_PASSED: Final = (-1, False)
+"""The space of addresses that a real function is given; functions with any have no `noalias`."""
+_OWN: Final = -2
+"""Numbers of spaces of arrays that the kernel makes for itself are this and below."""
 _DEPTH: Final = 64
 _Index = tuple[int, int]  # number of a value, constant added to it
 
@@ -102,7 +107,7 @@ class Memory:
         if a is b:
             return SAME
         if a.space != b.space:
-            given = a.kind == b.kind == "array" and a.space[0] >= 0 and b.space[0] >= 0
+            given = a.kind == b.kind == "array" and a.space[0] > _OWN and b.space[0] > _OWN
             if not given or self.noalias or (self.is_field(a) and self.is_field(b)):
                 return DIFFERENT
             return MAYBE
@@ -129,10 +134,11 @@ class Memory:
         if mask is None:
             spaces = self._by_space
             mask = spaces[a.space]
-            if not self.noalias and a.space[0] >= 0:
+            if not self.noalias and a.space[0] > _OWN:
                 field, params = self.is_field(a), self._params
                 for space, other in spaces.items():
-                    if space[0] >= 0 and not (field and params[space[0]].kind == "field"):
+                    both = field and space[0] >= 0 and params[space[0]].kind == "field"
+                    if space[0] > _OWN and not both:
                         mask |= other
             # Those that share the base of an index, but not its constant, are different.
             for axis, index in enumerate(a.indices):
@@ -196,6 +202,8 @@ class Memory:
             return ptr.attr, ()
         if code == C.ARRAY_ALLOCA or code == C.GLOBAL_TMP:
             return own_space(ptr), ()
+        if code == C.CALL_ARG:
+            return _PASSED, ((self._value(ptr), 0),)
         if code == C.EXTERNAL_PTR:
             base, *rest = ptr.args
             if ptr.attr == "clamp":
@@ -272,6 +280,8 @@ def array_of(ptr: Op) -> tuple[int, bool] | None:
         shifted = True
     if ptr.code == C.ARG_ADDR:
         return ptr.attr
+    if ptr.code == C.CALL_ARG:
+        return _PASSED
     return own_space(ptr) if shifted else None
 
 

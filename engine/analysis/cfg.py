@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir import Block, Func, Op, listing
+from ..ir import Block, Callee, Func, Op, listing
 from ..ir import codes as C
 from ..ir.printer import REGION_NAMES
 
@@ -103,10 +103,11 @@ def _ids(nodes: Iterable[CfgNode]) -> str:
 
 def build_cfg(func: Func, task: Op | None = None, task_index: int = 0) -> Cfg:
     """The graph of ``task``'s body, or of the whole function if it is None."""
+    called = isinstance(func, Callee)  # maybe by several iterations at a time
     builder = _Builder(task is None)
     start = builder.node(None, "start", None, 0, False)
     body = func.body if task is None else task.regions[1]
-    parallel = task is not None and task.attr.kind == "range_for"
+    parallel = called or (task is not None and task.attr.kind == "range_for")
     _, last = builder.block(body, [start], "body", None, 0, parallel)
     final = builder.node(None, "final", None, 0, False)
     _link([*last, *builder.ends], final)

@@ -92,10 +92,15 @@ class Flow:
         """Add an event of each fence for every location that others can get at."""
         touched = {event[2]: None for events in self.events for event in events}
         shared = [location for location in touched if not location.own]
+        owned = [location for location in touched if location.own]
         for number, found in fences.items():
             events = self.events[number]
             for op, at in reversed(found):
-                events[at:at] = [(FENCE, op, location) for location in shared]
+                reached = shared
+                if op.args:
+                    bases = [_base(a) for a in op.args]
+                    reached = shared + [x for x in owned if _base(x.ptr) in bases]
+                events[at:at] = [(FENCE, op, location) for location in reached]
 
     def leave_out_idle(self) -> None:
         """Take out the arrays whose elements are all touched at one place only.
@@ -310,6 +315,13 @@ class Flow:
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
                 masks[loop] = masks.get(loop, 0) | location.bit
         return masks
+
+
+def _base(ptr: Op) -> Op:
+    """The op that an address starts from."""
+    while ptr.code == C.SHIFT_PTR:
+        ptr = ptr.args[0]
+    return ptr
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:

@@ -26,6 +26,8 @@ def uniquely_accessed(func: Func, task: Op) -> frozenset[Space]:
     axes = len(bounds) // 2
     places: dict[Space, tuple[int, ...] | None] = {}
     for op in walk(task.regions[1]):
+        if op.code == C.CALL:
+            return frozenset()  # who knows what it touches
         if op.code == C.EXTERNAL_PTR:
             space: Space = op.args[0].attr
             mine = _index_places(op, loop, axes)

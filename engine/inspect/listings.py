@@ -50,9 +50,10 @@ class LineCache:
     def listing(self, func: Func) -> Lines:
         """``func`` as `ir.listing` prints it."""
         self._rows = rows = list[_Row]()
-        rows.append((header(func) + trailer(func) + " {", -1, self._number(func.loc)))
-        self._block(func.body, 1)
-        rows.append(("}", -1, -1))
+        for one in (func, *func.callees.values()):
+            rows.append((header(one) + trailer(one) + " {", -1, self._number(one.loc)))
+            self._block(one.body, 1)
+            rows.append(("}", -1, -1))
         # Not zip(*rows): its iterator for every line would keep the garbage collector busy.
         return Lines(
             tuple([row[0] for row in rows]),

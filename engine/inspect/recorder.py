@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..analysis.cfg import Cfg
-from ..ir import Func, Loc, walk
+from ..ir import Func, Loc, all_ops, walk
 from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..passes.manager import Instrument, PassCx, Run
@@ -141,7 +141,7 @@ class Recorder(Instrument):
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
-        for op in walk(func.body):
+        for op in all_ops(func):
             self.loc_of_op[op.id] = self.locs.number(op.loc)
         if self._done is not None:
             self._done()
@@ -161,7 +161,7 @@ class Recorder(Instrument):
     def _ops(self, func: Func) -> int:
         if self._now >= 0 and self._stage == func.stage:
             return self.snapshots[self._now].ops
-        return len(walk(func.body))
+        return len(all_ops(func))
 
     def _graph(self, when: str, graph: Cfg, func: Func) -> None:
         """Keep a control-flow graph, its lines as the IR prints them at this moment."""
@@ -255,7 +255,7 @@ def count_kinds(func: Func) -> dict[str, int]:
     """How many ops of the finished function load, store, and so on. Every kind is named, also
     those that do not occur, so that a rule about one always finds it."""
     counts = {name: 0 for name, _ in _KINDS}
-    for op in walk(func.body):
+    for op in all_ops(func):
         code = op.code
         for name, kind in _KINDS:
             if kind[code]:

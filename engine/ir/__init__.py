@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from . import codes
 from .attrs import ArrayAttr, AssertAttr, ForAttr, Param, TaskAttr
 from .builder import Builder, normalize
-from .edit import all_blocks, clone, clone_into, drop, replace_uses, set_block, walk
+from .edit import all_blocks, all_ops, clone, clone_into, drop, replace_uses, set_block, walk
 from .equal import difference, equal
 from .loc import UNKNOWN, Loc, get_loc
-from .op import Block, Func, Op
+from .op import Arg, Block, Callee, Func, Op
 from .optable import BY_NAME, CODES, OpInfo
 from .printer import Listing, listing, to_text
 from .spec import STAGES, StageSpec
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from .verifier import VerifyError, check, verify
 
 __all__ = [
-    "BY_NAME", "CODES", "STAGES", "UNKNOWN", "ArrayAttr", "AssertAttr", "Block", "Builder",
-    "ForAttr", "Func", "Listing", "Loc", "Op", "OpInfo", "Param", "StageSpec", "TaskAttr",
-    "VerifyError", "all_blocks",
+    "BY_NAME", "CODES", "STAGES", "UNKNOWN", "Arg", "ArrayAttr", "AssertAttr", "Block", "Builder",
+    "Callee", "ForAttr", "Func", "Listing", "Loc", "Op", "OpInfo", "Param", "StageSpec",
+    "TaskAttr", "VerifyError", "all_blocks", "all_ops",
     "check", "clone", "clone_into", "codes", "difference", "drop", "equal", "get_loc", "listing",
     "normalize", "operand_type", "parse", "replace_uses", "result_type", "set_block",
     "to_text", "verify", "walk",

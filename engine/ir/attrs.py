@@ -9,6 +9,7 @@ from ..types import DataType, Layout
 __all__ = [
     "DEFAULT_BLOCK_DIM",
     "RECORDS",
+    "RECURSION_LIMIT",
     "ArrayAttr",
     "AssertAttr",
     "ForAttr",
@@ -102,5 +103,8 @@ class Param(NamedTuple):
 
 DEFAULT_BLOCK_DIM = 128
 """Iterations of a block, for loops that do not say how many (`ForAttr.block_dim` is 0)."""
+
+RECURSION_LIMIT = 4096
+"""Calls of real functions inside of each other; more is an error of the kernel."""
 
 RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, ArrayAttr, AssertAttr)}

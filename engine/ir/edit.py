@@ -11,7 +11,16 @@ from collections.abc import Iterable
 from .loc import Loc
 from .op import Block, Func, Op
 
-__all__ = ["all_blocks", "clone", "clone_into", "drop", "replace_uses", "set_block", "walk"]
+__all__ = [
+    "all_blocks",
+    "all_ops",
+    "clone",
+    "clone_into",
+    "drop",
+    "replace_uses",
+    "set_block",
+    "walk",
+]
 
 
 def walk(block: Block) -> list[Op]:
@@ -27,6 +36,11 @@ def _walk(block: Block, out: list[Op]) -> None:
         append(op)
         for region in op.regions:
             _walk(region, out)
+
+
+def all_ops(func: Func) -> list[Op]:
+    """Every op of a kernel and of the functions that it calls."""
+    return [op for body in func.bodies() for op in walk(body)]
 
 
 def all_blocks(block: Block) -> list[Block]:

@@ -27,7 +27,18 @@ def difference(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> str
             return f"{field}: {getattr(a, field)!r} and {getattr(b, field)!r}"
     if locs and a.loc is not b.loc:
         return f"loc: {a.loc!r} and {b.loc!r}"
-    return _blocks(a.body, b.body, {}, ids, locs)
+    if list(a.callees) != list(b.callees):
+        return f"functions: {list(a.callees)} and {list(b.callees)}"
+    for x, y in zip(a.callees.values(), b.callees.values(), strict=True):
+        if (x.args, x.results, x.stage) != (y.args, y.results, y.stage):
+            return f"the function {x.name}: {x.args}, {x.results} and {y.args}, {y.results}"
+        if locs and x.loc is not y.loc:
+            return f"loc of {x.name}: {x.loc!r} and {y.loc!r}"
+    for x, y in zip(a.bodies(), b.bodies(), strict=True):
+        problem = _blocks(x, y, {}, ids, locs)
+        if problem:
+            return problem
+    return None
 
 
 def _blocks(a: Block, b: Block, mapping: dict[Op, Op], ids: bool, locs: bool) -> str | None:

@@ -15,14 +15,14 @@ the id it stands for in ``Func.origins``. ``Op.loc`` points to the user's source
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..types import DataType, Type
 from . import codes as C
 from .attrs import Param
 from .loc import UNKNOWN, Loc
 
-__all__ = ["Block", "Func", "Op"]
+__all__ = ["Arg", "Block", "Callee", "Func", "Op"]
 
 
 class Op:
@@ -71,7 +71,7 @@ class Block:
 
 
 class Func:
-    """A kernel in IR form.
+    """A kernel in IR form, with the real functions that it calls.
 
     params / results: the signature. body: the root block; after `offload` it holds tasks only.
     noalias: distinct array parameters do not overlap (checked by the launch).
@@ -79,11 +79,12 @@ class Func:
     version: bumped by passes that change anything; analyses are cached by it.
     stage: the stage spec the IR meets (`spec.STAGES`): ast, lowered, typed, offloaded, accesses.
     global_tmp_size: bytes of the buffer between tasks.
+    callees: real functions by name, those that they call among them.
     """
 
     __slots__ = (
-        "body", "global_tmp_size", "loc", "name", "next_id", "noalias", "origins", "params",
-        "results", "stage", "version",
+        "body", "callees", "global_tmp_size", "loc", "name", "next_id", "noalias", "origins",
+        "params", "results", "stage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +105,7 @@ class Func:
         self.version = 0
         self.stage = "ast"
         self.global_tmp_size = 0
+        self.callees: dict[str, Callee] = {}
 
     def new_op(
         self,
@@ -125,3 +127,59 @@ class Func:
     def tasks(self) -> list[Op]:
         """The offloaded tasks, in order."""
         return [op for op in self.body.ops if op.code == C.OFFLOADED]
+
+    def bodies(self) -> list[Block]:
+        """The root blocks of the kernel and of its callees."""
+        return [self.body, *[callee.body for callee in self.callees.values()]]
+
+
+class Arg(NamedTuple):
+    """What a call passes: a number, or the address of one."""
+
+    name: str
+    type: Type
+
+
+class Callee(Func):
+    """A real function: kernels and other such functions call it, also itself.
+
+    args: what a call passes, read by `call_arg`. results: at most one. The parameters are those of
+    the kernel: a function sees the arrays and fields of the launch as the kernel does. It draws
+    the ids of its ops from the kernel's.
+    """
+
+    __slots__ = ("args", "kernel")
+
+    def __init__(
+        self,
+        kernel: Func,
+        name: str,
+        args: tuple[Arg, ...] = (),
+        results: tuple[DataType, ...] = (),
+        loc: Loc = UNKNOWN,
+    ) -> None:
+        self.kernel = kernel
+        self.args = args
+        super().__init__(name, (), results, loc)
+        # An address passed in may be that of any element.
+        self.noalias = not any(arg.type.is_ptr for arg in args)
+        self.origins = kernel.origins
+        self.callees = kernel.callees
+
+    @property
+    def params(self) -> tuple[Param, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Those of the kernel."""
+        return self.kernel.params
+
+    @params.setter
+    def params(self, params: tuple[Param, ...]) -> None:
+        """They are the kernel's to set."""
+
+    @property
+    def next_id(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The kernel's: ids are unique among all of its functions."""
+        return self.kernel.next_id
+
+    @next_id.setter
+    def next_id(self, number: int) -> None:
+        self.kernel.next_id = max(number, self.kernel.next_id)

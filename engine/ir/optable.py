@@ -9,7 +9,8 @@ A row: name, operand names, attribute kind, result, traits, meaning.
 operands: names separated by blanks; ``*rest`` takes any number.
 attribute: ``none`` | ``value`` (a number of the op's type) | ``str`` | ``int`` | ``tuple`` (of
     ints, strings, bools, None, nested) | a record class of `attrs`.
-result: ``void``, ``any`` (the op's type is free) or a rule name that `typerules` knows.
+result: ``void``, ``any`` (the op's type is free), ``call`` (free, or none), ``argument`` (free, or
+    an address) or a rule name that `typerules` knows.
 
 Semantics that differ between machines are fixed here, so that all backends agree:
 
@@ -45,7 +46,7 @@ class OpInfo(NamedTuple):
 #   effect      another visible effect (assert, print, control)
 #   atomic      reads and writes its first operand, gives the old value
 #   unary, binary, commutative, compare, shift, bitwise, math   what the name says
-#   fence       other iterations may read and write memory here
+#   fence       others (iterations, a callee) may read and write memory here
 #   control     structured control flow: owns regions
 #   loop        a loop; its regions' last block may hold `continue`, `loop_index` may name it
 #   end         nothing after it in its block is reached
@@ -64,6 +65,7 @@ shift_ptr        | base offset   | none     | pointer | pure                | ad
 global_load      | ptr           | none     | pointee | read                | value of an array element or global temporary
 global_store     | ptr val       | none     | void    | write               | set an array element or global temporary
 global_tmp       |               | int      | pointer | pure                | address in the buffer that carries values between tasks; attribute: byte offset
+call_arg         |               | int      | argument | pure               | argument N (attribute) of the call of this function: a number or an address
 launch_seed      |               | none     | any     | pure                | u64 that differs by launch, from random_seed and a launch count
 rand             |               | none     | any     | effect              | random number of the op's type: [0, 1) for reals, full range for integers
 loop_index       | loop          | int      | int     | pure                | index of the enclosing loop or task along axis N (attribute)
@@ -125,6 +127,7 @@ atomic_bit_or    | dest val      | none     | pointee | atomic              | de
 atomic_bit_xor   | dest val      | none     | pointee | atomic              | dest ^= val
 atomic_xchg      | dest val      | none     | pointee | atomic              | dest = val
 atomic_cas       | dest val expected | none | pointee | atomic              | dest = val if dest == expected
+call             | *args         | str      | call    | fence effect        | call the real function of this name; gives its result, if it has one
 if               | cond          | none     | void    | control effect      | regions: then, else (may be empty)
 range_for        | *bounds       | ForAttr  | void    | control loop effect | region: body, for every index tuple; bounds: begin, end of each axis, i32; last axis fastest
 while            |               | none     | void    | control loop effect | region: body, repeated until a while_control leaves it

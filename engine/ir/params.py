@@ -23,8 +23,9 @@ from typing import Final
 
 from ..types import DataType, Layout, Type, parse_type, row_major
 from .attrs import Param
+from .op import Arg
 
-__all__ = ["PARAM", "param_problem", "param_text", "read_param"]
+__all__ = ["ARG", "PARAM", "arg_text", "param_problem", "param_text", "read_arg", "read_param"]
 
 # A name is what the user wrote: `p.vel[1]`, `m[0, 1]`.
 _PLAIN: Final = r"(?:[^\s:,()\[\]'\"]|\[[^\]\n]*\])+"
@@ -36,6 +37,9 @@ PARAM: Final = re.compile(
 )
 """One parameter of a function's first line, with the comma after it."""
 
+ARG: Final = re.compile(rf"({_NAME}): (\*?\w+)(?:, |(?=\)))")
+"""One argument of a real function, with the comma after it."""
+
 _EXTENT: Final = re.compile(r"(?:(-?\d+):)?(-?\d+)$")
 _TERM: Final = re.compile(r"(\d+)(?:/(\d+))?(?:%(\d+))?\*(-?\d+)$")
 
@@ -46,6 +50,16 @@ def _shown(name: str) -> str:
 
 def _read_name(text: str) -> str:
     return ast.literal_eval(text) if text[0] in "'\"" else text
+
+
+def arg_text(arg: Arg) -> str:
+    """One argument of a real function as text."""
+    return f"{_shown(arg.name)}: {arg.type.name}"
+
+
+def read_arg(match: re.Match[str]) -> Arg:
+    """What a match of `ARG` says. ValueError for a type that is none."""
+    return Arg(_read_name(match[1]), parse_type(match[2]))
 
 
 def param_text(p: Param) -> str:

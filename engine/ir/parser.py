@@ -8,6 +8,7 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
       } REGION {
       }
     }
+    function NAME(NAME: TYPE, ...) [-> (TYPE)] stage=STAGE [@LOC] {      after the kernel
     loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
 
     PARAM      NAME: TYPE
@@ -33,14 +34,15 @@ from . import codes as C
 from .attrs import RECORDS, Param
 from .builder import normalize
 from .loc import UNKNOWN, Loc, get_loc
-from .op import Block, Func, Op
+from .op import Arg, Block, Callee, Func, Op
 from .optable import BY_NAME, CODES
-from .params import PARAM, read_param
+from .params import ARG, PARAM, read_arg, read_param
 from .printer import REGION_NAMES
 
 __all__ = ["parse"]
 
 _HEAD: Final = re.compile(r"kernel ([^\s(]+)\(")
+_FUNCTION: Final = re.compile(r"function ([^\s(]+)\(")
 _RESULTS: Final = re.compile(r" -> \(([^)]*)\)")
 _TAIL: Final = re.compile(r" stage=(\w+)( may_alias)?(?: global_tmp=(\d+))?(?: @(\d+))? \{$")
 _OP: Final = re.compile(r"(?:<(\*?\w+)> )?\$(\d+) ([=:]) (\w+)")
@@ -164,11 +166,12 @@ class _Parser:
         if not self.advance():
             self.fail("expected a kernel, found nothing")
         func = self.head()
-        self.block(func, func.body)
-        if self.line != "}":
-            self.fail("expected } at the end of the kernel")
+        self.body(func)
         while self.advance():
-            self.location()
+            if self.line.startswith("function "):
+                self.function(func)
+            else:
+                self.location()
         for target, number, line in self.marks:
             loc = self.locs.get(number)
             target.loc = loc if loc else self.fail(f"@{number} is not in the table", 0, line)
@@ -180,6 +183,52 @@ class _Parser:
             op.args = tuple([ops[id] for id in ids])
         func.next_id = max(ops, default=-1) + 1
         return func
+
+    def body(self, func: Func) -> None:
+        """The ops of a kernel or a function, to its last line."""
+        self.block(func, func.body)
+        if self.line != "}":
+            self.fail("expected } at the end of the kernel")
+
+    def function(self, kernel: Func) -> None:
+        """A real function of ``kernel``; its first line is the current one."""
+        line = self.line
+        match = _FUNCTION.match(line)
+        if match is None:
+            self.fail("expected 'function NAME('")
+        name, at = match[1], match.end()
+        if name in kernel.callees:
+            self.fail(f"two functions are called {name!r}", match.start(1))
+        args: list[Arg] = []
+        while line[at : at + 1] != ")":
+            match = ARG.match(line, at)
+            if match is None:
+                self.fail("expected an argument 'NAME: TYPE'", at)
+            try:
+                args.append(read_arg(match))
+            except ValueError:
+                self.fail(f"unknown type {match[2]!r}", match.start(2))
+            at = match.end()
+        results, tail = self.results_and_tail(at + 1)
+        callee = Callee(kernel, name, tuple(args), results)
+        callee.stage = tail[1]
+        if tail[4]:
+            self.marks.append((callee, int(tail[4]), self.at))
+        kernel.callees[name] = callee
+        self.body(callee)
+
+    def results_and_tail(self, at: int) -> tuple[tuple[DataType, ...], re.Match[str]]:
+        """What follows the parameters in a first line."""
+        line = self.line
+        results: tuple[DataType, ...] = ()
+        match = _RESULTS.match(line, at)
+        if match:
+            results = tuple(self.data_type(t, match.start(1)) for t in match[1].split(", "))
+            at = match.end()
+        match = _TAIL.match(line, at)
+        if match is None:
+            self.fail("expected ' stage=STAGE ... {'", at)
+        return results, match
 
     def head(self) -> Func:
         """The first line."""
@@ -198,15 +247,7 @@ class _Parser:
             except ValueError as error:
                 self.fail(str(error), at)
             at = match.end()
-        at += 1
-        results: tuple[DataType, ...] = ()
-        match = _RESULTS.match(line, at)
-        if match:
-            results = tuple(self.data_type(t, match.start(1)) for t in match[1].split(", "))
-            at = match.end()
-        match = _TAIL.match(line, at)
-        if match is None:
-            self.fail("expected ' stage=STAGE ... {'", at)
+        results, match = self.results_and_tail(at + 1)
         func = Func(name, tuple(params), results)
         func.stage = match[1]
         func.noalias = match[2] is None

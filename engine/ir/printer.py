@@ -27,9 +27,9 @@ from typing import Any, Final, NamedTuple
 from ..types import DataType, f16, f32, u1, void
 from . import codes as C
 from .loc import UNKNOWN, Loc
-from .op import Block, Func, Op
+from .op import Block, Callee, Func, Op
 from .optable import CODES
-from .params import param_text
+from .params import arg_text, param_text
 
 __all__ = [
     "REGION_NAMES", "Listing", "format_const", "header", "listing", "op_text", "to_text", "trailer",
@@ -118,8 +118,12 @@ def op_text(op: Op) -> str:
 
 def header(func: Func) -> str:
     """The first line of a function, without its stage and the brace."""
-    params = ", ".join([param_text(p) for p in func.params])
-    text = f"kernel {func.name}({params})"
+    if isinstance(func, Callee):
+        args = ", ".join([arg_text(a) for a in func.args])
+        text = f"function {func.name}({args})"
+    else:
+        params = ", ".join([param_text(p) for p in func.params])
+        text = f"kernel {func.name}({params})"
     if func.results:
         text += " -> (" + ", ".join(t.name for t in func.results) + ")"
     return text
@@ -127,7 +131,7 @@ def header(func: Func) -> str:
 
 def trailer(func: Func) -> str:
     """What follows the stage in a function's first line."""
-    text = "" if func.noalias else " may_alias"
+    text = "" if func.noalias or isinstance(func, Callee) else " may_alias"
     return text + (f" global_tmp={func.global_tmp_size}" if func.global_tmp_size else "")
 
 
@@ -173,13 +177,14 @@ class _Printer:
             self.line(pad + "}")
 
     def func(self, func: Func) -> None:
-        text = header(func)
-        if self.stage:
-            text += f" stage={func.stage}"
-        text += trailer(func)
-        self.line(text + self.mark(func.loc) + " {", -1, func.loc)
-        self.block(func.body, "  ")
-        self.line("}")
+        for one in (func, *func.callees.values()):
+            text = header(one)
+            if self.stage:
+                text += f" stage={one.stage}"
+            text += trailer(one)
+            self.line(text + self.mark(one.loc) + " {", -1, one.loc)
+            self.block(one.body, "  ")
+            self.line("}")
         for loc, number in (self.table or {}).items():
             parent = "-" if loc.parent is None else f"@{(self.table or {})[loc.parent]}"
             self.line(

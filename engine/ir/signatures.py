@@ -47,9 +47,13 @@ def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSp
     if rule == "pointer":
         good = isinstance(type, PointerType) and isinstance(type.elem, DataType)
         return None if good else f"{name} gives an address, not {type}"
+    if rule == "argument" and isinstance(type, PointerType) and isinstance(type.elem, DataType):
+        return None
+    if rule == "call" and type is void:
+        return None
     if not isinstance(type, DataType):
         return f"{name} gives a value, not {type}"
-    if rule == "any":
+    if rule in ("any", "argument", "call"):
         if code == C.LAUNCH_SEED and type is not u64:
             return f"launch_seed is u64, not {type}"
         if code == C.CAST_BITS and args[0].size != type.size:
@@ -76,6 +80,8 @@ def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageS
     elif code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         if args[0] is not type:
             return f"{name} of {args[0]} cannot give {type}"
+    elif code == C.CALL:
+        return None
     elif any(t.is_ptr for t in args):
         return f"an operand of {name} is an address"
     if _POINTER_FIRST[code] and any(t.is_ptr for t in args[1:]):

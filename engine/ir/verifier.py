@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..errors import IRVerificationError
-from ..types import DataType, PointerType
+from ..types import DataType, PointerType, Type, void
 from . import codes as C
 from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
-from .edit import walk
-from .op import Block, Func, Op
+from .edit import all_ops
+from .op import Block, Callee, Func, Op
 from .optable import CODES
 from .params import param_problem
 from .printer import REGION_NAMES
@@ -294,17 +294,50 @@ def _assert(v: _Verifier, op: Op) -> str | None:
     return None
 
 
+def _call(v: _Verifier, op: Op) -> str | None:
+    callee = v.func.callees.get(op.attr)
+    if callee is None:
+        return f"there is no function {op.attr!r}"
+    want = tuple([arg.type for arg in callee.args])
+    got = tuple([a.type for a in op.args])
+    if want != got:
+        return f"{callee.name} takes {_types(want)}, not {_types(got)}"
+    result = callee.results[0] if callee.results else void
+    if op.type is not result:
+        return f"{callee.name} gives {result}, not {op.type}"
+    bad = [a for a in op.args if a.code == C.ARRAY_ALLOCA]
+    return f"{callee.name} takes an element, not the array ${bad[0].id} as a whole" if bad else None
+
+
+def _types(types: tuple[Type, ...]) -> str:
+    return "(" + ", ".join(t.name for t in types) + ")"
+
+
+def _call_arg(v: _Verifier, op: Op) -> str | None:
+    if not isinstance(v.func, Callee):
+        return "a kernel has no call_arg"
+    args = v.func.args
+    if not 0 <= op.attr < len(args):
+        return f"there is no argument {op.attr}"
+    want = args[op.attr].type
+    return None if op.type is want else f"argument {op.attr} is {want}, not {op.type}"
+
+
 def _return(v: _Verifier, op: Op) -> str | None:
     owner = op.block.owner if op.block else None
-    if owner is not None and (owner.code != C.OFFLOADED or owner.attr.kind != "serial"):
+    if (
+        owner is not None
+        and not isinstance(v.func, Callee)
+        and (owner.code != C.OFFLOADED or owner.attr.kind != "serial")
+    ):
         return "return stands in the root or in a serial task"
     want = v.func.results
     if len(op.args) != len(want):
-        return f"the kernel has {len(want)} results, not {len(op.args)}"
+        return f"{v.what} has {len(want)} results, not {len(op.args)}"
     if v.spec.typed:
         for a, t in zip(op.args, want, strict=True):
             if a.type is not t:
-                return f"the kernel returns {t}, not {a.type}"
+                return f"{v.what} returns {t}, not {a.type}"
     return None
 
 
@@ -317,7 +350,7 @@ for _code, _rule in {
     C.GLOBAL_TMP: _global_tmp, C.LOOP_INDEX: _loop_index, C.RANGE_FOR: _range_for,
     C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
     C.BOUNDS: _bounds, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.ASSERT: _assert,
-    C.RETURN: _return,
+    C.RETURN: _return, C.CALL: _call, C.CALL_ARG: _call_arg,
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _element),
 }.items():  # fmt: skip
     _RULES[_code] = _rule
@@ -336,6 +369,7 @@ class _Verifier:
         self.loops: list[Op] = []
         """The loops and tasks around the current op, innermost last."""
         self.in_header = False
+        self.what = f"function {func.name}" if isinstance(func, Callee) else "the kernel"
 
     def error(self, op: Op | None, message: str) -> None:
         self.errors.append(VerifyError(op, message))
@@ -349,15 +383,21 @@ class _Verifier:
             if problem:
                 self.error(None, problem)
         self.block(body)
+        if isinstance(self.func, Callee):
+            if len(self.func.results) > 1:
+                self.error(None, f"{self.what} has more than one result")
+            return self.errors
         if self.spec.offloaded:
             for op in body.ops:
                 if op.code != C.OFFLOADED:
                     self.error(op, "the root holds tasks only in this stage")
+        for callee in self.func.callees.values():
+            self.errors += verify(callee)
         self.ids()
         return self.errors
 
     def ids(self) -> None:
-        ops = walk(self.func.body)
+        ops = all_ops(self.func)
         seen: dict[int, Op] = {op.id: op for op in ops}
         if len(seen) != len(ops):
             first: dict[int, Op] = {}

@@ -51,6 +51,8 @@ def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
     ops = walk(task.regions[1])
     if not any(op.code == C.RANGE_FOR or op.code == C.WHILE for op in ops):
         return False
+    if any(op.code == C.CALL for op in ops):
+        return False  # the function may touch any element
     cacher = _Cacher(func, cx, task, ops)
     cacher.block(task.regions[1], set())
     return cacher.changed

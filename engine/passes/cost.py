@@ -23,6 +23,8 @@ def _cost(code: int) -> int:
         return 40
     if C.ATOMIC[code] or code == C.PRINT:
         return 50
+    if code == C.CALL:
+        return 500
     if code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD):
         return 10
     return 0 if code in _FREE else 1

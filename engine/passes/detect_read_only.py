@@ -29,6 +29,9 @@ def detect_read_only(func: Func, cx: PassCx) -> bool:
     written: set[int] = set()
     for op in walk(task.regions[1]):
         code = op.code
+        if code == C.CALL:
+            cx.remark(op, "the function may write to any array: none is read only")
+            return False
         if not op.args or not (C.READ[code] or C.WRITE[code] or C.ATOMIC[code]):
             continue
         number = _parameter(op.args[0])

@@ -48,6 +48,10 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
     ops = walk(task.regions[1])
     if loop is None or not any(C.ATOMIC[op.code] for op in ops):
         return False
+    calls = [op for op in ops if op.code == C.CALL]
+    if calls:
+        cx.remark(calls[0], "no accumulators: the function may touch any element")
+        return False
     memory = Memory(func)
     touching: dict[Location, list[Op]] = {}
     for op in ops:

@@ -7,10 +7,12 @@ A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order:
     cx.run_pass("die", round=1)
 
 `run_pass` runs a ``per_task`` pass once for each task of an offloaded function, with ``cx.task``
-set, and any other pass once. When a pass says that it changed something, ``func.version`` is
-bumped, so that analyses made before it are made anew. A pass that had nothing to do is not called
-again before something has changed: it depends on the function and on options only. Such a run is
-one like any other to instruments, and where one wants remarks or notes the pass is called.
+set, and any other pass once. In either case it also runs it once on each real function that the
+kernel calls, with ``cx.func`` set to that and without a task; such a function has no tasks ever.
+When a pass says that it changed something, ``func.version`` is bumped, so that analyses made before
+it are made anew. A pass that had nothing to do is not called again before something has changed: it
+depends on the function and on options only. Such a run is one like any other to instruments, and
+where one wants remarks or notes the pass is called.
 
 Instruments see what happens and never change what is compiled, with one exception that exists for
 that purpose: an optional pass does not run when some instrument's ``before`` gives False.
@@ -244,6 +246,8 @@ class PassCx:
             return False
         try:
             changed = info.fn(func, self)
+            if func.callees and not self.task_index:
+                changed |= self._run_callees(info)
         except QuadrantsCompilationError as error:
             self._locate(error, info)
             raise
@@ -254,6 +258,23 @@ class PassCx:
         else:
             self._idle[idle] = state
         return changed
+
+    def _run_callees(self, info: PassInfo) -> bool:
+        """Run the pass on the real functions that the kernel calls, as a whole each."""
+        kernel, task, number = self.func, self.task, self.task_index
+        self.task = self.task_index = None
+        changed = False
+        try:
+            for callee in kernel.callees.values():
+                self.func = callee
+                self._version = -1  # what is known is of another function
+                if info.fn(callee, self):
+                    callee.version += 1
+                    changed = True
+            return changed
+        finally:
+            self.func, self.task, self.task_index = kernel, task, number
+            self._version = -1
 
     def _run_watched(self, info: PassInfo) -> bool:
         func = self.func

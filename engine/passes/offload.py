@@ -34,7 +34,7 @@ in a serial task), the inside of every loop body.
 from __future__ import annotations
 
 from ..errors import QuadrantsCompilationError
-from ..ir import Block, Func, Loc, Op, TaskAttr
+from ..ir import Block, Callee, Func, Loc, Op, TaskAttr
 from ..ir import codes as C
 from ..ir.edit import walk
 from ..types import PointerType, Type, pointer_to, void
@@ -48,6 +48,8 @@ _NEVER = 1 << 30
 @register("offload")
 def offload(func: Func, cx: PassCx) -> bool:
     """Cut the root into serial and parallel tasks, and carry values between them."""
+    if isinstance(func, Callee):
+        return False
     segments = _split(func)
     _Carrier(func, segments, cx).run()
     func.stage = "offloaded"

@@ -28,7 +28,7 @@ from .registry import register
 _RULED = [
     C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c]
     or c in (C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF, C.WHILE_CONTROL,
-             C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN)
+             C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
     for c in range(C.COUNT)
 ]  # fmt: skip
 _PLAIN = [C.BINARY[c] and not C.COMPARE[c] and c != C.TRUEDIV for c in range(C.COUNT)]
@@ -85,6 +85,8 @@ class _Checker:
         for i, a in enumerate(args):
             if op.code == C.RETURN:
                 wanted = self.func.results[i]
+            elif op.code == C.CALL:
+                wanted = self.func.callees[op.attr].args[i].type
             else:
                 wanted = operand_type(op.code, i, types, op.type, self.default_fp)
             if wanted is None or wanted is a.type:

@@ -166,7 +166,36 @@ kernel addresses(x: ndarray<f64, 2>, e: ndarray<f64, 0>) stage=accesses {
 }
 """
 
-VALID = {"ast": AST, "offloaded": OFFLOADED, "accesses": ACCESSES}
+CALLS = """\
+kernel caller(x: ndarray<i32, 1>, n: i32) -> (i32) stage=typed {
+  <i32> $0 = arg_load [1]
+  <*i32> $1 = alloca ['a']
+  <i32> $2 = call $0, $1 ['fact']
+  $3 : call ['noted']
+  $4 : return $2
+}
+function fact(n: i32, r[0]: *i32) -> (i32) stage=typed {
+  <i32> $5 = call_arg [0]
+  <*i32> $6 = call_arg [1]
+  <i32> $7 = const 1
+  <u1> $8 = cmp_le $5, $7
+  $9 : if $8 then {
+    $10 : return $7
+  } else {
+  }
+  <i32> $11 = sub $5, $7
+  <i32> $12 = atomic_add $6, $5
+  <i32> $13 = call $11, $6 ['fact']
+  <i32> $14 = mul $13, $5
+  $15 : return $14
+}
+function noted() stage=typed {
+  <i32> $16 = arg_load [1]
+  $17 : print $16 [((None,),)]
+}
+"""
+
+VALID = {"calls": CALLS, "ast": AST, "offloaded": OFFLOADED, "accesses": ACCESSES}
 
 LOWERED = """\
 kernel small(x: ndarray<i32, 1>, n: i32) -> (i32) stage=typed {
@@ -260,6 +289,18 @@ BROKEN: tuple[tuple[str, str, int | None, str], ...] = (
         "are constants in this stage",
     ),
     ("stage=typed", "stage=nowhere", None, "unknown stage 'nowhere'"),
+)
+
+BROKEN_CALLS: tuple[tuple[str, str, int | None, str], ...] = (
+    ("call ['noted']", "call ['note']", 3, "there is no function 'note'"),
+    ("call $0, $1 ['fact']", "call $0 ['fact']", 2, "fact takes (i32, *i32), not (i32)"),
+    ("<i32> $2 = call $0, $1", "<f32> $2 = call $0, $1", 2, "fact gives i32, not f32"),
+    ("$5 = call_arg [0]", "$5 = call_arg [2]", 5, "there is no argument 2"),
+    ("<i32> $5 = call_arg [0]", "<i32> $5 = call_arg [1]", 5, "argument 1 is *i32, not i32"),
+    ("$10 : return $7", "$10 : return", 10, "function fact has 1 results, not 0"),
+    ("<i32> $0 = arg_load [1]", "<i32> $0 = call_arg [0]", 0, "a kernel has no call_arg"),
+    ("alloca ['a']", "array_alloca", 2, "not the array $1 as a whole"),
+    ("$11 = sub $5, $7", "$11 = sub $5, $0", 11, "$0 is not defined before"),
 )
 
 BROKEN_TASKS: tuple[tuple[str, str, int | None, str], ...] = (

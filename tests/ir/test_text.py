@@ -137,7 +137,7 @@ def test_constants_keep_their_bits(t):
 def test_texts_print_as_they_stand(text):
     func = ir.parse(text)
     assert ir.to_text(func) == text
-    assert func.next_id == max(op.id for op in ir.walk(func.body)) + 1
+    assert func.next_id == max(op.id for op in ir.all_ops(func)) + 1
 
 
 def test_comments_and_blank_lines_are_skipped():

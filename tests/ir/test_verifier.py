@@ -8,7 +8,7 @@ from qd_studio.engine.errors import IRVerificationError
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import i32, void
 
-from .samples import BROKEN, BROKEN_TASKS, LOWERED, OFFLOADED, VALID
+from .samples import BROKEN, BROKEN_CALLS, BROKEN_TASKS, CALLS, LOWERED, OFFLOADED, VALID
 
 
 @pytest.mark.parametrize("text", [*VALID.values(), LOWERED])
@@ -17,7 +17,7 @@ def test_valid_samples_pass(text):
 
 
 def test_the_samples_hold_every_opcode():
-    found = {op.name for text in VALID.values() for op in ir.walk(ir.parse(text).body)}
+    found = {op.name for text in VALID.values() for op in ir.all_ops(ir.parse(text))}
     assert found == {info.name for info in ir.CODES}
 
 
@@ -42,6 +42,17 @@ def test_broken_rules(old, new, id, message):
 def test_broken_rules_of_tasks(old, new, id, message):
     assert OFFLOADED.count(old) == 1
     _expect(OFFLOADED.replace(old, new), id, message)
+
+
+@pytest.mark.parametrize(("old", "new", "id", "message"), BROKEN_CALLS)
+def test_broken_rules_of_calls(old, new, id, message):
+    assert CALLS.count(old) == 1
+    _expect(CALLS.replace(old, new), id, message)
+
+
+def test_a_function_gives_one_result_at_most():
+    func = ir.parse(CALLS.replace("noted() stage", "noted() -> (i32, i32) stage"))
+    assert "function noted has more than one result" in [e.message for e in ir.verify(func)]
 
 
 @pytest.mark.parametrize("stage", list(ir.STAGES))

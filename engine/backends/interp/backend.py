@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Func, Op, parse, to_text, walk
+from ...ir import Func, Op, all_ops, parse, to_text, walk
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, KernelMeta, Target, TaskMeta
@@ -28,7 +28,9 @@ def _array_of(pointer: Op) -> int | None:
 def _meta(func: Func) -> KernelMeta:
     written: set[int] = set()
     seeded = False
-    for op in walk(func.body):
+    for op in all_ops(func):
+        if op.code == C.CALL:
+            written.update([n for n in map(_array_of, op.args) if n is not None])
         if C.WRITE[op.code] or C.ATOMIC[op.code]:
             number = _array_of(op.args[0])
             if number is not None:

@@ -28,11 +28,13 @@ from typing import Any, Final
 
 from ...analysis import is_parallel, needs_blocks
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Func, Op, Param, operand_type, walk
+from ...ir import Block, Callee, Func, Op, Param, all_ops, operand_type, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
 from .blocks import block_loop, block_sync, mem_fence
+from .calls import boxed_variables, call, call_arg, function
+from .effects import assert_, print_, return_
 
 __all__ = ["Emitter"]
 
@@ -65,6 +67,10 @@ class Emitter:
         self.pad = " "
         self.loops = 0
         self.op: Op | None = None
+        self.callee: Callee | None = None
+        """The real function that is being emitted."""
+        self.boxed: set[Op] = set()
+        """Local variables that calls get the addresses of: lists of one element."""
         self.body_of: Op | None = None
         """The loop whose body is emitted as a function of its own; see `blocks`."""
         self.values: dict[Op, str] = {}
@@ -76,6 +82,9 @@ class Emitter:
         self.lines.append("def kernel(cx):")
         self.ops.append(None)
         self.arguments()
+        self.boxed = boxed_variables(self.func)
+        for callee in self.func.callees.values():
+            function(self, callee)
         self.block(self.func.body)
         self.op = None
         self.line("return ()")
@@ -117,7 +126,7 @@ class Emitter:
     def arguments(self) -> None:
         """Names for everything that comes from outside and is used."""
         lines: dict[str, None] = {}
-        for op in walk(self.func.body):
+        for op in all_ops(self.func):
             if op.code == C.ARG_LOAD:
                 text = f"x{op.attr} = cx.scalars[{op.attr}]"
             elif op.code == C.ARG_ADDR:
@@ -272,9 +281,14 @@ class Emitter:
     # --- memory ------------------------------------------------------------------------------
 
     def alloca(self, op: Op) -> None:
-        self.values[op] = f"a{op.id}"
         elem = op.type.elem if isinstance(op.type, PointerType) else None
-        self.line(f"a{op.id} = {'0.0' if elem is not None and elem.is_real else '0'}")
+        zero = "0.0" if elem is not None and elem.is_real else "0"
+        if op in self.boxed:
+            self.values[op] = f"a{op.id}[0]"
+            self.line(f"a{op.id} = [{zero}]")
+            return
+        self.values[op] = f"a{op.id}"
+        self.line(f"a{op.id} = {zero}")
 
     def fresh_array(self, op: Op) -> str:
         """A statement that makes an array."""
@@ -293,8 +307,10 @@ class Emitter:
             pointer = pointer.args[0]
         if pointer.code == C.GLOBAL_TMP and isinstance(pointer.type, PointerType):
             return f"t_{pointer.type.elem}"
-        if pointer.code == C.ARRAY_ALLOCA:
+        if pointer.code in (C.ARRAY_ALLOCA, C.ALLOCA):
             return f"a{pointer.id}"
+        if pointer.code == C.CALL_ARG:
+            return f"q{pointer.attr}m"
         if pointer.code != C.ARG_ADDR:
             raise QuadrantsUnsupportedError(f"interp: {pointer!r} is no address")
         param, grad = pointer.attr
@@ -395,7 +411,7 @@ class Emitter:
         several = len(bounds.args) > 2
         self.loop(f"for {names} in {f'product({ranges})' if several else ranges}:", body)
 
-    def begin_body(self, op: Op) -> tuple[str, Op | None, int]:
+    def begin_body(self, op: Op | None) -> tuple[str, Op | None, int]:
         """Begin the function that is the body of ``op``; gives what `end_body` takes."""
         saved = self.pad, self.body_of, self.loops
         self.pad, self.body_of, self.loops = self.pad + " ", op, 0
@@ -428,24 +444,6 @@ class Emitter:
 
     def bounds(self, op: Op) -> None:
         """Read by the task itself."""
-
-    def assert_(self, op: Op) -> None:
-        if op.attr.kind == "user" and not self.debug:
-            return
-        name = f"op{op.id}"
-        self.names[name] = op
-        act = "noted" if op.attr.kind == "overflow" else "failed"
-        values = "".join(f"{self.values[a]}, " for a in op.args[1:])
-        self.line(f"if not {self.values[op.args[0]]}: cx.{act}({name}, ({values}))")
-
-    def print_(self, op: Op) -> None:
-        name = f"op{op.id}"
-        self.names[name] = op
-        self.line(f"cx.print({name}, ({''.join(f'{self.values[a]}, ' for a in op.args)}))")
-
-    def return_(self, op: Op) -> None:
-        values = [self.arg(op, i, t) for i, t in enumerate(self.func.results)]
-        self.line(f"cx.results = ({''.join(f'{v}, ' for v in values)})")
 
 
 def _in_array(indices: list[str], extents: list[str], param: Param) -> tuple[str, str]:
@@ -485,7 +483,7 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.RAND: Emitter.rand, C.LOOP_INDEX: Emitter.loop_index, C.SELECT: Emitter.select,
     C.IF: Emitter.if_, C.RANGE_FOR: Emitter.range_for, C.WHILE: Emitter.while_,
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
-    C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: Emitter.assert_,
-    C.PRINT: Emitter.print_, 
-    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, C.RETURN: Emitter.return_,
+    C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,
+    C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg,
+    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence,
 }  # fmt: skip

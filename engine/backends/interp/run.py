@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from ctypes import c_float
 from itertools import product
 from typing import Any, Final
@@ -21,8 +22,9 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsUnsupportedError
-from ...ir import Func, Op, Param, walk
+from ...ir import Func, Op, Param, all_ops
 from ...ir import codes as C
+from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
 from . import blocks
 from .emit import Emitter
@@ -100,6 +102,19 @@ class _Context:
         raise QuadrantsRuntimeError("interp: the step limit is reached", kernel=self.func.name)
 
 
+@contextmanager
+def _deep(func: Func) -> Generator[None]:
+    """Let Python functions call each other as deep as real functions may."""
+    before = sys.getrecursionlimit()
+    if func.callees:
+        sys.setrecursionlimit(max(before, RECURSION_LIMIT + before))
+    try:
+        yield
+    finally:
+        if func.callees:
+            sys.setrecursionlimit(before)
+
+
 class Program:
     """A function made ready to run. source: the Python code. ops: the op behind each line of it."""
 
@@ -110,7 +125,7 @@ class Program:
         self.source: Final = emitter.run()
         self.ops: Final = emitter.ops
         self.tmp_types: Final = {
-            op.type.elem for op in walk(func.body)
+            op.type.elem for op in all_ops(func)
             if op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType)
         }  # fmt: skip
         names: dict[str, Any] = {
@@ -145,7 +160,7 @@ class Program:
         views = tmp_views(func.global_tmp_size, types)
         cx.tmp = {t.name: view for t, view in views.items()}
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), _deep(func):
                 self.entry(cx)
         except IndexError as error:
             raise self.lost(error) from None

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...ir import Op, walk
 from ...ir import codes as C
-from ...types import DataType, Type, f64, i64, u64
+from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from . import abi
-from .memory import in_memory
+from .memory import in_memory, note_written
 from .scalars import convert
-from .text import MEMORY
+from .text import MEMORY, VALUE
 
 if TYPE_CHECKING:
     from .emitter import Emitter
@@ -219,6 +219,11 @@ def _print(e: Emitter, op: Op) -> None:
 
 
 def _return(e: Emitter, op: Op) -> None:
+    if e.callee is not None:
+        value = op.args[0] if op.args else None
+        e.line(f"ret {VALUE[value.type.name]} {e.v[value.id]}" if value else "ret void")
+        e.ended = True
+        return
     at = e.state.layout.results
     for i, (value, t) in enumerate(zip(op.args, e.state.func.results, strict=True)):
         text = in_memory(e, e.v[value.id], t)
@@ -233,6 +238,29 @@ def _mem_fence(e: Emitter, op: Op) -> None:
         e.line("fence acq_rel")
 
 
+def _call(e: Emitter, op: Op) -> None:
+    args = ["ptr %frame"]
+    for a in op.args:
+        args.append(f"{'ptr' if a.type.is_ptr else VALUE[a.type.name]} {e.v[a.id]}")
+        if a.type.is_ptr:
+            note_written(e, a)
+    text = f"{e.state.functions[op.attr]}({', '.join(args)})"
+    if op.type.is_ptr or op.type is void:
+        e.line(f"call void {text}")
+    else:
+        e.v[op.id] = e.value(f"call {VALUE[op.type.name]} {text}")
+    if e.state.calls_fail:
+        e.asserts = True
+        error = e.value("load i64, ptr %frame, align 8")
+        go_on = e.label("returned")
+        e.branch(e.value(f"icmp eq i64 {error}, 0"), go_on, "stop")
+        e.place(go_on)
+
+
+def _call_arg(e: Emitter, op: Op) -> None:
+    e.v[op.id] = f"%arg.{op.attr}"
+
+
 def _nothing(e: Emitter, op: Op) -> None:
     """`bounds` ends a header; whoever emits the header reads it."""
 
@@ -240,5 +268,6 @@ def _nothing(e: Emitter, op: Op) -> None:
 CONTROL_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
     C.LOOP_INDEX: _loop_index, C.IF: _if, C.WHILE: _while, C.WHILE_CONTROL: _while_control,
     C.CONTINUE: _continue, C.RANGE_FOR: _range_for, C.ASSERT: _assert, C.PRINT: _print,
-    C.RETURN: _return, C.BOUNDS: _nothing, C.MEM_FENCE: _mem_fence,
+    C.RETURN: _return, C.BOUNDS: _nothing, C.MEM_FENCE: _mem_fence, C.CALL: _call,
+    C.CALL_ARG: _call_arg,
 }  # fmt: skip

@@ -22,14 +22,14 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
-from ...ir import Block, Func, Op, walk
+from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ..base import AssertSite, PrintSite
 from . import abi
 from .control import CONTROL_OPS, Counter
 from .memory import MEMORY_OPS
 from .scalars import SCALAR
-from .text import SIZE, VALUE, names_of
+from .text import SIZE, VALUE, name_of, names_of
 
 __all__ = ["Emitter", "ModuleState", "only_in_addresses"]
 
@@ -88,8 +88,16 @@ class ModuleState:
         self.reports: list[AssertSite] = []
         self.written: set[int] = set()
         self.seeded = False
-        asserts = [op for op in walk(func.body) if op.code == C.ASSERT]
+        asserts = [op for op in all_ops(func) if op.code == C.ASSERT]
         ending = [op for op in asserts if op.attr.kind != "overflow"]
+        self.calls_fail: Final = any(
+            op.code == C.ASSERT and op.attr.kind != "overflow"
+            for callee in func.callees.values()
+            for op in walk(callee.body)
+        )
+        self.functions: Final = {
+            name: f"@function_{k}_{name_of(name, 'unnamed')}" for k, name in enumerate(func.callees)
+        }
         self.failed = max([len(op.args) - 1 for op in ending], default=0)
         self.layout: Final = abi.layout(
             func.params, func.results, self.failed, len(asserts) - len(ending),
@@ -123,16 +131,24 @@ class Emitter:
     head: lines for the start of the function. offsets: of a `linearize`, its value in two parts.
     loop_values: loop counters. unused: i32 values that only addresses are made of, which `wide`
     computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays that the
-    function's task only reads.
+    function's task only reads. callee: the real function that is emitted, if it is one. calls:
+    there are calls of real functions, which get at arrays by other ways than this function.
     """
 
     def __init__(
-        self, state: ModuleState, in_entry: bool = False, read_only: tuple[int, ...] = ()
+        self,
+        state: ModuleState,
+        in_entry: bool = False,
+        read_only: tuple[int, ...] = (),
+        callee: Callee | None = None,
+        calls: bool = False,
     ) -> None:
         self.state: Final = state
         self.fast: Final = state.fast
         self.in_entry: Final = in_entry
         self.read_only: Final = read_only
+        self.callee: Final = callee
+        self.calls: Final = calls
         self.v: Final[dict[int, str]] = _Values(self)
         self.offsets: dict[int, tuple[str, str]] = {}
         self.unused: set[int] = set()
@@ -243,7 +259,7 @@ class Emitter:
     def array(self, number: int) -> str:
         state = self.state
         p = state.func.params[number]
-        alias = "noalias " if state.apart[number] else ""
+        alias = "noalias " if state.apart[number] and not self.calls else ""
         if number in self.read_only:
             alias += "readonly "
         size = SIZE[p.dtype.name]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from ...ir import Func, Op, walk
+from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from . import abi
@@ -26,7 +26,7 @@ from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text
 from .memory import MEMSET
-from .text import SIZE, name_of
+from .text import SIZE, VALUE, constant, name_of
 
 __all__ = ["KernelText", "lower_kernel"]
 
@@ -72,7 +72,8 @@ class _Kernel:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        body = Emitter(self.state, read_only=attr.read_only)
+        calls = any(x.code == C.CALL for x in walk(op.regions[1]))
+        body = Emitter(self.state, read_only=attr.read_only, calls=calls)
         self._body(body, op, chunked)
         chunk = ["i32 noundef %chunk"] if chunked else []
         slots = list(body.params.values())
@@ -123,6 +124,32 @@ class _Kernel:
             nest(body, op, [body.v[b.id] for b in bounds.args], op.attr.axes)
         body.op_id = op.id
         body.jump("stop")
+
+    def function(self, callee: Callee) -> None:
+        """A real function: it takes the frame, from which it loads what it uses, and its own
+        arguments."""
+        body = Emitter(self.state, callee=callee, calls=True)
+        body.unused = only_in_addresses(walk(callee.body))
+        body.run(callee.body)
+        body.op_id = -1
+        body.jump("stop")
+        args = ["ptr noundef align 64 %frame"]
+        for k, arg in enumerate(callee.args):
+            args.append(f"{'ptr' if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
+        result, end = "void", "ret void"
+        if callee.results:
+            t = callee.results[0]
+            result = VALUE[t.name]
+            end = f"ret {result} {constant(0.0 if t.is_real else 0, t)}"
+        symbol = self.state.functions[callee.name]
+        add = self.module.add
+        add(["", f"; function {callee.name}"])
+        add([f"define internal {result} {symbol}({', '.join(args)}) #2 {{", "entry:"])
+        for slot in body.params.values():
+            add(slot.load())
+        add(body.head)
+        add(body.lines, body.ids)
+        add(["stop:", f"  {end}", "}"])
 
     def _run_chunks(self, op: Op, name: str) -> None:
         """Evaluate the header, then hand the chunks to the pool."""
@@ -230,12 +257,15 @@ class _Kernel:
         # Straight code that runs once a launch, or a chunk: not worth the time of LLVM's passes.
         module.add(["", f"attributes #0 = {{ noinline optnone {text} }}"])
         module.add([f"attributes #1 = {{ noinline {text} }}"])
+        module.add([f"attributes #2 = {{ {text} }}"])
         module.add(["!0 = !{}"])
 
 
 def lower_kernel(func: Func, fast_math: bool, attributes: str = "") -> KernelText:
     """``func`` as an LLVM module. attributes: for every function of it."""
     kernel = _Kernel(func, fast_math, attributes)
+    for callee in func.callees.values():
+        kernel.function(callee)
     index = 0
     for op in func.body.ops:
         if op.code == C.OFFLOADED:

@@ -16,7 +16,7 @@ from .text import MEMORY, SIZE, VALUE, constant, zero
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["MEMORY_OPS", "MEMSET", "in_memory"]
+__all__ = ["MEMORY_OPS", "MEMSET", "in_memory", "note_written"]
 
 _ATOMIC: Final = {
     C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL, C.ATOMIC_MIN: C.MIN, C.ATOMIC_MAX: C.MAX,
@@ -92,10 +92,11 @@ def _store(e: Emitter, op: Op) -> None:
     t = value.type
     text = in_memory(e, e.v[value.id], t)
     e.line(f"store {MEMORY[t.name]} {text}, ptr {e.v[pointer.id]}, align {SIZE[t.name]}")
-    _note_written(e, pointer)
+    note_written(e, pointer)
 
 
-def _note_written(e: Emitter, pointer: Op) -> None:
+def note_written(e: Emitter, pointer: Op) -> None:
+    """Note that the array which ``pointer`` points into is written, if it is a parameter."""
     while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         pointer = pointer.args[0]
     if pointer.code == C.ARG_ADDR:
@@ -187,7 +188,7 @@ def _launch_seed(e: Emitter, op: Op) -> None:
 def _atomic(e: Emitter, op: Op) -> None:
     pointer, value = op.args[0], op.args[1]
     code, t = op.code, op.type
-    _note_written(e, pointer)
+    note_written(e, pointer)
     at, val = e.v[pointer.id], in_memory(e, e.v[value.id], t)
     ty = MEMORY[t.name]
     if code == C.ATOMIC_CAS:
