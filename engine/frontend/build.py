@@ -34,7 +34,7 @@ from . import (
     stmts,
     structs,
 )  # fmt: skip
-from .features import InstanceFeature, Leaf, Used
+from .features import InstanceFeature, Leaf, Used, ValueFeature
 from .signature import KernelDecl
 from .walk import Frame, Notice, Walk
 
@@ -95,7 +95,9 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
     w = Walk(func, config, frame)
     for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
         value = feature
-        if param.kind != "template" or isinstance(feature, InstanceFeature):
+        if isinstance(feature, ValueFeature):
+            value = feature.value
+        elif param.kind != "template" or isinstance(feature, InstanceFeature):
             value = w.leaf(number, (), feature, param.name, param.boundary)
         frame.scopes[0][param.name] = value
     frame.scopes.append({})

@@ -17,8 +17,9 @@ from weakref import WeakKeyDictionary
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, u1
+from ..types import DataType, FieldHandle, StructFieldHandle, u1
 from .exprs import elements
+from .filling import fill
 from .inline import inline
 from .matrices import elementwise
 from .operators import BINARY, Binary, binary
@@ -100,6 +101,8 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         container = cast(Any, owner)
         if not is_static(container) or _is_local(w, container):
             return _container_method(w, node, fn, container)
+    if isinstance(owner, FieldHandle | StructFieldHandle) and fn.__name__ == "fill":
+        return fill(w, node, owner)
     args = elements(w, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:

@@ -190,7 +190,7 @@ def members_of(cls: type, names: Mapping[str, Any] | None = None) -> dict[str, P
 
 def _evaluated(cls: type, name: str, text: str, names: Mapping[str, Any] | None) -> Any:
     """What a member's annotation given as text means; the text itself if it cannot be known."""
-    owner = next((c for c in cls.__mro__ if name in c.__dict__.get("__annotations__", {})), cls)
+    owner = next((c for c in cls.__mro__ if name in inspect.get_annotations(c)), cls)
     module = sys.modules.get(owner.__module__)
     seen = {**(names or {}), **(module.__dict__ if module else {}), **vars(owner)}
     try:

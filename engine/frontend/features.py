@@ -19,10 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..types import CompoundType, DataType, FieldHandle, TensorHandle
+from .registry import INTRINSICS
 
 __all__ = [
-    "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used", "follow",
-    "ndarray_feature", "same",
+    "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used",
+    "ValueFeature", "content_of", "follow", "ndarray_feature", "same",
 ]  # fmt: skip
 
 
@@ -127,6 +128,37 @@ class InstanceFeature:
 
     def __hash__(self) -> int:
         return self._id
+
+
+class ValueFeature:
+    """A vector, matrix or struct as a template argument: known by what it holds.
+
+    value: a copy, which stays as it is. content: see `content_of`.
+    """
+
+    __slots__ = ("content", "value")
+
+    def __init__(self, value: Any, content: Any) -> None:
+        self.value: Final = value
+        self.content: Final = content
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ValueFeature) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
+
+def content_of(value: Any) -> Any:
+    """What a vector, matrix or struct of Python scope holds, to compare; None for other values."""
+    name = INTRINSICS.get(value.__class__)
+    if name == "Vector" or name == "Matrix":
+        array = value.entries
+        return array.dtype.str, array.shape, array.tobytes()
+    if name == "Struct":
+        members = value._entries().items()
+        return value._type, tuple([(key, content_of(m) or m) for key, m in members])
+    return None
 
 
 class Unusable(NamedTuple):

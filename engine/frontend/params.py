@@ -14,7 +14,14 @@ from typing import Any
 from ..ir import Func, Op, Param
 from ..ir import codes as C
 from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
-from .features import InstanceFeature, Leaf, NdarrayFeature, RecordFeature, Used
+from .features import (
+    InstanceFeature,
+    Leaf,
+    NdarrayFeature,
+    RecordFeature,
+    Used,
+    ValueFeature,
+)  # fmt: skip
 from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
 
 __all__ = ["Parameters", "compound"]
@@ -126,4 +133,4 @@ class Parameters:
             return RecordValue(name, arg, path, feature)
         if isinstance(feature, InstanceFeature):
             return InstanceValue(name, arg, path, feature.instance, feature)
-        return feature
+        return feature.value if isinstance(feature, ValueFeature) else feature

@@ -96,6 +96,8 @@ def _converted(w: Walk, node: ast.Return, value: Any) -> list[Any]:
         _fits(w, v, t, at) for v, t in zip(values, types, strict=True)
     ):
         raise _wrong_result(w, node, values, types)
+    # A number is first one of the default types, whatever the result is.
+    values = [w.op(v, at) if isinstance(v, int | float) else v for v in values]
     return [converted(w, t, v, at) for v, t in zip(values, types, strict=True)]
 
 

@@ -14,6 +14,7 @@ from .conversion import converted, type_of
 from .matrices import as_matrix
 from .places import lvalue, spread, writable
 from .registry import statement
+from .signature import KernelDecl
 from .values import (
     SEQUENCES,
     ArrayValue,
@@ -65,6 +66,8 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
         return {k: local_copy(w, v, f"{name}[{k!r}]", node, at) for k, v in value.items()}
     if kind is ArrayValue:
         return _named(value, name)
+    if isinstance(getattr(value, "decl", None), KernelDecl):
+        raise w.not_scalar(value, at)
     if isinstance(value, _PLAIN) or callable(value):
         return value
     return w.variable(w.op(value, at), name, node)

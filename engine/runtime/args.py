@@ -11,6 +11,7 @@ argument (a member of a dataclass, an array of ``self``) is read when its value 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -26,6 +27,8 @@ from ..frontend.features import (
     NdarrayFeature,
     RecordFeature,
     Unusable,
+    ValueFeature,
+    content_of,
     follow,
     ndarray_feature,
 )
@@ -56,8 +59,9 @@ class Argument(NamedTuple):
     """An argument that fits its parameter.
 
     feature: what it specialises the kernel by. value: a number, a C-contiguous NumPy array (axes in
-    the order of memory), the scalars of a vector, matrix or struct as a tuple; else None. back: what copies ``value`` to where the caller sees
-    it, after a launch. given: the argument as it was passed, where its members may be asked for.
+    the order of memory), the scalars of a vector, matrix or struct as a tuple; else None. back:
+    what copies ``value`` to where the caller sees it, after a launch. given: the argument as it was
+    passed, where its members may be asked for.
     """
 
     feature: Any
@@ -278,6 +282,9 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
         )
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
+    content = content_of(value)
+    if content is not None:
+        return Argument(ValueFeature(copy.deepcopy(value), content))
     try:
         hash(value)
     except TypeError:
@@ -422,18 +429,18 @@ def _numpy(
     if value.flags.c_contiguous and value.flags.aligned:
         return Argument(feature, value)
     if value.flags.f_contiguous or value.flags.c_contiguous:
-        copy = np.array(value, dtype.np, order="C")
-        copy.flags.writeable = value.flags.writeable
-        return Argument(feature, copy, lambda: _copy_back(copy, value))
+        dense = np.array(value, dtype.np, order="C")
+        dense.flags.writeable = value.flags.writeable
+        return Argument(feature, dense, lambda: _copy_back(dense, value))
     raise ValueError(
         f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
         "numpy.ascontiguousarray(...) of it"
     )
 
 
-def _copy_back(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
-    if copy.flags.writeable:
-        np.copyto(array, copy)
+def _copy_back(dense: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
+    if dense.flags.writeable:
+        np.copyto(array, dense)
 
 
 def check_writable(name: str, value: Any) -> None:

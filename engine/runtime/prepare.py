@@ -47,6 +47,8 @@ from ..frontend.features import (
     NdarrayFeature,
     RecordFeature,
     Used,
+    ValueFeature,
+    content_of,
     follow,
     ndarray_feature,
     same,
@@ -190,6 +192,10 @@ class _Writer:
         if isinstance(feature, InstanceFeature):
             if not self.owner.decl.is_method:  # a method has launchers for each object
                 self.guard(f"{name} is not {self.constant('I', value)}")
+            return
+        if isinstance(feature, ValueFeature):
+            known = self.constant("T", feature.content)
+            self.guard(f"{self.constant('F', content_of)}({name}) != {known}")
             return
         known = self.constant("T", feature)
         test = f"{name} is not {known}"
