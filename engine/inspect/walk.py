@@ -111,8 +111,7 @@ def form_of(value: Any) -> tuple[str, Any]:
     if shape is not None:
         return "array", shape
     if isinstance(value, _PLAIN):
-        plain: Any = value
-        return type(plain).__name__, plain
+        return cast("tuple[str, Any]", (type(value).__name__, value))  # pyright: ignore[reportUnknownArgumentType]
     if is_record(value):
         forms = [form_of(member) for _, member in _members(value)]
         numbers = int | float | np.generic
