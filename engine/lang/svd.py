@@ -11,6 +11,8 @@ largest element of 1 first, so that squares neither overflow nor vanish.
 
 from __future__ import annotations
 
+import math
+
 from ..errors import QuadrantsTypeError
 from ..types import template
 from .eigen import check_size, largest
@@ -131,6 +133,10 @@ def svd_3(B, eps: template()):  # pyright: ignore[reportInvalidTypeForm]
 
     One-sided Jacobi (M. R. Hestenes, Inversion of matrices by biorthogonalization, 1958): rotations
     of pairs of columns until all are orthogonal. They are then U S, and their product is V.
+
+    The angles, which decide what signs V gets, are the approximate ones of A. McAdams and others,
+    Computing the singular value decomposition of 3x3 matrices with minimal branching and elementary
+    floating point operations, 2011; they become exact as the columns become orthogonal.
     """
     C = 1.0 * B
     V = 0.0 * B
@@ -140,40 +146,43 @@ def svd_3(B, eps: template()):  # pyright: ignore[reportInvalidTypeForm]
     turned = 1
     while turned != 0 and sweep < 20:
         turned = 0
-        for p in static(range(3)):
-            for q in static(range(p + 1, 3)):
-                a = C[0, p] * C[0, p] + C[1, p] * C[1, p] + C[2, p] * C[2, p]
-                b = C[0, q] * C[0, q] + C[1, q] * C[1, q] + C[2, q] * C[2, q]
-                x = C[0, p] * C[0, q] + C[1, p] * C[1, q] + C[2, p] * C[2, q]
-                if x * x > static(eps * eps) * a * b:
-                    turned = 1
-                    d = b - a
-                    w = sqrt(d * d + 4.0 * x * x)
-                    if d < 0.0:
-                        w = -w
-                    tan = 2.0 * x / (d + w)
-                    c = 1.0 / sqrt(tan * tan + 1.0)
-                    s = tan * c
-                    for r in static(range(3)):
-                        v = C[r, p]
-                        C[r, p] = c * v - s * C[r, q]
-                        C[r, q] = s * v + c * C[r, q]
-                        v = V[r, p]
-                        V[r, p] = c * v - s * V[r, q]
-                        V[r, q] = s * v + c * V[r, q]
-        sweep = sweep + 1
-    for p in static(range(3)):
-        for q in static(range(p + 1, 3)):
+        for p, q in static(((0, 1), (1, 2), (2, 0))):
             a = C[0, p] * C[0, p] + C[1, p] * C[1, p] + C[2, p] * C[2, p]
             b = C[0, q] * C[0, q] + C[1, q] * C[1, q] + C[2, q] * C[2, q]
-            if a < b:
-                for r in static(range(3)):  # a quarter turn
+            x = C[0, p] * C[0, q] + C[1, p] * C[1, q] + C[2, p] * C[2, q]
+            if x * x > static(eps * eps) * a * b:
+                turned = 1
+                # Cosine and sine of half the angle, of at most pi / 8, then of the angle. Literals
+                # may be of less precision than the matrix: what they give is made a rotation.
+                h = 2.0 * (a - b)
+                g = x
+                if static(3.0 + 2.0 * math.sqrt(2.0)) * g * g >= h * h:
+                    h = static(math.cos(math.pi / 8))
+                    g = static(math.sin(math.pi / 8))
+                size = sqrt(h * h + g * g)
+                h = h / size
+                g = g / size
+                c = h * h - g * g
+                s = 2.0 * h * g
+                for r in static(range(3)):
                     v = C[r, p]
-                    C[r, p] = -C[r, q]
-                    C[r, q] = v
+                    C[r, p] = c * v + s * C[r, q]
+                    C[r, q] = c * C[r, q] - s * v
                     v = V[r, p]
-                    V[r, p] = -V[r, q]
-                    V[r, q] = v
+                    V[r, p] = c * v + s * V[r, q]
+                    V[r, q] = c * V[r, q] - s * v
+        sweep = sweep + 1
+    for p, q in static(((0, 1), (2, 0), (1, 2))):
+        a = C[0, p] * C[0, p] + C[1, p] * C[1, p] + C[2, p] * C[2, p]
+        b = C[0, q] * C[0, q] + C[1, q] * C[1, q] + C[2, q] * C[2, q]
+        if (a < b) == static(p < q) and a != b:
+            for r in static(range(3)):  # a quarter turn
+                v = C[r, p]
+                C[r, p] = C[r, q]
+                C[r, q] = -v
+                v = V[r, p]
+                V[r, p] = V[r, q]
+                V[r, q] = -v
     U, S = bases_of(C, eps)
     return U, S, V
 
