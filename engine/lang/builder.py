@@ -96,6 +96,7 @@ class FieldsBuilder(Nestable):
         return next(fields_of(self._root), None) is None
 
     def check_open(self) -> None:
+        """QuadrantsRuntimeError if nothing can be added any more."""
         if self.finalized is not None:
             raise QuadrantsRuntimeError(
                 "FieldsBuilder finalized: nothing can be added to a tree that has its memory",
