@@ -3,6 +3,7 @@
 A test compares what this makes with what is committed.
 """
 
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
@@ -186,9 +187,21 @@ def studio_page() -> str:
     return head + begin + "\n" + "\n".join(lines) + "\n" + end + tail
 
 
+def names_page() -> str:
+    """Every public name of the language."""
+    spec = importlib.util.spec_from_file_location(
+        "docs_names", Path(__file__).with_name("names.py")
+    )
+    assert spec and spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return NOTE + "\n" + module.page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "config.md": config_page,
     "ir.md": ir_page,
+    "language/names.md": names_page,
     "ops.md": ops_page,
     "passes.md": passes_page,
     "studio.md": studio_page,

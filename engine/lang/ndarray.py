@@ -121,10 +121,12 @@ class Ndarray(ArrayHandle, Exchanges):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The extents of the axes, without those of the elements."""
         return self._extents
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self._extents)
 
     @property

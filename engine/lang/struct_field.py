@@ -116,6 +116,7 @@ class StructField(StructFieldHandle, Field):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The extents of the axes, those of every member."""
         return self._first().shape
 
     def parent(self, n: int = 1) -> Any:

@@ -1,0 +1,116 @@
+"""Every public name of the language, what it is in one line, and the page that shows it.
+
+`docs/generate.py` writes the page that is made here; a test asks for what is missing.
+"""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from qd_studio import engine
+from qd_studio.engine.runtime.arch import Arch
+from qd_studio.engine.types import DataType
+
+HEAD = """\
+# Names
+
+Every public name of the language, in alphabetical order, with what it is and the page that shows
+it in an example. Methods stand with their classes on those pages.
+"""
+
+# Modules that are tools around the language; only the name itself is described.
+APART = {"inspect"}
+
+# Modules whose names no backend of this version supports: one example shows the error of all.
+LISTED = {"qd.simt.subgroup", "qd.simt.warp"}
+
+
+_KINDS = {"i": "signed integers", "u": "unsigned integers", "f": "real numbers"}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A public name: `room` is the module as users write it."""
+
+    room: str
+    name: str
+    value: Any
+
+    @property
+    def path(self) -> str:
+        return f"{self.room}.{self.name}"
+
+    @property
+    def entry(self) -> str:
+        """How headings of entries call it: by the last two parts, or as a whole."""
+        if self.room in LISTED:
+            return self.room
+        if self.room in ("qd", "qd.types") or isinstance(self.value, ModuleType):
+            return self.path
+        return ".".join(self.path.split(".")[-2:])
+
+    @property
+    def about(self) -> str:
+        """The first line of its docstring, or what it is worth."""
+        if isinstance(self.value, DataType):
+            return f"The data type of {_KINDS[self.value.name[0]]} of {self.value.bits} bits."
+        if isinstance(self.value, Arch):
+            return f"The backend `{self.value}`, for `qd.init(arch=...)`."
+        if isinstance(self.value, str | float):
+            return f"The constant `{self.value!r}`."
+        doc = inspect.getdoc(self.value) or ""
+        return doc.strip().splitlines()[0] if doc.strip() else ""
+
+
+def rooms() -> dict[str, ModuleType]:
+    """The modules of the language as users write them, found through their names."""
+    found: dict[str, ModuleType] = {}
+
+    def visit(path: str, module: ModuleType) -> None:
+        found[path] = module
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, ModuleType) and name not in APART:
+                visit(f"{path}.{name}", value)
+
+    visit("qd", engine)
+    return found
+
+
+def names() -> Iterator[Name]:
+    for room, module in rooms().items():
+        for name in sorted(module.__all__, key=lambda name: (name.lower(), name)):
+            yield Name(room, name, getattr(module, name))
+
+
+def examples() -> ModuleType:
+    """The module beside this one that knows the entries of the pages."""
+    spec = importlib.util.spec_from_file_location(
+        "docs_examples", Path(__file__).with_name("examples.py")
+    )
+    assert spec and spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def page() -> str:
+    """The table of all names."""
+    tool = examples()
+    where = {head: page.name for page in tool.pages() for head in tool.headings(page)}
+    lines = HEAD.splitlines()
+    room = ""
+    for name in names():
+        if name.room != room:
+            room = name.room
+            lines += ["", f"## {room}", "", "| name | meaning | example |", "|---|---|---|"]
+        about = name.about.replace("|", "\\|")
+        shown = where.get(name.entry, "")
+        link = f"[{shown.removesuffix('.md')}]({shown})" if shown else ""
+        lines.append(f"| `{name.path}` | {about} | {link} |")
+    return "\n".join(lines) + "\n"
