@@ -63,32 +63,32 @@ def check_seed(
         return check(case, direct, tally, variants)
     try:
         held = containers(p, module)
-        first = build(p, module, held, fast_math=False)
-        plain = build(p, module, held, fast_math=False, short_circuit_operators=False)
+        first = build(held, fast_math=False)
+        plain = build(held, fast_math=False, short_circuit_operators=False)
     except qd.QuadrantsCompilationError as error:
         return Failure("frontend", f"{type(error).__name__}: {error}")
     expected = interpret(case, direct)
     for name, made in (("frontend", first), ("short_circuit_operators=False", plain)):
         problems = ir.verify(made.func)
         what = str(problems[0]) if problems else ""
-        mine = built_case(p, held, made)
+        mine = built_case(held, made)
         what = what or difference(case, expected, interpret(mine, made.func), case.rtol)
         if what:
             return Failure(name, f"{what} (direct lowering, frontend)")
         tally.add(name)
-    failure = check(built_case(p, held, first), first.func, tally, variants)
+    failure = check(built_case(held, first), first.func, tally, variants)
     if failure is None and launch:
-        what = difference(case, expected, _call(p, module, held), case.rtol)
+        what = difference(case, expected, _call(held), case.rtol)
         if what:
             return Failure("call", what)
         tally.add("call")
     return failure
 
 
-def _call(p: Program, module: Any, held: Containers) -> Outcome:
+def _call(held: Containers) -> Outcome:
     """The kernel called as a user calls it; the caller has called `qd.init`."""
     try:
-        results, arrays = held.call(getattr(module, p.name))
+        results, arrays = held.call()
     except qd.QuadrantsAssertionError as error:
         return Outcome((), (), f"{error.message} @{error.line}")
     return Outcome(arrays, results)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from qd_studio import engine as qd
-from qd_studio.engine.frontend.features import Leaf, RecordFeature, ndarray_feature
+from qd_studio.engine.frontend.features import Leaf
+from qd_studio.engine.runtime.program import current
 from qd_studio.engine.types import FieldHandle, matrix_type
 
 from .model import Array, Group, Program
@@ -67,10 +68,17 @@ class Containers:
         self.arrays = {a.name: a for a in p.arrays}
         self.number = {a.name: k for k, a in enumerate(p.arrays)}
         self.fields: dict[str, Any] = {}
+        self.instance: Any = None
+        if p.method is not None:
+            self.instance = getattr(module, f"{p.name}_Class")()
         for group in p.groups:
             if group.where == "field":
                 made = self.fields[group.name] = self._field(group)
-                setattr(module, f"{p.name}_{group.name}", made)
+                if group.record == "self":
+                    setattr(self.instance, group.name, made)
+                elif not group.template:
+                    setattr(module, f"{p.name}_{group.name}", made)
+        self.kernel: Any = getattr(self.instance or module, p.name)
         self._parts: dict[str, _Part] = {}
 
     def _shape(self, group: Group) -> tuple[int, ...]:
@@ -134,36 +142,58 @@ class Containers:
 
     # --- the kernel's arguments --------------------------------------------------------------
 
-    def _array_feature(self, group: Group) -> Any:
-        first = self._first(group)
-        return ndarray_feature(first.dtype, len(first.dims), False, group.shape)
-
     def _record_type(self) -> Any:
         return getattr(self.module, f"{self.p.name}_Record")
 
-    def features(self) -> list[Any]:
-        """The feature of each of the kernel's parameters."""
-        groups = {g.name: g for g in self.p.groups}
-        scalars = {s.name: s for s in self.p.scalars}
-        bundles = {b.name: b for b in self.p.bundles}
-        out: list[Any] = []
-        for name, _ in arguments_of(self.p):
+    def arguments(self, held: dict[str, np.ndarray]) -> list[Any]:
+        """What a user passes to the kernel; ``held``: the arrays of the groups of arrays.
+
+        Members of ``self`` are set.
+        """
+        p = self.p
+        scalars = {s.name: s.value for s in p.scalars}
+        bundles = {b.name: b for b in p.bundles}
+        args: list[Any] = []
+        for name, _ in arguments_of(p):
             if name in bundles:
-                b = bundles[name]
-                out.append(matrix_type((len(b.parts),), b.t))
+                bundle = bundles[name]
+                values = [scalars[part] for part in bundle.parts]
+                if bundle.form == "struct":
+                    args.append(getattr(self.module, bundle.kind)(*values))
+                else:
+                    args.append(qd.Vector(values, bundle.t))
             elif name == "rec":
-                members = {
-                    f.name: self._array_feature(groups[f.name])
-                    if f.name in groups
-                    else scalars[f.name].dtype
-                    for f in dataclasses.fields(self._record_type())
-                }
-                out.append(RecordFeature(self._record_type(), members))
-            elif name in groups:
-                out.append(self._array_feature(groups[name]))
+                record = self._record_type()
+                names = [f.name for f in dataclasses.fields(record)]
+                args.append(record(*[held.get(k, scalars.get(k)) for k in names]))
             else:
-                out.append(scalars[name].dtype)
-        return out
+                found = held.get(name, self.fields.get(name, scalars.get(name)))
+                args.append(found)
+        if self.instance is not None:
+            for group in p.groups:
+                if group.record == "self" and group.where == "ndarray":
+                    setattr(self.instance, group.name, self._ndarray(group, held[group.name]))
+            for name in p.method or ():
+                setattr(self.instance, name, scalars[name])
+        return args
+
+    def _ndarray(self, group: Group, values: np.ndarray) -> Any:
+        """An ndarray of the engine with these values: NumPy's are no members of ``self``."""
+        dtype = self._first(group).dtype
+        element = matrix_type(group.shape, dtype) if group.shape else dtype
+        made = qd.ndarray(element, self._shape(group))
+        made.from_numpy(values)
+        return made
+
+    def features(self) -> list[Any]:
+        """The feature of each of the kernel's parameters, as a call finds it."""
+        arrays = list(self.fill())
+        held = {g.name: self._gathered(g, arrays) for g in self.p.groups if g.where == "ndarray"}
+        args = self.arguments(held)
+        if self.instance is not None:
+            args.insert(0, self.instance)
+        launchers, program = self.kernel.launchers, current()
+        return [a.feature for a in launchers.classify(args, program)]
 
     def _gathered(self, group: Group, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The NumPy array of a group: its parts along new last axes."""
@@ -200,6 +230,8 @@ class Containers:
                 flats[name] = part.field.flat(buffer)
                 part.write(flats[name], arrays[self.number[name]])
         names = [name for name, _ in arguments_of(p)]
+        if p.method is not None:
+            names.insert(0, "self")
         out = Values()
         for leaf in leaves:
             if leaf.field is not None:
@@ -229,7 +261,7 @@ class Containers:
 
     # --- a call as a user makes it -----------------------------------------------------------
 
-    def call(self, kernel: Any) -> tuple[tuple[Any, ...], tuple[np.ndarray, ...]]:
+    def call(self) -> tuple[tuple[Any, ...], tuple[np.ndarray, ...]]:
         """The kernel's results and the program's arrays after it."""
         p = self.p
         arrays = list(self.fill())
@@ -239,27 +271,20 @@ class Containers:
                 held[group.name] = self._gathered(group, arrays)
             else:
                 self._load_field(group, arrays)
-        scalars = {s.name: s.value for s in p.scalars}
-        bundles = {b.name: b for b in p.bundles}
-        args: list[Any] = []
-        for name, _ in arguments_of(p):
-            if name in bundles:
-                args.append(qd.Vector([scalars[part] for part in bundles[name].parts]))
-            elif name == "rec":
-                record = self._record_type()
-                inside = {f.name: f.name for f in dataclasses.fields(record)}
-                args.append(record(**{k: held.get(k, scalars.get(k)) for k in inside}))
-            else:
-                args.append(held.get(name, scalars.get(name)))
-        result = kernel(*args)
+        result = self.kernel(*self.arguments(held))
         for group in p.groups:
             if group.where == "ndarray":
-                parts = self._scattered(group, held[group.name])
+                whole = held[group.name]
+                if group.record == "self":
+                    whole = getattr(self.instance, group.name).to_numpy()
+                parts = self._scattered(group, whole)
             else:
                 parts = self._read_field(group)
             for name, part in zip(group.parts, parts, strict=True):
                 arrays[self.number[name]] = part
         results = () if result is None else result if isinstance(result, tuple) else (result,)
+        if p.vector_result:
+            results = tuple(result[k] for k in range(len(p.results)))
         return results, tuple(arrays)
 
     def _load_field(self, group: Group, arrays: Sequence[np.ndarray]) -> None:

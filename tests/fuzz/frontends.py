@@ -40,14 +40,13 @@ def containers(p: Program, module: ModuleType) -> Containers:
     return Containers(p, module, lambda: arguments(p)[: len(p.arrays)])
 
 
-def build(p: Program, module: ModuleType, held: Containers, **options: Any) -> BuildResult:
-    """What the frontend makes of a program in a loaded module."""
-    decl = getattr(module, p.name).decl
+def build(held: Containers, **options: Any) -> BuildResult:
+    """What the frontend makes of the program of these containers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return frontend.build(decl, held.features(), CompileConfig(**options))
+        return frontend.build(held.kernel.decl, held.features(), CompileConfig(**options))
 
 
-def built_case(p: Program, held: Containers, made: BuildResult) -> Case:
+def built_case(held: Containers, made: BuildResult) -> Case:
     """The program as a case whose arguments are those of the frontend's function."""
-    return case_of(p)._replace(make=lambda: held.values(made.leaves))
+    return case_of(held.p)._replace(make=lambda: held.values(made.leaves))

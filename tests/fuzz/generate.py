@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qd_studio.engine.types import DataType, f16, i32, u1
+from qd_studio.engine.types import DataType, f16, f32, i32, u1
 
 from .exprs import REAL_CONSTS, Scope, const, extent_of
 from .model import Array, Bundle, E, For, Function, Group, Program, S, Scalar
@@ -69,15 +69,48 @@ class _Generator(VectorExpressions):
         if values:
             body.append(S("return", None, tuple(values)))
         results = tuple(e.t for e in values)
-        groups, bundles, records = self.arguments()
-        return Program(
+        as_vector = self.compound and len(results) > 1 and len(set(results)) == 1
+        p = Program(
             self.name, self.mode, self.seed, self.dims, tuple(self.arrays), tuple(self.scalars),
-            tuple(self.functions), tuple(body), results, groups, bundles, records,
-            tuple(self.structs),
+            tuple(self.functions), tuple(body), results,
+            vector_result=as_vector and results[0] is not u1,
+        )  # fmt: skip
+        return self.with_arguments(p)
+
+    def with_arguments(self, p: Program) -> Program:
+        """The program, with how arrays and scalars reach the kernel in source text."""
+        groups = self.shared_groups()
+        bundles = self.argument_bundles()
+        bundled = {name for b in bundles for name in b.parts}
+        free = [s for s in self.scalars if s.name not in bundled]
+        records: list[str] = []
+        method: tuple[str, ...] | None = None
+        if self.compound and self.chance(0.35):
+            records = [s.name for s in free if self.chance(0.5)]
+            groups = [
+                g._replace(record="rec") if g.where == "ndarray" and self.chance(0.5) else g
+                for g in groups
+            ]
+        if self.compound and self.chance(0.25):
+            # Numbers of ``self`` have Python's types, which are those of the configuration.
+            method = tuple(
+                s.name
+                for s in free
+                if s.dtype in (i32, f32) and s.name not in records and self.chance(0.5)
+            )
+            groups = [
+                g._replace(record="self", template=False)
+                if not g.record and self.chance(0.5)
+                else g
+                for g in groups
+            ]
+        return p._replace(
+            groups=tuple(groups), bundles=tuple(bundles), records=tuple(records),
+            structs=tuple(self.structs), method=method,
         )  # fmt: skip
 
-    def arguments(self) -> tuple[tuple[Group, ...], tuple[Bundle, ...], tuple[str, ...]]:
-        """How arrays and scalars reach the kernel in source text."""
+    def shared_groups(self) -> list[Group]:
+        """The containers, with one for each array that is in none."""
         groups: list[Group] = []
         grouped = {name for g in self.groups for name in g.parts}
         for array in self.arrays:
@@ -88,25 +121,30 @@ class _Generator(VectorExpressions):
                     layout = self.r.choice(("aos", "nested", "order"))
                 groups.append(Group(array.name, where, "scalar", (array.name,), layout=layout))
         groups += self.groups
-        bundles: list[Bundle] = []
+        return [
+            g._replace(template=True) if g.where == "field" and self.chance(0.3) else g
+            for g in groups
+        ]
+
+    def argument_bundles(self) -> list[Bundle]:
+        """Some scalars as a vector or a struct."""
         free = [s for s in self.scalars if s.dtype is not u1]
-        if self.compound and len(free) >= 2 and self.chance(0.4):
-            first = free[0]
-            same = [s for s in free if s.dtype is first.dtype][:4]
-            if len(same) >= 2:
-                names = tuple(s.name for s in same)
-                texts = tuple(f"av[{k}]" for k in range(len(same)))
-                shape = (len(same),)
-                bundles.append(Bundle("av", "vector", names, texts, first.dtype, shape))
-        bundled = {name for b in bundles for name in b.parts}
-        records: list[str] = []
-        if self.compound and self.chance(0.35):
-            records = [s.name for s in self.scalars if s.name not in bundled and self.chance(0.5)]
-            groups = [
-                g._replace(record="rec") if g.where == "ndarray" and self.chance(0.5) else g
-                for g in groups
-            ]
-        return tuple(groups), tuple(bundles), tuple(records)
+        if not self.compound or len(free) < 2 or not self.chance(0.4):
+            return []
+        if self.chance(0.4):
+            some = free[: self.r.randint(1, 4)]
+            kind = f"{self.name}_{self.fresh('T')}"
+            keys = tuple("abcd"[: len(some)])
+            self.structs.append(
+                (kind, tuple((k, s.dtype) for k, s in zip(keys, some, strict=True)))
+            )
+            names, texts = tuple(s.name for s in some), tuple(f"as_.{key}" for key in keys)
+            return [Bundle("as_", "struct", names, texts, kind=kind, keys=keys)]
+        same = [s for s in free if s.dtype is free[0].dtype][:4]
+        if len(same) < 2:
+            return []
+        names, texts = tuple(s.name for s in same), tuple(f"av[{k}]" for k in range(len(same)))
+        return [Bundle("av", "vector", names, texts, free[0].dtype, (len(same),))]
 
     def accumulators(self) -> list[S]:
         """Variables of the kernel that loops reduce into and nothing else touches."""

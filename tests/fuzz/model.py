@@ -95,7 +95,8 @@ class Group(NamedTuple):
     where: ``ndarray`` or ``field``. form: ``scalar``, ``vector``, ``matrix`` or ``struct``.
     parts: the arrays. keys: of a struct, the member of each part; parts with the same key are a
     vector. layout: how a field lies in memory: ``aos``, ``soa``, ``nested``, ``order``. offset: of
-    a field's indices. record: the dataclass argument it belongs to, or "".
+    a field's indices. record: what it is a member of: ``rec`` (a dataclass argument), ``self`` (of
+    a method), or "". A field without is a global, or, if ``template``, an argument.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Group(NamedTuple):
     layout: str = "aos"
     offset: int = 0
     record: str = ""
+    template: bool = False
 
 
 class For(NamedTuple):
@@ -168,7 +170,11 @@ class Program(NamedTuple):
     records: tuple[str, ...] = ()
     """Scalars that are members of the dataclass argument."""
     structs: tuple[tuple[str, tuple[tuple[str, DataType], ...]], ...] = ()
-    """Struct types of local values: name, members."""
+    """Struct types of local values and of scalar arguments: name, members."""
+    method: tuple[str, ...] | None = None
+    """Not None for a method: the scalars that are members of ``self``."""
+    vector_result: bool = False
+    """The results, which have one type, are returned as a vector."""
 
 
 def walk(body: tuple[S, ...]) -> Iterator[S]:

@@ -35,7 +35,10 @@ def _smaller(p: Program) -> Iterator[Program]:
     """Programs a step smaller than ``p``, big steps first."""
     for body in _without_parts(p.body):
         returns = bool(body) and body[-1].kind == "return"
-        yield p._replace(body=body, results=p.results if returns else ())
+        yield p._replace(
+            body=body, results=p.results if returns else (),
+            vector_result=p.vector_result and returns,
+        )  # fmt: skip
     for body in _flattened(p.body):
         yield p._replace(body=body)
     if p.body and p.body[-1].kind == "return":
@@ -44,7 +47,9 @@ def _smaller(p: Program) -> Iterator[Program]:
             exprs = last.exprs[:i] + last.exprs[i + 1 :]
             results = p.results[:i] + p.results[i + 1 :]
             tail = (last._replace(exprs=exprs),) if exprs else ()
-            yield p._replace(body=(*p.body[:-1], *tail), results=results)
+            whole = p.vector_result and len(results) > 1
+            body = (*p.body[:-1], *tail)
+            yield p._replace(body=body, results=results, vector_result=whole)
     for i in range(len(p.functions)):
         yield p._replace(functions=p.functions[:i] + p.functions[i + 1 :])
     for body in _simpler(p.body):
@@ -62,7 +67,11 @@ def _smaller(p: Program) -> Iterator[Program]:
     for i, s in enumerate(p.scalars):
         if s.name not in used and not any(s.name in b.parts for b in p.bundles):
             records = tuple(name for name in p.records if name != s.name)
-            yield p._replace(scalars=p.scalars[:i] + p.scalars[i + 1 :], records=records)
+            method = p.method
+            if method is not None:
+                method = tuple(name for name in method if name != s.name)
+            scalars = p.scalars[:i] + p.scalars[i + 1 :]
+            yield p._replace(scalars=scalars, records=records, method=method)
 
 
 def _used(p: Program) -> set[str]:

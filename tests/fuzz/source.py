@@ -47,6 +47,8 @@ class Texts:
         self.names: dict[str, str] = dict.fromkeys(p.records, "")
         for name in p.records:
             self.names[name] = f"rec.{name}"
+        for name in p.method or ():
+            self.names[name] = f"self.{name}"
         for bundle in p.bundles:
             self.names.update(zip(bundle.parts, bundle.texts, strict=True))
         for s in walk(p.body):
@@ -61,9 +63,11 @@ class Texts:
     def container(self, group: Group) -> str:
         """What holds the arrays of a group."""
         group = self.current.get(group.name, group)
-        if group.where == "field":
+        if group.record:
+            return f"{group.record}.{group.name}"
+        if group.where == "field" and not group.template:
             return f"{self.program.name}_{group.name}"
-        return f"{group.record}.{group.name}" if group.record else group.name
+        return group.name
 
     def element(self, group: Group, indices: tuple[E, ...]) -> str:
         """An element of the container, with all its parts."""
@@ -241,7 +245,9 @@ class _Writer:
         elif kind == "assert":
             self.line(pad, f"assert {text(exprs[0])}")
         elif kind == "return":
-            self.line(pad, f"return {', '.join(map(text, exprs))}")
+            values = ", ".join(map(text, exprs))
+            as_vector = text.program.vector_result and len(exprs) > 1
+            self.line(pad, f"return qd.Vector([{values}])" if as_vector else f"return {values}")
         else:
             self.line(pad, kind)
 
@@ -349,7 +355,7 @@ def _types(p: Program) -> list[str]:
     for name, members in p.structs:
         inside = ", ".join(f"{key}=qd.{t}" for key, t in members)
         lines.append(f"{name} = qd.types.struct({inside})")
-    inside_record = [g for g in p.groups if g.record]
+    inside_record = [g for g in p.groups if g.record == "rec"]
     if p.records or inside_record:
         lines += ["", "", "@dataclasses.dataclass", f"class {p.name}_Record:"]
         lines += [f"    {g.name}: {array_annotation(p, g)}" for g in inside_record]
@@ -361,16 +367,22 @@ def _types(p: Program) -> list[str]:
 def arguments_of(p: Program) -> list[tuple[str, str]]:
     """The kernel's parameters: name and annotation.
 
-    Arrays first, then scalars, then vectors of scalars (``av``), then the dataclass (``rec``).
+    Arrays and fields first, then scalars, then a vector (``av``) or struct (``as_``) of scalars,
+    then the dataclass (``rec``). Not ``self``.
     """
     out = [
-        (g.name, array_annotation(p, g)) for g in p.groups if g.where == "ndarray" and not g.record
+        (g.name, "qd.template()" if g.template else array_annotation(p, g))
+        for g in p.groups
+        if not g.record and (g.where == "ndarray" or g.template)
     ]
     bundled = {name for b in p.bundles for name in b.parts}
-    alone = [s for s in p.scalars if s.name not in bundled and s.name not in p.records]
+    inside = {*bundled, *p.records, *(p.method or ())}
+    alone = [s for s in p.scalars if s.name not in inside]
     out += [(s.name, f"qd.{s.dtype}") for s in alone]
-    out += [(b.name, f"qd.types.vector({len(b.parts)}, qd.{b.t})") for b in p.bundles]
-    if p.records or any(g.record for g in p.groups):
+    for b in p.bundles:
+        vector = f"qd.types.vector({len(b.parts)}, qd.{b.t})"
+        out.append((b.name, vector if b.form == "vector" else b.kind))
+    if p.records or any(g.record == "rec" for g in p.groups):
         out.append(("rec", f"{p.name}_Record"))
     return out
 
@@ -385,10 +397,19 @@ def program_source(p: Program) -> str:
     arrow = ""
     if len(p.results) == 1:
         arrow = f" -> qd.{p.results[0]}"
+    elif p.vector_result:
+        arrow = f" -> qd.types.vector({len(p.results)}, qd.{p.results[0]})"
     elif p.results:
         arrow = f" -> tuple[{', '.join(f'qd.{t}' for t in p.results)}]"
-    writer.lines += ["@qd.kernel", f"def {p.name}({', '.join(params)}){arrow}:"]
-    writer.body(p.body, 1)
+    pad = 0
+    if p.method is not None:
+        pad = 1
+        params.insert(0, "self")
+        writer.line(0, "@qd.data_oriented(template_primitives=False)")
+        writer.line(0, f"class {p.name}_Class:")
+    writer.line(pad, "@qd.kernel")
+    writer.line(pad, f"def {p.name}({', '.join(params)}){arrow}:")
+    writer.body(p.body, pad + 1)
     return "\n".join([*lines, *writer.lines]) + "\n"
 
 

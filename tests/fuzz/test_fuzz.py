@@ -47,7 +47,7 @@ def test_frontend_and_direct_lowering_agree(tmp_path):
     agreed = 0
     for p in programs:
         held = containers(p, module)
-        made, direct, case = build(p, module, held), lower(p), case_of(p)
+        made, direct, case = build(held), lower(p), case_of(p)
         assert not ir.verify(made.func)
         try:
             expected = interpret(case, direct)
@@ -55,7 +55,7 @@ def test_frontend_and_direct_lowering_agree(tmp_path):
             assert "step limit" in str(error)
             continue
         assert not difference(
-            case, expected, interpret(built_case(p, held, made), made.func), case.rtol
+            case, expected, interpret(built_case(held, made), made.func), case.rtol
         ), p.seed
         agreed += 1
     assert agreed > 100
