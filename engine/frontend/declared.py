@@ -31,7 +31,7 @@ from ..types import (
 )
 
 __all__ = [
-    "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "members_of", "read", "resolve_type",
+    "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "evaluated", "members_of", "read", "resolve_type",
     "scalar_type", "text_of",
 ]  # fmt: skip
 
@@ -185,6 +185,9 @@ def members_of(cls: type, names: Mapping[str, Any] | None = None) -> dict[str, P
                 member.name, "unusable", annotation_text=text_of(annotation)
             )
         _members[cls] = found
+        for param in found.values():
+            if param.kind == "record":
+                members_of(param.type, names)
     return found
 
 
@@ -194,6 +197,13 @@ def _evaluated(cls: type, name: str, text: str, names: Mapping[str, Any] | None)
     module = sys.modules.get(owner.__module__)
     seen = {**(names or {}), **(module.__dict__ if module else {}), **vars(owner)}
     try:
-        return eval(text, seen)
+        return evaluated(text, seen)
     except Exception:
         return text
+
+
+def evaluated(annotation: Any, names: dict[str, Any]) -> Any:
+    """What an annotation given as text means; a text may stand for a text."""
+    while isinstance(annotation, str):
+        annotation = eval(annotation, names)
+    return annotation

@@ -18,7 +18,16 @@ from typing import Any, Final, NoReturn, cast
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
 from ..types import CompoundType, DataType, flat_names
-from .declared import NO_DEFAULT, ParamDecl, read, resolve_type, scalar_type, text_of
+from .declared import (
+    NO_DEFAULT,
+    ParamDecl,
+    evaluated,
+    members_of,
+    read,
+    resolve_type,
+    scalar_type,
+    text_of,
+)
 from .source import FunctionSource
 
 __all__ = [
@@ -206,7 +215,7 @@ def _annotations(src: FunctionSource) -> dict[str, Any]:
         if isinstance(value, str):
             names = names or _Namespace(fn)
             try:
-                found[key] = eval(value, names)
+                found[key] = evaluated(value, names)
             except Exception as error:
                 where = "return" if key == "return" else key
                 _fail(
@@ -258,6 +267,8 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
                 hint="use a data type such as qd.f32, int, float, bool, a vector, matrix or struct "
                 "type, a dataclass, qd.types.ndarray(...), qd.Tensor or qd.Template",
             )
+        if param.kind == "record":
+            members_of(param.type, _Namespace(fn))  # read once, where their names are known
         params.append(param)
     return params
 

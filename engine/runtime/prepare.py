@@ -150,14 +150,14 @@ class _Writer:
         lines = [f"def launch({head}):", *body]
         lines.append(f"    if rest: return miss({self.again})")
         lines += self.launch_lines()
-        patient, check = self.owner.patient, self.frame.check
+        owner, frame = self.owner, self.frame
 
         def slow(*args: Any) -> Any:
-            return patient(args)
+            return owner.patient(args)
 
         def failed(used: Any, *args: Any) -> Any:
-            check(used)
-            return patient(args)
+            frame.check(used)
+            return owner.patient(args)
 
         self.env["slow"], self.env["failed"] = slow, failed
         exec("\n".join(lines), self.env)

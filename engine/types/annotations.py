@@ -9,7 +9,7 @@ The classes only hold what the user wrote; `frontend.signature` reads them.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Union, cast
 
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
@@ -91,6 +91,10 @@ class NDArray:
             raise TypeError(f"NDArray takes [dtype, ndim], got {len(items)} items")
         return cls(*items)
 
+    def __or__(self, other: Any) -> Any:
+        """``ndarray(...) | None``: the argument may be None."""
+        return Union[self, other]  # noqa: UP007
+
     def __repr__(self) -> str:
         dtype = getattr(self.dtype, "__name__", self.dtype)
         parts = ["" if dtype is None else f"dtype={dtype}"]
@@ -111,6 +115,9 @@ class Template:
     """
 
     __slots__ = ()
+
+    def __or__(self, other: Any) -> Any:
+        return Union[self, other]  # noqa: UP007
 
     def __repr__(self) -> str:
         return "template()"

@@ -16,7 +16,7 @@ that means, and `resolved` gives the type it means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, Union, cast
 
 from .dtypes import DataType, dtype_of, u1
 
@@ -44,6 +44,10 @@ class CompoundType:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """A value of this type, in Python scope."""
         return MAKERS[type(self)](self, *args, **kwargs)
+
+    def __or__(self, other: Any) -> Any:
+        """``vec3 | None``, as an annotation: the argument may be None."""
+        return Union[self, other]  # noqa: UP007
 
 
 class MatrixType(CompoundType):
