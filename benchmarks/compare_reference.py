@@ -7,7 +7,9 @@ with 0: there is nothing to compare with.
 """
 
 import argparse
+import json
 import sys
+from pathlib import Path
 
 from bench import compare
 
@@ -20,6 +22,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--twice", action="store_true",
         help="compare two runs of the reference, on one thread and on two: its own noise",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record", metavar="OUT", type=Path,
+        help="write fingerprints of what the reference computes, for tests without it",
     )  # fmt: skip
     found = parser.parse_args(arguments)
     unknown = sorted({*found.samples} - {*compare.STEPS})
@@ -36,6 +42,7 @@ def main(arguments: list[str]) -> int:
         print(f"skipped: {reason}")
         return 0
     failed = False
+    recorded: dict[str, object] = {}
     for sample in args.samples or compare.STEPS:
         try:
             reference = compare.run("reference", args.reference_python, sample, 1)
@@ -47,11 +54,14 @@ def main(arguments: list[str]) -> int:
             print(error)
             failed = True
             continue
+        recorded[sample] = compare.fingerprints(reference)
         print(f"{sample}, {compare.STEPS[sample]} steps")
         for found in compare.differences(sample, ours, reference):
             failed |= bool(found.text)
             verdict = found.text or "equal"
             print(f"   {found.name:10} {found.worst:8.1e} of the largest value: {verdict}")
+    if args.record:
+        args.record.write_text(json.dumps(recorded, indent=1) + "\n")
     return int(failed)
 
 

@@ -5,7 +5,7 @@ A ray goes forward by the distance to the nearest surface, which can never step 
     J. C. Hart: Sphere tracing: a geometric method for the antialiased ray tracing of implicit
     surfaces. The Visual Computer 12(10), 1996.
 
-Everything is a vector of three and a function of vectors, up to five calls deep. This file says
+Everything is a vector of three and a function of vectors, up to six calls deep. This file says
 `import quadrants as qd` and runs as it is on Quadrants and on this engine. Look at
 
 - *Source*: the heat of inlined functions, on the line of the kernel that calls them.
@@ -22,12 +22,14 @@ from quadrants.math import clamp, dot, length, mix, normalize, reflect, vec2, ve
 qd.init(arch=qd.cpu)
 
 WIDTH, HEIGHT = 320, 200
+SMALL_WIDTH, SMALL_HEIGHT = 16, 10
 NEAR = 1e-3
 FAR = 12.0
 STEPS = 64
 LIGHT = (0.48, 0.72, -0.5)
 
 picture = qd.Vector.field(3, dtype=qd.f32, shape=(WIDTH, HEIGHT))
+thumbnail = qd.Vector.field(3, dtype=qd.f32, shape=(SMALL_WIDTH, SMALL_HEIGHT))
 
 
 @qd.func
@@ -125,38 +127,51 @@ def shaded(p, n, tone):
     return tone * (0.25 + 0.75 * direct)
 
 
+@qd.func
+def seen_at(screen):
+    """The colour at a place of the screen, which is 1 high and has (0, 0) in its middle."""
+    eye = vec3(0.0, 1.4, -4.0)
+    ray = normalize(vec3(screen, 1.2) - vec3(0.0, 0.2, 0.0))
+    colour = sky(ray)
+    strength = 1.0
+    for _ in range(3):
+        travelled = march(eye, ray)
+        if travelled > FAR:
+            break
+        p = eye + travelled * ray
+        n = normal_at(p)
+        mirrors = 0.0
+        if mirror_ball(p) < 2.0 * NEAR:
+            mirrors = 0.7
+        colour = mix(colour, shaded(p, n, colour_of(p)), strength)
+        strength *= mirrors
+        if strength < 0.01:
+            break
+        ray = reflect(ray, n)
+        eye = p + 0.01 * n
+        colour = mix(colour, sky(ray), strength)
+    return colour
+
+
 @qd.kernel
 def render():
     for i, j in picture:
-        screen = (vec2(i, j) + 0.5 - 0.5 * vec2(WIDTH, HEIGHT)) / HEIGHT
-        eye = vec3(0.0, 1.4, -4.0)
-        ray = normalize(vec3(screen, 1.2) - vec3(0.0, 0.2, 0.0))
-        colour = sky(ray)
-        strength = 1.0
-        for _ in range(3):
-            travelled = march(eye, ray)
-            if travelled > FAR:
-                break
-            p = eye + travelled * ray
-            n = normal_at(p)
-            bright = 0.0
-            if mirror_ball(p) < 2.0 * NEAR:
-                bright = 0.7
-            seen = shaded(p, n, colour_of(p))
-            colour = mix(colour, seen, strength)
-            strength *= bright
-            if strength < 0.01:
-                break
-            ray = reflect(ray, n)
-            eye = p + 0.01 * n
-            colour = mix(colour, sky(ray), strength)
-        picture[i, j] = colour
+        picture[i, j] = seen_at((vec2(i, j) + 0.5 - 0.5 * vec2(WIDTH, HEIGHT)) / HEIGHT)
+
+
+@qd.kernel
+def render_thumbnail():
+    """The same, small enough for the interpreter to say whether it is right."""
+    for at in qd.grouped(thumbnail):
+        place = vec2(at[0], at[1]) + 0.5
+        thumbnail[at] = seen_at((place - 0.5 * vec2(SMALL_WIDTH, SMALL_HEIGHT)) / SMALL_HEIGHT)
 
 
 def simulate(steps):
-    """The picture; ``steps`` does not matter, nothing moves."""
+    """The pictures; ``steps`` does not matter, nothing moves."""
     render()
-    return {"picture": picture.to_numpy()}
+    render_thumbnail()
+    return {"picture": picture.to_numpy(), "thumbnail": thumbnail.to_numpy()}
 
 
 def main():

@@ -74,6 +74,19 @@ def run(engine: str, python: str, sample: str, threads: int = 0) -> dict[str, An
             return dict(stored)
 
 
+def fingerprints(results: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Of each result its type and shape, and three sums that equal results share but for rounding.
+
+    Small enough to keep: with them a result can be judged where the reference is not at hand.
+    """
+    out: dict[str, list[Any]] = {}
+    for name, array in sorted(results.items()):
+        wide = array.astype(np.float64)
+        sums = (wide.sum(), np.abs(wide).sum(), np.square(wide).sum())
+        out[name] = [str(array.dtype), list(array.shape), *(float(f"{x:.9g}") for x in sums)]
+    return out
+
+
 def differences(
     sample: str, ours: Mapping[str, Any], reference: Mapping[str, Any]
 ) -> list[Difference]:

@@ -1,15 +1,17 @@
 """The parts of the benchmark harness that decide what a number means. No time is measured here."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
-from bench import child, generated, tables, terminal  # noqa: E402
+from bench import child, compare, generated, tables, terminal  # noqa: E402
 from bench.model import Section, Target, geometric_mean, paired_ratio  # noqa: E402
 from bench.steady import agree  # noqa: E402
 
@@ -96,3 +98,38 @@ def test_children_answer_over_their_own_pipe(tmp_path, monkeypatch):
         with pytest.raises(child.ChildError, match="TypeError"):
             adder.ask("add", a=2, b="x")
         assert adder.ask("add", a=1, b=1) == 2
+
+
+def test_results_of_the_two_engines_are_compared_element_by_element():
+    x = np.linspace(0, 1, 8, dtype=np.float32)
+    off = x.copy()
+    off[3] += 5e-3
+    same, wrong, shape, missing = compare.differences(
+        "smoke",
+        {"a": x + 1e-6, "b": off, "c": x, "d": x},
+        {"a": x, "b": x, "c": x[:4]},
+    )
+    assert same.text == "" and same.worst < 2e-6
+    assert "12.50% differ, most at [3]" in wrong.text
+    assert "reference float32(4,)" in shape.text
+    assert missing.text == "only this engine has it"
+    gone = compare.differences("smoke", {"a": np.array([np.nan])}, {"a": np.array([1.0])})
+    assert gone[0].text
+
+
+def test_few_pixels_may_be_on_the_other_side_of_an_edge():
+    picture = np.ones((100, 100))
+    other = picture.copy()
+    other[5, :5] = 0
+    assert compare.differences("raymarch", {"p": other}, {"p": picture})[0].text == ""
+    other[5, :50] = 0
+    assert compare.differences("raymarch", {"p": other}, {"p": picture})[0].text
+
+
+def test_without_the_reference_there_is_a_reason_and_no_failure():
+    command = [sys.executable, str(BENCHMARKS / "compare_reference.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("skipped: no interpreter")
+    assert compare.why_not("/nowhere/python").startswith("/nowhere/python cannot be run")
+    assert compare.why_not(sys.executable).endswith("has no quadrants")
