@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
+from ...types import i32
 from ..base import AssertSite, PrintSite
 from . import abi
 from .control import CONTROL_OPS, Counter
@@ -32,6 +33,9 @@ from .scalars import SCALAR
 from .text import SIZE, VALUE, name_of, names_of
 
 __all__ = ["Emitter", "ModuleState", "only_in_addresses"]
+
+# What computes such a sum in 64 bits.
+_WIDE: Final = {C.ADD: "add", C.SUB: "sub", C.MUL: "mul", C.BIT_SHL: "shl"}
 
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
 _MOST_STACK: Final = 1 << 20
@@ -300,8 +304,9 @@ class Emitter:
     def wide(self, op: Op) -> str:
         """``op``, an i32 that is (part of) an array index, as i64.
 
-        Sums of loop indices, constants, extents and parameters are summed in 64 bits. That is
-        the same number wherever the index is one that an array can have.
+        Sums of loop indices, constants, extents and parameters, and of products of a loop index and
+        one of the others, are computed in 64 bits. That is the same number wherever the index is
+        one that an array can have.
         """
         code = op.code
         if code == C.CONST:
@@ -312,7 +317,7 @@ class Emitter:
             return self.extent64(*op.attr)
         if _is_index_sum(op, 4):
             a, b = self.wide(op.args[0]), self.wide(op.args[1])
-            return self.value(f"{'add' if code == C.ADD else 'sub'} nsw i64 {a}, {b}")
+            return self.value(f"{_WIDE[code]} nsw i64 {a}, {b}")
         return self.value(f"sext {VALUE[op.type.name]} {self.v[op.id]} to i64")
 
     def widened(self, text: str) -> str:
@@ -337,9 +342,15 @@ class Emitter:
 
 def _is_index_sum(op: Op, depth: int) -> bool:
     """Whether ``op`` is a sum that `wide` may compute in 64 bits."""
-    if depth == 0 or op.code not in (C.ADD, C.SUB) or op.type.bits != 32:
+    if depth == 0 or op.code not in _WIDE or op.type is not i32:
         return False
     a, b = op.args
+    if op.code == C.MUL:
+        return (a.code == C.LOOP_INDEX and b.code in _INDEX_LEAVES) or (
+            b.code == C.LOOP_INDEX and a.code in _INDEX_LEAVES
+        )
+    if op.code == C.BIT_SHL:
+        return a.code == C.LOOP_INDEX and b.code == C.CONST and 0 <= b.attr < 31
     return (a.code in _INDEX_LEAVES or _is_index_sum(a, depth - 1)) and (
         b.code in _INDEX_LEAVES or _is_index_sum(b, depth - 1)
     )
