@@ -309,7 +309,8 @@ class Matrix:
                 "multiplication"
             )
         with np.errstate(all="ignore"):
-            return wrapped(left @ right)
+            found = left @ right
+        return wrapped(found) if np.ndim(found) else self._number(found)
 
     def __rmatmul__(self, other: Any) -> Any:
         left = _operand(other)
@@ -321,15 +322,15 @@ class Matrix:
 
     def sum(self) -> Any:
         """The sum of the elements."""
-        return self.plain().sum()
+        return self._number(self.plain().sum())
 
     def max(self) -> Any:
         """The largest element."""
-        return self.plain().max()
+        return self._number(self.plain().max())
 
     def min(self) -> Any:
         """The smallest element."""
-        return self.plain().min()
+        return self._number(self.plain().min())
 
     def any(self) -> bool:
         """Whether some element is not 0."""
@@ -342,16 +343,16 @@ class Matrix:
     def norm_sqr(self) -> Any:
         """The sum of the squares of the elements."""
         array = self.plain()
-        return (array * array).sum()
+        return self._number((array * array).sum())
 
     def norm(self, eps: float = 0) -> Any:
         """``sqrt(norm_sqr() + eps)``."""
-        return np.sqrt(self.norm_sqr() + eps)
+        return self._number(np.sqrt(self.norm_sqr() + eps))
 
     def norm_inv(self, eps: float = 0) -> Any:
         """``1 / norm(eps)``."""
         with np.errstate(all="ignore"):
-            return 1.0 / self.norm(eps)
+            return self._number(1.0 / np.sqrt(self.norm_sqr() + eps))
 
     def normalized(self, eps: float = 0) -> Any:
         """The elements divided by ``norm() + eps``."""
@@ -371,11 +372,11 @@ class Matrix:
         left, right = self._pair(other, "dot", 1)
         if left.shape != right.shape:
             raise QuadrantsTypeError(f"dot() of {left.shape[0]} and {right.shape[0]} elements")
-        return (left * right).sum()
+        return self._number((left * right).sum())
 
     def frobenius_inner(self, other: Any) -> Any:
         """The sum of the products of elements of two matrices."""
-        return (self * other).sum()
+        return self._number((self * other).sum())
 
     def cross(self, other: Any) -> Any:
         """The cross product of two vectors: a vector of three elements, a number for two."""
@@ -383,7 +384,7 @@ class Matrix:
         if left.shape != right.shape or left.shape not in ((2,), (3,)):
             raise QuadrantsTypeError("cross() takes two vectors of 2 or two of 3 elements")
         if left.shape == (2,):
-            return left[0] * right[1] - left[1] * right[0]
+            return self._number(left[0] * right[1] - left[1] * right[0])
         a, b, c = left
         x, y, z = right
         return wrapped(np.array([b * z - c * y, c * x - a * z, a * y - b * x]))
@@ -410,11 +411,11 @@ class Matrix:
 
     def trace(self) -> Any:
         """The sum of the diagonal."""
-        return self._square("trace").trace()
+        return self._number(self._square("trace").trace())
 
     def determinant(self) -> Any:
         """The determinant of a matrix of up to 4 rows."""
-        return determinant(self._square("determinant"))
+        return self._number(determinant(self._square("determinant")))
 
     def inverse(self) -> Matrix:
         """The inverse of a matrix of up to 4 rows; infinities and NaN if it has none."""

@@ -297,19 +297,20 @@ def _member_type(owner: str, name: str, t: Any, depth: int) -> Any:
         if same:
             text = f"{owner} contains itself, as its member {name!r}: a struct cannot be that deep"
             raise QuadrantsTypeError(text)
-        from .host import InvalidDataType
-
-        raise InvalidDataType(
-            f"Invalid data type {t}: the type of {owner}.{name} is a text that names no type here"
-        )
+        raise _invalid(f"{t}: the type of {owner}.{name} is a text that names no type here")
     if isinstance(t, Mapping):
         if depth > _MAX_DEPTH:
             raise _too_deep(owner)
         return struct_type(name, cast("Mapping[str, Any]", t), None, depth + 1)
-    raise QuadrantsTypeError(
-        f"Invalid data type {t!r} of {owner}.{name}",
-        hint="use a data type such as qd.f32, or a vector, matrix or struct type",
+    raise _invalid(
+        f"{t!r} of {owner}.{name}; use one such as qd.f32, or a vector, matrix or struct type"
     )
+
+
+def _invalid(text: str) -> Exception:
+    from .host import InvalidDataType  # that module imports this one
+
+    return InvalidDataType(f"Invalid data type {text}")
 
 
 def struct_type(

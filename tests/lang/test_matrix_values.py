@@ -218,6 +218,8 @@ def test_a_live_value_is_a_window_on_memory():
     window[1] = 8
     assert memory.tolist() == [[7, 8], [3, 4]]
     assert str(window + 1) == "[8. 9.]"
+    numbers = (window.norm(), window.sum(), window.dot([1, 1]), window @ window, window.norm_inv())
+    assert [type(x) for x in numbers] == [float] * 5
     later = window.xy
     window.x = 1
     assert later.x == 7

@@ -167,11 +167,15 @@ T, S = qd.QuadrantsTypeError, qd.QuadrantsSyntaxError
 MISTAKES = {
     "default value": (lambda: decorated({**annotated(a=qd.i32), "a": 5}), S, "Default value"),
     "no type": (lambda: decorated({**annotated(a=qd.i32), "b": 3}), S, "Broken.b is neither"),
-    "list": (lambda: decorated(annotated(a=list)), T, r"Invalid data type .* of Broken\.a"),
+    "list": (
+        lambda: decorated(annotated(a=list)),
+        ValueError,
+        r"Invalid data type .* of Broken\.a",
+    ),
     "itself": (lambda: decorated(annotated(a="Broken")), T, "Broken contains itself"),
-    "unknown text": (lambda: decorated(annotated(a="Nothing")), T, "names no data type"),
+    "unknown text": (lambda: decorated(annotated(a="Nothing")), ValueError, "names no type"),
     "no members": (lambda: decorated({}), T, "has no members"),
-    "number": (lambda: qd.types.struct(a=3), T, "Invalid data type 3"),
+    "number": (lambda: qd.types.struct(a=3), ValueError, "Invalid data type 3"),
     "cyclic type": (lambda: qd.types.struct(a=cyclic()), T, "nested more than 64 deep"),
     "cyclic value": (lambda: qd.Struct(cyclic()), T, "nested more than 64 deep"),
     "deep type": (lambda: nested(100), T, "nested more than 64 deep"),
