@@ -22,6 +22,7 @@ from ..runtime import program
 from ..types import DataType, FieldHandle, Layout
 from .field_numpy import ExchangesNumpy
 from .host import ended, field_index, is_number, number, numbers, python_number
+from .matrix import live
 from .snode import SNode
 from .storage import Placement, by_axis, grouped_view, joined, layout_of
 
@@ -77,7 +78,7 @@ class _Memory(FieldHandle, Field):
     _at: Placement | None
     _elements: Array | None
     _layout: Layout | None
-    _digits: list[list[int]]
+    _axes: list[tuple[int, int, list[int] | None]]
     _companions: Any
 
     def _locate(self) -> Placement:
@@ -126,10 +127,16 @@ class _Memory(FieldHandle, Field):
 
     def grouped(self) -> Array:
         """A view of the elements with an axis for each digit; see `storage.grouped_view`."""
-        at = self._placed()
-        if self._elements is None:
+        at = self._at
+        if at is None or at.block.data is None or self._elements is None:
+            at = self._placed()
             assert at.block.data is not None
-            self._digits = [[d.extent for d in digits] for digits in by_axis(at)]
+            digits = [[d.extent for d in one] for one in by_axis(at)]
+            ndim = len(at.shape) - len(self.element_shape)
+            self._axes = [
+                (at.origin[axis], at.shape[axis], digits[axis] if len(digits[axis]) > 1 else None)
+                for axis in range(ndim)
+            ]
             self._elements = grouped_view(at, self.dtype, at.block.data)
         return self._elements
 
@@ -139,23 +146,31 @@ class _Memory(FieldHandle, Field):
             companion._set_layout(order)
 
     def _where(self, key: Any) -> tuple[int, ...]:
-        """Indices into `grouped` of the element at ``key``."""
-        at = self._placed()
-        ndim = len(at.shape) - len(self.element_shape)
-        found = field_index(key, at.origin[:ndim], at.shape[:ndim])
-        if self._elements is None:
-            self.grouped()
+        """Indices into `grouped`, which was asked for before, of the element at ``key``."""
+        axes = self._axes
+        items: Any = key if type(key) is tuple else () if key is None else (key,)
         out: list[int] = []
-        for i, digits in zip(found, self._digits, strict=False):
-            if len(digits) < 2:
-                out.append(i)
+        if len(items) != len(axes):
+            return self._slow_where(key)
+        for i, (first, extent, digits) in zip(items, axes, strict=True):
+            if type(i) is not int or not first <= i < first + extent:
+                return self._slow_where(key)
+            if digits is None:
+                out.append(i - first)
                 continue
             own: list[int] = []
-            for extent in reversed(digits):
-                i, digit = divmod(i, extent)
+            rest = i - first
+            for n in reversed(digits):
+                rest, digit = divmod(rest, n)
                 own.append(digit)
-            out.extend(reversed(own))
+            out += reversed(own)
         return tuple(out)
+
+    def _slow_where(self, key: Any) -> tuple[int, ...]:
+        """The same for other indices than integers that are right, or an error that says why."""
+        origin, shape = [a[0] for a in self._axes], [a[1] for a in self._axes]
+        found = field_index(key, origin, shape)
+        return self._where(tuple([i + first for i, first in zip(found, origin, strict=True)]))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -303,12 +318,12 @@ class ScalarField(_Memory):
         self.needs.add(kind)
 
     def __getitem__(self, key: Any) -> int | float:
-        where = self._where(key)
-        return python_number(self.grouped()[where], self.dtype)
+        elements = self.grouped()
+        return python_number(elements[self._where(key)], self.dtype)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        where = self._where(key)
-        self.grouped()[where] = number(value, self.dtype)
+        elements = self.grouped()
+        elements[self._where(key)] = number(value, self.dtype)
 
     def fill(self, val: Any) -> None:
         """Set every element; a real number is cut to an integer for a field of integers."""
@@ -417,14 +432,12 @@ class MatrixField(_Memory):
             component._asked(kind)  # pyright: ignore[reportPrivateUsage]
 
     def __getitem__(self, key: Any) -> Any:
-        from .matrix import live
-
-        where = self._where(key)
-        return live(self.grouped()[where])
+        elements = self.grouped()
+        return live(elements[self._where(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        where = self._where(key)
-        self.grouped()[where] = numbers(value, self.dtype, self.element_shape)
+        elements = self.grouped()
+        elements[self._where(key)] = numbers(value, self.dtype, self.element_shape)
 
     def to_numpy(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, keep_dims: bool = False, dtype: Any = None, *, copy: bool | None = True

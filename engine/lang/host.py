@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -18,6 +18,8 @@ __all__ = [
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+_WHOLE: Final[frozenset[type]] = frozenset([int])
+_REAL: Final[frozenset[type]] = frozenset([int, float])
 
 
 class FieldIndexError(QuadrantsAssertionError, IndexError):
@@ -98,6 +100,8 @@ def number(value: Any, dtype: DataType, truncate: bool = False) -> int | float:
     TypeError for what is no number and, unless ``truncate``, for a real number in an integer.
     """
     plain: Any = value
+    if type(plain) is int or (type(plain) is float and not dtype.is_int):
+        return dtype(plain)
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
         plain = cast(Array, value).item()
     if isinstance(plain, bool | int) or (isinstance(plain, float) and not dtype.is_int):
@@ -121,6 +125,11 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool 
     holds no numbers.
     """
     plain: Any = getattr(value, "entries", value)
+    if type(plain) is list and len(shape) == 1:  # the common case, without the detour
+        items = cast("list[Any]", plain)
+        kinds = _WHOLE if dtype.is_int else _REAL
+        if len(items) == shape[0] and kinds.issuperset(map(type, items)):
+            return np.array([dtype(x) for x in items], dtype.np)
     try:
         found: Array = np.array(plain)
     except ValueError:

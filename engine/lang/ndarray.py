@@ -25,6 +25,7 @@ from .field_numpy import SHARED_TYPES, zero_copy_error
 from .fields import mismatch
 from .host import assign, ended, is_number, number, numbers, numpy_type, python_number, value_type
 from .interop import Exchanges
+from .matrix import live
 from .storage import aligned_zeros
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
@@ -189,8 +190,6 @@ class Ndarray(ArrayHandle, Exchanges):
     def __getitem__(self, key: Any) -> Any:
         found = self._canonical()[self._index(key)]
         if self.element_shape:
-            from .matrix import live
-
             return live(found)
         return python_number(found, self.dtype)
 

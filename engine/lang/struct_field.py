@@ -160,6 +160,7 @@ class StructField(StructFieldHandle, Field):
 
     def __getitem__(self, key: Any) -> Struct:
         first = self._members_of_first()
+        first.grouped()
         first._where(key)  # pyright: ignore[reportPrivateUsage] - checks the indices
         kind = LiveStruct if self._plain_names else _ShadowingLiveStruct
         return kind(self, tuple(cast("list[Any]", key)) if isinstance(key, list) else key)
