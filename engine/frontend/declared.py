@@ -31,8 +31,8 @@ from ..types import (
 )
 
 __all__ = [
-    "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "evaluated", "members_of", "read", "resolve_type",
-    "scalar_type", "text_of",
+    "NO_DEFAULT", "Kind", "ParamDecl", "element_text", "evaluated", "members_of", "read",
+    "resolve_type", "scalar_type", "text_of",
 ]  # fmt: skip
 
 Kind = Literal[
