@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import QuadrantsSyntaxError, QuadrantsTypeError
 from ..frontend.registry import INTRINSICS
 from ..types import MAKERS, CompoundType, DataType, MatrixType, StructType, u1
+from .host import InvalidDataType
 from .matrix import Matrix
 from .number_types import meant
 
@@ -307,9 +308,7 @@ def _member_type(owner: str, name: str, t: Any, depth: int) -> Any:
     )
 
 
-def _invalid(text: str) -> Exception:
-    from .host import InvalidDataType  # that module imports this one
-
+def _invalid(text: str) -> InvalidDataType:
     return InvalidDataType(f"Invalid data type {text}")
 
 

@@ -22,6 +22,7 @@ from ..types import (
 )
 from ..types.annotations import ndarray
 from ..types.later import unsupported
+from .host import InvalidDataType
 from .struct import struct_type
 
 __all__ = [
@@ -54,8 +55,6 @@ def matrix(n: int, m: int, dtype: Any = float) -> MatrixType:
 
 def _element(dtype: Any) -> Any:
     if isinstance(dtype, str):
-        from .host import InvalidDataType
-
         raise InvalidDataType(f"Invalid data type {dtype}; use one such as qd.f32 or qd.i32")
     return float if dtype is None else dtype
 
