@@ -15,7 +15,8 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ..lang.ndarray import Ndarray
-from ..types import FieldHandle, StructFieldHandle, TensorHandle, is_data_oriented
+from ..runtime.foreign import foreign_array, is_foreign
+from ..types import ArrayHandle, FieldHandle, StructFieldHandle, TensorHandle, is_data_oriented
 
 __all__ = ["bytes_of", "copied", "describe", "form_of", "is_record", "shape_of"]
 
@@ -34,8 +35,16 @@ def _members(record: Any) -> list[tuple[str, Any]]:
 
 
 def _bare(value: Any) -> Any:
-    """What is inside of a tensor; others as they are."""
-    return value._unwrap() if isinstance(value, TensorHandle) else value  # pyright: ignore[reportPrivateUsage]
+    """What is inside of a tensor, and the memory of another library's array; others themselves."""
+    if isinstance(value, TensorHandle):
+        return value._unwrap()  # pyright: ignore[reportPrivateUsage]
+    if isinstance(value, ArrayHandle | FieldHandle) or not is_foreign(value):
+        return value
+    try:
+        found = foreign_array(value)
+    except (TypeError, ValueError):  # the launch will say what is wrong with it
+        return value
+    return value if found is None else found.view
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:

@@ -240,6 +240,29 @@ def test_copies_keep_what_arrays_are():
     assert bytes_of((plain, vectors, state)) == 12 + 24 + 12
 
 
+class OfAnotherLibrary:
+    """An array that only speaks DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_are_copied():
+    other = OfAnotherLibrary(np.arange(4, dtype=np.float32))
+    (mine,) = copied((other,))
+    assert isinstance(mine, np.ndarray) and mine.tolist() == [0, 1, 2, 3]
+    mine[0] = 9
+    assert other.array[0] == 0
+    assert (describe(other), bytes_of((other,))) == ("f32[4]", 16)
+    assert form_of(other) == form_of(other.array)
+
+
 def test_forms_tell_calls_apart():
     a, b = np.zeros(3), np.ones(3)
     assert form_of(a) == form_of(b) != form_of(np.zeros(4))
