@@ -264,3 +264,50 @@ def test_a_job_can_be_cancelled_and_the_next_one_works(path):
         path.write_text(SCALE)
         live.client.request_refresh([str(path)])
         assert not live.complete().kernels[0].stale
+
+
+SCRIPT = """\
+import quadrants as qd
+
+qd.init(arch=qd.cpu)
+
+import held  # noqa: E402
+
+
+@qd.data_oriented
+class Counter:
+    def __init__(self):
+        self.count = qd.field(qd.i32, shape=4)
+
+    @qd.kernel
+    def tick(self, by: qd.i32):
+        for i in self.count:
+            self.count[i] += by + held.offsets[i]
+
+
+counter = Counter()
+
+if __name__ == "__main__":
+    held.offsets.fill(10)
+    counter.count.fill(100)
+    counter.tick(1)
+    counter.count.fill(500)
+"""
+
+
+def test_fields_of_a_script_and_its_helpers_live_as_long_as_its_program(tmp_path):
+    """Run as a script the file starts another program, in which the first one's fields are gone."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    (tmp_path / "held.py").write_text(
+        "import quadrants as qd\n\noffsets = qd.field(qd.i32, shape=4)\n"
+    )
+    quick = Limits(measure_s=0.01)
+    for run, origin in ((False, "synthetic"), (True, "recorded")):
+        (kernel,) = collect([path], run=run, limits=quick).kernels
+        assert (kernel.id, kernel.instance) == ("script.py:Counter.tick", "counter")
+        assert [w.origin for w in kernel.workloads] == [origin]
+        cpu = kernel.backend("cpu")
+        assert (cpu.status, cpu.agreement.state) == ("ok", "ok"), cpu.errors
+        names = {p.name: p.origin for p in cpu.compile.params}
+        assert names == {"by": "argument", "self.count": "field", "held.offsets": "field"}
