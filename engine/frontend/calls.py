@@ -17,9 +17,8 @@ from weakref import WeakKeyDictionary
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, FieldHandle, StructFieldHandle, u1
+from ..types import DataType, u1
 from .exprs import elements
-from .filling import fill
 from .inline import inline
 from .matrices import elementwise
 from .operators import BINARY, Binary, binary
@@ -101,8 +100,9 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         container = cast(Any, owner)
         if not is_static(container) or _is_local(w, container):
             return _container_method(w, node, fn, container)
-    if isinstance(owner, FieldHandle | StructFieldHandle) and fn.__name__ == "fill":
-        return fill(w, node, owner)
+    if getattr(fn, "__name__", "") in _OF_PYTHON_SCOPE and _is_ours(fn):
+        text = f"AssertionError: {ast.unparse(node.func)} cannot be called in Quadrants-scope"
+        raise w.error(QuadrantsCompilationError, text, node, "call it from Python")
     args = elements(w, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -127,6 +127,16 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         f"use qd.{name}" if _has_counterpart(name) else
         "write a @qd.func, or call it with compile-time values only",
     )  # fmt: skip
+
+
+_OF_PYTHON_SCOPE: Final = frozenset((
+    "field", "init", "matrix_field", "matrix_ndarray", "matrix_tensor", "ndarray", "reset",
+    "tensor", "vector_field", "vector_ndarray", "vector_tensor",
+))  # fmt: skip
+
+
+def _is_ours(fn: Any) -> bool:
+    return str(getattr(fn, "__module__", "")).startswith(__name__.removesuffix("frontend.calls"))
 
 
 def plain_decl(w: Walk, fn: FunctionType, node: ast.AST) -> FuncDecl:

@@ -32,7 +32,7 @@ from .values import (
 )  # fmt: skip
 from .walk import END, LoopInfo, Walk
 
-__all__: list[str] = []
+__all__ = ["field_extents"]
 
 _BREAK: Final = "static break"
 _CONTINUE: Final = "static continue"
@@ -96,25 +96,32 @@ def _for(w: Walk, node: ast.For) -> str | None:
 def _struct_for(
     w: Walk, node: ast.For, field: FieldHandle | StructFieldHandle, grouped: bool
 ) -> None:
-    """A loop over the indices of a field, nested as its axes lie in memory."""
+    """A loop over the indices of a field."""
+    _check_count(w, node, len(field.shape), grouped, "struct")
+    bounds, axes = field_extents(w, field, node.iter)
+    _range_for(w, node, bounds, axes, grouped)
+
+
+def field_extents(
+    w: Walk, field: FieldHandle | StructFieldHandle, node: ast.AST
+) -> tuple[tuple[Op, ...], tuple[int, ...] | None]:
+    """Begin and end of each axis of a field, and the order in which the axes lie in memory."""
     leaf: Any = field
     while isinstance(leaf, StructFieldHandle):
         leaf = next(iter(leaf.members.values()))
-    layout = w.python(node.iter, leaf.memory_layout)
+    layout = w.python(node, leaf.memory_layout)
     ndim = len(field.shape)
-    _check_count(w, node, ndim, grouped, "struct")
     bounds: list[Op] = []
     for axis in range(ndim):
         first = layout.origin[axis]
-        bounds.append(w.typed(first, i32, node.iter))
-        bounds.append(w.typed(first + layout.shape[axis], i32, node.iter))
+        bounds.append(w.typed(first, i32, node))
+        bounds.append(w.typed(first + layout.shape[axis], i32, node))
     largest = dict.fromkeys(range(ndim), 0)
     for axis, _div, _mod, stride in layout.terms:
         if axis < ndim:
             largest[axis] = max(largest[axis], stride)
     order = tuple(sorted(range(ndim), key=lambda axis: (-largest[axis], axis)))
-    axes = None if order == tuple(range(ndim)) else order
-    _range_for(w, node, tuple(bounds), axes, grouped)
+    return tuple(bounds), None if order == tuple(range(ndim)) else order
 
 
 def _bound(w: Walk, value: Any, node: ast.expr) -> Op:

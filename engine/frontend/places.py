@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from .values import (
     DynamicElement,
     InstanceValue,
     MatrixValue,
+    Method,
     NdarrayRef,
     Place,
     RecordValue,
@@ -331,6 +332,12 @@ def _attribute(w: Walk, node: ast.Attribute) -> Any:
     return w.loaded(_attribute_of(w, node, bound(w, node.value)), node)
 
 
+_OF_PYTHON_SCOPE: Final = frozenset((
+    "copy_from", "from_numpy", "from_torch", "to_dlpack", "to_numpy", "to_torch",
+))  # fmt: skip
+"""Methods of fields that work on the host."""
+
+
 def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
     """An attribute of ``base``; a pointer if it lies in memory."""
     kind: Any = base.__class__
@@ -347,6 +354,12 @@ def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
     if isinstance(base, Op | ShapeRef):
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
+    if isinstance(base, FieldHandle | StructFieldHandle):
+        if node.attr == "fill":
+            return Method(base, "fill")
+        if node.attr in _OF_PYTHON_SCOPE:
+            text = f"AssertionError: {node.attr} cannot be called in Quadrants-scope"
+            raise w.error(QuadrantsCompilationError, text, node, "call it from Python")
     try:
         found = getattr(base, node.attr)
     except NotYetError as error:

@@ -10,12 +10,13 @@ import ast
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ..types import StructType
+from ..types import FieldHandle, StructFieldHandle, StructType
 from .captured import known
 from .conversion import made_struct, type_of
 from .exprs import elements
+from .fills import fill_field
 from .inline import inline
-from .matrices import as_matrix, uniform
+from .matrices import METHODS, as_matrix, uniform
 from .registry import call_of, handler
 from .signature import FuncDecl
 from .values import MatrixValue, Method, StructValue
@@ -94,8 +95,8 @@ def _method(w: Walk, node: ast.Call, method: Method) -> Any:
         if isinstance(fn, staticmethod):
             return inline(w, node, _decl(w, fn.__func__, node))
         return inline(w, node, _decl(w, fn, node), owner)
-    from .matrix_methods import METHODS
-
+    if isinstance(owner, FieldHandle | StructFieldHandle):
+        return fill_field(w, node, owner)
     return METHODS[method.name](w, node, owner)
 
 

@@ -240,3 +240,18 @@ CASES = {
 def test_mistake(name, tmp_path):
     text, kind, message, hint = CASES[name]
     check_error(text, kind, message, tmp_path, hint)
+
+
+HOST = {
+    "to_numpy": "    a = X.to_numpy()\n    #   ^^^^^^^^^^\n",
+    "copy_from": "    X.copy_from(X)\n",
+    "field": "    a = qd.field(qd.f32, shape=3)\n    #   ^^^^^^^^^^^^^^^^^^^^^^^^^\n",
+    "Vector.ndarray": "    qd.Vector.ndarray(2, qd.f32, 3)\n",
+    "reset": "    qd.reset()\n",
+}
+
+
+@pytest.mark.parametrize("name", HOST)
+def test_work_of_python_scope(name, tmp_path, interp):
+    text = f"X = qd.field(qd.f32, shape=3)\n@qd.kernel\ndef k():\n{HOST[name]}"
+    check_error(text, C, f"{name} cannot be called in Quadrants-scope", tmp_path, "from Python")

@@ -152,3 +152,24 @@ def test_atomics_on_parts():
     work(out)
     assert out.tolist() == [500, 505]
     assert v.to_numpy()[1].tolist() == [505, sum(range(1, 1000, 2)) + 5]
+
+
+def test_fields_are_filled_when_the_kernel_runs():
+    x, v = qd.field(qd.f32, shape=(2, 3), offset=(1, -1)), qd.Vector.field(2, qd.f32, shape=2)
+    s, p = qd.field(qd.i32, shape=()), qd.types.struct(a=qd.i32, b=vec2).field(shape=2)
+
+    @qd.kernel
+    def work(value: qd.f32):
+        x.fill(value)
+        x[1, 0] += 1
+        v.fill([value, 2])
+        s.fill(value)
+        p.fill(3)
+        p.b.fill(4)
+
+    for value in (5, 7):
+        work(value)
+        assert x.to_numpy().tolist() == [[value, value + 1, value], [value] * 3]
+        assert v.to_numpy().tolist() == [[value, 2]] * 2
+        assert s[None] == value
+        assert (p[1].a, p[1].b[1]) == (3, 4)
