@@ -61,7 +61,7 @@ def _call(w: Walk, node: ast.Call) -> Any:
         name = None
     if name is not None:
         return HANDLERS[name](w, node, name, fn)
-    visit = CALLS.get(type(fn))
+    visit = CALLS.get(fn.__class__)
     if visit is not None:
         return visit(w, node, fn)
     if isinstance(fn, DataType):
@@ -184,7 +184,7 @@ class _Super:
         self._owner: Final = owner
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(super(self._cls, self._owner.instance), name)
+        found: Any = getattr(super(self._cls, self._owner.instance), name)  # pyright: ignore
         isfunc = isinstance(getattr(found, "decl", None), FuncDecl)
         return BoundFunc(found, self._owner) if isfunc else found
 

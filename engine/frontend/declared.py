@@ -141,15 +141,17 @@ def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
         return ParamDecl(name, "scalar", annotation_text=text, number=value, default=default)
     if value is Template or isinstance(value, Template):
         return ParamDecl(name, "template", annotation_text="template()", default=default)
-    if value is NDArray or isinstance(value, NDArray):
-        return _array(name, NDArray() if value is NDArray else value, default)
+    if value is NDArray:
+        value = NDArray()
+    if isinstance(value, NDArray):
+        return _array(name, value, default)
     if isinstance(value, CompoundType):
         kind: Kind = "matrix" if isinstance(value, MatrixType) else "struct"
         return ParamDecl(name, kind, annotation_text=text, default=default, type=value)
     if isinstance(value, type):
         if issubclass(value, TensorHandle):
             return ParamDecl(name, "tensor", annotation_text=text, default=default)
-        if dataclasses.is_dataclass(value):
+        if dataclasses.is_dataclass(cast(Any, value)):
             return ParamDecl(name, "record", annotation_text=text, default=default, type=value)
     return None
 
@@ -176,7 +178,7 @@ def members_of(cls: type, names: Mapping[str, Any] | None = None) -> dict[str, P
     """
     found = _members.get(cls)
     if found is None:
-        found = {}
+        found = dict[str, ParamDecl]()
         for member in dataclasses.fields(cls):
             annotation: Any = member.type
             if isinstance(annotation, str):

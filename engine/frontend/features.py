@@ -23,7 +23,7 @@ from .registry import INTRINSICS
 
 __all__ = [
     "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used",
-    "ValueFeature", "content_of", "follow", "ndarray_feature", "same",
+    "ValueFeature", "content_of", "follow", "ndarray_feature", "same", "unwrapped",
 ]  # fmt: skip
 
 
@@ -170,9 +170,14 @@ class Unusable(NamedTuple):
 def follow(value: Any, path: tuple[str, ...]) -> Any:
     """The member of ``value`` that ``path`` leads to; wrappers of tensors are looked into."""
     for name in path:
-        value = getattr(value, name)
-        if isinstance(value, TensorHandle):
-            value = value._unwrap()
+        value = unwrapped(getattr(value, name))
+    return value
+
+
+def unwrapped(value: Any) -> Any:
+    """The field or array in the wrapper of a tensor; other values as they are."""
+    if isinstance(value, TensorHandle):
+        return value._unwrap()  # pyright: ignore[reportPrivateUsage]
     return value
 
 

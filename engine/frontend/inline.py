@@ -184,9 +184,9 @@ def _not_fitting(
 
 def _record(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
     """A dataclass goes on as it is; its members are parameters of the kernel."""
-    cls = value.feature.cls if isinstance(value, RecordValue) else type(value)
+    cls: Any = value.feature.cls if isinstance(value, RecordValue) else value.__class__
     if isinstance(value, InstanceValue):
-        cls = type(value.instance)
+        cls = value.instance.__class__
     if not issubclass(cls, param.type):
         raise _not_fitting(w, decl, param, value, at)
     return value

@@ -9,11 +9,10 @@ from ..types import (
     DATA_ORIENTED,
     FieldHandle,
     StructFieldHandle,
-    TensorHandle,
     is_data_oriented,
 )  # fmt: skip
 from .declared import members_of, scalar_type
-from .features import NdarrayFeature, RecordFeature, Unusable
+from .features import NdarrayFeature, RecordFeature, Unusable, unwrapped
 from .signature import FuncDecl
 from .values import InstanceValue, Method, RecordValue, StructValue
 from .walk import Walk
@@ -90,21 +89,20 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
     path = (*instance.path, name)
     shown = f"{instance.name}.{name}"
     owner = instance.instance
-    found = w.python(node, getattr, owner, name)
-    if isinstance(found, TensorHandle):
-        found = found._unwrap()
+    found = unwrapped(w.python(node, getattr, owner, name))
     if isinstance(getattr(found, "decl", None), FuncDecl):
         if getattr(found, "__self__", None) is owner:
             return BoundFunc(found, instance)
         return found
-    if type(found) in (int, float, bool) and _lifts(owner):
+    number: Any = found.__class__
+    if number in (int, float, bool) and _lifts(owner):
         if w.static:
             raise w.syntax_error(
                 f"{shown} is a value of run time: the class {type(owner).__name__} has "
                 "template_primitives=False", node, "take it out of qd.static, or make the "
                 "class's numbers compile-time constants",
             )  # fmt: skip
-        return w.leaf(instance.arg, path, scalar_type(type(found), w.config), shown)
+        return w.leaf(instance.arg, path, scalar_type(number, w.config), shown)
     feature = instance.root.look(found)
     if isinstance(feature, NdarrayFeature | RecordFeature):
         return w.leaf(instance.arg, path, feature, shown)
@@ -118,5 +116,6 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
 
 def _lifts(owner: Any) -> bool:
     """Whether numbers of an object are read at each launch."""
-    options = getattr(type(owner), DATA_ORIENTED, None)
+    cls: Any = owner.__class__
+    options = getattr(cls, DATA_ORIENTED, None)
     return bool(options) and not options.get("template_primitives", True)

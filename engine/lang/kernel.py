@@ -76,6 +76,7 @@ class Kernel:
         from ..frontend.signature import parse_kernel
 
         functools.update_wrapper(self, fn)
+        self.fn: Final = fn
         self.decl: Final[KernelDecl] = of.decl if of else parse_kernel(fn)
         self.workloads: list[workloads.Workload] = of.workloads if of else []
         self.checks: list[workloads.Check] = of.checks if of else []
@@ -116,13 +117,13 @@ class Kernel:
             kept = instance.__dict__[_KEPT] = _Kept(weakref.ref(instance))
         found = kept.get(self)
         if found is None:
-            found = kept[self] = Kernel(self.__wrapped__, self)
+            found = kept[self] = Kernel(self.fn, self)
         return found
 
     def _of_slotted(self, instance: Any) -> Kernel:
         found = _slotted.get((id(instance), self))
         if found is None:
-            found = _slotted[id(instance), self] = instance, Kernel(self.__wrapped__, self)
+            found = _slotted[id(instance), self] = instance, Kernel(self.fn, self)
         return found[1]
 
     def _dispatch(self, *args: Any) -> Any:

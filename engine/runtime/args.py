@@ -31,6 +31,7 @@ from ..frontend.features import (
     content_of,
     follow,
     ndarray_feature,
+    unwrapped,
 )
 from ..ir import Param
 from ..types import (
@@ -102,10 +103,10 @@ def bind(
 
 
 class _Call(NamedTuple):
-    """What checking an argument needs besides it. index: of the argument in the call."""
+    """What checking an argument needs besides it. number: of the argument in the call."""
 
     kernel: str
-    index: int
+    number: int
     config: CompileConfig
     array_class: type
 
@@ -130,8 +131,7 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
         if value is None and param.optional:
             return Argument(None)
         return Argument(dtype, _scalar(call, name, value, dtype))
-    if isinstance(value, TensorHandle):
-        value = value._unwrap()
+    value = unwrapped(value)
     if value is None and (param.optional or kind == "tensor"):
         return Argument(None)
     if kind == "template":
@@ -165,15 +165,15 @@ def _scalar(call: _Call, name: str, given: Any, dtype: DataType) -> float | int:
     value = _number(given, dtype)
     if value is not None:
         return value
-    where = f"({call.index},)" if "." not in name else name
-    real = isinstance(given, float | np.floating)
-    if not real and isinstance(given, int | np.integer):
+    where = f"({call.number},)" if "." not in name else name
+    shown: Any = given
+    if isinstance(given, int | np.integer):
         raise QuadrantsRuntimeTypeError(
-            f"Argument {where} (value {given}) is out of the range of the unsigned type {dtype}",
+            f"Argument {where} (value {shown}) is out of the range of the unsigned type {dtype}",
             kernel=call.kernel,
         )
     raise QuadrantsRuntimeTypeError(
-        f"Argument {where} (type={type(given)}) cannot be converted into required type {dtype}",
+        f"Argument {where} (type={shown.__class__}) cannot be converted into required type {dtype}",
         kernel=call.kernel,
     )
 
@@ -313,8 +313,9 @@ def _record(call: _Call, cls: type, value: Any, name: str) -> RecordFeature:
             kernel=call.kernel,
             hint=f"the parameter is annotated with the dataclass {cls.__name__}",
         )
+    exact: Any = value.__class__
     return RecordFeature(
-        type(value),
+        exact,
         {
             key: _classify(call, param, getattr(value, key), f"{name}.{key}").feature
             for key, param in members_of(cls).items()
@@ -328,14 +329,14 @@ def _instance(call: _Call, value: Any) -> InstanceFeature:
 
 def _look(call: _Call, value: Any) -> Any:
     """What the kernel depends on for a member of an object; most are compile-time values."""
-    if isinstance(value, TensorHandle):
-        value = value._unwrap()
+    value = unwrapped(value)
     if isinstance(value, call.array_class):
         array: Any = value
         array._live()
         return array._key
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
-        return _record(call, type(value), value, type(value).__name__)
+        cls: Any = value.__class__
+        return _record(call, cls, value, cls.__name__)
     return value
 
 

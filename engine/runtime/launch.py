@@ -263,18 +263,18 @@ class Launchers:
 
 
 def launch_values(
-    kernel: str, compiled: Compiled, found: Sequence[arguments.Argument], config: CompileConfig,
+    kernel: str, compiled: Compiled, found: Sequence[Any], config: CompileConfig,
     array_class: type,
 ) -> tuple[list[Any], list[Callable[[], None]]]:  # fmt: skip
     """The values of a compiled kernel's parameters, and what copies arrays back after the launch.
 
-    found: the arguments of the call, checked.
+    found: the arguments of the call as `Argument`.
     """
     values: list[Any] = []
     back: list[Callable[[], None]] = []
     for param, leaf in zip(compiled.func.params, compiled.build.leaves, strict=True):
-        argument = None if leaf.field is not None else found[leaf.arg]
-        value, copy = arguments.leaf_value(kernel, param, leaf, argument, config, array_class)
+        owner: Any = None if leaf.field is not None else found[leaf.arg]
+        value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class)
         values.append(value)
         if copy is not None:
             back.append(copy)

@@ -114,7 +114,7 @@ class _Writer:
         self.frame: Final = frame
         self.names: Final = [f"a{i}" for i in range(len(args))]
         self.again: Final = ", ".join([*self.names, "*rest"])
-        self.lines: Final[list[str]] = []
+        self.lines: list[str] = []
         self.values: Final[list[str]] = []
         self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
             (i, ()): name for i, name in enumerate(self.names)

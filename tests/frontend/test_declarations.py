@@ -149,7 +149,7 @@ def test_a_kernel_in_a_class_is_a_method(tmp_path):
     text = "class A:\n    @qd.kernel\n    def k(self, n: qd.i32):\n        pass\n"
     cls = load(text, tmp_path)["A"]
     assert [p.kind for p in cls.k.decl.params] == ["self", "scalar"]
-    with pytest.raises(qd.QuadrantsSyntaxError, match="Please decorate class A with @qd.data_or"):
+    with pytest.raises(qd.QuadrantsSyntaxError, match=r"Please decorate class A with @qd.data_or"):
         cls().k(3)
 
 
