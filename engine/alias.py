@@ -143,7 +143,8 @@ class _Finder(MetaPathFinder):
             if not isinstance(found, ModuleType):
                 found = _own(name)
         if found is None:
-            if name.partition(".")[0] in _ABSENT:
+            later = importlib.import_module(f"{_ENGINE}.types.later").LATER["qd"]
+            if name.partition(".")[0] in _ABSENT | later:
                 raise ModuleNotFoundError(
                     f"{fullname} is not supported in this version", name=fullname
                 )

@@ -13,7 +13,8 @@ fields a template stands for only the calls in `main` say. Look at
 - *Source*: `sample` is inlined with vectors and numbers alike; it takes any field.
 - *Passes* of `relax`: a struct-for over two axes stays one loop over two axes, and the address of
   each neighbour is the address of the cell plus a constant.
-- *Home*: `advect` has a row for each pair of fields it was called with.
+- *Launch*: `advect` has a row for each pair of fields it was called with; each is a program of its
+  own, and the other tabs show the first.
 """
 
 import quadrants as qd

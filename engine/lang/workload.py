@@ -16,9 +16,13 @@ varying fastest. The function is called with the sizes by name and returns the k
 as a tuple (a single argument may stand alone). ``bytes`` and ``flops`` say how much a launch moves
 and computes, as a number or as a function of the sizes it names.
 
+Workloads of a kernel that is a method leave out ``self``: the studio knows the objects of a file.
+A workload of a kernel that works on fields may fill them; that is undone after the launches.
+
 A check gets the arguments before the launch (copies), the same after it, and the result; it raises
-(an ``assert`` will do) when the result is wrong. Both decorators return the function, so that one
-function can serve several kernels. Nothing here runs a kernel: who launches asks `Workload.cases`.
+(an ``assert`` will do) when the result is wrong. While it runs, fields hold what the launch left.
+Both decorators return the function, so that one function can serve several kernels. Nothing here
+runs a kernel: who launches asks `Workload.cases`.
 """
 
 from __future__ import annotations

@@ -108,7 +108,9 @@ def test_alias_of_what_is_not_there(installed):
     with pytest.raises(ModuleNotFoundError):
         import quadrants_for_tests.nonsense
     with pytest.raises(ModuleNotFoundError, match="sparse is not supported in this version"):
-        import quadrants_for_tests.sparse  # noqa: F401
+        import quadrants_for_tests.sparse
+    with pytest.raises(ModuleNotFoundError, match="ad is not supported in this version"):
+        import quadrants_for_tests.ad  # noqa: F401
     with pytest.raises(ImportError, match="get_runtime"):
         from quadrants_for_tests.lang.impl import get_runtime  # noqa: F401
 
