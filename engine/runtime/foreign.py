@@ -50,17 +50,24 @@ def is_foreign(value: Any) -> bool:
     )
 
 
-def numpy_of_tensor(value: Any) -> Array:
-    """The memory of a torch tensor in host memory. TypeError for a dtype that NumPy lacks."""
-    return cast(Array, value.detach().numpy())
+def numpy_of_tensor(value: Any, name: str = "") -> Array:
+    """The memory of a dense torch tensor in host memory, which may be the argument ``name``.
+
+    ValueError for a data type that NumPy lacks, and for memory that is no array.
+    """
+    try:
+        return cast(Array, value.detach().numpy())
+    except (TypeError, RuntimeError) as e:
+        what = f"argument {name}" if name else "tensor"
+        raise ValueError(f"Invalid {what}: {value.dtype}, {value.layout}: {e}") from e
 
 
 def foreign_array(value: Any, name: str = "") -> Foreign | None:
     """``value`` as an array that kernels can use; None if it is no array of another library.
 
     A torch tensor with ``requires_grad`` gets a gradient of zeros if it has none. ``name``: of the
-    argument, for errors: ValueError for tensors that are not contiguous, TypeError for elements
-    that NumPy has no type for, and for arrays that lie on a device without being torch tensors.
+    argument, for errors: ValueError for tensors that are not contiguous or of a type that NumPy
+    lacks, TypeError for arrays that lie on a device without being torch tensors.
     """
     if torch_tensor(value):
         return _of_torch(value, name)
@@ -73,6 +80,9 @@ def foreign_array(value: Any, name: str = "") -> Foreign | None:
 
 
 def _of_torch(value: Any, name: str) -> Foreign:
+    module = sys.modules["torch"]
+    if value.layout is not module.strided:
+        raise ValueError(f"Invalid argument {name}: {value.layout} tensors are not supported")
     if not value.is_contiguous():
         raise ValueError(
             f"Invalid argument {name}: non-contiguous tensors are not supported, call"
@@ -84,7 +94,7 @@ def _of_torch(value: Any, name: str) -> Foreign:
     grad: Array | None = None
     if value.requires_grad:
         if value.grad is None:
-            value.grad = sys.modules["torch"].zeros_like(value)
+            value.grad = module.zeros_like(value)
         if back is None:
-            grad = numpy_of_tensor(value.grad)
-    return Foreign(numpy_of_tensor(data), grad, back)
+            grad = numpy_of_tensor(value.grad, name)
+    return Foreign(numpy_of_tensor(data, name), grad, back)
