@@ -148,7 +148,9 @@ class _Memory(FieldHandle, Field):
     def _where(self, key: Any) -> tuple[int, ...]:
         """Indices into `grouped`, which was asked for before, of the element at ``key``."""
         axes = self._axes
-        items: Any = key if type(key) is tuple else () if key is None else (key,)
+        items: tuple[Any, ...] = () if key is None else (key,)
+        if type(key) is tuple:
+            items = cast("tuple[Any, ...]", key)
         out: list[int] = []
         if len(items) != len(axes):
             return self._slow_where(key)
@@ -243,9 +245,6 @@ class ScalarField(_Memory):
 
     def owner(self) -> FieldHandle:
         """The vector field that it is a component of, or itself."""
-        if self._of is not None:
-            whole = self._of.owner()
-            return self if whole is self._of else cast(FieldHandle, getattr(whole, self.role))
         return self.part_of[0] if self.part_of is not None else self
 
     def _get_field_members(self) -> list[ScalarField]:
@@ -296,6 +295,12 @@ class ScalarField(_Memory):
     def _companion(self, kind: str) -> ScalarField | None:
         if self.role != "primal" or not self.dtype.is_real:
             return None
+        if self.part_of is not None:  # those of all components are parts of one field
+            getattr(self.part_of[0], kind)
+        return self.make_companion(kind)
+
+    def make_companion(self, kind: str) -> ScalarField:
+        """Its field of gradients or duals, made if there is none."""
         found = self._companions.get(kind)
         if found is None:
             name = f"{self.name}.{kind}" if self.name else ""
@@ -411,7 +416,7 @@ class MatrixField(_Memory):
             return None
         found = self._companions.get(kind)
         if found is None:
-            parts = [cast(ScalarField, getattr(c, kind)) for c in self.components]
+            parts = [c.make_companion(kind) for c in self.components]
             name = f"{self.name}.{kind}" if self.name else ""
             found = self._companions[kind] = MatrixField(parts, self.element_shape, name, kind)
         return found

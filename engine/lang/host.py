@@ -131,7 +131,7 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool 
         if len(items) == shape[0] and kinds.issuperset(map(type, items)):
             return np.array([dtype(x) for x in items], dtype.np)
     try:
-        found: Array = np.array(plain)
+        found: Array = np.array(cast(Any, plain))
     except ValueError:
         found = np.array(None)
     if found.dtype.kind not in "biuf" and not _integers(found):

@@ -337,3 +337,12 @@ def test_lazy_grad():
     v.grad[3, 2] = [5, 6]
     assert v.grad[3, 2].to_list() == [5, 6]
     assert not x.grad.to_numpy().any()
+
+
+def test_gradients_of_components_are_components_of_the_gradients():
+    v = qd.Vector.field(2, qd.f32)
+    part = v.get_scalar_field(1).grad
+    assert part.part_of == (v.grad, (1,))
+    qd.root.dense(qd.i, 2).place(v, v.grad)
+    v.grad[1] = [3, 4]
+    assert part[1] == 4
