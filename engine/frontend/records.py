@@ -95,13 +95,14 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
             return BoundFunc(found, instance)
         return found
     number: Any = found.__class__
-    if number in (int, float, bool) and _lifts(owner):
+    if number in (int, float, bool) and _lifts(instance.root.instance):
         if w.static:
             raise w.syntax_error(
-                f"{shown} is a value of run time: the class {type(owner).__name__} has "
-                "template_primitives=False", node, "take it out of qd.static, or make the "
-                "class's numbers compile-time constants",
+                f"{shown} is a value of run time: its class has template_primitives=False", node,
+                "take it out of qd.static, or make the class's numbers compile-time constants",
             )  # fmt: skip
+        if number is int:
+            w.check_integer(found, node)
         return w.leaf(instance.arg, path, scalar_type(number, w.config), shown)
     feature = instance.root.look(found)
     if isinstance(feature, NdarrayFeature | RecordFeature):
@@ -115,7 +116,7 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
 
 
 def _lifts(owner: Any) -> bool:
-    """Whether numbers of an object are read at each launch."""
+    """Whether the numbers of an object, and of those it holds, are read at each launch."""
     cls: Any = owner.__class__
     options = getattr(cls, DATA_ORIENTED, None)
     return bool(options) and not options.get("template_primitives", True)

@@ -388,19 +388,22 @@ class Walk(Memory):
             return self.emit(node, C.CONST, (), int(value), u1)
         if kind is int or issubclass(kind, int | np.integer):
             value = int(value)
-            t = self.default_ip
-            if not t.min <= value <= t.max:
-                raise self.type_error(
-                    f"Integer literal {value} exceeded the range of default_ip: {t}, please "
-                    f"specify the dtype via e.g. `qd.u64({value})` or set a different "
-                    "`default_ip` in `qd.init()`",
-                    node,
-                )
-            return self.emit(node, C.CONST, (), value, t)
+            self.check_integer(value, node)
+            return self.emit(node, C.CONST, (), value, self.default_ip)
         if kind is float or issubclass(kind, float | np.floating):
             t = self.default_fp
             return self.emit(node, C.CONST, (), normalize(float(value), t), t)
         raise self.not_scalar(value, node)
+
+    def check_integer(self, value: int, node: ast.AST) -> None:
+        """QuadrantsTypeError for a number that is too big for the default type."""
+        t = self.default_ip
+        if not t.min <= value <= t.max:
+            raise self.type_error(
+                f"Integer literal {value} exceeded the range of default_ip: {t}, please specify "
+                f"the dtype via e.g. `qd.u64({value})` or set a different `default_ip` in "
+                "`qd.init()`", node,
+            )  # fmt: skip
 
     def not_scalar(self, value: Any, node: ast.AST) -> QuadrantsTypeError:
         text = f"Invalid constant scalar data type: {describe(value)}"

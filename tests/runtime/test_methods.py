@@ -326,6 +326,44 @@ def test_lifted_numbers(arch):
     assert compiled(Lifted.__dict__["sum"].of(lifted)) == 1
 
 
+@qd.data_oriented
+class Baking:
+    def __init__(self):
+        self.k = 2
+        self.lifted = Lifted()
+
+    @qd.kernel
+    def get(self) -> qd.i32:
+        return self.lifted.n
+
+
+@qd.data_oriented(template_primitives=False)
+class Lifting:
+    def __init__(self):
+        self.baking = Baking()
+        self.big = 2**40
+
+    @qd.kernel
+    def get(self) -> qd.i32:
+        return self.baking.k
+
+    @qd.kernel
+    def get_big(self) -> qd.i64:
+        return self.big
+
+
+def test_the_object_that_is_called_decides_for_those_it_holds():
+    baking, lifting = Baking(), Lifting()
+    assert (baking.get(), lifting.get()) == (3, 2)
+    baking.lifted.n = lifting.baking.k = 10
+    assert (baking.get(), lifting.get()) == (3, 10)
+
+
+def test_a_lifted_number_must_fit_the_default_type():
+    with pytest.raises(qd.QuadrantsTypeError, match="exceeded the range of default_ip: i32"):
+        Lifting().get_big()
+
+
 @qd.kernel
 def of_template(sim: qd.template(), i: qd.i32) -> qd.f32:
     return sim.doubled(i) + sim.n + sim.arr[i]
