@@ -78,7 +78,8 @@ class Parameters:
         index = self.field_params.get(field)
         if index is None:
             layout = self.python(node, field.memory_layout)
-            shown = field.name or name
+            # A member of a struct field has the member's name, which does not say of what.
+            shown = name if name.endswith(f".{field.name}") else field.name or name
             param = Param(
                 shown, "field", field.dtype, len(field.shape), False, "unsafe",
                 field.element_shape, None, layout,

@@ -40,6 +40,7 @@ def leaf_records(
             origin=_origin(leaf),
             argument="" if leaf.arg < 0 else declared[leaf.arg].name,
             written=number in written,
+            axes=param.axes or (),
             layout=None if param.layout is None else layout_record(
                 param.layout, param.ndim, param.dtype
             ),

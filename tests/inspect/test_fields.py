@@ -144,6 +144,22 @@ def test_recorded_calls_start_from_what_fields_held_then():
     assert count[None] == 500
 
 
+def test_members_of_struct_fields_have_the_name_of_both():
+    balls = qd.types.struct(place=qd.types.vector(2, qd.f32), hits=qd.i32).field(shape=(3,))
+    named = qd.field(qd.f32, shape=3, name="weight")
+
+    @qd.kernel
+    def hit():
+        for i in balls:
+            balls[i].hits += 1
+            balls[i].place.x = named[i]
+
+    record = capture(hit)
+    assert record.backend("cpu").agreement.state == "ok"
+    names = [p.name for p in record.backend("cpu").compile.params]
+    assert sorted(names) == ["balls.hits", "balls.place", "weight"]
+
+
 def test_elements_follow_the_layout():
     nested = qd.field(dtype=qd.i32)
     qd.root.dense(qd.ij, (2, 2)).dense(qd.ij, (3, 2)).place(nested)

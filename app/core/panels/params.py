@@ -44,6 +44,8 @@ def origin_text(leaf: LeafRecord, kernel: KernelRecord) -> str:
 def memory_text(leaf: LeafRecord) -> str:
     """Whether it is written, and of a field: bytes, arrangement, strides by axis."""
     out = ["written" if leaf.written else "read"] if leaf.kind != "scalar" else []
+    if leaf.axes:
+        out.append(f"axes in memory: {' '.join('ijklmnopqrst'[a] for a in leaf.axes)}")
     if leaf.layout is not None:
         out.append(_layout_text(leaf.layout))
     return ", ".join(out)
