@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         QuadrantsTypeError,
         QuadrantsUnsupportedError,
     )  # fmt: skip
-    from .lang import math, simt
+    from .lang import experimental, math, simt
     from .lang import types_room as types
     from .lang.atomics import (
         atomic_add,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from .lang.eigen import eig, make_spd, sym_eig
     from .lang.field import field
     from .lang.fields import Field, MatrixField, ScalarField
-    from .lang.func import func, pyfunc
+    from .lang.func import func, pyfunc, real_func
     from .lang.functions import (
         abs,
         acos,
@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         i16,
         i32,
         i64,
+        ref,
         template,
         u1,
         u8,
@@ -205,7 +206,7 @@ _ROOMS: Final = {
     "lang.field": "field",
     "lang.fields": "Field MatrixField ScalarField",
     "lang.eigen": "eig make_spd sym_eig",
-    "lang.func": "func pyfunc",
+    "lang.func": "func pyfunc real_func",
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor "
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "tan tanh zero",
@@ -221,7 +222,7 @@ _ROOMS: Final = {
     "lang.struct_field": "StructField",
     "lang.tensor": "Backend MatrixTensor Tensor VectorTensor tensor wrap",
     "runtime.program": "init reset sync",
-    "types": "NDArray Template template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
+    "types": "NDArray Template ref template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
 }
 _HOME: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _HOME.update({
@@ -239,7 +240,8 @@ _ARCHES: Final = (
 )  # fmt: skip
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {
-    "inspect": "inspect", "math": "lang.math", "simt": "lang.simt", "types": "lang.types_room",
+    "experimental": "lang.experimental", "inspect": "inspect", "math": "lang.math",
+    "simt": "lang.simt", "types": "lang.types_room",
 }  # fmt: skip
 
 __all__ = [
@@ -254,16 +256,16 @@ __all__ = [
     "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
     "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
     "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
-    "dataclass", "eig", "exp", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
-    "floor", "frexp", "func", "global_thread_idx", "gpu", "grouped", "i", "i8", "i16", "i32", "i64",
-    "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32",
-    "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config",
-    "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
-    "polar_decompose", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod",
-    "rescale_index", "reset", "root", "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt",
-    "static", "static_assert", "static_print", "svd", "sym_eig", "sync", "tan", "tanh", "template",
-    "tensor", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32",
-    "uint64", "volatile_load", "vulkan", "wrap", "x64", "zero",
+    "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16",
+    "float32", "float64", "floor", "frexp", "func", "global_thread_idx", "gpu", "grouped", "i",
+    "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect",
+    "int8", "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l",
+    "log", "loop_config", "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one",
+    "opencl", "polar_decompose", "popcnt", "pow", "pyfunc", "randn", "random", "raw_div", "raw_mod",
+    "real_func", "ref", "rescale_index", "reset", "root", "round", "rsqrt", "select", "simt", "sin",
+    "solve", "sqrt", "static", "static_assert", "static_print", "svd", "sym_eig", "sync", "tan",
+    "tanh", "template", "tensor", "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8",
+    "uint16", "uint32", "uint64", "volatile_load", "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

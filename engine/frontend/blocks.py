@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ..errors import QuadrantsCompilationError, QuadrantsUnsupportedError
-from ..ir import ArrayAttr, Op
+from ..ir import ArrayAttr, Callee, Op
 from ..ir import codes as C
 from ..ir.attrs import DEFAULT_BLOCK_DIM
 from ..types import MatrixType, i32, pointer_to, void
@@ -31,7 +31,8 @@ def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
         owner = block.owner
         assert owner.block is not None
         block = owner.block
-    if owner is None or owner.code != C.RANGE_FOR or owner.attr.strictly_serialized:
+    called = isinstance(w.func, Callee)  # from anywhere
+    if owner is None or called or owner.code != C.RANGE_FOR or owner.attr.strictly_serialized:
         raise w.error(
             QuadrantsCompilationError, f"{what} stands outside of a parallel loop", node,
             "a block is a group of iterations of an outermost loop: use it in the body of one",

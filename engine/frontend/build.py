@@ -35,6 +35,7 @@ from . import (
     structs,
 )  # fmt: skip
 from .features import InstanceFeature, Leaf, Used, ValueFeature
+from .real_functions import finish
 from .signature import KernelDecl
 from .walk import Frame, Notice, Walk
 
@@ -109,6 +110,8 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
         )  # fmt: skip
     func.params = tuple(w.params)
     func.body.ops[:0] = w.prologue.values()
+    if func.callees:
+        finish(func)
     funcs = [(d.qualname, d.file, d.line, d.end_line) for d in w.funcs]
     seconds = time.perf_counter() - started
     return BuildResult(func, funcs, w.notices, tuple(w.leaves), tuple(w.used), seconds)

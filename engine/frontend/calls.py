@@ -23,6 +23,7 @@ from .inline import inline
 from .matrices import elementwise
 from .operators import BINARY, Binary, binary
 from .places import bound, spread
+from .real_functions import real_call
 from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
@@ -68,6 +69,8 @@ def _call(w: Walk, node: ast.Call) -> Any:
         return _convert(w, node, fn)
     decl = getattr(fn, "decl", None)
     if isinstance(decl, FuncDecl):
+        if decl.real:
+            return real_call(w, node, decl)
         if isinstance(fn, BoundFunc):
             return inline(w, node, decl, fn.owner)
         return inline(w, node, decl, *_owner_of(w, node, fn))

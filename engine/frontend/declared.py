@@ -23,6 +23,7 @@ from ..types import (
     MatrixType,
     NDArray,
     NumberType,
+    Ref,
     Template,
     TensorHandle,
     parse_type,
@@ -37,7 +38,7 @@ __all__ = [
 
 Kind = Literal[
     "scalar", "ndarray", "template", "value", "matrix", "struct", "record", "tensor", "self",
-    "unusable",
+    "ref", "unusable",
 ]  # fmt: skip
 NO_DEFAULT: Final = inspect.Parameter.empty
 
@@ -57,7 +58,7 @@ class ParamDecl:
 
     kind: ``scalar``, ``ndarray``, ``template``, ``matrix``, ``struct``, ``tensor`` (a field or an
         array), ``record`` (a ``dataclasses.dataclass``), ``self`` (of a method), ``value`` (of a
-        ``@qd.func``: not annotated), ``unusable`` (a member annotated with what kernels lack).
+        ``@qd.func``: not annotated), ``ref`` (a variable, of a real function), ``unusable`` (a member annotated with what kernels lack).
     dtype: of a scalar or of the scalars of an array; None takes any. For ``int`` and ``float`` see
         `number`. ndim, needs_grad: of an ndarray; None takes any. element_dim: how many axes the
         elements of an array have; element_shape: their extents; None takes any.
@@ -141,6 +142,11 @@ def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
         return ParamDecl(name, "scalar", annotation_text=text, number=value, default=default)
     if value is Template or isinstance(value, Template):
         return ParamDecl(name, "template", annotation_text="template()", default=default)
+    if isinstance(value, Ref):
+        dtype = value.dtype if isinstance(value.dtype, DataType) else None
+        return ParamDecl(
+            name, "ref", dtype, annotation_text=text, number=value.dtype, default=default
+        )
     if value is NDArray:
         value = NDArray()
     if isinstance(value, NDArray):

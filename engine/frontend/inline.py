@@ -35,7 +35,7 @@ from .values import (
 )
 from .walk import Frame, Walk
 
-__all__ = ["inline"]
+__all__ = ["arguments_of", "array_argument", "inline", "number_argument"]
 
 _MAX_DEPTH: Final = 64
 _Arg = tuple[Any, ast.AST]
@@ -54,7 +54,7 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> A
             f'Function "{decl.name}" requires the top level of a kernel', node,
             "call it outside of every runtime `if`, `for` and `while`",
         )  # fmt: skip
-    args = _arguments(w, node, decl, owner)
+    args = arguments_of(w, node, decl, owner)
     loc = w.loc(node)
     caller = w.frame
     frame = Frame(decl, loc, caller, w.depth)
@@ -79,7 +79,9 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> A
     return frame.result
 
 
-def _arguments(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any) -> dict[str, _Arg]:
+def arguments_of(
+    w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER
+) -> dict[str, _Arg]:
     """Each parameter's argument and where it stands."""
     params = decl.params
     out: dict[str, _Arg] = {}
@@ -124,6 +126,8 @@ def _signature(param: ParamDecl) -> str:
 
 
 def _value(w: Walk, param: ParamDecl, node: ast.expr) -> Any:
+    if param.kind == "ref":
+        return lvalue(w, node)
     if param.kind != "template":
         return w.expr(node)
     if isinstance(node, ast.Name | ast.Subscript):
@@ -139,7 +143,7 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
     if kind == "template" or (value is None and param.optional):
         return value
     if kind == "ndarray":
-        return _array(w, param, value, at)
+        return array_argument(w, param, value, at)
     if kind == "record":
         return _record(w, decl, param, value, at)
     if kind == "tensor":
@@ -147,7 +151,7 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
             raise _not_fitting(w, decl, param, value, at)
         return value
     if kind in ("scalar", "matrix", "struct"):
-        value = _number(w, decl, param, value, at)
+        value = number_argument(w, decl, param, value, at)
     elif isinstance(value, str | NdarrayRef):
         return value
     copied = isinstance(value, Op | int | float | tuple | MatrixValue | StructValue)
@@ -158,7 +162,7 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
     return _constants(w, value, at)
 
 
-def _number(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
+def number_argument(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
     """An argument converted to the type of numbers, vectors or structs that is annotated."""
     if param.kind == "scalar":
         if isinstance(value, NdarrayRef):
@@ -209,7 +213,7 @@ def _constants(w: Walk, value: Any, at: ast.AST) -> Any:
     return w.op(value, at)
 
 
-def _array(w: Walk, param: ParamDecl, value: Any, at: ast.AST) -> NdarrayRef:
+def array_argument(w: Walk, param: ParamDecl, value: Any, at: ast.AST) -> NdarrayRef:
     if not isinstance(value, NdarrayRef):
         text = f"Argument '{param.name}' must be an ndarray, got {describe(value)}"
         raise w.syntax_error(text, at)

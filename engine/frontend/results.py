@@ -24,7 +24,7 @@ from .values import (
     is_sequence,
     tensor_name,
 )  # fmt: skip
-from .walk import RETURN, Walk
+from .walk import END, RETURN, Walk
 
 __all__: list[str] = []
 
@@ -32,6 +32,8 @@ __all__: list[str] = []
 @statement(ast.Return)
 def _return(w: Walk, node: ast.Return) -> str:
     frame = w.frame
+    if frame.real is not None:
+        return _real_return(w, node)
     if w.depth > frame.depth:
         raise w.syntax_error(
             "Return inside non-static if/for is not supported", node,
@@ -46,6 +48,29 @@ def _return(w: Walk, node: ast.Return) -> str:
     else:
         _kernel_return(w, node, value)
     return RETURN
+
+
+def _real_return(w: Walk, node: ast.Return) -> str:
+    """Leave a real function, from anywhere in it."""
+    frame = w.frame
+    value = None if node.value is None else w.expr(node.value)
+    if isinstance(value, ShapeRef):
+        value = tuple(spread(w, value, cast(ast.expr, node.value)))
+    frame.returned = True
+    numbers: list[Op] = []
+    if frame.decl.returns:
+        for one in _converted(w, node, value):
+            _scalars(w, one, numbers, node)
+    elif value is not None:
+        raise w.syntax_error(
+            "A function with a return value must be annotated with a return type, e.g. "
+            "def func() -> qd.f32", node, "add `-> qd.f32` or another type to the `def` line",
+        )  # fmt: skip
+    outputs = frame.real.outputs
+    for ptr, number in zip(outputs, numbers, strict=False):
+        w.store(ptr, number, node)
+    w.emit(node, C.RETURN, () if outputs else tuple(numbers), None, void)
+    return END
 
 
 def _func_result(w: Walk, node: ast.Return, value: Any) -> Any:

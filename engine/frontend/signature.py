@@ -119,13 +119,14 @@ class KernelDecl(_Decl):
 class FuncDecl(_Decl):
     """A function that kernels inline. A default may be any Python value.
 
-    has_template: some parameter is a template. requires_top_level: it may be called at the top
+    real: it is called, not inlined. has_template: some parameter is a template. requires_top_level: it may be called at the top
         level of a kernel only, because its loops must run in parallel.
     """
 
     has_template: bool = False
     requires_top_level: bool = False
     assigned: set[str] = field(default_factory=set[str])
+    real: bool = False
 
     def assigns(self, name: str) -> bool:
         """Whether the body may assign to ``name``, itself or through a function it calls."""
@@ -256,7 +257,7 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
         param = read(name, found[name], default)
         if param and param.kind == "template" and kernel and name == "self" and _is_method(fn):
             param = ParamDecl(name, "self")
-        if param is None:
+        if param is None or (kernel and param.kind == "ref"):
             what = "kernel" if kernel else "function"
             got = found[name]
             _fail(
@@ -334,12 +335,28 @@ def parse_kernel(fn: Any) -> KernelDecl:
     return KernelDecl(src.name, src.fn, src, tuple(params), *_returns(src, found))
 
 
-def parse_func(fn: Any, requires_top_level: bool = False) -> FuncDecl:
-    """Read the signature of a function that kernels inline."""
+def parse_func(fn: Any, requires_top_level: bool = False, real: bool = False) -> FuncDecl:
+    """Read the signature of a function that kernels inline, or call if it is ``real``."""
     src = _source(fn, "func")
     _shape(src, "functions")
     found = _annotations(src)
     params = tuple(_params(src, found, False))
+    for param in params:
+        if real and param.kind == "value":
+            _fail(
+                src, f"Quadrants kernels parameters must be type annotated (parameter "
+                f"{param.name!r})", param.name,
+                hint="a real function is compiled once: annotate every parameter, also `self`",
+            )  # fmt: skip
+        if real and param.kind in ("record", "self", "unusable"):
+            _fail(src, f"A real function cannot take a {param.annotation_text}", param.name)
+        if param.kind == "ref" and not real:
+            _fail(
+                src, "Only a real function can take a reference", param.name,
+                hint="use qd.template(), or decorate the function with @qd.real_func",
+            )  # fmt: skip
     template = any(p.kind == "template" for p in params)
     results = _returns(src, found)
-    return FuncDecl(src.name, src.fn, src, params, *results, template, requires_top_level)
+    return FuncDecl(
+        src.name, src.fn, src, params, *results, template, requires_top_level, real=real
+    )

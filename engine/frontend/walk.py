@@ -98,7 +98,7 @@ class Frame:
 
     __slots__ = (
         "call", "closure", "decl", "depth", "ended", "file", "globals", "locs", "loops", "name",
-        "next_loop", "parent", "result", "returned", "scopes", "templates",
+        "next_loop", "parent", "real", "result", "returned", "scopes", "templates",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +122,8 @@ class Frame:
         self.returned = False
         self.result: Any = None
         self.templates: dict[str, Any] = {}
+        self.real: Any = None
+        """What `real_functions` knows of the function, if it is a real one."""
 
     def outer(self, name: str) -> Any:
         """A closure cell, global or builtin; `_MISSING` if there is none."""
@@ -144,7 +146,7 @@ class Walk(Memory):
 
     __slots__ = (
         "block", "config", "default_fp", "default_ip", "depth", "frame", "funcs", "notices", "ops",
-        "static",
+        "real_functions", "static",
     )  # fmt: skip
 
     def __init__(self, func: Func, config: CompileConfig, frame: Frame) -> None:
@@ -159,6 +161,7 @@ class Walk(Memory):
         self.static = 0
         self.notices: list[Notice] = []
         self.funcs: dict[FuncDecl, None] = {}
+        self.real_functions: dict[Any, Any] = {}
 
     # Walking
 

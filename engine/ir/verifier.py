@@ -300,7 +300,10 @@ def _call(v: _Verifier, op: Op) -> str | None:
         return f"there is no function {op.attr!r}"
     want = tuple([arg.type for arg in callee.args])
     got = tuple([a.type for a in op.args])
-    if want != got:
+    fits = len(want) == len(got) and all(
+        w is g or not (v.spec.typed or w.is_ptr or g.is_ptr) for w, g in zip(want, got, strict=True)
+    )
+    if not fits:
         return f"{callee.name} takes {_types(want)}, not {_types(got)}"
     result = callee.results[0] if callee.results else void
     if op.type is not result:

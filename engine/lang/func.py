@@ -9,7 +9,7 @@ from typing import Any, cast
 from ..errors import QuadrantsAssertionError, SourceSpan
 from ..frontend.signature import FuncDecl, parse_func
 
-__all__ = ["FunctionOfKernels", "func", "pyfunc"]
+__all__ = ["FunctionOfKernels", "RealFunctionOfKernels", "func", "pyfunc", "real_func"]
 
 
 class FunctionOfKernels:
@@ -31,7 +31,8 @@ class FunctionOfKernels:
         if self.from_python:
             return decl.fn(*args, **kwargs)
         raise QuadrantsAssertionError(
-            f"@qd.func {decl.name!r} can only be called from a kernel",
+            f"@qd.{'real_func' if decl.real else 'func'} {decl.name!r} can only be called from a "
+            "kernel",
             span=SourceSpan(decl.file, decl.line, function=decl.name),
             hint="call it from a @qd.kernel, or decorate it with @qd.pyfunc",
         )
@@ -55,6 +56,30 @@ def func(fn: Any = None, /, *, requires_top_level: bool = False) -> Any:
         return FunctionOfKernels(fn, requires_top_level=requires_top_level)
 
     return decorate if fn is None else decorate(fn)
+
+
+class RealFunctionOfKernels(FunctionOfKernels):
+    """A function that kernels call at run time; see `real_func`."""
+
+    def __init__(self, fn: Any) -> None:
+        self.decl = parse_func(fn, real=True)
+        self.from_python = False
+        functools.update_wrapper(cast(Any, self), fn)
+
+    def __repr__(self) -> str:
+        return f"<qd.real_func {self.decl.qualname}>"
+
+
+def real_func(fn: Any) -> RealFunctionOfKernels:
+    """Decorate a function that kernels call at run time instead of inlining it.
+
+    It may call itself, and return from anywhere. Every parameter is annotated: with a number,
+    vector, matrix or struct type (passed by value), with ``qd.ref(dtype)`` (a variable, or an
+    element of an array or field, that the function sets), with an array type or a template (known
+    at compile time). A function that calls itself more than some thousand levels deep is an error
+    at run time.
+    """
+    return RealFunctionOfKernels(fn)
 
 
 def pyfunc(fn: Any) -> FunctionOfKernels:

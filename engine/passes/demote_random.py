@@ -14,14 +14,17 @@ The generator is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom nu
 2014). The state starts from the launch seed, the number of the task and the indices of the
 iteration, so results depend neither on threads nor on the backend. Reals are multiples of 2**-11,
 2**-24, 2**-53 (f16, f32, f64) in [0, 1); integers are the low bits. Tasks without ``rand`` stay.
+
+A real function with a ``rand``, or that calls such a one, gets the address of the state as its last
+argument; so the numbers of an iteration are one sequence wherever they are drawn.
 """
 
 from __future__ import annotations
 
-from ..ir import Block, Builder, Func, Op
+from ..ir import Arg, Block, Builder, Callee, Func, Op, walk
 from ..ir import codes as C
 from ..ir.edit import all_blocks
-from ..types import DataType, f16, f32, f64, u64
+from ..types import DataType, f16, f32, f64, pointer_to, u64
 from .manager import PassCx
 from .registry import register
 
@@ -36,16 +39,61 @@ def demote_random(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None:
         return False
+    if not func.callees:
+        return _demote_task(func, task, cx.task_index or 0, set())
+    # All at once: calls and functions must agree on the arguments.
+    drawing = _drawing(func)
+    for name in drawing:
+        _demote_callee(func.callees[name], drawing)
+    changed = [_demote_task(func, t, k, drawing) for k, t in enumerate(func.tasks())]
+    return any(changed)
+
+
+def _drawing(func: Func) -> set[str]:
+    """The real functions that draw numbers, themselves or through others."""
+    bodies = {name: walk(callee.body) for name, callee in func.callees.items()}
+    found = {name for name, ops in bodies.items() if any(op.code == C.RAND for op in ops)}
+    more = True
+    while more:
+        callers = {
+            name
+            for name, ops in bodies.items()
+            if any(op.code == C.CALL and op.attr in found for op in ops)
+        }
+        more = not callers <= found
+        found |= callers
+    return found
+
+
+def _demote_callee(callee: Callee, drawing: set[str]) -> None:
+    """Give a real function the state as an argument."""
+    number = len(callee.args)
+    callee.args = (*callee.args, Arg("random state", pointer_to(u64)))
+    callee.noalias = False
+    body = callee.body
+    top = Builder(callee, body, callee.loc, [])
+    state = top.emit(C.CALL_ARG, (), number, pointer_to(u64))
+    for block in all_blocks(body):
+        _replace(callee, block, state, drawing)
+    body.ops = top.ops + body.ops
+
+
+def _demote_task(func: Func, task: Op, number: int, drawing: set[str]) -> bool:
+    """Give a task that draws numbers a state."""
     body = task.regions[1]
-    blocks = [b for b in all_blocks(body) if any(op.code == C.RAND for op in b.ops)]
+    blocks = [b for b in all_blocks(body) if any(_draws(op, drawing) for op in b.ops)]
     if not blocks:
         return False
     top = Builder(func, body, task.loc, [])
-    state = _seed(top, task, cx.task_index or 0)
+    state = _seed(top, task, number)
     for block in blocks:
-        _replace(func, block, state)
+        _replace(func, block, state, drawing)
     body.ops = top.ops + body.ops
     return True
+
+
+def _draws(op: Op, drawing: set[str]) -> bool:
+    return op.code == C.RAND or (op.code == C.CALL and op.attr in drawing)
 
 
 def _scramble(b: Builder, z: Op) -> Op:
@@ -70,9 +118,11 @@ def _seed(b: Builder, task: Op, number: int) -> Op:
     return state
 
 
-def _replace(func: Func, block: Block, state: Op) -> None:
+def _replace(func: Func, block: Block, state: Op, drawing: set[str]) -> None:
     b = Builder(func, block, ops=[])
     for op in block.ops:
+        if op.code == C.CALL and op.attr in drawing:
+            op.args = (*op.args, state)
         if op.code == C.RAND:
             b.loc = op.loc
             step = b.binary(C.ADD, b.load(state), b.const(_GOLDEN, u64))

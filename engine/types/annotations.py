@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Union, cast
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
-__all__ = ["NDArray", "Template", "ndarray", "template"]
+__all__ = ["NDArray", "Ref", "Template", "ndarray", "ref", "template"]
 
 Boundary = Literal["unsafe", "clamp"]
 
@@ -124,3 +124,26 @@ class Template:
 
 
 template = Template
+
+
+class Ref:
+    """Annotation of an argument of a real function that is passed by reference; see `ref`."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype: Final = dtype
+
+    def __repr__(self) -> str:
+        return f"ref({getattr(self.dtype, '__name__', self.dtype)})"
+
+
+def ref(dtype: Any) -> Ref:
+    """Annotation of an argument of a `real_func` that is a variable of the caller.
+
+    The function sets the variable, or the element of an array or field, that it is called with.
+    dtype: its type, a data type, int, float or bool. TypeError for another one.
+    """
+    if dtype not in (int, float, bool) and not isinstance(dtype, DataType):
+        raise TypeError(f"Invalid data type {dtype!r}: a reference is to a number")
+    return Ref(dtype)

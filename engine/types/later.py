@@ -10,7 +10,7 @@ __all__ = ["LATER", "NotYetError", "unsupported"]
 
 _TOP = """
     AutodiffMode BitpackedFields activate ad append checkpoint deactivate deactivate_all_snodes
-    experimental graph is_active length linalg profiler real_func ref stop_grad stream
+    graph is_active length linalg profiler stop_grad stream
     stream_parallel tools
 """
 
@@ -18,7 +18,7 @@ LATER: Final[dict[str, frozenset[str]]] = {
     "qd": frozenset(_TOP.split()),
     "qd.math": frozenset(),
     "qd.types": frozenset(
-        ["BufferViewType", "buffer_view_type", "quant", "ref", "sparse_matrix_builder"]
+        ["BufferViewType", "buffer_view_type", "quant", "sparse_matrix_builder"]
     ),
 }
 """For each public module, the names it will have."""

@@ -1,0 +1,297 @@
+"""Calls of real functions: compiled once, called at run time, and so free to call themselves.
+
+The first call of a function walks its body into a `Callee` of the kernel. Numbers, vectors and
+structs are passed by value, number by number; a ``ref`` is passed as an address, and so are the
+variables that take a result of several numbers. What is known at compile time (templates, arrays,
+fields) is no argument at all: functions with other ones are other functions. Arrays and fields
+belong to the launch, where a function finds them as the kernel does.
+
+Every function is passed how deep it is called. When the kernel is complete, `finish` takes that
+argument from those that cannot come to themselves again, and lets the others check it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ..errors import QuadrantsCompilationError
+from ..ir import Arg, AssertAttr, Builder, Callee, Func, Op, all_ops, get_loc, walk
+from ..ir import codes as C
+from ..ir.attrs import RECURSION_LIMIT
+from ..types import FieldHandle, StructFieldHandle, Type, flat_names, i32, pointer_to, void
+from .inline import arguments_of, array_argument, number_argument
+from .params import compound
+from .signature import FuncDecl, ParamDecl
+from .stmts import local_copy
+from .values import (
+    InstanceValue,
+    MatrixValue,
+    NdarrayRef,
+    RecordValue,
+    StructValue,
+    describe,
+    is_static,
+)  # fmt: skip
+from .walk import Frame, Walk
+
+__all__ = ["RealFunction", "finish", "real_call"]
+
+_STACK: Final = 4 << 20
+"""Bytes of a thread's stack that recursion may take."""
+_NUMBERS: Final = frozenset(("scalar", "matrix", "struct"))
+
+
+class RealFunction:
+    """A real function while it is compiled, and after that.
+
+    callee: its IR. outputs: in its body, where to put a result of several numbers.
+    """
+
+    __slots__ = ("callee", "outputs")
+
+    def __init__(self, callee: Callee) -> None:
+        self.callee = callee
+        self.outputs: list[Op] = []
+
+
+def real_call(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
+    """The value of a call of a real function."""
+    given = arguments_of(w, node, decl)
+    operands: list[Op] = []
+    known: list[Any] = []
+    for param in decl.params:
+        value, at = given[param.name]
+        if param.kind in _NUMBERS:
+            _flatten(w, number_argument(w, decl, param, value, at), at, operands)
+        elif param.kind == "ref":
+            operands.append(_reference(w, decl, param, value, at))
+        else:
+            known.append(_known(w, decl, param, value, at))
+    real = _function(w, node, decl, known)
+    types = decl.result_types(w.config)
+    flat = decl.flat_results(w.config)
+    outputs: list[Op] = []
+    if len(flat) > 1:
+        outputs = [w.emit(node, C.ALLOCA, (), "", pointer_to(t)) for t in flat]
+    depth = _depth(w, node)
+    result: Type = flat[0] if len(flat) == 1 else void
+    call = w.emit(
+        node, C.CALL, (depth, *operands, *outputs), real.callee.name, result
+    )  # fmt: skip
+    if not types:
+        return None
+    numbers = iter([w.load(ptr, node) for ptr in outputs] or [call])
+    values = [compound(t, numbers) for t in types]
+    return tuple(values) if decl.returns_tuple and len(values) > 1 else values[0]
+
+
+def _flatten(w: Walk, value: Any, at: ast.AST, out: list[Op]) -> None:
+    """The numbers of a value, in the order of `types.flat_names`."""
+    if isinstance(value, StructValue):
+        for member in value.members.values():
+            _flatten(w, member, at, out)
+    elif isinstance(value, MatrixValue):
+        out += [w.op(w.loaded(part, at), at) for part in w.parts(value, at)]
+    else:
+        out.append(w.op(value, at))
+
+
+def _reference(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Op:
+    """The address of the variable that is passed."""
+    want = param.scalar_type(w.config)
+    if not isinstance(value, Op) or not value.type.is_ptr:
+        raise w.type_error(
+            f"Argument '{param.name}' of {decl.name} is a reference: it needs a variable or an "
+            "element of an array or field", at, "put the value into a variable first",
+        )  # fmt: skip
+    if value.type is not pointer_to(want):
+        got = value.type.name.lstrip("*")
+        raise w.type_error(
+            f"Argument '{param.name}' of {decl.name} must be a variable of type {want}, got {got}",
+            at,
+        )
+    return value
+
+
+def _known(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
+    """An argument that is known at compile time."""
+    if param.kind == "ndarray":
+        return array_argument(w, param, value, at)
+    static = isinstance(
+        value, NdarrayRef | FieldHandle | StructFieldHandle | RecordValue | InstanceValue
+    )
+    if not static and not is_static(value):
+        raise w.type_error(
+            f"Argument '{param.name}' of {decl.name} must be known at compile time, got "
+            f"{describe(value)}", at, "annotate it with its type to pass a value of run time",
+        )  # fmt: skip
+    return value
+
+
+def _key(value: Any) -> Any:
+    """What two equal compile-time arguments share."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value
+
+
+def _function(w: Walk, node: ast.Call, decl: FuncDecl, known: list[Any]) -> RealFunction:
+    """The function for these compile-time arguments, compiled now if it is not."""
+    key = (decl, *map(_key, known))
+    found = w.real_functions.get(key)
+    if found is None:
+        kernel = w.func.kernel if isinstance(w.func, Callee) else w.func
+        tree = decl.src.tree
+        loc = get_loc(
+            decl.file, tree.lineno, tree.col_offset, tree.lineno,
+            tree.col_offset + 4 + len(decl.name), decl.name,
+        )  # fmt: skip
+        flat = decl.flat_results(w.config)
+        name = _free_name(kernel, decl.name)
+        callee = Callee(kernel, name, _args(w, decl), flat if len(flat) == 1 else (), loc)
+        callee.noalias = not any(arg.type.is_ptr for arg in callee.args)
+        found = w.real_functions[key] = RealFunction(callee)
+        kernel.callees[name] = callee
+        # Alive as long as their ids are keys.
+        w.real_functions[id(known)] = known
+        _walk(w, decl, found, iter(known))
+    return found
+
+
+def _free_name(kernel: Func, name: str) -> str:
+    found, count = name, 1
+    while found in kernel.callees:
+        count += 1
+        found = f"{name}_{count}"
+    return found
+
+
+def _args(w: Walk, decl: FuncDecl) -> tuple[Arg, ...]:
+    """What a call passes: the depth, the numbers and addresses, where the results go."""
+    args = [Arg("depth", i32)]
+    for param in decl.params:
+        if param.kind == "ref":
+            args.append(Arg(param.name, pointer_to(param.scalar_type(w.config))))
+        elif param.kind in _NUMBERS:
+            t: Any = (
+                param.scalar_type(w.config)
+                if param.kind == "scalar"
+                else param.value_type(w.config)
+            )
+            args += [Arg(name, leaf) for name, leaf in flat_names(t, param.name)]
+    flat = decl.flat_results(w.config)
+    if len(flat) > 1:
+        args += [Arg(f"result[{k}]", pointer_to(t)) for k, t in enumerate(flat)]
+    return tuple(args)
+
+
+def _walk(w: Walk, decl: FuncDecl, real: RealFunction, known: Iterator[Any]) -> None:
+    """Compile the body of a real function, away from what is being compiled."""
+    callee = real.callee
+    saved = w.func, w.block, w.ops, w.depth, w.static, w.frame, w.prologue, w.bound_leaves
+    w.func, w.block, w.ops = callee, callee.body, callee.body.ops
+    w.depth, w.static, w.prologue = 1, 0, {}  # not the top level of a kernel
+    w.bound_leaves = {k: v for k, v in saved[-1].items() if not _of_run_time(v)}
+    frame = w.frame = Frame(decl, None, None, 1)
+    frame.real = real
+    w.funcs.setdefault(decl, None)
+    tree = decl.src.tree
+    ops = [w.emit(tree, C.CALL_ARG, (), k, arg.type) for k, arg in enumerate(callee.args)]
+    numbers = iter(ops[1:])
+    for param in decl.params:
+        if param.kind in _NUMBERS:
+            scalar = param.kind == "scalar"
+            t: Any = param.scalar_type(w.config) if scalar else param.value_type(w.config)
+            value = compound(t, numbers)
+            value = value if scalar else local_copy(w, value, param.name, tree)
+        elif param.kind == "ref":
+            value = next(numbers)
+        else:
+            value = next(known)
+            frame.templates[param.name] = value
+        frame.scopes[0][param.name] = value
+    real.outputs = list(numbers)
+    frame.scopes.append({})
+    w.body(tree.body)
+    if decl.returns and not frame.returned:
+        raise w.error(
+            QuadrantsCompilationError,
+            "Function has a return type but does not have a return statement", tree,
+        )  # fmt: skip
+    callee.body.ops[:0] = w.prologue.values()
+    leaves = {k: v for k, v in w.bound_leaves.items() if not _of_run_time(v)}
+    w.func, w.block, w.ops, w.depth, w.static, w.frame, w.prologue, w.bound_leaves = saved
+    w.bound_leaves = {**leaves, **w.bound_leaves}
+
+
+def _of_run_time(value: Any) -> bool:
+    """Whether ``value`` consists of ops, which stand in one function."""
+    return isinstance(value, Op | MatrixValue | StructValue)
+
+
+def _depth(w: Walk, node: ast.AST) -> Op:
+    """How deep the function that is called now will be."""
+    zero = w.typed(0, i32, node)
+    if not isinstance(w.func, Callee):
+        return zero
+    mine = w.func.body.ops[0] if w.func.body.ops else zero
+    return w.emit(node, C.ADD, (mine, w.typed(1, i32, node)))
+
+
+def finish(kernel: Func) -> None:
+    """Complete the functions of a kernel whose parameters are known by now."""
+    callees = kernel.callees
+    calls = {
+        name: {op.attr for op in walk(callee.body) if op.code == C.CALL}
+        for name, callee in callees.items()
+    }
+    recursive = {name for name in callees if name in _reached(name, calls)}
+    size = sum(_frame_size(callees[name]) for name in recursive)
+    limit = max(16, min(RECURSION_LIMIT, _STACK // max(size, 1)))
+    for op in all_ops(kernel):
+        if op.code == C.CALL and op.attr not in recursive:
+            op.args = op.args[1:]
+    for name, callee in callees.items():
+        ops = callee.body.ops
+        at = next(k for k, op in enumerate(ops) if op.code == C.CALL_ARG)
+        depth = ops[at]
+        if name not in recursive:
+            callee.args = callee.args[1:]
+            depth.code, depth.attr = C.CONST, 0
+            for op in walk(callee.body):
+                if op.code == C.CALL_ARG:
+                    op.attr -= 1
+            continue
+        b = Builder(callee, callee.body, callee.loc, [])
+        fine = b.binary(C.CMP_LT, depth, b.const(limit, i32))
+        text = f"{name} calls itself more than {limit} levels deep"
+        b.emit(C.ASSERT, (fine,), AssertAttr("check", text))
+        ops[at + 1 : at + 1] = b.ops
+
+
+def _reached(name: str, calls: dict[str, set[str]]) -> set[str]:
+    """The functions that ``name`` calls, and those that they call."""
+    found: set[str] = set()
+    new = list(calls[name])
+    while new:
+        one = new.pop()
+        if one not in found:
+            found.add(one)
+            new += calls[one]
+    return found
+
+
+def _frame_size(callee: Callee) -> int:
+    """At most so many bytes of stack, about, does a call take."""
+    size = 128
+    for op in walk(callee.body):
+        if op.code == C.ARRAY_ALLOCA:
+            elem: Any = op.type
+            size += op.attr.count * elem.elem.size
+        elif op.type is not void:
+            size += 8
+    return size

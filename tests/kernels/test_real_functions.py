@@ -1,0 +1,395 @@
+"""Real functions: calls at run time, recursion, references, results of every kind, errors.
+
+What is expected here is what Quadrants gives for the same source, where it gives a defined value.
+"""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
+Vec3 = qd.types.vector(3, qd.f32)
+Pair = qd.types.struct(a=qd.i32, b=qd.f32)
+
+
+@pytest.fixture(
+    params=[("cpu", {}), ("cpu", {"debug": True}), ("cpu", {"opt_level": 0}), ("interp", {})],
+    ids=["cpu", "debug", "plain", "interp"],
+    autouse=True,
+)
+def arch(request):
+    name, options = request.param
+    qd.init(arch=getattr(qd, name), log_level="error", **options)
+    yield name
+    qd.reset()
+
+
+@qd.real_func
+def fact(n: qd.i32) -> qd.i32:
+    if n <= 1:
+        return 1
+    return n * fact(n - 1)
+
+
+@qd.real_func
+def fib(n: qd.i32) -> qd.i32:
+    r = n
+    if n > 1:
+        r = fib(n - 1) + fib(n - 2)
+    return r
+
+
+@qd.real_func
+def odd(n: qd.i32) -> qd.i32:
+    if n == 0:
+        return 0
+    return even(n - 1)
+
+
+@qd.real_func
+def even(n: qd.i32) -> qd.i32:
+    if n == 0:
+        return 1
+    return odd(n - 1)
+
+
+@qd.kernel
+def recursive(out: Ints):
+    for i in out:
+        out[i] = fact(i % 6) + 1000 * fib(i) + 100000 * odd(i) + 200000 * even(i)
+
+
+def test_recursion():
+    out = np.zeros(12, np.int32)
+    recursive(out)
+    facts = [1, 1, 2, 6, 24, 120]
+    fibs = [0, 1]
+    for _ in range(10):
+        fibs.append(fibs[-1] + fibs[-2])
+    assert out.tolist() == [
+        facts[i % 6] + 1000 * fibs[i] + (100000 if i % 2 else 200000) for i in range(12)
+    ]
+
+
+@qd.real_func
+def add_to(x: qd.ref(qd.i32), d: qd.i32):
+    x += d
+
+
+@qd.real_func
+def swap(a: qd.ref(qd.i32), b: qd.ref(qd.i32)):
+    old = a
+    a = b
+    b = old
+
+
+@qd.kernel
+def references(out: Ints) -> qd.i32:
+    for i in range(out.shape[0]):
+        add_to(out[i], i)
+        mine = 100
+        add_to(mine, i)
+        swap(mine, out[i])
+        add_to(out[i], mine)
+    total = 5
+    add_to(total, 3)
+    add_to(total, total)
+    return total
+
+
+def test_references_are_variables_and_elements_of_the_caller():
+    out = np.arange(5, dtype=np.int32)
+    assert references(out) == 16
+    assert out.tolist() == [100 + i + 2 * i for i in range(5)]
+
+
+@qd.real_func
+def same_twice(a: qd.ref(qd.i32), b: qd.ref(qd.i32)) -> qd.i32:
+    a = 1
+    b += 2
+    return a
+
+
+@qd.kernel
+def aliases(x: Ints) -> qd.i32:
+    v = 0
+    return same_twice(v, v) * 10 + same_twice(x[0], x[0])
+
+
+def test_references_may_be_to_the_same_variable():
+    assert aliases(np.zeros(1, np.int32)) == 33
+
+
+@qd.real_func
+def scaled(v: Vec3, by: qd.f32) -> Vec3:
+    return v * by
+
+
+@qd.real_func
+def changed(p: Pair) -> Pair:
+    p.a += 1
+    return p
+
+
+@qd.real_func
+def two(a: qd.i32) -> tuple[qd.i32, qd.f32]:
+    if a > 10:
+        return 10, 0.25
+    return a, a + 0.5
+
+
+@qd.kernel
+def vectors() -> Vec3:
+    return scaled(Vec3(1, 2, 3), 2.0)
+
+
+@qd.kernel
+def structs() -> qd.f32:
+    p = Pair(a=1, b=2.0)
+    q = changed(p)
+    return p.a * 100 + q.a * 10 + q.b
+
+
+@qd.kernel
+def pairs(n: qd.i32) -> qd.f32:
+    x, y = two(n)
+    return x + y
+
+
+def test_results_of_every_kind():
+    assert list(vectors()) == [2.0, 4.0, 6.0]
+    assert structs() == 122.0  # by value: the caller's struct stays
+    assert pairs(3) == 6.5
+    assert pairs(30) == 10.25
+
+
+def test_fields_and_arrays_are_those_of_the_launch():
+    field = qd.field(qd.f32, shape=(4,))
+
+    @qd.real_func
+    def bump(i: qd.i32) -> qd.f32:
+        field[i] = field[i] + 2
+        return field[i] + 1
+
+    @qd.real_func
+    def pick(x: Ints, k: qd.template(), i: qd.i32) -> qd.i32:
+        return x[i] * k
+
+    @qd.kernel
+    def use(x: Ints, y: Ints) -> qd.f32:
+        field[2] = 5
+        first = bump(2)
+        return first * 1000 + field[2] * 100 + pick(x, 2, 1) * 10 + pick(y, 1, 1)
+
+    assert use(np.array([0, 3], np.int32), np.array([0, 4], np.int32)) == 8764.0
+
+
+@qd.real_func
+def found(x: Ints, limit: qd.i32) -> qd.i32:
+    for i in range(x.shape[0]):
+        k = 0
+        while k < 3:
+            if x[i] + k > limit:
+                return 10 * i + k
+            k += 1
+    return -1
+
+
+@qd.kernel
+def search(x: Ints, limit: qd.i32) -> qd.i32:
+    return found(x, limit)
+
+
+def test_return_from_inside_of_loops():
+    x = np.array([1, 5, 2, 9], np.int32)
+    assert [search(x, n) for n in (0, 2, 6, 10, 11)] == [0, 2, 12, 32, -1]
+
+
+@qd.real_func
+def count_down(n: qd.i32, total: qd.ref(qd.i32)):
+    if n == 0:
+        return
+    total += n
+    count_down(n - 1, total)
+
+
+@qd.kernel
+def deep(n: qd.i32) -> qd.i32:
+    total = 0
+    count_down(n, total)
+    return total
+
+
+@qd.real_func
+def endless(n: qd.i32) -> qd.i32:
+    return endless(n + 1) + endless(n - 1)
+
+
+@qd.kernel
+def never() -> qd.i32:
+    return endless(0)
+
+
+def test_recursion_that_is_too_deep_is_an_error_and_leaves_the_process_usable():
+    assert deep(4000) == 8002000
+    for kernel, args in ((deep, (100000,)), (never, ())):
+        with pytest.raises(qd.QuadrantsAssertionError, match="more than 4096 levels deep"):
+            kernel(*args)
+    assert deep(3) == 6
+
+
+@qd.real_func
+def noise(n: qd.i32) -> qd.f32:
+    x = qd.random()
+    if n > 0:
+        x += noise(n - 1)
+    return x
+
+
+@qd.kernel
+def noisy(out: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+    for i in out:
+        out[i] = noise(2) + qd.random()
+
+
+def test_random_numbers_come_from_the_sequence_of_the_iteration():
+    out = np.zeros(400, np.float32)
+    noisy(out)
+    assert len(set(out.tolist())) > 390
+    assert 0 < out.min() < out.max() < 4
+    assert abs(out.mean() - 2) < 0.2
+
+
+@qd.real_func
+def checked(n: qd.i32) -> qd.i32:
+    assert n < 5, "n is too large"
+    return n
+
+
+@qd.kernel
+def checks(n: qd.i32) -> qd.i32:
+    total = 0
+    for i in range(n):
+        total += checked(i)
+    return total
+
+
+def test_asserts_inside_of_functions():
+    qd.init(arch=qd.cpu, debug=True, log_level="error")
+    assert checks(5) == 10
+    with pytest.raises(qd.QuadrantsAssertionError, match="n is too large"):
+        checks(9)
+
+
+@qd.func
+def inlined(x):
+    return fact(x) + 1
+
+
+@qd.real_func
+def both(x: qd.i32, y: qd.i32 = 4) -> qd.i32:
+    return inlined(x) + y
+
+
+@qd.kernel
+def mixed(n: qd.i32) -> qd.i32:
+    return both(n) * 100 + both(n, y=1) + inlined(2)
+
+
+def test_functions_of_both_kinds_call_each_other():
+    assert mixed(3) == 1111
+
+
+def test_mistakes():
+    @qd.kernel
+    def of_a_value() -> qd.i32:
+        a = 5
+        add_to(a + 1, 3)
+        return a
+
+    @qd.kernel
+    def of_another_type() -> qd.f32:
+        a = 5.5
+        add_to(a, 3)
+        return a
+
+    @qd.kernel
+    def too_many() -> qd.i32:
+        return fact(3, 4)
+
+    @qd.real_func
+    def assigns(n: qd.i32) -> qd.i32:
+        n += 1
+        return n
+
+    @qd.kernel
+    def assigned() -> qd.i32:
+        return assigns(1)
+
+    @qd.real_func
+    def silent(n: qd.i32):
+        return n
+
+    @qd.kernel
+    def not_annotated() -> qd.i32:
+        return silent(1)
+
+    @qd.real_func
+    def scale(k: qd.template(), n: qd.i32) -> qd.i32:
+        return k * n
+
+    @qd.kernel
+    def not_static(n: qd.i32) -> qd.i32:
+        return scale(n, 2)
+
+    @qd.real_func
+    def waits(n: qd.i32):
+        qd.simt.block.sync()
+
+    @qd.kernel
+    def barrier():
+        for i in range(4):
+            waits(i)
+
+    for kernel, error, text in (
+        (of_a_value, qd.QuadrantsTypeError, "is a reference: it needs a variable"),
+        (of_another_type, qd.QuadrantsTypeError, "must be a variable of type i32, got f32"),
+        (too_many, qd.QuadrantsSyntaxError, "Too many arguments"),
+        (assigned, qd.QuadrantsSyntaxError, '"n" is immutable'),
+        (not_annotated, qd.QuadrantsSyntaxError, "must be annotated with a return type"),
+        (not_static, qd.QuadrantsTypeError, "must be known at compile time"),
+        (barrier, qd.QuadrantsCompilationError, "outside of a parallel loop"),
+    ):
+        with pytest.raises(error, match=text):
+            kernel(*([1] if kernel is not_static else []))
+
+
+def test_mistakes_in_declarations():
+    with pytest.raises(qd.QuadrantsSyntaxError, match="must be type annotated"):
+
+        @qd.real_func
+        def bare(a) -> qd.i32:
+            return a
+
+    with pytest.raises(qd.QuadrantsSyntaxError, match="Only a real function can take a reference"):
+
+        @qd.func
+        def inline(a: qd.ref(qd.i32)):
+            pass
+
+    with pytest.raises(qd.QuadrantsSyntaxError, match="Invalid type annotation"):
+
+        @qd.kernel
+        def kernel(a: qd.ref(qd.i32)):
+            pass
+
+    with pytest.raises(TypeError, match="Invalid data type"):
+        qd.ref(Vec3)
+    with pytest.raises(qd.QuadrantsAssertionError, match="real_func 'fact' can only be called"):
+        fact(3)
+    with pytest.warns(DeprecationWarning, match="no longer experimental"):
+        qd.experimental.real_func(lambda_free)
+
+
+def lambda_free(a: qd.i32):
+    pass
