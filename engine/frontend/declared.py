@@ -58,7 +58,8 @@ class ParamDecl:
 
     kind: ``scalar``, ``ndarray``, ``template``, ``matrix``, ``struct``, ``tensor`` (a field or an
         array), ``record`` (a ``dataclasses.dataclass``), ``self`` (of a method), ``value`` (of a
-        ``@qd.func``: not annotated), ``ref`` (a variable, of a real function), ``unusable`` (a member annotated with what kernels lack).
+        ``@qd.func``: not annotated), ``ref`` (a variable, of a real function), ``unusable`` (a
+        member annotated with what kernels lack).
     dtype: of a scalar or of the scalars of an array; None takes any. For ``int`` and ``float`` see
         `number`. ndim, needs_grad: of an ndarray; None takes any. element_dim: how many axes the
         elements of an array have; element_shape: their extents; None takes any.

@@ -119,8 +119,9 @@ class KernelDecl(_Decl):
 class FuncDecl(_Decl):
     """A function that kernels inline. A default may be any Python value.
 
-    real: it is called, not inlined. has_template: some parameter is a template. requires_top_level: it may be called at the top
-        level of a kernel only, because its loops must run in parallel.
+    real: it is called, not inlined. has_template: some parameter is a template.
+    requires_top_level: it may be called at the top level of a kernel only, because its loops must
+        run in parallel.
     """
 
     has_template: bool = False
