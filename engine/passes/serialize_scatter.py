@@ -90,6 +90,7 @@ class _Weights:
         self.unique = uniquely_accessed(func, task)
         self.uses = use_counts(task.regions[1])
         self.thread_local = thread_local
+        self.known: dict[Op, bool] = {}
 
     def block(self, block: Block) -> tuple[int, int, int]:
         """Cost of what is no shared update, and of those that are, if they are plain or atomic."""
@@ -119,7 +120,7 @@ class _Weights:
             return 0
         if dest.code == C.EXTERNAL_PTR and dest.args[0].attr in self.unique:
             return 0
-        if not is_invariant(dest, self.task):
+        if not is_invariant(dest, self.task, self.known):
             return _SCATTERED
         reduces = op.code not in (C.ATOMIC_XCHG, C.ATOMIC_CAS) and not self.uses.get(op)
         return 0 if self.thread_local and reduces else _CONTENDED
