@@ -104,7 +104,7 @@ def struct_field(
             members[key] = struct_field(member, name=inner)
         else:
             members[key] = field(member, name=inner)
-    new = StructField(found, members, name)
+    new = StructField(found, members, label)
     parts: Sequence[Any] = new._get_field_members() if layout is Layout.SOA else [new]  # pyright: ignore[reportPrivateUsage]
     finish(new, parts, shape, order, offset, (needs_grad, needs_dual))
     return new

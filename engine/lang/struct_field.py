@@ -48,7 +48,7 @@ class StructField(StructFieldHandle, Field):
     members writes to the field.
     """
 
-    def __init__(self, t: StructType, members: Mapping[str, Any], name: str = "<Struct>") -> None:
+    def __init__(self, t: StructType, members: Mapping[str, Any], name: str = "") -> None:
         self.struct_type = t
         self.name = name
         self.layout: tuple[int, ...] | None = None
@@ -145,7 +145,9 @@ class StructField(StructFieldHandle, Field):
             t = self.struct_type
             if len(parts) < len(self._members):
                 t = StructType({k: self.struct_type.members[k] for k in parts}, t.methods, t.name)
-            found = self._companions[kind] = StructField(t, parts, f"{self.name}.{kind}")
+            found = self._companions[kind] = StructField(
+                t, parts, self.name and f"{self.name}.{kind}"
+            )
         return found
 
     @property
