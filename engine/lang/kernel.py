@@ -29,6 +29,7 @@ from ..runtime import launch, program
 from ..types import DATA_ORIENTED
 from . import workload as workloads
 from .ndarray import Ndarray
+from .results import maker
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
@@ -80,7 +81,7 @@ class Kernel:
         self.decl: Final[KernelDecl] = of.decl if of else parse_kernel(fn)
         self.workloads: list[workloads.Workload] = of.workloads if of else []
         self.checks: list[workloads.Check] = of.checks if of else []
-        self.launchers: Final = launch.Launchers(self.decl, Ndarray)
+        self.launchers: Final = launch.Launchers(self.decl, Ndarray, maker)
         self._per_object: Final = self.decl.is_method and of is None
         self._hot: Callable[..., Any] = self._dispatch if self._per_object else self._miss
 

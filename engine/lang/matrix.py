@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -457,9 +457,14 @@ def wrapped(found: Any) -> Any:
     if not isinstance(found, np.ndarray) or not found.ndim:
         return cast(Any, found)
     value = Vector.__new__(Vector) if found.ndim == 1 else Matrix.__new__(Matrix)
-    value._data = found  # pyright: ignore[reportPrivateUsage]
-    value._live = False  # pyright: ignore[reportPrivateUsage]
+    # `Matrix.__setattr__` would look for swizzles first.
+    _set_data(value, found)
+    _set_live(value, False)
     return value
+
+
+_set_data: Final = Matrix.__dict__["_data"].__set__
+_set_live: Final = Matrix.__dict__["_live"].__set__
 
 
 def live(memory: Array) -> Any:

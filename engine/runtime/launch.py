@@ -12,7 +12,7 @@ call goes through three ways, each slower and more general than the one before:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
@@ -21,7 +21,6 @@ from .. import logs as log
 from ..backends.base import Executable, KernelMeta
 from ..config import CompileConfig
 from ..frontend.features import InstanceFeature, RecordFeature, same
-from ..types import DataType, MatrixType, StructType
 from . import args as arguments
 from .code_dumps import show_code
 from .compile import Compiled, compile_kernel
@@ -36,6 +35,10 @@ __all__ = ["Launchers", "Variant", "launch_values"]
 
 _CHAIN: Final = 8
 """Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
+
+
+Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
+"""Types of a result -> what makes it of its numbers; see `lang.results`."""
 
 
 class HasHot(Protocol):
@@ -56,7 +59,7 @@ class Variant:
         self.features: Final = features
         self.program: Final = program
         self.compiled: Final = owner.compile(program, features, True)
-        self._make: Final = result_maker(owner.decl, program.config)
+        self._make: Final = owner.maker(owner.decl.result_types(program.config))
         self._overlapping: Compiled | None = None
 
     @property
@@ -103,31 +106,6 @@ class Variant:
         return self._make
 
 
-def result_maker(
-    decl: KernelDecl, config: CompileConfig
-) -> Callable[[tuple[Any, ...]], Any] | None:
-    """See `Variant.makes_result`."""
-    types = decl.result_types(config)
-    if all(isinstance(t, DataType) for t in types):
-        return None if len(types) < 2 else lambda numbers: numbers
-
-    def make(numbers: tuple[Any, ...]) -> Any:
-        parts = iter(numbers)
-        values = tuple([_value(t, parts) for t in types])
-        return values[0] if len(values) == 1 else values
-
-    return make
-
-
-def _value(t: Any, parts: Iterator[Any]) -> Any:
-    """A value of type ``t`` in Python scope from its scalars, in the order of `flat_names`."""
-    if isinstance(t, StructType):
-        return t(**{name: _value(m, parts) for name, m in t.members.items()})
-    if isinstance(t, MatrixType):
-        return t([next(parts) for _ in range(t.size)])
-    return next(parts)
-
-
 def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
     """Whether an array or field that is written shares memory with another, not both fields."""
     params = meta.params
@@ -154,9 +132,11 @@ class Launchers:
     variants: by the features they were asked for; several may lead to one variant.
     """
 
-    def __init__(self, decl: KernelDecl, array_class: type) -> None:
+    def __init__(self, decl: KernelDecl, array_class: type, maker: Maker) -> None:
+        """array_class: of ndarrays. maker: gives what makes the result of these types."""
         self.decl: Final = decl
         self.array_class: Final = array_class
+        self.maker: Final = maker
         self.program: Program | None = None
         self.variants: dict[tuple[Any, ...], Variant] = {}
         self._chained: set[Any] = set()

@@ -54,7 +54,7 @@ from ..frontend.features import (
     same,
 )
 from ..ir import Param
-from ..types import CompoundType, DataType, MatrixType, TensorHandle
+from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
 from .args import flat
 from .foreign import torch_tensor
 
@@ -242,20 +242,46 @@ class _Writer:
         self.values.append(name)
 
     def compound(self, name: str, leaf: Leaf) -> None:
-        """The scalars of a vector, matrix or struct."""
-        t, out = leaf.type, f"v{len(self.values)}"
-        if isinstance(t, MatrixType) and len(t.shape) == 1 and t.dtype.bits > 1:  # type: ignore[union-attr]
-            # `pack` checks the numbers.
-            read = [
-                f"        c = {name}.__class__",
-                f"        if c is list or c is tuple: {out} = {name}",
-                f"        else: {out} = {name}.tolist() if c is ndarray else {name}.to_list()",
-                f"        if len({out}) != {t.size}: return slow({self.again})",
+        """The scalars of a vector, matrix or struct. `pack` checks that they are numbers."""
+        lines, self.lines = self.lines, []
+        if all(dtype.bits > 1 for _, dtype in flat_names(leaf.type, "")):
+            values = self.parts(name, leaf.type)
+        else:  # anything is true or false: the long way looks closer
+            values = [f"*flat(kernel, '', {name}, {self.constant('V', leaf.type)})"]
+        read, self.lines = self.lines, lines
+        self.lines += ["    try:", *(f"    {line}" for line in read), "        pass"]
+        self.lines.append(f"    except Exception: return slow({self.again})")
+        self.values += values
+
+    def parts(self, name: str, t: Any) -> list[str]:
+        """Check the form of a value, and name its scalars; errors of any kind go the long way."""
+        if isinstance(t, DataType):
+            return [name]
+        k = len(self.env) + len(self.lines)
+        bad = f"return slow({self.again})"
+        if isinstance(t, StructType):
+            self.lines += [
+                f"    d{k} = {name} if {name}.__class__ is dict else {name}._entries()",
+                f"    if len(d{k}) != {len(t.members)}: {bad}",
             ]
-        else:
-            read = [f"        {out} = flat(kernel, '', {name}, {self.constant('V', t)})"]
-        self.lines += ["    try:", *read, f"    except Exception: return slow({self.again})"]
-        self.values.append(f"*{out}")
+            out: list[str] = []
+            for i, (key, member) in enumerate(t.members.items()):
+                self.lines.append(f"    d{k}_{i} = d{k}[{key!r}]")
+                out += self.parts(f"d{k}_{i}", member)
+            return out
+        self.lines += [
+            f"    c = {name}.__class__",
+            f"    if c is list or c is tuple: v{k} = {name}",
+            f"    else: v{k} = {name}.tolist() if c is ndarray else {name}.to_list()",
+            f"    if len(v{k}) != {t.n}: {bad}",
+        ]
+        if len(t.shape) == 1:
+            return [f"*v{k}"]
+        rows = [f"v{k}_{i}" for i in range(t.n)]
+        self.lines.append(f"    {', '.join(rows)}, = v{k}")
+        wrong = " or ".join(f"len({row}) != {t.m}" for row in rows)
+        self.lines.append(f"    if {wrong}: {bad}")
+        return [f"*{row}" for row in rows]
 
     def array(self, name: str, param: Param, leaf: Leaf) -> None:
         """Check an array, and put its address and extents into ``p`` and ``s``."""
