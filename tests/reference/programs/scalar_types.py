@@ -213,7 +213,7 @@ def case_promotion_of_all_pairs():
                 c = c + 1.75
                 return qd.cast(c, qd.f64)
 
-            out[f"{s} {t}"] = k(100, 100)
+            out[f"{s} {t}"] = k(10, 10)
     return out
 
 
