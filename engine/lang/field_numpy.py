@@ -87,6 +87,8 @@ class ExchangesNumpy(Exchanges):
         source: Array = np.asarray(arr)
         if len(field.element_shape) == 1 and source.shape == (*shape, 1):
             source = source[..., 0]
+        elif field.element_shape[1:] == (1,) and source.shape == shape[:-1]:
+            source = source[..., np.newaxis]
         if source.shape != shape:
             raise ValueError(
                 f"qd.field shape {shape} does not match the numpy array shape {source.shape}"

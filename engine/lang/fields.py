@@ -447,16 +447,22 @@ class MatrixField(_Memory):
     def to_numpy(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, keep_dims: bool = False, dtype: Any = None, *, copy: bool | None = True
     ) -> Any:
-        """As that of all fields. keep_dims: vectors become matrices with one column."""
+        """As that of all fields. Matrices with one column become vectors; keep_dims: vectors become
+        matrices with one column."""
         found = super().to_numpy(dtype, copy=copy)
-        return found[..., np.newaxis] if keep_dims and self.ndim == 1 else found
+        if self.m == 1 and keep_dims == (self.ndim == 1):
+            found = found[..., np.newaxis] if keep_dims else found[..., 0]
+        return found
 
     def to_torch(
         self, device: Any = None, keep_dims: bool = False, *, copy: bool | None = True
     ) -> Any:
-        """As that of all fields. keep_dims: vectors become matrices with one column."""
+        """As that of all fields. Matrices with one column become vectors; keep_dims: vectors become
+        matrices with one column."""
         found = super().to_torch(device, copy=copy)
-        return found.unsqueeze(-1) if keep_dims and self.ndim == 1 else found
+        if self.m == 1 and keep_dims == (self.ndim == 1):
+            found = found.unsqueeze(-1) if keep_dims else found[..., 0]
+        return found
 
     def fill(self, val: Any) -> None:
         """Set every element: to a vector or matrix, or each component to one number."""

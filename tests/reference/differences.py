@@ -38,6 +38,9 @@ DIFFERENCES: dict[str, Meant] = {
     "operators.case_negative_integer_exponent_at_run_time": Meant(
         "the reference uses the absolute exponent", value=[0, 1, -1]
     ),
+    "references.case_index_of_the_reference_is_fixed": Meant(
+        "the reference looks up the index again at each use of the argument"
+    ),
     "operators_assigned.case_short_circuit": Meant(
         "the reference performs the atomic operation of a side that is not evaluated",
         value=[2, 3, [1, 1]],
@@ -75,7 +78,9 @@ DIFFERENCES: dict[str, Meant] = {
         error="QuadrantsCompilationError",
         line="return f(x) + 1",
     ),
+    "aggregates_more.case_run_time_index_with_atomics": Meant(CRASH),
     # What works here.
+    "aggregates_more.case_chains_of_products": Meant(WORKS),
     "classes.case_none_member": Meant(WORKS, value=[0, 4]),
     "fields_in_kernels.case_struct_for_under_if_is_serial": Meant(WORKS),
     "functions.case_ndarray_without_annotation": Meant(WORKS),
@@ -110,6 +115,7 @@ DIFFERENCES: dict[str, Meant] = {
         "the reference ignores a value too many", error="QuadrantsTypeError"
     ),
     # Errors of another class.
+    "aggregates_more.mistake_number_assigned_a_vector": Meant(CLASS, error="QuadrantsTypeError"),
     "arrays.mistake_dtype_as_text": Meant(
         "the same error as for a field", error="ValueError", says="Invalid data type i32"
     ),

@@ -363,7 +363,11 @@ def case_field_of_one_by_one_matrices():
     f = qd.Matrix.field(1, 1, qd.f32, shape=2)
     g = qd.Matrix.field(3, 1, qd.f32, shape=2)
     f[1][0, 0] = 2.5
-    return [f.to_numpy(), g.to_numpy().shape, g.n, g.m]
+    g.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3))
+    whole = g.to_numpy(keep_dims=True)
+    g.from_numpy(whole * 2)
+    v = qd.Vector.field(3, qd.f32, shape=2)
+    return [f.to_numpy(), g.to_numpy(), g.n, g.m, whole, v.to_numpy(keep_dims=True).shape]
 
 
 def case_grouped_indices_as_reals():
@@ -475,15 +479,6 @@ def mistake_bits_of_a_real_vector():
     @qd.kernel
     def k():
         v = vec2(1.0, 2.0) & 1
-
-    k()
-
-
-def mistake_inverse_of_five():
-    @qd.kernel
-    def k() -> qd.f32:
-        m = qd.Matrix.identity(qd.f32, 5).inverse()
-        return m[0, 0]
 
     k()
 
