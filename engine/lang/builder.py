@@ -8,7 +8,7 @@ takes its place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from .. import logs as log
@@ -17,7 +17,10 @@ from ..runtime import program
 from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
 from .storage import ALIGN, Block, Digit, Placement
 
-__all__ = ["FieldsBuilder", "SNodeTree", "root"]
+if TYPE_CHECKING:
+    from .fields import ScalarField
+
+__all__ = ["FieldsBuilder", "SNodeTree", "placed_fields", "root"]
 
 
 def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
@@ -82,6 +85,7 @@ class FieldsBuilder(Nestable):
         self.finalized: SNodeTree | None = None
         self._root: Final = SNode("root", None, self, ())
         self.is_root_of_program = False
+        _state(self.program).builders.append(self)
 
     def _node(self) -> SNode:
         return self._root
@@ -89,6 +93,10 @@ class FieldsBuilder(Nestable):
     def face(self) -> Any:
         """What users know as the root of this tree."""
         return root if self.is_root_of_program else self._root
+
+    def fields(self) -> list[ScalarField]:
+        """The scalar fields, and components of other fields, that are placed in it."""
+        return list(fields_of(self._root))
 
     @property
     def empty(self) -> bool:
@@ -168,6 +176,7 @@ class _State:
 
     def __init__(self) -> None:
         self.builder: FieldsBuilder | None = None
+        self.builders: list[FieldsBuilder] = []
         self.trees = 0
 
 
@@ -176,6 +185,18 @@ _states: WeakKeyDictionary[program.Program, _State] = WeakKeyDictionary()
 
 def _state(owner: program.Program) -> _State:
     return _states.setdefault(owner, _State())
+
+
+def placed_fields(role: str = "primal") -> list[ScalarField]:
+    """All scalar fields of the program in force that are placed: of this ``role``, which is
+    ``primal``, ``grad`` or ``dual``, and not of a tree that was destroyed."""
+    return [
+        field
+        for builder in _state(program.current()).builders
+        if builder.finalized is None or not builder.finalized.destroyed
+        for field in builder.fields()
+        if field.role == role
+    ]
 
 
 class Root(Nestable):

@@ -12,7 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import QuadrantsSyntaxError, QuadrantsTypeError, QuadrantsUnsupportedError
+from ..errors import (
+    QuadrantsAssertionError,
+    QuadrantsRuntimeError,
+    QuadrantsSyntaxError,
+    QuadrantsTypeError,
+    QuadrantsUnsupportedError,
+)
 from ..types import MAKERS, MatrixType, matrix_type
 from ..types.compound import ArrayMaker, FieldMaker
 from .number_types import numpy_type
@@ -86,14 +92,30 @@ def cols(cols: Any) -> Any:
 # Containers
 
 
+def _common(dtype: Any, size: int) -> Any:
+    """The data type of the components, which a list may give one by one."""
+    if not isinstance(dtype, list | tuple):
+        return dtype
+    rows = cast("list[Any]", dtype)
+    found = [t for row in rows for t in (row if isinstance(row, list | tuple) else (row,))]
+    if len(found) != size:
+        raise QuadrantsAssertionError(f"{size} components need as many data types, got {dtype}")
+    if any(t is not found[0] for t in found):
+        raise QuadrantsRuntimeError(
+            "Member fields of a matrix field must have the same compute type",
+            hint="use a struct for members of different types",
+        )
+    return found[0]
+
+
 def matrix_field(n: int, m: int, dtype: Any, shape: Any = None, **options: Any) -> Any:
     """A field of matrices of n x m; see `qd.field` for the options."""
-    return matrix_type((n, m), dtype).field(shape=shape, **options)
+    return matrix_type((n, m), _common(dtype, n * m)).field(shape=shape, **options)
 
 
 def vector_field(n: int, dtype: Any, shape: Any = None, **options: Any) -> Any:
     """A field of vectors of n elements; see `qd.field` for the options."""
-    return matrix_type((n,), dtype).field(shape=shape, **options)
+    return matrix_type((n,), _common(dtype, n)).field(shape=shape, **options)
 
 
 def matrix_ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:

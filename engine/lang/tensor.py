@@ -164,8 +164,11 @@ class Tensor(TensorHandle):
             raise TypeError(f"{impl!r} cannot be pickled")
         shape = impl.element_shape
         t = matrix_type(shape, impl.dtype) if shape else impl.dtype
+        origin = () if isinstance(impl, Ndarray) else impl.memory_layout().origin
+        first = origin[: len(impl.shape)]
         grad = self.grad.to_numpy() if self.grad is not None else None
-        return _read, (type(self), t, self.shape, self.backend, self.layout, self.to_numpy(), grad)
+        made_of = t, self.shape, self.backend, self.layout, first
+        return _read, (type(self), made_of, self.to_numpy(), grad)
 
 
 class VectorTensor(Tensor):
@@ -188,19 +191,26 @@ class MatrixTensor(Tensor):
 
 def _read(
     kind: type[Tensor],
-    t: Any,
-    shape: tuple[int, ...],
-    backend: Backend,
-    layout: tuple[int, ...] | None,
+    made_of: tuple[Any, tuple[int, ...], Backend, tuple[int, ...] | None, tuple[int, ...]],
     values: Any,
     grad: Any,
 ) -> Tensor:
-    """What a pickle holds."""
-    found = tensor(t, shape, backend=backend, layout=layout, needs_grad=grad is not None)
+    """What a pickle holds. made_of: type, shape, backend, layout, and a field's first indices."""
+    t, shape, backend, layout, first = made_of
+    needs_grad = grad is not None
+    if any(first):
+        found = wrap(field(t, shape, _letters(layout), offset=first, needs_grad=needs_grad))
+    else:
+        found = tensor(t, shape, backend=backend, layout=layout, needs_grad=needs_grad)
     found.from_numpy(values)
     if found.grad is not None:
         found.grad.from_numpy(grad)
     return found if type(found) is kind else kind(found._unwrap())  # pyright: ignore[reportPrivateUsage]
+
+
+def _letters(order: tuple[int, ...] | None) -> str | None:
+    """The order of axes as fields take it."""
+    return None if order is None else "".join(chr(ord("i") + a) for a in order)
 
 
 def wrap(impl: Any) -> Tensor:
@@ -263,5 +273,4 @@ def tensor(
     order = _axes(layout, sizes)
     if where is Backend.NDARRAY:
         return wrap(made(dtype, sizes, needs_grad, order))
-    letters = None if order is None else "".join(chr(ord("i") + a) for a in order)
-    return wrap(field(dtype, sizes, order=letters, needs_grad=needs_grad))
+    return wrap(field(dtype, sizes, order=_letters(order), needs_grad=needs_grad))

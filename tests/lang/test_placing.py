@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.lang.builder import placed_fields
 
 
 @pytest.fixture(autouse=True)
@@ -217,6 +218,15 @@ def test_bad_orders_and_offsets(options, text, still_fine):
         qd.field(qd.f32, **{"shape": (2, 3), **options})
 
 
+def test_data_types_of_components(still_fine):
+    assert qd.Vector.field(2, [qd.f64, qd.f64], shape=1).dtype is qd.f64
+    assert qd.Matrix.field(2, 2, [[qd.i8] * 2] * 2, shape=1).dtype is qd.i8
+    with pytest.raises(qd.QuadrantsRuntimeError, match="must have the same compute type"):
+        qd.Vector.field(2, [qd.f32, qd.i32], shape=1)
+    with pytest.raises(AssertionError, match="2 components need as many data types"):
+        qd.Vector.field(2, [qd.f32] * 3, shape=1)
+
+
 def test_bad_options(still_fine):
     with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
         qd.field(qd.f32, shape=2, foo=1)
@@ -346,3 +356,21 @@ def test_gradients_of_components_are_components_of_the_gradients():
     qd.root.dense(qd.i, 2).place(v, v.grad)
     v.grad[1] = [3, 4]
     assert part[1] == 4
+
+
+def test_all_gradients_of_a_program():
+    assert placed_fields("grad") == []
+    x = qd.field(qd.f32, shape=2, needs_grad=True)
+    v = qd.Vector.field(2, qd.f32, shape=2, needs_grad=True, needs_dual=True)
+    builder, y = qd.FieldsBuilder(), qd.field(qd.f64)
+    builder.dense(qd.i, 2).place(y, y.grad)
+    tree = builder.finalize()
+    x.grad.fill(1)
+    qd.field(qd.f32)
+    assert set(placed_fields("grad")) == {x.grad, *v.grad.components, y.grad}
+    assert set(placed_fields("dual")) == set(v.dual.components)
+    assert set(placed_fields()) == {x, *v.components, y}
+    tree.destroy()
+    assert set(placed_fields()) == {x, *v.components}
+    qd.init(arch=qd.cpu)
+    assert placed_fields() == []

@@ -115,6 +115,13 @@ def test_pickles(backend):
     assert (type(w), w.has_grad(), w[1].to_list()) == (qd.MatrixTensor, False, [[4, 4], [4, 4]])
 
 
+def test_pickles_keep_the_first_indices():
+    f = qd.Vector.field(2, qd.i32, shape=(2, 3), offset=(-1, 4), order="ji")
+    f[-1, 6] = [7, 8]
+    g = pickle.loads(pickle.dumps(qd.wrap(f)))
+    assert (g[-1, 6].to_list(), g.layout, type(g)) == ([7, 8], (1, 0), qd.VectorTensor)
+
+
 def test_wrap():
     for impl in (qd.ndarray(qd.f32, 3), qd.field(qd.f32, shape=3)):
         x = qd.wrap(impl)
