@@ -23,10 +23,10 @@ from ..config import CompileConfig
 from ..errors import BackendUnavailableError
 from ..ir import Func
 from ..lang.ndarray import Ndarray
+from ..lang.results import maker
 from ..passes import run as run_passes
 from ..runtime import args as arguments
 from ..runtime.compile import Compiled, compile_kernel
-from ..runtime.launch import result_maker
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
 from .contents import NOTHING, Contents, put_back, remember
@@ -266,7 +266,7 @@ class KernelCapture:
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
         """What the kernel returns, as Python sees it."""
-        make = result_maker(self.kernel.decl, self.config)
+        make = maker(self.kernel.decl.result_types(self.config))
         return make(numbers) if make is not None else numbers[0] if numbers else None
 
     def compiled(self, backend: str, features: tuple[Any, ...], noalias: bool = True) -> Compiled:

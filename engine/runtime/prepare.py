@@ -115,7 +115,7 @@ class _Writer:
         self.names: Final = [f"a{i}" for i in range(len(args))]
         self.again: Final = ", ".join([*self.names, "*rest"])
         self.lines: list[str] = []
-        self.values: Final[list[str]] = []
+        self.values: list[str] = []
         self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
             (i, ()): name for i, name in enumerate(self.names)
         }
