@@ -96,8 +96,9 @@ def _common(dtype: Any, size: int) -> Any:
     """The data type of the components, which a list may give one by one."""
     if not isinstance(dtype, list | tuple):
         return dtype
-    rows = cast("list[Any]", dtype)
-    found = [t for row in rows for t in (row if isinstance(row, list | tuple) else (row,))]
+    found: list[Any] = []
+    for row in cast("list[Any]", dtype):
+        found += row if isinstance(row, list | tuple) else [row]
     if len(found) != size:
         raise QuadrantsAssertionError(f"{size} components need as many data types, got {dtype}")
     if any(t is not found[0] for t in found):
