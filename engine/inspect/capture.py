@@ -413,7 +413,7 @@ def _compile_record(recorder: Recorder, compiled: Compiled, kernel: Kernel) -> C
         artefacts=_artefacts(compiled.artifact, recorder.loc_of_op, lazy=False),
         code_bytes=len(compiled.artifact.code),
         params=leaf_records(
-            compiled.func.params,
+            compiled.func,
             compiled.build.leaves,
             kernel.decl.params,
             compiled.executable.meta.written,

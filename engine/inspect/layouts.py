@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..ir import Param
+from ..ir import Func, walk
+from ..ir import codes as C
 from ..types import DataType, Layout
 from .record import LayoutRecord, LeafRecord
 
@@ -21,7 +22,7 @@ _AXES: Final = "ijklmnopqrst"
 
 
 def leaf_records(
-    params: Sequence[Param],
+    func: Func,
     leaves: Sequence[Leaf],
     declared: Sequence[ParamDecl],
     written: Collection[int],
@@ -30,6 +31,7 @@ def leaf_records(
 
     written: numbers of those that it writes to.
     """
+    used = _used(func)
     return tuple(
         LeafRecord(
             name=param.name,
@@ -40,13 +42,27 @@ def leaf_records(
             origin=_origin(leaf),
             argument="" if leaf.arg < 0 else declared[leaf.arg].name,
             written=number in written,
+            used=number in used,
             axes=param.axes or (),
             layout=None if param.layout is None else layout_record(
                 param.layout, param.ndim, param.dtype
             ),
         )
-        for number, (param, leaf) in enumerate(zip(params, leaves, strict=True))
+        for number, (param, leaf) in enumerate(zip(func.params, leaves, strict=True))
     )  # fmt: skip
+
+
+def _used(func: Func) -> set[int]:
+    """Numbers of the parameters that the function needs."""
+    found: set[int] = set()
+    for op in walk(func.body):
+        if op.code == C.ARG_LOAD:
+            found.add(op.attr)
+        elif op.code == C.ARG_ADDR:
+            found.add(op.attr[0])
+        elif op.code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
+            found.add(op.attr[1])
+    return found
 
 
 def _origin(leaf: Leaf) -> str:

@@ -186,8 +186,8 @@ class LeafRecord(_Base, frozen=True, kw_only=True):
     scalar, ndarray, field. ndim: axes, without those of an element. origin: argument, member (of a
     dataclass or an object), part (of a vector, matrix or struct), gradient, field. argument: the
     declared parameter that it comes from; empty for a field. written: the kernel writes to it.
-    layout: of a field. axes: of an array, as they lie in memory, outermost first; empty if that is
-    their own order.
+    used: the finished kernel needs it. axes: of an array, as they lie in memory, outermost first;
+    empty if that is their own order. layout: of a field.
     """
 
     name: str
@@ -198,6 +198,7 @@ class LeafRecord(_Base, frozen=True, kw_only=True):
     origin: str = "argument"
     argument: str = ""
     written: bool = False
+    used: bool = True
     axes: tuple[int, ...] = ()
     layout: LayoutRecord | None = None
 

@@ -3,8 +3,9 @@
 import pytest
 from qd_studio.engine.frontend.features import Leaf
 from qd_studio.engine.inspect.layouts import layout_record, leaf_records
-from qd_studio.engine.ir import Param
-from qd_studio.engine.types import Layout, f32, f64, i8
+from qd_studio.engine.ir import Builder, Func, Param
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.types import Layout, f32, f64, i8, pointer_to
 from qd_studio.engine.types.layout import row_major
 
 
@@ -57,16 +58,21 @@ def test_parameters_know_where_they_come_from():
         def __init__(self, name):
             self.name = name
 
-    params = (
+    func = Func("k", (
         Param("x", "ndarray", f32, 1), Param("tank.u", "ndarray", f32, 2),
         Param("p.vel[1]", "scalar", f32), Param("x.grad", "ndarray", f32, 1),
         Param("mass", "field", f32, 1, layout=row_major((4,))),
-    )  # fmt: skip
+    ))  # fmt: skip
+    build = Builder(func, func.body)
+    build.emit(C.ARG_LOAD, (), 2, f32)
+    build.emit(C.ARG_ADDR, (), (4, False), pointer_to(f32))
+    build.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (0, 1))
     leaves = (Leaf(0), Leaf(1, ("u",)), Leaf(2, (), 3), Leaf(0, ("grad",)), Leaf(-1))
-    found = leaf_records(params, leaves, [Declared("x"), Declared("tank"), Declared("p")], (4,))
+    found = leaf_records(func, leaves, [Declared("x"), Declared("tank"), Declared("p")], (4,))
     assert [(p.name, p.origin, p.argument) for p in found] == [
         ("x", "argument", "x"), ("tank.u", "member", "tank"), ("p.vel[1]", "part", "p"),
         ("x.grad", "gradient", "x"), ("mass", "field", ""),
     ]  # fmt: skip
     assert [p.written for p in found] == [False] * 4 + [True]
+    assert [p.used for p in found] == [False, True, True, False, True]
     assert found[4].layout.bytes == 16

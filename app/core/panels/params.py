@@ -43,7 +43,11 @@ def origin_text(leaf: LeafRecord, kernel: KernelRecord) -> str:
 
 def memory_text(leaf: LeafRecord) -> str:
     """Whether it is written, and of a field: bytes, arrangement, strides by axis."""
-    out = ["written" if leaf.written else "read"] if leaf.kind != "scalar" else []
+    out: list[str] = []
+    if not leaf.used:
+        out.append("not used")
+    elif leaf.kind != "scalar":
+        out.append("written" if leaf.written else "read")
     if leaf.axes:
         out.append(f"axes in memory: {' '.join('ijklmnopqrst'[a] for a in leaf.axes)}")
     if leaf.layout is not None:

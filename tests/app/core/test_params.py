@@ -22,7 +22,9 @@ PARAMS = (
         name="tank.v<i>", kind="ndarray", dtype="f32", ndim=2, element_shape=(2, 2),
         origin="member", argument="tank", axes=(1, 0),
     ),
-    rec.LeafRecord(name="p.vel[1]", kind="scalar", dtype="f32", origin="part", argument="p"),
+    rec.LeafRecord(
+        name="p.vel[1]", kind="scalar", dtype="f32", origin="part", argument="p", used=False
+    ),
     rec.LeafRecord(name="self.n", kind="scalar", dtype="i32", origin="member", argument="self"),
     rec.LeafRecord(
         name="momentum", kind="field", dtype="f32", ndim=2, element_shape=(2,), origin="field",
@@ -55,7 +57,7 @@ def test_parameters_stand_below_the_signature():
     assert below[1].split() == ["x", "f32[:]", "argument", "written"]
     assert "matrix(2, 2, f32)[:, :]" in below[2] and "member of tank" in below[2]
     assert below[2].endswith("read, axes in memory: j i")
-    assert below[3].split() == ["p.vel[1]", "f32", "part", "of", "p"]
+    assert below[3].split() == ["p.vel[1]", "f32", "part", "of", "p", "not", "used"]
     assert "member of self (cloth)" in below[4]
     assert "vector(2, f32)[128, 128]" in below[5]
     assert (
