@@ -17,7 +17,7 @@ import numpy as np
 
 from ..config import CompileConfig
 from ..frontend.declared import NO_DEFAULT, ParamDecl, members_of
-from ..types import DataType, MatrixType, StructType
+from ..types import DATA_ORIENTED, DataType, MatrixType, StructType
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
@@ -44,6 +44,9 @@ def why_none(decl: KernelDecl, instance: Any = None) -> str:
         if param.kind == "self":
             if instance is None:
                 cls = decl.qualname.rpartition(".")[0]
+                found = decl.fn.__globals__.get(cls)
+                if isinstance(found, type) and not hasattr(found, DATA_ORIENTED):
+                    return f"{decl.name} is a method: decorate class {cls} with @qd.data_oriented"
                 return (
                     f"{decl.name} is a method, and no object of {cls} stands at the top level of "
                     "the file; --run records the calls that the file makes"

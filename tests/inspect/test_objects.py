@@ -111,6 +111,18 @@ def test_a_method_without_an_object_says_so():
     assert record.backend("cpu").status == "not_run"
 
 
+class Undecorated:
+    @qd.kernel
+    def step(self):
+        pass
+
+
+def test_a_method_of_an_undecorated_class_says_what_to_do():
+    subject = found({"Undecorated": Undecorated, "a": Undecorated()})["Undecorated.step"]
+    record = capture(subject, ["cpu"])
+    assert "decorate class Undecorated with @qd.data_oriented" in record.workloads[0].reason
+
+
 def test_recorded_calls_of_a_method_bring_their_object():
     one = Counter(2, 5)
     subject = found({"Counter": Counter})["Counter.tick"]
