@@ -58,7 +58,7 @@ def cases(program: str) -> tuple[Case, ...]:
     # INIT holds options of every case: one that is added elsewhere must not outdate the others.
     apart = [_source(text, node) for node in tree.body if node not in own]
     shared = [source for source in apart if not source.startswith(("INIT=", '"'))]
-    options = _options(tree)
+    options = options_of(tree)
     found = []
     for node in own:
         says = (ast.get_docstring(node) or "") if node.name.startswith("mistake_") else ""
@@ -75,7 +75,7 @@ def _source(text: str, node: ast.stmt) -> str:
     return "".join("".join(text.splitlines()[first - 1 : node.end_lineno]).split())
 
 
-def _options(tree: ast.Module) -> dict:
+def options_of(tree: ast.Module) -> dict:
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "INIT":
             return ast.literal_eval(node.value)
