@@ -35,6 +35,7 @@ this module is imported); NumPy's own ways to ask for it cost as much as a whole
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -116,6 +117,7 @@ class _Writer:
         self.again: Final = ", ".join([*self.names, "*rest"])
         self.lines: list[str] = []
         self.values: list[str] = []
+        self.numbers: Final = itertools.count()  # of names of locals
         self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
             (i, ()): name for i, name in enumerate(self.names)
         }
@@ -257,7 +259,7 @@ class _Writer:
         """Check the form of a value, and name its scalars; errors of any kind go the long way."""
         if isinstance(t, DataType):
             return [name]
-        k = len(self.env) + len(self.lines)
+        k = next(self.numbers)
         bad = f"return slow({self.again})"
         if isinstance(t, StructType):
             self.lines += [

@@ -193,3 +193,31 @@ def test_default_types_of_elements_follow_the_options(arch):
     assert of_default_types([0.1, 0], [2**32 + 1, 0]) == float(np.float32(0.1) + np.float32(1))
     qd.init(arch=getattr(qd, arch), default_fp=qd.f64, default_ip=qd.i64, log_level="error")
     assert of_default_types([0.1, 0], [2**32 + 1, 0]) == 0.1 + 2**32 + 1
+
+
+@qd.kernel
+def apart(v: vec3, w: vec3, m: mat23, b: Ball, c: Ball) -> tuple[vec3, vec3, mat23, Ball, Ball]:
+    return v, w, m, b, c
+
+
+@qd.kernel
+def two(v: vec3, w: vec3) -> tuple[vec3, vec3]:
+    return v, w
+
+
+@pytest.mark.parametrize("make", [list, tuple, qd.Vector, np.array])
+def test_two_vectors_keep_apart_in_prepared_launches(make):
+    for _ in range(3):
+        assert [list(x) for x in two(make([1, 2, 3]), make([4, 5, 6]))] == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_several_values_keep_apart_in_prepared_launches():
+    rows = [[1, 2, 3], [4, 5, 6]]
+    for v, w, b in (([1, 2, 3], [4, 5, 6], 1.0), (qd.Vector([7, 8, 9]), (1, 1, 2), 2.0)):
+        for _ in range(3):
+            one, other = Ball(pos=v, r=b), Ball(pos=w, r=-b)
+            got = apart(v, w, qd.Matrix(rows), one, {"pos": w, "r": -b})
+            assert [list(x) for x in got[:2]] == [list(v), list(w)]
+            assert got[2].to_list() == rows
+            assert [list(x.pos) for x in got[3:]] == [list(v), list(w)]
+            assert [x.r for x in got[3:]] == [one.r, other.r]
