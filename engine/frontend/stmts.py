@@ -212,7 +212,7 @@ def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
         store(w, old, value, node, _source(node))
         return
     if _same_shape(old, value):
-        for var, part in zip(old, value, strict=True):
+        for var, part in zip(cast("list[Any]", old), value, strict=True):
             store(w, var, part, node, node)
         return
     raise immutable(w, target, old)
