@@ -293,8 +293,10 @@ def _convert(w: Walk, node: ast.Call, t: DataType) -> Any:
 @handler("to_int", "to_float", "to_bool")
 def _to_number(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     values = only_positional(w, node, fn.__name__)
-    if len(values) != 1 or is_static(values[0]):
+    if all(is_static(value) for value in values):
         return w.python(node, fn, *values)
+    if len(values) != 1:
+        raise w.type_error(f"{fn.__name__}() takes one argument, got {len(values)}", node)
     return cast_to(w, values[0], dtype_argument(w, fn, node), node)
 
 
@@ -308,7 +310,7 @@ def _len(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
         return value.array.ndim
     if isinstance(value, MatrixValue):
         return value.shape[0]
-    if isinstance(value, NdarrayRef | Op):
+    if isinstance(value, NdarrayRef | Op | StructValue):
         hint = f"use {value.name}.shape[0]" if isinstance(value, NdarrayRef) else None
         raise w.type_error(f"{describe(value)} has no len() in a kernel", node, hint)
     return w.python(node, len, value)
@@ -335,9 +337,10 @@ def _range(w: Walk, node: ast.Call, name: str, fn: Any) -> range:
     """``range`` where it is no loop's own: at compile time."""
     values = only_positional(w, node, "range")
     for value, at in zip(values, node.args, strict=False):
-        if isinstance(value, Op):
+        if not is_static(value) or isinstance(value, MatrixValue | StructValue):
+            what = f"a run-time value of type {value.type}" if isinstance(value, Op) else ""
             raise w.type_error(
-                f"range: a run-time value of type {value.type} cannot be interpreted as an integer",
+                f"range: {what or describe(value)} cannot be interpreted as an integer",
                 at, "only a plain `for` can loop to a bound that is known at run time",
             )  # fmt: skip
     return w.python(node, range, *values)

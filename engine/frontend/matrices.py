@@ -110,6 +110,8 @@ def elementwise(w: Walk, node: ast.AST, symbol: str, fn: OnParts, *values: Any) 
                     "both sides need the same shape",
                 )  # fmt: skip
             shape = value.shape
+        elif not isinstance(value, Op | DynamicElement | int | float):
+            raise w.not_scalar(value, node)
     assert shape is not None
     size = 1
     for extent in shape:

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..ir import Op
 from ..types import DataType, MatrixType
 from .calls import arguments, dtype_argument, only_positional
 from .conversion import made_of_type
@@ -78,9 +77,11 @@ def _extents(w: Walk, values: Sequence[Any], node: ast.AST) -> tuple[int, ...]:
     shape = tuple([v for v in values if v is not None])
     for extent in shape:
         if type(extent) is not int or extent < 1:
-            what = "a run-time value" if isinstance(extent, Op) else repr(extent)
+            what = repr(extent) if isinstance(extent, int | float) else describe(extent)
             text = f"The shape of a vector or matrix is known at compile time, not {what}"
             raise w.type_error(text, node)
+    if not shape or values[0] is None:
+        raise w.type_error("A vector or matrix needs a shape", node)
     _warn_of_size(w, node, shape)
     return shape
 

@@ -55,7 +55,7 @@ def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
         return [_extent(w, value, axis, node) for axis in range(value.array.ndim)]
     if isinstance(value, MatrixValue):
         return rows(w, value, node)
-    if isinstance(value, Op | NdarrayRef | int | float) or value is None:
+    if isinstance(value, Op | NdarrayRef | StructValue | int | float) or value is None:
         text = f"Cannot unpack type: {describe(value)}"
         raise w.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
     return list(w.python(node, list, value))

@@ -255,3 +255,21 @@ HOST = {
 def test_work_of_python_scope(name, tmp_path, interp):
     text = f"X = qd.field(qd.f32, shape=3)\n@qd.kernel\ndef k():\n{HOST[name]}"
     check_error(text, C, f"{name} cannot be called in Quadrants-scope", tmp_path, "from Python")
+
+
+ODD = {
+    "select of a tuple": (kernel("    y = qd.select(v > 0, (1, v), v)\n"), T, "Invalid constant"),
+    "unpacked struct": (kernel("    a, b = p\n    #      ^\n"), S, "Cannot unpack type: a struct"),
+    "length of a struct": (kernel("    y = len(p)\n"), T, "has no len()"),
+    "range of a vector": (kernel("    y = range(v)\n"), T, "cannot be interpreted as an integer"),
+    "method as a value": (kernel("    y = v.norm\n"), T, "the method norm"),
+    "shape of nothing": (kernel("    y = qd.Matrix.zero(qd.f32, None)\n"), T, "needs a shape"),
+    "call of a vector": (kernel("    y = v(1)\n"), T, "a vector of shape (2,) is not callable"),
+    "sum of a struct": (kernel("    y = sum(p)\n"), S, "Cannot unpack type: a struct"),
+    "vector in a text": (kernel("    y = f'{v}'\n"), T, "can only be printed"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_operands(name, tmp_path):
+    check_error(*ODD[name], tmp_path)
