@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from .lang.data_oriented import data_oriented
     from .lang.eigen import eig, make_spd, sym_eig
     from .lang.field import field
-    from .lang.fields import Field, MatrixField, ScalarField
+    from .lang.fields import MatrixField, ScalarField
     from .lang.func import func, pyfunc, real_func
     from .lang.functions import (
         abs,
@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.matrix import Matrix, Vector
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+    from .lang.placed import Field
     from .lang.simt.block import global_thread_idx
     from .lang.snode import SNode
     from .lang.struct import Struct, dataclass
@@ -204,7 +205,7 @@ _ROOMS: Final = {
     "lang.builder": "FieldsBuilder root",
     "lang.data_oriented": "data_oriented",
     "lang.field": "field",
-    "lang.fields": "Field MatrixField ScalarField",
+    "lang.fields": "MatrixField ScalarField",
     "lang.eigen": "eig make_spd sym_eig",
     "lang.func": "func pyfunc real_func",
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor "
@@ -216,6 +217,7 @@ _ROOMS: Final = {
     "lang.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
     "lang.simt.block": "global_thread_idx",
+    "lang.placed": "Field",
     "lang.snode": "SNode",
     "lang.struct": "Struct dataclass",
     "lang.svd": "polar_decompose solve svd",

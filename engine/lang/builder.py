@@ -117,15 +117,14 @@ class FieldsBuilder(Nestable):
         """Allocate the memory; from here on the fields can be used, and nothing can be added.
 
         raise_warning: whether a builder without fields is worth a warning.
-        QuadrantsRuntimeError if it is finalised already, or if a field was made with ``needs_grad``
-        and its gradient has no place.
+        QuadrantsRuntimeError if it is finalised already, and if memory was short: the fields that
+        got some can be used then, and the others say what they lack.
         """
         self.check_open()
-        for field in fields_of(self._root):
-            field.check_companions()
         if raise_warning and self.empty:
             log.warn("Finalizing a FieldsBuilder in which no fields were placed")
         blocks: list[Block] = []
+        lacking = 0
         for group in _groups([c for c in self._root.children if next(fields_of(c), None)]):
             starts: list[int] = []
             size = 0
@@ -135,14 +134,15 @@ class FieldsBuilder(Nestable):
             try:
                 block = Block(size)
             except (MemoryError, ValueError):
-                raise QuadrantsRuntimeError(
-                    f"there is not enough memory for fields of {size} bytes"
-                ) from None
+                lacking += size
+                continue
             self.program.own(block)
             blocks.append(block)
             for top, start in zip(group, starts, strict=True):
                 _settle(top, block, start, len(group) == 1)
         self.finalized = SNodeTree(self, blocks)
+        if lacking:
+            raise QuadrantsRuntimeError(f"there is not enough memory for fields of {lacking} bytes")
         return self.finalized
 
 

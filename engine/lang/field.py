@@ -10,8 +10,9 @@ from ..types import MAKERS, DataType, MatrixType, StructType
 from ..types.compound import FieldMaker
 from .axes import MAX_AXES, Layout, axes
 from .builder import root
-from .fields import Field, MatrixField, ScalarField, check_real
+from .fields import MatrixField, ScalarField
 from .host import InvalidDataType, value_type
+from .placed import Field
 from .snode import extents, offsets
 from .struct_field import StructField
 
@@ -108,6 +109,15 @@ def struct_field(
     parts: Sequence[Any] = new._get_field_members() if layout is Layout.SOA else [new]  # pyright: ignore[reportPrivateUsage]
     finish(new, parts, shape, order, offset, (needs_grad, needs_dual))
     return new
+
+
+def check_real(dtype: DataType) -> None:
+    """QuadrantsRuntimeError for a type that cannot have gradients."""
+    if not dtype.is_real:
+        raise QuadrantsRuntimeError(
+            f"{dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`.",
+            hint="use a real type such as qd.f32",
+        )
 
 
 def check_layout(layout: Any) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..types import f32, f64, i32, i64, u1
-from .host import assign, numpy_type
+from .host import assign, mismatch, numpy_type
 from .interop import Exchanges
 
 if TYPE_CHECKING:
-    from .fields import _Memory  # pyright: ignore[reportPrivateUsage]
+    from .placed import PlacedField
 
 __all__ = ["ExchangesNumpy", "zero_copy_error"]
 
@@ -25,7 +25,7 @@ def zero_copy_error(reason: str) -> ValueError:
     return ValueError(f"Zero-copy not available for {reason}; use copy=True or copy=None")
 
 
-def shared_view(field: _Memory) -> Array | str:
+def shared_view(field: PlacedField) -> Array | str:
     """A view of the field's memory, indexed as the field is; or why there can be none."""
     at = field._placed()  # pyright: ignore[reportPrivateUsage]
     elements = field.grouped()
@@ -44,7 +44,7 @@ class ExchangesNumpy(Exchanges):
     """What fields of numbers, vectors and matrices have in common; struct fields override it."""
 
     def _strided_view(self) -> Array:
-        field = cast("_Memory", self)
+        field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         elements = field.grouped()
         if elements.shape != shape:
@@ -58,7 +58,7 @@ class ExchangesNumpy(Exchanges):
         is needed, False never: a ValueError where one is needed. A view shares the memory of the
         field, and stays valid after a reset.
         """
-        field = cast("_Memory", self)
+        field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         wanted = numpy_type(field.dtype if dtype is None else dtype)
         out: Array | None = None
@@ -81,7 +81,7 @@ class ExchangesNumpy(Exchanges):
 
     def from_numpy(self, arr: Any) -> None:
         """Take the elements of an array of the shape that `to_numpy` gives, converted."""
-        field = cast("_Memory", self)
+        field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         elements = field.grouped()
         source: Array = np.asarray(arr)
@@ -101,12 +101,12 @@ class ExchangesNumpy(Exchanges):
         ValueError if the shapes differ, TypeError if ``other`` is no such field. Numbers can be
         copied to vectors: to each component.
         """
-        from .fields import Field, mismatch
+        from .placed import Field
 
-        field = cast("_Memory", self)
+        field = cast("PlacedField", self)
         if not isinstance(other, Field) or not hasattr(other, "grouped"):
             raise TypeError(f"Cannot copy from a non-field object: {other!r}")
-        source = cast("_Memory", other)
+        source = cast("PlacedField", other)
         if source.shape != field.shape:
             raise ValueError(
                 f"qd.field shape {field.shape} does not match the source field shape {source.shape}"

@@ -10,25 +10,26 @@ Fields belong to the program that was current when they were made.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final
 
 import numpy as np
 
-from ..errors import QuadrantsRuntimeError, QuadrantsTypeError
+from ..errors import QuadrantsRuntimeError
 from ..runtime import program
-from ..types import DataType, FieldHandle, Layout
-from .field_numpy import ExchangesNumpy
-from .host import ended, field_index, is_number, number, numbers, python_number
+from ..types import DataType, FieldHandle
+from .host import field_index, is_number, number, numbers, python_number
 from .matrix import live
+from .placed import PlacedField
 from .snode import SNode
-from .storage import Placement, by_axis, grouped_view, joined, layout_of
+from .storage import Placement, joined
 
-__all__ = ["Field", "MatrixField", "ScalarField"]
+__all__ = ["MatrixField", "ScalarField"]
 
-Array = np.ndarray[Any, Any]
 _HERE: Final = str(Path(__file__).parent.parent)
 
 _NOT_PLACED: Final = {
@@ -58,168 +59,7 @@ def made_at() -> str:
     return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'
 
 
-class Field(ExchangesNumpy):
-    """Base of all fields: `ScalarField`, `MatrixField`, `StructField`."""
-
-    def __iter__(self) -> NoReturn:
-        raise NotImplementedError("Struct for is only available in Quadrants scope.")
-
-
-class _Memory(FieldHandle, Field):
-    """A field with elements of its own: of scalars, vectors or matrices.
-
-    role: ``primal``, ``grad`` or ``dual``. program: that it belongs to. layout: the order of its
-    axes in memory if the user gave one, else None.
-    """
-
-    role: str
-    program: program.Program
-    layout: tuple[int, ...] | None
-    _at: Placement | None
-    _elements: Array | None
-    _layout: Layout | None
-    _axes: list[tuple[int, int, list[int] | None]]
-    _companions: Any
-
-    def _locate(self) -> Placement:
-        """Its placement; makes the memory if that was not done."""
-        raise NotImplementedError
-
-    def label(self) -> str:
-        """How error messages name it."""
-        raise NotImplementedError
-
-    def _placed(self) -> Placement:
-        at = self._at
-        if at is None:
-            if not self.program.alive:
-                raise ended("field")
-            at = self._at = self._locate()
-        if at.block.data is None:
-            if not self.program.alive:
-                raise ended("field")
-            raise QuadrantsRuntimeError(
-                f"SNode tree has been destroyed: the memory of {self.label()} is gone"
-            )
-        return at
-
-    @property
-    def block(self) -> Any:
-        """The memory it lies in, a `storage.Block`."""
-        return self._placed().block
-
-    def memory_layout(self) -> Layout:
-        at = self._placed()
-        if self._layout is None:
-            self._layout = layout_of(at, self.dtype)
-        return self._layout
-
-    def address(self) -> int:
-        at = self._placed()
-        assert at.block.data is not None
-        return at.block.data.ctypes.data + at.base
-
-    def flat(self, buffer: Any = None) -> Array:
-        at = self._placed()
-        data = cast(Array, at.block.data if buffer is None else buffer)
-        end = at.base + self.memory_layout().span * self.dtype.size
-        return data[at.base : end].view(self.dtype.np)
-
-    def grouped(self) -> Array:
-        """A view of the elements with an axis for each digit; see `storage.grouped_view`."""
-        at = self._at
-        if at is None or at.block.data is None or self._elements is None:
-            at = self._placed()
-            assert at.block.data is not None
-            digits = [[d.extent for d in one] for one in by_axis(at)]
-            ndim = len(at.shape) - len(self.element_shape)
-            self._axes = [
-                (at.origin[axis], at.shape[axis], digits[axis] if len(digits[axis]) > 1 else None)
-                for axis in range(ndim)
-            ]
-            self._elements = grouped_view(at, self.dtype, at.block.data)
-        return self._elements
-
-    def _set_layout(self, order: tuple[int, ...]) -> None:
-        self.layout = order
-        for companion in self._companions.values():
-            companion._set_layout(order)
-
-    def _where(self, key: Any) -> tuple[int, ...]:
-        """Indices into `grouped`, which was asked for before, of the element at ``key``."""
-        axes = self._axes
-        items: tuple[Any, ...] = () if key is None else (key,)
-        if type(key) is tuple:
-            items = cast("tuple[Any, ...]", key)
-        out: list[int] = []
-        if len(items) != len(axes):
-            return self._slow_where(key)
-        for i, (first, extent, digits) in zip(items, axes, strict=True):
-            if type(i) is not int or not first <= i < first + extent:
-                return self._slow_where(key)
-            if digits is None:
-                out.append(i - first)
-                continue
-            own: list[int] = []
-            rest = i - first
-            for n in reversed(digits):
-                rest, digit = divmod(rest, n)
-                own.append(digit)
-            out += reversed(own)
-        return tuple(out)
-
-    def _slow_where(self, key: Any) -> tuple[int, ...]:
-        """The same for other indices than integers that are right, or an error that says why."""
-        origin, shape = [a[0] for a in self._axes], [a[1] for a in self._axes]
-        found = field_index(key, origin, shape)
-        return self._where(tuple([i + first for i, first in zip(found, origin, strict=True)]))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.snode.shape
-
-    @property
-    def snode(self) -> SNode:
-        """Its node in the tree; of a vector field, that of the first component."""
-        raise NotImplementedError
-
-    def parent(self, n: int = 1) -> Any:
-        """The ``n``-th node above that of the field."""
-        return self.snode.parent(n)
-
-    def has_grad(self) -> bool:
-        """Whether there is memory for gradients."""
-        grad = cast("_Memory | None", self.grad)
-        return grad is not None and grad.is_placed()
-
-    def has_dual(self) -> bool:
-        """Whether there is memory for duals."""
-        dual = cast("_Memory | None", self.dual)
-        return dual is not None and dual.is_placed()
-
-    def is_placed(self) -> bool:
-        """Whether it has a place in a tree."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        if not self.is_placed():
-            return "<Field: Definition of this field is incomplete>"
-        try:
-            return str(self.to_numpy())
-        except QuadrantsRuntimeError:
-            return repr(self)
-
-    def _repr(self, kind: str) -> str:
-        try:
-            state = str(self.shape)
-            if not self.program.alive:
-                state += ", no longer valid"
-        except QuadrantsRuntimeError:
-            state = "not placed"
-        return f"<{kind} {self.dtype} {state}>"
-
-
-class ScalarField(_Memory):
+class ScalarField(PlacedField):
     """A field of numbers; made by `qd.field`.
 
     node: its place in a tree, or None. offset: the first index of each axis; None is zeros.
@@ -241,6 +81,7 @@ class ScalarField(_Memory):
         self.part_of = None
         self.made_at: Final = made_at()
         self._companions: dict[str, ScalarField] = {}
+        self._given: Placement | None = None
         self._at = self._elements = self._layout = None
 
     def owner(self) -> FieldHandle:
@@ -266,9 +107,9 @@ class ScalarField(_Memory):
 
     def settle(self, at: Placement) -> None:
         """Take the memory that the tree gives."""
-        self._at = at
+        self._given = at
 
-    def check_companions(self) -> None:
+    def _check_companions(self) -> None:
         """QuadrantsRuntimeError if its gradients were asked for and have no place."""
         for kind in sorted(self.needs):
             if self._companions[kind].node is None:
@@ -280,6 +121,7 @@ class ScalarField(_Memory):
 
     def _locate(self) -> Placement:
         node = self.snode
+        self._check_companions()
         if node.builder.finalized is None:
             if not node.builder.is_root_of_program:
                 raise QuadrantsRuntimeError(
@@ -288,9 +130,14 @@ class ScalarField(_Memory):
                 )
             with self.program.lock:
                 if node.builder.finalized is None:
-                    node.builder.finalize()
-        assert self._at is not None
-        return self._at
+                    with contextlib.suppress(QuadrantsRuntimeError):  # memory for other fields
+                        node.builder.finalize()
+        if self._given is None:
+            size = self.dtype.size * math.prod(node.shape)
+            raise QuadrantsRuntimeError(
+                f"there is not enough memory for {self.label()} of {size} bytes"
+            )
+        return self._given
 
     def _companion(self, kind: str) -> ScalarField | None:
         if self.role != "primal" or not self.dtype.is_real:
@@ -339,7 +186,7 @@ class ScalarField(_Memory):
         return self._repr("qd.field")
 
 
-class MatrixField(_Memory):
+class MatrixField(PlacedField):
     """A field of vectors or matrices; made by `qd.Vector.field` and `qd.Matrix.field`.
 
     Each component is a `ScalarField`, which can be placed, and used, by itself.
@@ -473,17 +320,3 @@ class MatrixField(_Memory):
 
     def __repr__(self) -> str:
         return self._repr(f"{self.n}x{self.m} qd.Matrix.field")
-
-
-def check_real(dtype: DataType) -> None:
-    """QuadrantsRuntimeError for a type that cannot have gradients."""
-    if not dtype.is_real:
-        raise QuadrantsRuntimeError(
-            f"{dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`.",
-            hint="use a real type such as qd.f32",
-        )
-
-
-def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> QuadrantsTypeError:
-    """The error for elements of different shapes."""
-    return QuadrantsTypeError(f"cannot assign elements of shape {b} to elements of shape {a}")

@@ -165,3 +165,8 @@ def assign(target: Array, source: Array) -> None:
 def python_number(item: Any, dtype: DataType) -> int | float:
     """An element as Python sees it: an int for u1, too."""
     return int(item) if dtype is u1 else item.item()
+
+
+def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> QuadrantsTypeError:
+    """The error for elements of different shapes."""
+    return QuadrantsTypeError(f"cannot assign elements of shape {b} to elements of shape {a}")

@@ -22,8 +22,17 @@ from ..types import MAKERS, ArrayHandle, CompoundType, DataType, MatrixType, i32
 from ..types.compound import ArrayMaker
 from .axes import MAX_AXES
 from .field_numpy import SHARED_TYPES, zero_copy_error
-from .fields import mismatch
-from .host import assign, ended, is_number, number, numbers, numpy_type, python_number, value_type
+from .host import (
+    assign,
+    ended,
+    is_number,
+    mismatch,
+    number,
+    numbers,
+    numpy_type,
+    python_number,
+    value_type,
+)
 from .interop import Exchanges
 from .matrix import live
 from .storage import aligned_zeros

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from ..types import StructFieldHandle, StructType
-from .fields import Field, ScalarField
+from .fields import ScalarField
+from .placed import Field
 from .snode import SNode
 from .struct import OWN_NAMES, Struct, entries_of
 

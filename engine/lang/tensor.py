@@ -13,8 +13,10 @@ from typing import Any, NoReturn, cast
 from ..errors import QuadrantsAssertionError
 from ..types import DataType, TensorHandle, matrix_type
 from .field import field
-from .fields import Field, MatrixField, ScalarField, mismatch
+from .fields import MatrixField, ScalarField
+from .host import mismatch
 from .ndarray import Ndarray, made
+from .placed import Field
 
 __all__ = ["Backend", "MatrixTensor", "Tensor", "VectorTensor", "tensor", "wrap"]
 

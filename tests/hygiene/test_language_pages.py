@@ -42,8 +42,7 @@ CLASSES = {
 INTERNAL = {
     "Matrix": "plain",
     "Struct": "struct_type",
-    "ScalarField": "address block check_companions flat grouped label make_companion "
-    "memory_layout owner settle",
+    "ScalarField": "address block flat grouped label make_companion memory_layout owner settle",
     "MatrixField": "address block flat grouped label memory_layout",
     "Ndarray": "program_ended",
     "SNode": "axes below builder children dims field kind path up",

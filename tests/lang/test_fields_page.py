@@ -18,6 +18,7 @@ ROOMS = [
     "fields",
     "indices",
     "ndarray",
+    "placed",
     "snode",
     "struct_field",
     "tensor",

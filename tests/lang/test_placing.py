@@ -188,6 +188,24 @@ def test_extents_that_are_no_integers(shape, still_fine):
         qd.root.dense(qd.i, shape)
 
 
+def test_memory_that_there_is_not(still_fine):
+    before = qd.field(qd.i32, shape=2)
+    huge = qd.field(qd.f64, shape=(1 << 22, 1 << 22))
+    before[1] = 5
+    for _ in range(2):
+        with pytest.raises(qd.QuadrantsRuntimeError, match=r"memory for a field .* of 14"):
+            huge[0, 0]
+    assert before[1] == 5
+    builder, x, y = qd.FieldsBuilder(), qd.field(qd.f32), qd.Vector.field(2, qd.f64)
+    builder.place(x)
+    builder.dense(qd.ij, (1 << 22, 1 << 22)).place(y)
+    with pytest.raises(qd.QuadrantsRuntimeError, match="not enough memory for fields of 28"):
+        builder.finalize()
+    assert x[None] == 0
+    with pytest.raises(qd.QuadrantsRuntimeError, match="not enough memory"):
+        y.fill(0)
+
+
 def test_too_many_axes(still_fine):
     assert qd.field(qd.f32, shape=(1,) * 12)[(0,) * 12] == 0
     with pytest.raises(RuntimeError, match="The maximum dimensionality is 12"):
@@ -326,8 +344,11 @@ def test_gradients_are_placed_by_hand():
 def test_gradients_that_were_asked_for_must_be_placed():
     x = qd.field(qd.f32, needs_grad=True)
     qd.root.dense(qd.i, 3).place(x)
-    with pytest.raises(RuntimeError, match=r"(?s)grad field\(s\) are not placed.*lazy_grad"):
-        x[0]
+    other = qd.field(qd.f32, shape=1)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"(?s)grad field\(s\) are not placed.*lazy_grad"):
+            x[0]
+        assert other[0] == 0
     qd.root.dense(qd.i, 3).place(x.grad)
     assert x[0] == 0
 

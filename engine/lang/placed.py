@@ -1,0 +1,180 @@
+"""What all fields have in common, and those with elements of their own: `PlacedField`."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from ..errors import QuadrantsRuntimeError
+from ..runtime import program
+from ..types import FieldHandle, Layout
+from .field_numpy import ExchangesNumpy
+from .host import ended, field_index
+from .snode import SNode
+from .storage import Placement, by_axis, grouped_view, layout_of
+
+__all__ = ["Field", "PlacedField"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Field(ExchangesNumpy):
+    """Base of all fields: `ScalarField`, `MatrixField`, `StructField`."""
+
+    def __iter__(self) -> NoReturn:
+        raise NotImplementedError("Struct for is only available in Quadrants scope.")
+
+
+class PlacedField(FieldHandle, Field):
+    """A field with elements of its own: of scalars, vectors or matrices.
+
+    role: ``primal``, ``grad`` or ``dual``. program: that it belongs to. layout: the order of its
+    axes in memory if the user gave one, else None.
+    """
+
+    role: str
+    program: program.Program
+    layout: tuple[int, ...] | None
+    _at: Placement | None
+    _elements: Array | None
+    _layout: Layout | None
+    _axes: list[tuple[int, int, list[int] | None]]
+    _companions: Any
+
+    def _locate(self) -> Placement:
+        """Its placement; makes the memory if that was not done."""
+        raise NotImplementedError
+
+    def label(self) -> str:
+        """How error messages name it."""
+        raise NotImplementedError
+
+    def _placed(self) -> Placement:
+        at = self._at
+        if at is None:
+            if not self.program.alive:
+                raise ended("field")
+            at = self._at = self._locate()
+        if at.block.data is None:
+            if not self.program.alive:
+                raise ended("field")
+            raise QuadrantsRuntimeError(
+                f"SNode tree has been destroyed: the memory of {self.label()} is gone"
+            )
+        return at
+
+    @property
+    def block(self) -> Any:
+        """The memory it lies in, a `storage.Block`."""
+        return self._placed().block
+
+    def memory_layout(self) -> Layout:
+        at = self._placed()
+        if self._layout is None:
+            self._layout = layout_of(at, self.dtype)
+        return self._layout
+
+    def address(self) -> int:
+        at = self._placed()
+        assert at.block.data is not None
+        return at.block.data.ctypes.data + at.base
+
+    def flat(self, buffer: Any = None) -> Array:
+        at = self._placed()
+        data = cast(Array, at.block.data if buffer is None else buffer)
+        end = at.base + self.memory_layout().span * self.dtype.size
+        return data[at.base : end].view(self.dtype.np)
+
+    def grouped(self) -> Array:
+        """A view of the elements with an axis for each digit; see `storage.grouped_view`."""
+        at = self._at
+        if at is None or at.block.data is None or self._elements is None:
+            at = self._placed()
+            assert at.block.data is not None
+            digits = [[d.extent for d in one] for one in by_axis(at)]
+            ndim = len(at.shape) - len(self.element_shape)
+            self._axes = [
+                (at.origin[axis], at.shape[axis], digits[axis] if len(digits[axis]) > 1 else None)
+                for axis in range(ndim)
+            ]
+            self._elements = grouped_view(at, self.dtype, at.block.data)
+        return self._elements
+
+    def _set_layout(self, order: tuple[int, ...]) -> None:
+        self.layout = order
+        for companion in self._companions.values():
+            companion._set_layout(order)
+
+    def _where(self, key: Any) -> tuple[int, ...]:
+        """Indices into `grouped`, which was asked for before, of the element at ``key``."""
+        axes = self._axes
+        items: tuple[Any, ...] = () if key is None else (key,)
+        if type(key) is tuple:
+            items = cast("tuple[Any, ...]", key)
+        out: list[int] = []
+        if len(items) != len(axes):
+            return self._slow_where(key)
+        for i, (first, extent, digits) in zip(items, axes, strict=True):
+            if type(i) is not int or not first <= i < first + extent:
+                return self._slow_where(key)
+            if digits is None:
+                out.append(i - first)
+                continue
+            own: list[int] = []
+            rest = i - first
+            for n in reversed(digits):
+                rest, digit = divmod(rest, n)
+                own.append(digit)
+            out += reversed(own)
+        return tuple(out)
+
+    def _slow_where(self, key: Any) -> tuple[int, ...]:
+        """The same for other indices than integers that are right, or an error that says why."""
+        origin, shape = [a[0] for a in self._axes], [a[1] for a in self._axes]
+        found = field_index(key, origin, shape)
+        return self._where(tuple([i + first for i, first in zip(found, origin, strict=True)]))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.snode.shape
+
+    @property
+    def snode(self) -> SNode:
+        """Its node in the tree; of a vector field, that of the first component."""
+        raise NotImplementedError
+
+    def parent(self, n: int = 1) -> Any:
+        """The ``n``-th node above that of the field."""
+        return self.snode.parent(n)
+
+    def has_grad(self) -> bool:
+        """Whether there is memory for gradients."""
+        grad = cast("PlacedField | None", self.grad)
+        return grad is not None and grad.is_placed()
+
+    def has_dual(self) -> bool:
+        """Whether there is memory for duals."""
+        dual = cast("PlacedField | None", self.dual)
+        return dual is not None and dual.is_placed()
+
+    def is_placed(self) -> bool:
+        """Whether it has a place in a tree."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        if not self.is_placed():
+            return "<Field: Definition of this field is incomplete>"
+        try:
+            return str(self.to_numpy())
+        except QuadrantsRuntimeError:
+            return repr(self)
+
+    def _repr(self, kind: str) -> str:
+        try:
+            state = str(self.shape)
+            if not self.program.alive:
+                state += ", no longer valid"
+        except QuadrantsRuntimeError:
+            state = "not placed"
+        return f"<{kind} {self.dtype} {state}>"
