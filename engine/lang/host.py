@@ -14,7 +14,8 @@ from ..runtime.program import NOT_INITIALIZED
 from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
-    "FieldIndexError", "assign", "ended", "field_index", "numbers", "numpy_type", "value_type",
+    "FieldIndexError", "InvalidDataType", "assign", "ended", "field_index", "is_number", "mismatch",
+    "number", "numbers", "numpy_type", "python_number", "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
