@@ -242,8 +242,8 @@ _ARCHES: Final = (
 )  # fmt: skip
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {
-    "experimental": "lang.experimental", "inspect": "inspect", "math": "lang.math",
-    "simt": "lang.simt", "types": "lang.types_room",
+    "algorithms": "lang.algorithms", "experimental": "lang.experimental", "inspect": "inspect",
+    "math": "lang.math", "simt": "lang.simt", "types": "lang.types_room",
 }  # fmt: skip
 
 __all__ = [
@@ -254,8 +254,8 @@ __all__ = [
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
     "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
-    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "amdgpu",
-    "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
+    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "algorithms",
+    "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
     "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
     "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
     "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16",

@@ -273,3 +273,9 @@ def test_a_failed_store_changes_nothing():
     with pytest.raises(qd.QuadrantsTypeError, match="Cannot store"):
         a[0:2] = [1, 2, 3]
     assert a.to_list() == [1, 2, 3]
+
+
+def test_every_method_has_a_docstring():
+    methods = [getattr(qd.Matrix, name) for name in dir(qd.Matrix) if not name.startswith("_")]
+    members = [getattr(qd.Struct, name) for name in dir(qd.Struct) if not name.startswith("_")]
+    assert not [m for m in (*methods, *members) if not (m.__doc__ or "").strip()]

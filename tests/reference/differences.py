@@ -91,6 +91,7 @@ DIFFERENCES: dict[str, Meant] = {
     "loops.case_underscore_in_nested_loops": Meant(WORKS, value=600),
     "structs.case_struct_argument_as_dict": Meant(WORKS, value=3.5),
     "vector_elements.case_matrix_argument_as_rows": Meant(WORKS, value=-1.0),
+    "tools.case_prefix_sum": Meant(WORKS, value=True),
     "vectors_python.case_unary_plus": Meant(WORKS),
     "vectors_python.case_determinants": Meant(WORKS, value=[18.0, -2.0]),
     "vectors_python.case_identity": Meant(WORKS),

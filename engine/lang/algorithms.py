@@ -1,0 +1,425 @@
+"""``qd.algorithms``: reductions, scans, compaction and sorting of one-dimensional data.
+
+The functions are called at the top level of a kernel; each of their phases is then a parallel task
+of its own. ``arr`` and the other buffers are fields, arrays or tensors of one axis. ``n`` counts
+the elements that are used and may be a value of run time, up to ``256 ** log256_max_n``; that is a
+constant, which says how many levels of totals there are. ``scratch`` is a buffer of ``qd.u32``
+(``qd.u64`` for reductions and scans of types of 8 bytes) whose length the ``..._scratch_slots``
+functions tell, in Python as in kernels.
+
+Element types are i32, u32, f32, i64, u64 and f64. Results do not depend on the number of threads.
+
+`PrefixSumExecutor` and `parallel_sort` are called from Python.
+"""
+
+# Functions of kernels have no annotations.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import QuadrantsRuntimeTypeError, QuadrantsTypeError
+from ..types import ArrayHandle, FieldHandle, NDArray, TensorHandle, i32, matrix_type, template, u32
+from .func import func, pyfunc
+from .functions import bit_cast, cast, max, min
+from .kernel import kernel
+from .loops import static
+from .ndarray import Ndarray, ndarray
+from .radix import radix_pass
+from .tiles import (
+    check_type,
+    combined,
+    depth_for,
+    fold_all,
+    fold_tiles,
+    identity,
+    partials,
+    scan_partials,
+    tiles_of,
+)
+
+__all__ = [
+    "PrefixSumExecutor", "exclusive_scan_add", "exclusive_scan_max", "exclusive_scan_min",
+    "exclusive_scan_scratch_slots", "parallel_sort", "reduce_add", "reduce_by_key_add",
+    "reduce_by_key_scratch_slots", "reduce_max", "reduce_min", "reduce_scratch_slots", "select",
+    "select_scratch_slots", "sort", "sort_scratch_slots",
+]  # fmt: skip
+
+
+# Scratch
+
+
+@pyfunc
+def reduce_scratch_slots(n, log256_max_n: template() = None):
+    """The length of ``scratch`` for `reduce_add` and its like on n elements; at least 1.
+
+    log256_max_n: as it is given to the reduction; in Python it may be left out.
+    """
+    if static(log256_max_n is None):
+        return max(partials(n, static(depth_for(n))), 1)
+    else:
+        return max(partials(n, log256_max_n), 1)
+
+
+@pyfunc
+def exclusive_scan_scratch_slots(n, log256_max_n: template() = None):
+    """The length of ``scratch`` for `exclusive_scan_add` and its like, as for reductions."""
+    if static(log256_max_n is None):
+        return max(partials(n, static(depth_for(n))), 1)
+    else:
+        return max(partials(n, log256_max_n), 1)
+
+
+@pyfunc
+def select_scratch_slots(n):
+    """The length of ``scratch`` for `select` on n elements, for every log256_max_n."""
+    return max(n + deep_partials(n), 1)
+
+
+@pyfunc
+def reduce_by_key_scratch_slots(n):
+    """The length of ``scratch`` for `reduce_by_key_add` on n elements, for every log256_max_n."""
+    return max(n + deep_partials(n), 1)
+
+
+@pyfunc
+def deep_partials(n):
+    """The totals above n elements for every number of levels."""
+    return partials(n, 5)
+
+
+@pyfunc
+def sort_scratch_slots(n, log256_max_n: template() = None):
+    """The length of ``scratch`` for `sort` on n elements; see `reduce_scratch_slots`."""
+    counts = 256 * tiles_of(n)
+    if static(log256_max_n is None):
+        return max(counts + partials(counts, static(depth_for(n))), 1)
+    else:
+        return max(counts + partials(counts, log256_max_n), 1)
+
+
+# Reductions
+
+
+@func(requires_top_level=True)
+def reduce(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    depth: template(), how: template(),
+):  # fmt: skip
+    """``out[0]`` becomes the combination of ``arr[0:n]``."""
+    static(check_type(dtype, depth))
+    if static(depth == 1):
+        fold_all(arr, 0, n, False, out, dtype, how)
+    else:
+        fold_tiles(arr, 0, n, False, scratch, 0, dtype, how)
+        fold_levels(scratch, 0, tiles_of(n), out, dtype, how, static(depth - 1))
+
+
+@func(requires_top_level=True)
+def fold_levels(
+    scratch: template(), at, count, out: template(), dtype: template(), how: template(),
+    depth: template(),
+):  # fmt: skip
+    """The combination of ``scratch[at : at + count]`` into ``out[0]``."""
+    if static(depth == 1):
+        fold_all(scratch, at, count, True, out, dtype, how)
+    else:
+        above = at + count
+        fold_tiles(scratch, at, count, True, scratch, above, dtype, how)
+        fold_levels(scratch, above, tiles_of(count), out, dtype, how, static(depth - 1))
+
+
+@func(requires_top_level=True)
+def reduce_add(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """``out[0]`` becomes the sum of ``arr[0:n]``; see the module's text for the parameters."""
+    reduce(arr, out, scratch, n, dtype, log256_max_n, "add")
+
+
+@func(requires_top_level=True)
+def reduce_min(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """``out[0]`` becomes the smallest of ``arr[0:n]``, the largest of the type for none."""
+    reduce(arr, out, scratch, n, dtype, log256_max_n, "min")
+
+
+@func(requires_top_level=True)
+def reduce_max(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """``out[0]`` becomes the largest of ``arr[0:n]``, the smallest of the type for none."""
+    reduce(arr, out, scratch, n, dtype, log256_max_n, "max")
+
+
+# Scans
+
+
+@func(requires_top_level=True)
+def exclusive_scan(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    depth: template(), how: template(),
+):  # fmt: skip
+    """``out[i]`` becomes the combination of ``arr[0:i]``."""
+    static(check_type(dtype, depth))
+    if static(depth == 1):
+        for _t in range(1):
+            running = cast(static(identity(how, dtype)), dtype)
+            for i in range(n):
+                here = cast(arr[i], dtype)
+                out[i] = running
+                running = combined(running, here, how)
+    else:
+        fold_tiles(arr, 0, n, False, scratch, 0, dtype, how)
+        scan_partials(scratch, 0, tiles_of(n), dtype, how, static(depth - 1))
+        for t in range(tiles_of(n)):
+            running = bit_cast(scratch[t], dtype)
+            for i in range(256 * t, min(256 * t + 256, n)):
+                here = cast(arr[i], dtype)
+                out[i] = running
+                running = combined(running, here, how)
+
+
+@func(requires_top_level=True)
+def exclusive_scan_add(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """``out[i]`` becomes the sum of ``arr[0:i]``; see the module's text for the parameters."""
+    exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "add")
+
+
+@func(requires_top_level=True)
+def exclusive_scan_min(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """``out[i]`` becomes the smallest of ``arr[0:i]``, ``out[0]`` the largest of the type."""
+    exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "min")
+
+
+@func(requires_top_level=True)
+def exclusive_scan_max(
+    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """``out[i]`` becomes the largest of ``arr[0:i]``, ``out[0]`` the smallest of the type."""
+    exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "max")
+
+
+@func(requires_top_level=True)
+def select(
+    arr: template(), flags: template(), out: template(), num_out: template(), scratch: template(),
+    n: i32, log256_max_n: template(),
+):  # fmt: skip
+    """Pack the ``arr[i]`` with ``flags[i] != 0`` into the front of ``out``, in order.
+
+    ``num_out[0]`` becomes their number. Elements may be of any type.
+    """
+    static(check_type(u32, log256_max_n))
+    for i in range(n):
+        scratch[i] = cast(flags[i] != 0, u32)
+    scan_partials(scratch, 0, n, u32, "add", log256_max_n)
+    for i in range(n):
+        if flags[i] != 0:
+            out[cast(scratch[i], i32)] = arr[i]
+    for _t in range(1):
+        total = 0
+        if n > 0:
+            total = cast(scratch[n - 1], i32) + cast(flags[n - 1] != 0, i32)
+        num_out[0] = total
+
+
+@func(requires_top_level=True)
+def reduce_by_key_add(
+    keys_in: template(), values_in: template(), keys_out: template(), values_out: template(),
+    num_runs: template(), scratch: template(), n: i32, value_dtype: template(),
+    log256_max_n: template(),
+):  # fmt: skip
+    """The sums of values over runs of equal neighbouring keys.
+
+    ``keys_out`` gets the key of each run, ``values_out`` its sum, ``num_runs[0]`` their number. A
+    NaN is a run of its own.
+    """
+    static(check_type(value_dtype, log256_max_n))
+    for i in range(n):
+        head = 1
+        if i > 0:
+            head = cast(keys_in[i] != keys_in[i - 1], i32)
+        scratch[i] = cast(head, u32)
+    scan_partials(scratch, 0, n, u32, "add", log256_max_n)
+    for i in range(n):
+        head = 1
+        if i > 0:
+            head = cast(keys_in[i] != keys_in[i - 1], i32)
+        if head != 0:
+            total = cast(values_in[i], value_dtype)
+            j = i + 1
+            while j < n and keys_in[j] == keys_in[j - 1]:
+                total = total + values_in[j]
+                j = j + 1
+            run = cast(scratch[i], i32)
+            keys_out[run] = keys_in[i]
+            values_out[run] = total
+            if j == n:
+                num_runs[0] = run + 1
+    for _t in range(1):
+        if n == 0:
+            num_runs[0] = 0
+
+
+# Sorting
+
+
+@func(requires_top_level=True)
+def sort(
+    keys: template(), tmp_keys: template(), values: template(), tmp_values: template(),
+    scratch: template(), n: i32, key_dtype: template(), has_values: template(),
+    end_bit: template(), log256_max_n: template(),
+):  # fmt: skip
+    """Sort ``keys[0:n]``, ascending, and with has_values ``values`` in the same way; stable.
+
+    tmp_keys, tmp_values: buffers like keys and values. end_bit: how many low bits of the keys
+    count, a multiple of 16. Negative zero comes before zero, NaN by its bits.
+
+    Radix sort by 8 bits a pass, from the lowest.
+    """
+    static(check_type(key_dtype, log256_max_n))
+    static(check_bits(key_dtype, end_bit))
+    for k in static(range(end_bit // 8)):
+        if static(k % 2 == 0):
+            radix_pass(
+                keys, tmp_keys, values, tmp_values, scratch, n, key_dtype, has_values,
+                static(8 * k), log256_max_n,
+            )  # fmt: skip
+        else:
+            radix_pass(
+                tmp_keys, keys, tmp_values, values, scratch, n, key_dtype, has_values,
+                static(8 * k), log256_max_n,
+            )  # fmt: skip
+
+
+def check_bits(dtype: Any, end_bit: Any) -> None:
+    """QuadrantsTypeError for a number of bits that `sort` cannot use."""
+    if not isinstance(end_bit, int) or end_bit % 16 or not 0 < end_bit <= dtype.bits:
+        raise QuadrantsTypeError(
+            f"end_bit must be a multiple of 16 from 16 to the {dtype.bits} bits of the keys, not "
+            f"{end_bit!r}"
+        )
+
+
+# Called from Python
+
+
+@kernel
+def _scan_field(x: template(), scratch: NDArray[u32, 1], depth: template()):
+    inclusive_scan(x, scratch, x.shape[0], depth)
+
+
+@kernel
+def _scan_array(x: NDArray[i32, 1], scratch: NDArray[u32, 1], depth: template()):
+    inclusive_scan(x, scratch, x.shape[0], depth)
+
+
+@func(requires_top_level=True)
+def inclusive_scan(x: template(), scratch: template(), n: i32, depth: template()):
+    """``x[i]`` becomes the sum of ``x[0 : i + 1]``, of i32."""
+    fold_tiles(x, 0, n, False, scratch, 0, i32, "add")
+    scan_partials(scratch, 0, tiles_of(n), i32, "add", depth)
+    for t in range(tiles_of(n)):
+        running = bit_cast(scratch[t], i32)
+        for i in range(256 * t, min(256 * t + 256, n)):
+            running = running + x[i]
+            x[i] = running
+
+
+class PrefixSumExecutor:
+    """Inclusive prefix sums of n numbers of i32, in place: ``PrefixSumExecutor(n).run(x)``."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self._depth = depth_for(tiles_of(length))
+        slots: int = tiles_of(length) + partials(tiles_of(length), self._depth)
+        self._scratch = ndarray(u32, max(slots, 1))
+
+    def run(self, input_arr: Any) -> None:
+        """Replace each element by the sum of all up to it. input_arr: a field, array or tensor."""
+        data = _container(input_arr, "PrefixSumExecutor")
+        if data.shape != (self.length,) or data.dtype is not i32:
+            raise QuadrantsRuntimeTypeError(
+                f"PrefixSumExecutor({self.length}) takes i32 data of {self.length} elements, not "
+                f"{data.dtype} data of shape {data.shape}"
+            )
+        launch = _scan_array if isinstance(data, ArrayHandle) else _scan_field
+        launch(data, self._scratch, self._depth)
+
+
+def _container(x: Any, what: str) -> Any:
+    """The field or array that ``x`` is or wraps."""
+    found: Any = x._unwrap() if isinstance(x, TensorHandle) else x  # pyright: ignore[reportPrivateUsage]
+    if not isinstance(found, FieldHandle | Ndarray) or len(found.shape) != 1:
+        raise QuadrantsRuntimeTypeError(f"{what} takes fields and arrays of one axis, not {x!r}")
+    return found
+
+
+@kernel
+def _sort_fields(
+    keys: template(), tmp_keys: NDArray, values: template(), tmp_values: NDArray,
+    scratch: NDArray[u32, 1], has_values: template(), depth: template(),
+):  # fmt: skip
+    sort(
+        keys, tmp_keys, values, tmp_values, scratch, keys.shape[0], keys.dtype, has_values,
+        keys.dtype.bits, depth,
+    )  # fmt: skip
+
+
+@kernel
+def _sort_arrays(
+    keys: NDArray, tmp_keys: NDArray, values: NDArray, tmp_values: NDArray,
+    scratch: NDArray[u32, 1], has_values: template(), depth: template(),
+):  # fmt: skip
+    sort(
+        keys, tmp_keys, values, tmp_values, scratch, keys.shape[0], keys.dtype, has_values,
+        keys.dtype.bits, depth,
+    )  # fmt: skip
+
+
+def parallel_sort(keys: Any, values: Any = None) -> None:
+    """Sort keys, ascending, and values in the same way; stable.
+
+    keys, values: both fields or both arrays, of one axis and the same length; values may be vectors
+    and matrices. QuadrantsRuntimeTypeError for others.
+    """
+    found = _container(keys, "parallel_sort")
+    other = found if values is None else _container(values, "parallel_sort")
+    fields = isinstance(found, FieldHandle)
+    if isinstance(other, FieldHandle) is not fields or other.shape != found.shape:
+        raise QuadrantsRuntimeTypeError(
+            "parallel_sort takes keys and values of one length, both in fields or both in arrays"
+        )
+    if found.element_shape:
+        raise QuadrantsRuntimeTypeError("parallel_sort takes keys that are numbers")
+    check_type(found.dtype, 1)
+    n = found.shape[0]
+    depth = depth_for(n)
+    buffers = [_like(x) for x in (found, other)]
+    scratch = ndarray(u32, sort_scratch_slots(n, depth))
+    launch = _sort_fields if fields else _sort_arrays
+    if not fields and values is None:
+        other, buffers[1] = _like(found), _like(found)  # arrays of a launch do not overlap
+    launch(found, buffers[0], other, buffers[1], scratch, values is not None, depth)
+
+
+def _like(x: Any) -> Any:
+    """An array for the elements of a field or array."""
+    if x.element_shape:
+        return matrix_type(x.element_shape, x.dtype).ndarray(x.shape)
+    return ndarray(x.dtype, x.shape)

@@ -1,0 +1,61 @@
+"""A part of `qd.algorithms`: one pass of radix sort over the tiles of `tiles`."""
+
+# Functions of kernels have no annotations.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
+
+from __future__ import annotations
+
+from ..types import i32, template, u32
+from .func import func
+from .functions import bit_cast, cast, min
+from .loops import static
+from .tiles import scan_partials, tiles_of, unsigned_of
+
+__all__ = ["radix_pass"]
+
+
+@func
+def digit_of(key, dtype: template(), shift: template()):
+    """Eight bits of a key, after a change that makes the order of its bits that of the keys.
+
+    Signed integers get their sign bit turned; of reals, negative ones get all bits turned.
+    """
+    bits = bit_cast(key, static(unsigned_of(dtype)))
+    top = static(dtype.bits - 1)
+    one = cast(1, static(unsigned_of(dtype)))
+    if static(dtype.is_real):
+        bits = ~bits if (bits >> top) != 0 else bits ^ (one << top)
+    elif static(dtype.is_signed):
+        bits = bits ^ (one << top)
+    return cast((bits >> static(shift)) & 255, i32)
+
+
+@func(requires_top_level=True)
+def radix_pass(
+    source: template(), target: template(), values: template(), moved: template(),
+    scratch: template(), n, dtype: template(), has_values: template(), shift: template(),
+    depth: template(),
+):  # fmt: skip
+    """Move the elements of source, and of values, into the order of one digit of the keys.
+
+    Counts of digits stand in scratch by digit, then by tile: their scan says where each tile puts
+    its next key with that digit, so equal digits keep their order.
+    """
+    tiles = tiles_of(n)
+    for t in range(tiles):
+        for digit in range(256):
+            scratch[digit * tiles + t] = cast(0, u32)
+        for i in range(256 * t, min(256 * t + 256, n)):
+            at = digit_of(source[i], dtype, shift) * tiles + t
+            scratch[at] = scratch[at] + cast(1, u32)
+    scan_partials(scratch, 0, 256 * tiles, u32, "add", depth)
+    for t in range(tiles):
+        for i in range(256 * t, min(256 * t + 256, n)):
+            at = digit_of(source[i], dtype, shift) * tiles + t
+            to = scratch[at]
+            scratch[at] = to + cast(1, u32)
+            target[cast(to, i32)] = source[i]
+            if static(has_values):
+                moved[cast(to, i32)] = values[i]

@@ -1,0 +1,221 @@
+"""`qd.algorithms`: reductions, scans, compaction, runs, sorting, against NumPy."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+from tests.frontend.harness import load
+
+ALG = qd.algorithms
+SIZES = (0, 1, 255, 256, 257, 1000, 70000)
+
+
+@pytest.fixture(params=("cpu", "interp"), autouse=True)
+def arch(request):
+    qd.init(arch=getattr(qd, request.param), log_level="error")
+    yield request.param
+    qd.reset()
+
+
+def sizes(arch, *more):
+    return [n for n in (*SIZES, *more) if arch == "cpu" or n <= 1000]
+
+
+def kernels(tmp_path, depth, dtype):
+    wide = "u64" if dtype.bits == 64 else "u32"
+    text = f"""
+A = qd.algorithms
+X = qd.types.ndarray(dtype=qd.{dtype}, ndim=1)
+S = qd.types.ndarray(dtype=qd.{wide}, ndim=1)
+"""
+    for name in ("add", "min", "max"):
+        text += f"""
+
+@qd.kernel
+def reduce_{name}(x: X, out: X, scratch: S, n: qd.i32):
+    A.reduce_{name}(x, out, scratch, n, qd.{dtype}, {depth})
+
+
+@qd.kernel
+def scan_{name}(x: X, out: X, scratch: S, n: qd.i32):
+    A.exclusive_scan_{name}(x, out, scratch, n, qd.{dtype}, {depth})
+"""
+    return load(text, tmp_path)
+
+
+def numbers(n, dtype):
+    rng = np.random.default_rng(n)
+    if dtype.is_real:
+        return rng.integers(-50, 50, n).astype(dtype.np)
+    return rng.integers(0 if not dtype.is_signed else -1000, 1000, n).astype(dtype.np)
+
+
+FOLDS = {"add": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def neutral(how, dtype):
+    if how == "add":
+        return 0
+    if dtype.is_real:
+        return np.inf if how == "min" else -np.inf
+    return dtype.max if how == "min" else dtype.min
+
+
+@pytest.mark.parametrize("dtype", [qd.i32, qd.u32, qd.f32, qd.i64, qd.f64], ids=str)
+@pytest.mark.parametrize("how", FOLDS)
+def test_reductions_and_scans(how, dtype, arch, tmp_path):
+    made = {depth: kernels(tmp_path, depth, dtype) for depth in (1, 2, 3)}
+    for n in sizes(arch):
+        for depth in (1, 2, 3):
+            if n > 256**depth or (depth == 1 and n > 256):
+                continue
+            x = numbers(max(n, 1), dtype)
+            scratch = np.zeros(ALG.reduce_scratch_slots(n, depth), f"u{dtype.size}")
+            want = [neutral(how, dtype)]
+            with np.errstate(all="ignore"):
+                want = np.array([*want, *FOLDS[how].accumulate(x[:n])]).astype(dtype.np)
+            out = np.zeros(1, dtype.np)
+            made[depth][f"reduce_{how}"](x, out, scratch, n)
+            assert out[0] == want[n], (n, depth)
+            out = np.full(max(n, 1), 77, dtype.np)
+            made[depth][f"scan_{how}"](x, out, scratch, n)
+            assert (out[:n] == want[:n]).all(), (n, depth)
+
+
+U32 = qd.types.ndarray(dtype=qd.u32, ndim=1)
+I32 = qd.types.ndarray(dtype=qd.i32, ndim=1)
+F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
+
+
+@qd.kernel
+def compact(x: F32, flags: I32, out: F32, count: I32, scratch: U32, n: qd.i32):
+    ALG.select(x, flags, out, count, scratch, n, 3)
+
+
+@qd.kernel
+def runs(
+    keys: I32, values: F32, found: I32, sums: F32, count: I32, scratch: U32, n: qd.i32
+):  # fmt: skip
+    ALG.reduce_by_key_add(keys, values, found, sums, count, scratch, n, qd.f32, 3)
+
+
+def test_select_keeps_the_order(arch):
+    for n in sizes(arch):
+        x, flags = numbers(max(n, 1), qd.f32), numbers(max(n, 1), qd.i32) % 3
+        out, count = np.zeros(max(n, 1), np.float32), np.zeros(1, np.int32)
+        compact(x, flags, out, count, np.zeros(ALG.select_scratch_slots(n), np.uint32), n)
+        want = x[:n][flags[:n] != 0]
+        assert count[0] == len(want) and (out[: len(want)] == want).all(), n
+
+
+def test_sums_over_runs_of_keys(arch):
+    for n in sizes(arch):
+        rng = np.random.default_rng(n)
+        keys = np.repeat(rng.integers(0, 9, n + 1), rng.integers(1, 5, n + 1))[: max(n, 1)]
+        keys = keys.astype(np.int32)
+        values = numbers(max(n, 1), qd.f32)
+        found, sums = np.zeros(max(n, 1), np.int32), np.zeros(max(n, 1), np.float32)
+        count = np.zeros(1, np.int32)
+        scratch = np.zeros(ALG.reduce_by_key_scratch_slots(n), np.uint32)
+        runs(keys, values, found, sums, count, scratch, n)
+        heads = np.flatnonzero(np.diff(keys[:n], prepend=-1)) if n else np.zeros(0, int)
+        assert count[0] == len(heads)
+        assert (found[: len(heads)] == keys[heads]).all()
+        if n:
+            assert (sums[: len(heads)] == np.add.reduceat(values[:n], heads)).all()
+
+
+@qd.kernel
+def sort_low_bits(
+    keys: U32, tmp: U32, values: I32, tmp_values: I32, scratch: U32, n: qd.i32
+):  # fmt: skip
+    ALG.sort(keys, tmp, values, tmp_values, scratch, n, qd.u32, True, 16, 3)
+
+
+def test_sort_by_low_bits_is_stable(arch):
+    for n in sizes(arch):
+        keys = np.random.default_rng(n).integers(0, 1 << 32, max(n, 1)).astype(np.uint32)
+        values = np.arange(len(keys), dtype=np.int32)
+        order = np.argsort(keys[:n] & 0xFFFF, kind="stable")
+        want = keys[:n][order]
+        scratch = np.zeros(ALG.sort_scratch_slots(n, 3), np.uint32)
+        sort_low_bits(keys, np.zeros_like(keys), values, np.zeros_like(values), scratch, n)
+        assert (keys[:n] == want).all() and (values[:n] == order).all(), n
+
+
+@pytest.mark.parametrize("dtype", [qd.i32, qd.u32, qd.f32, qd.i64, qd.u64, qd.f64], ids=str)
+def test_parallel_sort(dtype, arch):
+    for n in (1, 300, 70000) if arch == "cpu" and dtype is qd.f32 else (300,):
+        rng = np.random.default_rng(n)
+        a = (rng.standard_normal(n) * 1000).astype(dtype.np)
+        if not dtype.is_signed:
+            a = rng.integers(0, dtype.max, n, dtype=dtype.np)
+        order = np.argsort(a, kind="stable")
+        keys, values = qd.field(dtype, shape=n), qd.Vector.field(2, qd.i32, shape=n)
+        keys.from_numpy(a)
+        values.from_numpy(np.stack([np.arange(n), -np.arange(n)], 1).astype(np.int32))
+        ALG.parallel_sort(keys, values)
+        assert (keys.to_numpy() == a[order]).all()
+        assert (values.to_numpy() == np.stack([order, -order], 1)).all()
+        array = qd.ndarray(dtype, n)
+        array.from_numpy(a)
+        ALG.parallel_sort(array)
+        assert (array.to_numpy() == a[order]).all()
+
+
+def test_prefix_sums(arch):
+    for n in sizes(arch)[1:]:
+        for data in (qd.field(qd.i32, shape=n), qd.ndarray(qd.i32, n), qd.tensor(qd.i32, n)):
+            a = numbers(n, qd.i32)
+            data.from_numpy(a)
+            ALG.PrefixSumExecutor(n).run(data)
+            assert (data.to_numpy() == np.cumsum(a)).all()
+
+
+def test_slots():
+    assert [ALG.reduce_scratch_slots(n) for n in (0, 256, 257, 65536, 65537)] == [1, 1, 2, 256, 259]
+    assert [ALG.exclusive_scan_scratch_slots(1000, d) for d in (1, 2, 3)] == [1, 4, 5]
+    assert [ALG.sort_scratch_slots(n) for n in (0, 1, 257, 65537)] == [1, 256, 514, 66051]
+
+
+@qd.kernel
+def slots_in_a_kernel(n: qd.i32) -> qd.i32:
+    return ALG.reduce_scratch_slots(n, 3) + ALG.sort_scratch_slots(n, 2)
+
+
+def test_slots_in_a_kernel():
+    assert slots_in_a_kernel(1000) == 5 + 1028
+
+
+@qd.kernel
+def nested(x: F32, out: F32, scratch: U32, n: qd.i32):
+    if n > 0:
+        ALG.reduce_add(x, out, scratch, n, qd.f32, 1)
+
+
+@qd.kernel
+def of_bytes(x: qd.types.ndarray(dtype=qd.i8, ndim=1), out: U32, scratch: U32):
+    ALG.reduce_add(x, out, scratch, 1, qd.i8, 1)
+
+
+@qd.kernel
+def odd_bits(x: U32, t: U32, scratch: U32):
+    ALG.sort(x, t, x, t, scratch, 1, qd.u32, False, 8, 1)
+
+
+def test_mistakes_say_what_is_wrong():
+    x, s = np.ones(4, np.float32), np.zeros(4, np.uint32)
+    with pytest.raises(qd.QuadrantsSyntaxError, match="requires the top level"):
+        nested(x, x.copy(), s, 4)
+    with pytest.raises(qd.QuadrantsCompilationError, match="works on i32, u32"):
+        of_bytes(np.ones(4, np.int8), s, s.copy())
+    with pytest.raises(qd.QuadrantsCompilationError, match="multiple of 16"):
+        odd_bits(s, s.copy(), s.copy())
+    with pytest.raises(TypeError, match="of one axis"):
+        ALG.parallel_sort(qd.field(qd.f32, shape=(2, 2)))
+    with pytest.raises(TypeError, match="of one length"):
+        ALG.parallel_sort(qd.field(qd.f32, shape=2), qd.field(qd.f32, shape=3))
+    with pytest.raises(TypeError, match="works on i32"):
+        ALG.parallel_sort(qd.field(qd.i8, shape=2))
+    with pytest.raises(TypeError, match="takes i32 data of 3 elements, not f32"):
+        ALG.PrefixSumExecutor(3).run(qd.field(qd.f32, shape=3))
