@@ -310,7 +310,7 @@ class CompileConfig:
         False, "Print the LLVM IR of field layouts.", later="fields"
     )
     debug_dump_path: str = option("/tmp/ir/", "Directory of dump files.")
-    kernel_profiler: bool = option(False, "Time every task.", key=True, later="profiler")
+    kernel_profiler: bool = option(False, "Time every task.", key=True)
     timeline: bool = option(False, "Record a timeline of launches.", later="profiler")
     gdb_trigger: bool = option(False, "Stop in gdb at a crash.", never=True)
 

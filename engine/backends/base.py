@@ -107,6 +107,7 @@ class KernelMeta(NamedTuple):
     written: numbers of the arrays and fields that some task writes. noalias: the code assumes that
     a written array overlaps no other array or field, and a written field no array. seeded: the code
     asks for `launch_seed`. reports: asserts that end nothing, and are told of after a launch.
+    timed: launches time each task.
     """
 
     name: str
@@ -120,6 +121,7 @@ class KernelMeta(NamedTuple):
     asserts: tuple[AssertSite, ...] = ()
     prints: tuple[PrintSite, ...] = ()
     reports: tuple[AssertSite, ...] = ()
+    timed: bool = False
 
 
 @dataclass(slots=True)
@@ -159,10 +161,12 @@ class Artifact:
 class Executable(Protocol):
     """A loaded kernel.
 
-    meta: facts for the launch. Launching is thread-safe.
+    meta: facts for the launch. Launching is thread-safe. told: what takes the times of a timed
+    kernel: the nanoseconds at which the launch began and each of its tasks ended.
     """
 
     meta: KernelMeta
+    told: Callable[[Sequence[int]], None] | None
 
     def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
         """Run once and wait.

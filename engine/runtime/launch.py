@@ -13,6 +13,8 @@ call goes through three ways, each slower and more general than the one before:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
@@ -91,7 +93,16 @@ class Variant:
         if meta.noalias and meta.written and _overlap(values, meta):
             executable = self.overlapping().executable
         seed = self.program.next_seed() if meta.seeded else 0
+        profiler = self.program.profiler
+        if profiler is None:
+            return self.result(executable.launch(values, seed))
+        names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
+        if meta.timed:
+            executable.told = partial(profiler.record, meta.name, names)
+            return self.result(executable.launch(values, seed))
+        begin = perf_counter_ns()
         results = executable.launch(values, seed)
+        profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
         return self.result(results)
 
     def result(self, numbers: tuple[Any, ...]) -> Any:

@@ -92,10 +92,10 @@ def prepare(
     """The launcher for ``variant``, which passes other calls to ``miss``.
 
     None if the executable has no native frame (another backend than the CPU), or for what only the
-    long way takes (kernels that have something to report after a launch).
+    long way takes (kernels that have something to report after a launch, or that are timed).
     """
     frame = getattr(variant.executable, "frame", None)
-    if frame is None or variant.executable.meta.reports:
+    if frame is None or variant.executable.meta.reports or variant.executable.meta.timed:
         return None
     fields = [leaf.field for leaf in variant.compiled.build.leaves if leaf.field is not None]
     frame.bind_fields([field.address() for field in fields])

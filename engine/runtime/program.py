@@ -21,6 +21,7 @@ from ..backends import base
 from ..config import CompileConfig, DebugSwitches, Origin, resolve, wanted_arches
 from ..errors import QuadrantsRuntimeError
 from . import arch as archs
+from .profiler import Profiler
 
 __all__ = ["NOT_INITIALIZED", "Program", "current", "init", "peek", "reset", "sync"]
 
@@ -50,7 +51,7 @@ class Program:
     config: frozen. origins: where each option's value came from. switches: the environment's
     debugging switches. backend: what compiles and runs. instruments: attached to every compile of
     this program. launches: how many kernels have been launched, the source of `launch_seed`.
-    lock: held while a kernel is compiled.
+    profiler: times of launches, with ``kernel_profiler``. lock: held while a kernel is compiled.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Program:
         self.switches: Final = switches or DebugSwitches()
         self.instruments: list[Any] = _dumps(config, self.switches)
         self.launches = 0
+        self.profiler: Final = Profiler() if config.kernel_profiler else None
         self.lock: Final = threading.RLock()
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self.alive = True

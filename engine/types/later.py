@@ -10,7 +10,7 @@ __all__ = ["LATER", "NotYetError", "unsupported"]
 
 _TOP = """
     AutodiffMode BitpackedFields activate ad append checkpoint deactivate deactivate_all_snodes
-    graph is_active length linalg profiler stop_grad stream
+    graph is_active length linalg stop_grad stream
     stream_parallel tools
 """
 

@@ -37,7 +37,7 @@ class CpuBackend:
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate object code; optimised IR and assembly are made again when asked for."""
-        kernel = lower_kernel(func, config.fast_math, _attributes(config))
+        kernel = lower_kernel(func, config.fast_math, _attributes(config), config.kernel_profiler)
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
         machine = toolchain.machine(target, level)

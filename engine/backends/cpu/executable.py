@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..base import Artifact, KernelMeta
@@ -27,6 +27,7 @@ class CpuExecutable:
 
     def __init__(self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout) -> None:
         self.meta: KernelMeta = artifact.meta
+        self.told: Callable[[Sequence[int]], None] | None = None
         self._code: Final = native.link(artifact.code, (symbol,))
         self.enter: Final = _ENTRY(self._code.addresses[symbol])
         handle = register_printer(self.meta)
@@ -44,6 +45,8 @@ class CpuExecutable:
         code = self.enter(frame[1])
         if self.meta.reports:
             pool.report(frame)
+        if self.told is not None:
+            self.told(pool.stamps(frame))
         if code == abi.ASSERTED:
             pool.check(frame)
         if code == abi.OVERLAPPED:

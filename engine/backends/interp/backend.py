@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...ir import Func, Op, all_ops, parse, to_text, walk
@@ -57,6 +57,7 @@ class InterpExecutable:
 
     def __init__(self, func: Func, meta: KernelMeta) -> None:
         self.meta: KernelMeta = meta
+        self.told: Callable[[Sequence[int]], None] | None = None
         self.program: Final = compile_func(func)
 
     def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:

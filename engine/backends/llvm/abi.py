@@ -16,6 +16,7 @@
          .    results, 8 bytes each
          .    values of the failed assertion, 8 bytes each
          .    for each report: how often its condition failed, and the two values of the first time
+         .    for a timed kernel the time before its first task and after each, a `timespec` each
          .    global temporaries, aligned to 64
 
 A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 0 or 1. A kernel is
@@ -33,7 +34,7 @@ from ...types import DataType
 
 __all__ = [
     "ASSERTED", "DONE", "ERROR", "HANDLE", "OVERLAP", "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT",
-    "REPORT", "SEED", "THREADS", "Layout", "layout",
+    "REPORT", "SEED", "STAMP", "THREADS", "Layout", "layout",
 ]  # fmt: skip
 
 ERROR: Final = 0
@@ -46,6 +47,8 @@ SEED: Final = 56
 PARAMS: Final = 64
 REPORT: Final = 24
 """Size of one report."""
+STAMP: Final = 16
+"""Size of a time: seconds and nanoseconds."""
 
 DONE: Final = 0
 """A kernel returns this after a launch without fault,"""
@@ -60,8 +63,8 @@ class Layout:
     """Where things lie in the frame of a kernel with this signature; offsets in bytes.
 
     params: of each parameter. fields: of the first field's address. results / failed / reports: of
-    the first result, of the first value of a failed assertion, of the first report. tmp: of the
-    global temporaries. size: of the whole frame.
+    the first result, of the first value of a failed assertion, of the first report. stamps: of the
+    first time. tmp: of the global temporaries. size: of the whole frame.
     """
 
     params: tuple[int, ...]
@@ -69,6 +72,7 @@ class Layout:
     results: int
     failed: int
     reports: int
+    stamps: int
     tmp: int
     size: int
 
@@ -79,9 +83,10 @@ def param_slots(param: Param) -> int:
 
 
 def layout(
-    params: Sequence[Param], results: Sequence[DataType], failed: int, reports: int, tmp_size: int
-) -> Layout:
-    """The frame of a kernel. failed: most values an assertion shows. reports: number of reports."""
+    params: Sequence[Param], results: Sequence[DataType], failed: int, reports: int, tmp_size: int,
+    stamps: int = 0,
+) -> Layout:  # fmt: skip
+    """The frame of a kernel. failed: most values an assertion shows. reports, stamps: how many."""
     at = PARAMS
     offsets = [0] * len(params)
     # Fields come after all that a launch writes, in their own order.
@@ -95,6 +100,7 @@ def layout(
     results_at = at
     failed_at = results_at + 8 * len(results)
     reports_at = failed_at + 8 * failed
-    tmp = (reports_at + REPORT * reports + 63) & -64
+    stamps_at = reports_at + REPORT * reports
+    tmp = (stamps_at + STAMP * stamps + 63) & -64
     size = (tmp + tmp_size + 63) & -64
-    return Layout(tuple(offsets), fields, results_at, failed_at, reports_at, tmp, size)
+    return Layout(tuple(offsets), fields, results_at, failed_at, reports_at, stamps_at, tmp, size)

@@ -77,10 +77,10 @@ class ModuleState:
     numbered as the code numbers them. reports: likewise, of asserts that end nothing. written:
     arrays and fields that are written. seeded: whether any code asks for the launch's seed. failed:
     most values an assertion shows. param_names: of each parameter, unique. apart: whether it shares
-    no memory with another parameter.
+    no memory with another parameter. stamps: how often a launch takes the time.
     """
 
-    def __init__(self, func: Func, fast_math: bool) -> None:
+    def __init__(self, func: Func, fast_math: bool, stamps: int = 0) -> None:
         self.func: Final = func
         # All of LLVM's `fast` but nnan and ninf: with them an infinity or NaN that the compiler
         # sees (`m = inf`, `x / 0.0`) is poison, and a branch on poison may run into anything.
@@ -105,7 +105,7 @@ class ModuleState:
         self.failed = max([len(op.args) - 1 for op in ending], default=0)
         self.layout: Final = abi.layout(
             func.params, func.results, self.failed, len(asserts) - len(ending),
-            func.global_tmp_size,
+            func.global_tmp_size, stamps,
         )  # fmt: skip
         self.param_names: Final = names_of([p.name for p in func.params])
         arrays = any(p.kind == "ndarray" for p in func.params)

@@ -16,6 +16,7 @@ a function that is never inlined is the strongest form of that fact LLVM knows.
 from __future__ import annotations
 
 import math
+import time
 from typing import Final, NamedTuple
 
 from ...ir import Callee, Func, Op, walk
@@ -44,6 +45,9 @@ class KernelText(NamedTuple):
     layout: abi.Layout
 
 
+_MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
+
+
 class _Module:
     """Collects the functions of a module with the op of each line."""
 
@@ -59,9 +63,10 @@ class _Module:
 class _Kernel:
     """Emits the tasks of one kernel and its entry function."""
 
-    def __init__(self, func: Func, fast_math: bool, attributes: str) -> None:
+    def __init__(self, func: Func, fast_math: bool, attributes: str, timed: bool) -> None:
         self.func: Final = func
-        self.state: Final = ModuleState(func, fast_math)
+        self.timed: Final = timed
+        self.state: Final = ModuleState(func, fast_math, 1 + len(func.tasks()) if timed else 0)
         self.module: Final = _Module()
         self.entry: Final = Emitter(self.state, in_entry=True)
         self.symbol: Final = name_of(func.name, "kernel")
@@ -97,6 +102,7 @@ class _Kernel:
             for slot in slots:
                 entry.param(*slot)
             entry.line(f"call void @{name}.body({call})")
+        self.stamp(index + 1)
         if body.asserts:
             self._stop_if_failed()
         self.tasks.append(
@@ -106,6 +112,14 @@ class _Kernel:
                 op.loc, len(walk(op.regions[1])),
             )
         )  # fmt: skip
+
+    def stamp(self, number: int) -> None:
+        """Take the time, in a timed kernel."""
+        if self.timed:
+            self.state.declares["@clock_gettime"] = "declare i32 @clock_gettime(i32, ptr)"
+            at = self.state.layout.stamps + abi.STAMP * number
+            where = self.entry.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
+            self.entry.line(f"call i32 @clock_gettime(i32 {_MONOTONIC}, ptr {where})")
 
     def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
         body.op_id = op.id
@@ -205,7 +219,7 @@ class _Kernel:
         meta = KernelMeta(
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
             state.seeded, tuple(self.tasks), tuple(state.asserts), tuple(state.prints),
-            tuple(state.reports),
+            tuple(state.reports), self.timed,
         )  # fmt: skip
         return KernelText(
             "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout
@@ -261,9 +275,12 @@ class _Kernel:
         module.add(["!0 = !{}"])
 
 
-def lower_kernel(func: Func, fast_math: bool, attributes: str = "") -> KernelText:
-    """``func`` as an LLVM module. attributes: for every function of it."""
-    kernel = _Kernel(func, fast_math, attributes)
+def lower_kernel(
+    func: Func, fast_math: bool, attributes: str = "", timed: bool = False
+) -> KernelText:
+    """``func`` as an LLVM module. attributes: for every function of it. timed: times its tasks."""
+    kernel = _Kernel(func, fast_math, attributes, timed)
+    kernel.stamp(0)
     for callee in func.callees.values():
         kernel.function(callee)
     index = 0
