@@ -364,10 +364,10 @@ def test_require_version_that_is_no_version():
 def test_an_option_that_waits_says_so_once_a_process(capsys, monkeypatch):
     monkeypatch.setattr(log, "_said", set())
     for _ in range(2):
-        resolve({"kernel_profiler": True, "vk_api_version": "1.1"}, {}).tell()
+        resolve({"timeline": True, "vk_api_version": "1.1"}, {}).tell()
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "[qd-studio] warning: kernel_profiler=True has no effect yet:"
+        "[qd-studio] warning: timeline=True has no effect yet:"
         " it comes with the kernel profiler",
         "[qd-studio] warning: vk_api_version='1.1' has no effect yet: it is accepted so that"
         " programs written for Quadrants start, nothing here corresponds to it",
