@@ -161,11 +161,12 @@ def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
             args = self.launchers.bind(args, kwargs)
             kwargs = {}
         known = calls.setdefault(call_key(self), [])
-        size = bytes_of(args)
-        if len(known) < _MAX_CALLS and taken + size <= _MAX_BYTES and _is_new(known, args):
-            contents = remember(limit=_MAX_BYTES - taken - size)
-            taken += size + sum(data.nbytes for data in contents.values())
-            known.append(Call(copied(args), contents))
+        if len(known) < _MAX_CALLS and _is_new(known, args):
+            size = bytes_of(args)
+            if taken + size <= _MAX_BYTES:
+                contents = remember(limit=_MAX_BYTES - taken - size)
+                taken += size + sum(data.nbytes for data in contents.values())
+                known.append(Call(copied(args), contents))
         return original(self, *args)
 
     Kernel.__call__ = call
