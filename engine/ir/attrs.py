@@ -62,7 +62,7 @@ class ArrayAttr(NamedTuple):
     """
 
     name: str = ""
-    count: int = 1
+    count: int = 1  # pyright: ignore[reportIncompatibleMethodOverride]
     space: str = "private"
 
 

@@ -322,7 +322,7 @@ def _call_arg(v: _Verifier, op: Op) -> str | None:
     args = v.func.args
     if not 0 <= op.attr < len(args):
         return f"there is no argument {op.attr}"
-    want = args[op.attr].type
+    want: Type = args[op.attr].type
     return None if op.type is want else f"argument {op.attr} is {want}, not {op.type}"
 
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
-from ..ir import Block, Func, Loc, Op
+from ..ir import Block, Callee, Func, Loc, Op
 from ..types import DataType, parse_type
 from . import registry
 from .registry import PassInfo
@@ -181,8 +181,8 @@ class PassCx:
         return self._remarks is not None
 
     def note(self, name: str, data: Callable[[], Any]) -> None:
-        """Show what ``data`` makes to the instruments that want it."""
-        if self.watched:
+        """Show what ``data`` makes to the instruments that want it; nothing of real functions."""
+        if self.watched and not isinstance(self.func, Callee):
             made = data()
             for instrument in self._instruments:
                 if instrument.wants_notes:
