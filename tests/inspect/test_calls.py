@@ -45,7 +45,9 @@ def test_nothing_fails(record):
 def test_every_snapshot_shows_the_functions_too(record):
     compiled = record.backend("cpu").compile
     for shot in compiled.snapshots:
-        starts = [k for k, line in enumerate(shot.lines) if line.startswith(("kernel ", "function "))]
+        starts = [
+            k for k, line in enumerate(shot.lines) if line.startswith(("kernel ", "function "))
+        ]
         assert [shot.lines[k].split("(")[0] for k in starts] == ["kernel mirrored", "function fact"]
         ids = [number for number in shot.ids if number >= 0]
         assert len(ids) == len(set(ids)) == shot.ops
