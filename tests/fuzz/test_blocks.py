@@ -8,7 +8,7 @@ from qd_studio import engine as qd
 
 from .blocks import source
 
-SEEDS = range(24)
+SEEDS = range(8)
 
 
 def run(path, arch, **options):
