@@ -378,7 +378,8 @@ def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
     if name == "ndim":
         return array.ndim
     if name == "grad" and array.needs_grad:
-        feature = ndarray_feature(array.dtype, array.ndim, False, array.element_shape)
+        axes = w.params[array.param].axes
+        feature = ndarray_feature(array.dtype, array.ndim, False, array.element_shape, axes)
         path = (*array.path, "grad")
         return w.leaf(array.arg, path, feature, f"{array.name}.grad", array.boundary)
     raise w.type_error(
