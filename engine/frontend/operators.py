@@ -84,7 +84,7 @@ def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb:
     """``a <op> b``; ``na`` and ``nb`` are where the operands stand."""
     ta, tb = a.__class__, b.__class__
     if ta is MatrixValue or tb is MatrixValue:
-        return _elementwise(w, node, row, a, b)
+        return _elementwise(w, node, row, a, b, na, nb)
     if ta is StructValue or tb is StructValue:
         names = " and ".join(f"'{tensor_name(w, v)}'" for v in (a, b))
         text = f"unsupported operand type(s) for '{row.symbol}': {names}"
@@ -115,7 +115,9 @@ def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb:
     return w.emit(node, code, (x, y))
 
 
-def _elementwise(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any) -> MatrixValue:
+def _elementwise(
+    w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST
+) -> MatrixValue:
     if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
         raise w.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
     pair = [as_matrix(w, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
@@ -131,8 +133,18 @@ def _elementwise(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any) -> MatrixV
             "bit operations and shifts need integers; convert with qd.cast or qd.bit_cast",
         )  # fmt: skip
     return elementwise(
-        w, node, row.symbol, lambda x, y: binary(w, node, row, x, y, node, node), *pair
-    )
+        w, node, row.symbol, lambda x, y: binary(w, node, row, x, y, node, node),
+        *_with_one_constant(w, pair, (na, nb)),
+    )  # fmt: skip
+
+
+def _with_one_constant(w: Walk, pair: list[Any], at: tuple[ast.AST, ast.AST]) -> list[Any]:
+    """The operands; a number that meets parts of run time is one constant for all of them."""
+    if all(isinstance(v, int | float) or is_static(v) for v in pair):
+        return pair
+    return [
+        w.op(v, node) if isinstance(v, int | float) else v for v, node in zip(pair, at, strict=True)
+    ]
 
 
 def unary(w: Walk, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: ast.AST) -> Any:
@@ -198,8 +210,11 @@ def _pair(w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb
         word = "In" if isinstance(op, ast.In) else "NotIn"
         raise w.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
     if isinstance(a, MatrixValue) or isinstance(b, MatrixValue):
-        a, b = as_matrix(w, a, na) or a, as_matrix(w, b, nb) or b
-        return elementwise(w, node, row.symbol, lambda x, y: _pair(w, node, op, x, y, na, nb), a, b)
+        pair = [as_matrix(w, a, na) or a, as_matrix(w, b, nb) or b]
+        return elementwise(
+            w, node, row.symbol, lambda x, y: _pair(w, node, op, x, y, na, nb),
+            *_with_one_constant(w, pair, (na, nb)),
+        )  # fmt: skip
     if type(a) is not Op and type(b) is not Op:
         if is_static(a) and is_static(b):
             return w.python(node, row.fn, a, b)
