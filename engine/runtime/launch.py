@@ -22,6 +22,7 @@ import numpy as np
 from .. import logs as log
 from ..backends.base import Executable, KernelMeta
 from ..config import CompileConfig
+from ..errors import QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
 from . import args as arguments
 from .code_dumps import show_code
@@ -174,10 +175,15 @@ class Launchers:
     def classify(self, args: Sequence[Any], program: Program) -> list[arguments.Argument]:
         """The arguments of a call, checked."""
         decl, config, array_class = self.decl, program.config, self.array_class
-        return [
-            arguments.classify(decl.name, i, param, value, config, array_class)
-            for i, (param, value) in enumerate(zip(decl.params, args, strict=True))
-        ]
+        try:
+            return [
+                arguments.classify(decl.name, i, param, value, config, array_class)
+                for i, (param, value) in enumerate(zip(decl.params, args, strict=True))
+            ]
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, QuadrantsRuntimeError):  # which know their kernel
+                error.add_note(f"in a call of the kernel {decl.name}, {decl.file}:{decl.line}")
+            raise
 
     def variant(self, program: Program, features: tuple[Any, ...]) -> Variant:
         """The kernel for these features, compiled if it is not there."""

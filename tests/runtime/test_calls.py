@@ -82,7 +82,8 @@ def test_a_wrong_argument_is_named(args, kind, message):
     for _ in range(2):
         with pytest.raises(kind, match=message) as caught:
             scaled(*args)
-        assert getattr(caught.value, "kernel", "scaled") == "scaled"
+        told = getattr(caught.value, "kernel", None) or caught.value.__notes__[0]
+        assert "scaled" in told
         assert scaled(X, 2) == 6
 
 
