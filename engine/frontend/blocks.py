@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import Any
+from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError, QuadrantsUnsupportedError
 from ..ir import ArrayAttr, Callee, Op
@@ -81,9 +81,17 @@ def _block_sync(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     w.emit(node, C.BLOCK_SYNC, (), None, void)
 
 
+_RENAMED: Final = {"mem_sync": "mem_fence", "memfence": "mem_fence"}
+
+
 @handler("mem_fence.block", "mem_fence.grid")
 def _mem_fence(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     arguments(w, node, fn.__name__, ())
+    new = _RENAMED.get(fn.__name__)
+    if new:
+        room = fn.__module__.rpartition(".")[2]
+        text = f"qd.simt.{room}.{fn.__name__}() is deprecated; use qd.simt.{room}.{new}() instead."
+        w.warn(text, node, DeprecationWarning)
     w.emit(node, C.MEM_FENCE, (), name.partition(".")[2], void)
 
 

@@ -69,11 +69,8 @@ def _call(w: Walk, node: ast.Call) -> Any:
         return _convert(w, node, fn)
     decl = getattr(fn, "decl", None)
     if isinstance(decl, FuncDecl):
-        if decl.real:
-            return real_call(w, node, decl)
-        if isinstance(fn, BoundFunc):
-            return inline(w, node, decl, fn.owner)
-        return inline(w, node, decl, *_owner_of(w, node, fn))
+        owner = (fn.owner,) if isinstance(fn, BoundFunc) else _owner_of(w, node, fn)
+        return (real_call if decl.real else inline)(w, node, decl, *owner)
     if isinstance(decl, KernelDecl):
         raise w.syntax_error(
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "

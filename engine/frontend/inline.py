@@ -35,16 +35,16 @@ from .values import (
 )
 from .walk import Frame, Walk
 
-__all__ = ["arguments_of", "array_argument", "inline", "number_argument"]
+__all__ = ["NO_OWNER", "arguments_of", "array_argument", "inline", "number_argument"]
 
 _MAX_DEPTH: Final = 64
 _Arg = tuple[Any, ast.AST]
 
 
-_NO_OWNER: Final = object()
+NO_OWNER: Final = object()
 
 
-def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> Any:
+def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> Any:
     """The value of a call, with the function's body written into the current block.
 
     owner: the object whose method is called; the first parameter refers to it.
@@ -79,16 +79,14 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER) -> A
     return frame.result
 
 
-def arguments_of(
-    w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = _NO_OWNER
-) -> dict[str, _Arg]:
+def arguments_of(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> dict[str, _Arg]:
     """Each parameter's argument and where it stands."""
     params = decl.params
     out: dict[str, _Arg] = {}
     code = decl.fn.__code__
     positional = params[: code.co_argcount]
     given: list[tuple[Any, ast.AST, bool]] = []
-    if owner is not _NO_OWNER:
+    if owner is not NO_OWNER:
         given.append((owner, node.func, True))
     for arg in node.args:
         if isinstance(arg, ast.Starred):

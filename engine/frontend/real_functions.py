@@ -21,7 +21,7 @@ from ..ir import Arg, AssertAttr, Builder, Callee, Func, Op, all_ops, get_loc, w
 from ..ir import codes as C
 from ..ir.attrs import RECURSION_LIMIT
 from ..types import FieldHandle, StructFieldHandle, Type, flat_names, i32, pointer_to, void
-from .inline import arguments_of, array_argument, number_argument
+from .inline import NO_OWNER, arguments_of, array_argument, number_argument
 from .params import compound
 from .signature import FuncDecl, ParamDecl
 from .stmts import local_copy
@@ -56,9 +56,11 @@ class RealFunction:
         self.outputs: list[Op] = []
 
 
-def real_call(w: Walk, node: ast.Call, decl: FuncDecl) -> Any:
-    """The value of a call of a real function."""
-    given = arguments_of(w, node, decl)
+def real_call(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> Any:
+    """The value of a call of a real function; ``owner``: the object whose method it is."""
+    given = arguments_of(w, node, decl, owner)
+    if decl.is_method and owner is NO_OWNER:
+        raise w.syntax_error(f"{decl.name} is a method: call it on an object", node)
     operands: list[Op] = []
     known: list[Any] = []
     for param in decl.params:
@@ -132,6 +134,8 @@ def _known(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -
 
 def _key(value: Any) -> Any:
     """What two equal compile-time arguments share."""
+    if isinstance(value, InstanceValue | RecordValue):
+        return type(value), value.arg, value.path
     try:
         hash(value)
     except TypeError:

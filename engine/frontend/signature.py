@@ -11,7 +11,7 @@ import ast
 import builtins
 import inspect
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, Final, NoReturn, cast
 
@@ -128,6 +128,11 @@ class FuncDecl(_Decl):
     requires_top_level: bool = False
     assigned: set[str] = field(default_factory=set[str])
     real: bool = False
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it is a real function whose first parameter is the object it is called on."""
+        return bool(self.params) and self.params[0].kind == "self"
 
     def assigns(self, name: str) -> bool:
         """Whether the body may assign to ``name``, itself or through a function it calls."""
@@ -342,6 +347,8 @@ def parse_func(fn: Any, requires_top_level: bool = False, real: bool = False) ->
     _shape(src, "functions")
     found = _annotations(src)
     params = tuple(_params(src, found, False))
+    if real and params and params[0].kind == "value" and _is_method(fn):
+        params = (replace(params[0], kind="self"), *params[1:])
     for param in params:
         if real and param.kind == "value":
             _fail(
@@ -349,7 +356,7 @@ def parse_func(fn: Any, requires_top_level: bool = False, real: bool = False) ->
                 f"{param.name!r})", param.name,
                 hint="a real function is compiled once: annotate every parameter, also `self`",
             )  # fmt: skip
-        if real and param.kind in ("record", "self", "unusable"):
+        if real and param.kind in ("record", "unusable"):
             _fail(src, f"A real function cannot take a {param.annotation_text}", param.name)
         if param.kind == "ref" and not real:
             _fail(

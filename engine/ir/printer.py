@@ -12,6 +12,9 @@
       }
     }
 
+The real functions that a kernel calls follow it, each as ``function NAME(ARG, ...) -> (TYPE)
+stage=STAGE {``; an argument is ``NAME: TYPE`` or, for an address, ``NAME: *TYPE``.
+
 A value op prints ``<type> $id = name operands [attribute]``, an op without a value ``$id : ...``.
 Constants print ``const value``; records print ``{field=value ...}`` with defaults left out; other
 attributes print as Python literals in brackets. With ``locs=True`` each line ends in ``@n`` and

@@ -350,3 +350,64 @@ def test_an_index_out_of_a_shared_array_is_told():
         match=r"array 's' with indices \[1, 3\] \(shape \[2, 3\]\)",
     ):
         far(out, 3)
+
+
+Vec3 = qd.types.vector(3, qd.f32)
+Mat2 = qd.types.matrix(2, 2, qd.i32)
+
+
+@qd.kernel
+def compound(out: Reals):
+    qd.loop_config(block_dim=8)
+    for i in out:
+        s = block.SharedArray((8,), Vec3)
+        m = block.SharedArray((2, 4), Mat2)
+        t = i % 8
+        s[t] = Vec3(i, 2 * i, 3)
+        s[t][1] += 1
+        s[t].z = t
+        m[t // 4, t % 4] = Mat2(i, 1, 2, 3)
+        block.sync()
+        a = s[7 - t]
+        b = m[1 - t // 4, t % 4]
+        out[i] = a[0] + a.y * 100 + a[2] * 10000 + b[0, 0] + b[1, 1] * 7
+
+
+def test_shared_vectors_and_matrices():
+    out = np.zeros(16, np.float32)
+    compound(out)
+    for i in range(16):
+        other = i - i % 8 + 7 - i % 8
+        cross = i - i % 8 + (i % 8 + 4) % 8
+        assert out[i] == other + (2 * other + 1) * 100 + (7 - i % 8) * 10000 + cross + 21
+
+
+def test_blocks_of_a_loop_over_a_field():
+    field = qd.field(qd.i32, shape=(4, 6))
+
+    @qd.kernel
+    def count():
+        qd.loop_config(block_dim=4)
+        for i, j in field:
+            n = block.SharedArray(1, qd.i32)
+            n[0] += 1
+            block.sync()
+            field[i, j] = n[0] * 100 + block.thread_idx()
+
+    count()
+    assert field.to_numpy().ravel().tolist() == [400 + k % 4 for k in range(24)]
+
+
+def test_fences_and_their_old_names():
+    @qd.kernel
+    def fence(out: Ints):
+        for i in out:
+            out[i] = 1
+            block.mem_sync()
+            qd.simt.grid.mem_fence()
+            out[i] += 1
+
+    out = np.zeros(4, np.int32)
+    with pytest.warns(DeprecationWarning, match="use qd.simt.block.mem_fence"):
+        fence(out)
+    assert out.tolist() == [2] * 4

@@ -393,3 +393,43 @@ def test_mistakes_in_declarations():
 
 def lambda_free(a: qd.i32):
     pass
+
+
+@qd.data_oriented
+class Series:
+    def __init__(self):
+        self.factor = 3
+        self.terms = qd.field(qd.f32, shape=4)
+
+    @qd.real_func
+    def sum(self, last: qd.i32) -> qd.f32:
+        result = self.terms[last]
+        if last > 0:
+            result += self.sum(last - 1) * self.factor
+        return result
+
+    @qd.kernel
+    def go(self) -> qd.f32:
+        for i in range(4):
+            self.terms[i] = i + 1
+        return self.sum(3)
+
+
+def test_methods():
+    assert Series().go() == 58.0
+
+
+@qd.real_func
+def told(n: qd.i32) -> qd.i32:
+    print("n is", n)
+    return n
+
+
+@qd.kernel
+def tells(n: qd.i32) -> qd.i32:
+    return told(n) + told(n + 1)
+
+
+def test_functions_can_print(capfd):
+    assert tells(4) == 9
+    assert capfd.readouterr().out == "n is 4\nn is 5\n"
