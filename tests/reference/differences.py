@@ -38,6 +38,9 @@ DIFFERENCES: dict[str, Meant] = {
     "operators.case_negative_integer_exponent_at_run_time": Meant(
         "the reference uses the absolute exponent", value=[0, 1, -1]
     ),
+    "containers_more.case_offset_and_order_together": Meant(
+        "the reference mixes up the offsets of axes in another order"
+    ),
     "references.case_index_of_the_reference_is_fixed": Meant(
         "the reference looks up the index again at each use of the argument"
     ),
@@ -79,6 +82,7 @@ DIFFERENCES: dict[str, Meant] = {
         line="return f(x) + 1",
     ),
     "aggregates_more.case_run_time_index_with_atomics": Meant(CRASH),
+    "containers_more.case_large_blocks_of_small_extent": Meant(CRASH),
     # What works here.
     "aggregates_more.case_chains_of_products": Meant(WORKS),
     "classes.case_none_member": Meant(WORKS, value=[0, 4]),
@@ -108,7 +112,11 @@ DIFFERENCES: dict[str, Meant] = {
         "round is half away from zero in Python as in kernels", value=[3.0, -3.0, 1.0, 1.0, 2.0]
     ),
     "vectors_python.mistake_type_called_with_a_number": Meant(WORKS),
+    "containers_more.case_offset_of_matrices_and_structs": Meant(WORKS),
     # Mistakes that the reference does not see.
+    "containers_more.mistake_from_numpy_of_vectors": Meant(
+        "the reference takes an array of another shape", error="ValueError", says="(2, 2)"
+    ),
     "structs.case_unknown_member_in_a_call": Meant(
         "the reference ignores a member that does not exist", error="QuadrantsTypeError"
     ),
@@ -116,6 +124,12 @@ DIFFERENCES: dict[str, Meant] = {
         "the reference ignores a value too many", error="QuadrantsTypeError"
     ),
     # Errors of another class.
+    "containers_more.mistake_vector_of_other_length_into_a_field": Meant(
+        CLASS, error="QuadrantsTypeError"
+    ),
+    "containers_more.mistake_fill_with_text": Meant(
+        "not an error of compiling", error="TypeError"
+    ),
     "aggregates_more.mistake_number_assigned_a_vector": Meant(CLASS, error="QuadrantsTypeError"),
     "arrays.mistake_dtype_as_text": Meant(
         "the same error as for a field", error="ValueError", says="Invalid data type i32"
