@@ -11,6 +11,7 @@ from ..types import (
     StructFieldHandle,
     is_data_oriented,
 )  # fmt: skip
+from .captured import known
 from .declared import members_of, scalar_type
 from .features import NdarrayFeature, RecordFeature, Unusable, unwrapped
 from .signature import FuncDecl
@@ -112,7 +113,7 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
         return InstanceValue(shown, instance.arg, path, found, instance.root)
     if isinstance(found, FieldHandle | StructFieldHandle):
         w.depend(instance.arg, path, found)
-    return found
+    return known(w, found, node)
 
 
 def _lifts(owner: Any) -> bool:
