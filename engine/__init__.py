@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         QuadrantsTypeError,
         QuadrantsUnsupportedError,
     )  # fmt: skip
-    from .lang import experimental, math, simt
+    from .lang import algorithms, experimental, math, profiler, simt
     from .lang import types_room as types
     from .lang.atomics import (
         atomic_add,
