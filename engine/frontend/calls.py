@@ -21,6 +21,7 @@ from ..types import DataType, u1
 from .exprs import elements
 from .inline import inline
 from .matrices import elementwise
+from .objects import real
 from .operators import BINARY, Binary, binary
 from .places import bound, spread
 from .real_functions import real_call
@@ -45,7 +46,7 @@ INTRINSICS.update({
     abs: "abs", bool: "to_bool", enumerate: "sequence", float: "to_float", int: "to_int",
     len: "len", list: "sequence", max: "max", min: "min", pow: "pow", print: "print",
     range: "range", reversed: "sequence", round: "round", sum: "sum", tuple: "sequence",
-    super: "super", zip: "sequence",
+    zip: "sequence",
 })  # fmt: skip
 
 _plain: WeakKeyDictionary[FunctionType, FuncDecl] = WeakKeyDictionary()
@@ -112,7 +113,8 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         else:
             kwargs[keyword.arg] = value
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
-        return w.python(node, fn, *args, **kwargs)
+        kwargs = {key: real(value) for key, value in kwargs.items()}
+        return w.python(node, fn, *[real(a) for a in args], **kwargs)
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
     if isinstance(plain, FunctionType) and plain.__code__.co_name != "<lambda>":
@@ -174,30 +176,6 @@ def _container_method(w: Walk, node: ast.Call, fn: Any, owner: Any) -> Any:
     args = [w.expr(a) for a in node.args]
     found = w.python(node, fn, *args)
     return w.loaded(list(found) if name in ("items", "keys", "values") else found, node)
-
-
-class _Super:
-    """``super()`` in a method: functions and members that the class itself may override."""
-
-    def __init__(self, cls: type, owner: InstanceValue) -> None:
-        self._cls: Final = cls
-        self._owner: Final = owner
-
-    def __getattr__(self, name: str) -> Any:
-        found: Any = getattr(super(self._cls, self._owner.instance), name)  # pyright: ignore
-        isfunc = isinstance(getattr(found, "decl", None), FuncDecl)
-        return BoundFunc(found, self._owner) if isfunc else found
-
-
-@handler("super")
-def _super(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    cls = w.frame.outer("__class__")
-    first = w.frame.decl.params[0].name if w.frame.decl.params else ""
-    owner = w.local(first)
-    if node.args or node.keywords or not isinstance(owner, InstanceValue):
-        text = "super() can be used without arguments, in methods of data-oriented classes"
-        raise w.syntax_error(text, node)
-    return _Super(cls, owner)
 
 
 # Arguments of intrinsics

@@ -405,3 +405,43 @@ def test_arrays_of_captured_objects_are_an_error():
         use_captured()
     assert "qd.types.ndarray" in caught.value.hint
     assert Light(2).get() == 2
+
+
+def describes(thing, name):
+    return hasattr(thing, name) and isinstance(thing, Sim)
+
+
+@qd.data_oriented
+class Looking:
+    def __init__(self):
+        self.sim = Sim(2)
+        self.sim.arr[1] = 3
+        self.settings = Settings(5, self.sim.arr)
+        self.names = ("arr", "tensor")
+
+    @qd.kernel
+    def get(self) -> qd.f32:
+        total = 0.0
+        for name in qd.static(self.names):
+            total += getattr(self.sim, name)[1]
+        total += getattr(self, "missing", 10) + getattr(self.settings, "k")  # noqa: B009
+        if qd.static(describes(self.sim, "part")):
+            total += 100
+        if qd.static(hasattr(self.settings, "x") and not hasattr(self.settings, "y")):
+            total += 1000
+        if qd.static(isinstance(self.sim, Derived) or not isinstance(self.settings, Settings)):
+            total += 10000
+        return total
+
+    @qd.kernel
+    def wrong(self, x: qd.f32) -> qd.i32:
+        return isinstance(x, float)
+
+
+def test_python_can_look_at_objects():
+    looking = Looking()
+    assert looking.get() == 1118
+    looking.sim.arr = qd.ndarray(qd.f32, 2)
+    assert looking.get() == 1115
+    with pytest.raises(qd.QuadrantsTypeError, match="f32 is a value of run time"):
+        looking.wrong(1)
