@@ -320,10 +320,11 @@ def _call_arg(v: _Verifier, op: Op) -> str | None:
     if not isinstance(v.func, Callee):
         return "a kernel has no call_arg"
     args = v.func.args
-    if not 0 <= op.attr < len(args):
-        return f"there is no argument {op.attr}"
-    want: Type = args[op.attr].type
-    return None if op.type is want else f"argument {op.attr} is {want}, not {op.type}"
+    number: int = op.attr
+    if not 0 <= number < len(args):
+        return f"there is no argument {number}"
+    want = args[number].type
+    return None if op.type is want else f"argument {number} is {want}, not {op.type}"
 
 
 def _return(v: _Verifier, op: Op) -> str | None:
