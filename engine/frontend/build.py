@@ -37,6 +37,7 @@ from . import (
 from .features import InstanceFeature, Leaf, Used, ValueFeature
 from .real_functions import finish
 from .signature import KernelDecl
+from .values import StructValue
 from .walk import Frame, Notice, Walk
 
 __all__ = ["BuildResult", "InlinedFunc", "build"]
@@ -100,6 +101,9 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
             value = feature.value
         elif param.kind != "template" or isinstance(feature, InstanceFeature):
             value = w.leaf(number, (), feature, param.name, param.boundary)
+        if isinstance(value, StructValue) and decl.assigns(param.name):
+            # Its members may be assigned to.
+            value = stmts.local_copy(w, value, param.name, tree.args.args[number])
         frame.scopes[0][param.name] = value
     frame.scopes.append({})
     w.body(tree.body)

@@ -17,7 +17,7 @@ from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i3
 from .exprs import elements
 from .places import spread
 from .registry import handler, statement
-from .stmts import bind_static
+from .stmts import bind_static, local_copy
 from .values import (
     Grouped,
     LoopConfig,
@@ -202,7 +202,9 @@ def _range_for(
     ]
     scope = frame.scopes[-1]
     if grouped:
-        scope[targets[0].id] = vector(index)
+        name = targets[0].id
+        at: Any = vector(index)
+        scope[name] = local_copy(w, at, name, targets[0]) if _assigns(node, name) else at
     else:
         for target, value in zip(targets, index, strict=True):
             scope[target.id] = value
@@ -210,6 +212,19 @@ def _range_for(
     w.body(node.body)
     frame.loops.pop()
     w.leave(saved, "`for`", node)
+
+
+def _assigns(loop: ast.For, name: str) -> bool:
+    """Whether the body of a loop assigns to ``name``, or to a part of it."""
+    for node in (n for stmt in loop.body for n in ast.walk(stmt)):
+        if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
+            root: ast.expr = node
+            while isinstance(root, ast.Subscript | ast.Attribute):
+                root = root.value
+            stored = not isinstance(node.ctx, ast.Load)
+            if stored and isinstance(root, ast.Name) and root.id == name:
+                return True
+    return False
 
 
 # Unrolled loops

@@ -68,6 +68,12 @@ class _Decl:
     params: tuple[ParamDecl, ...]
     returns: tuple[Any, ...]
     returns_tuple: bool
+    assigned: set[str] = field(default_factory=set[str], init=False)
+
+    @property
+    def is_method(self) -> bool:
+        """Whether its first parameter is the object it is called on; of functions: of real ones."""
+        return bool(self.params) and self.params[0].kind == "self"
 
     @property
     def qualname(self) -> str:
@@ -103,36 +109,6 @@ class _Decl:
         """The types of the scalars that make up the result."""
         types = self.result_types(config)
         return tuple([leaf for t in types for _, leaf in flat_names(t, "")])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelDecl(_Decl):
-    """A kernel. ``returns`` is empty for none."""
-
-    @property
-    def is_method(self) -> bool:
-        """Whether its first parameter is the object it is called on."""
-        return bool(self.params) and self.params[0].kind == "self"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FuncDecl(_Decl):
-    """A function that kernels inline. A default may be any Python value.
-
-    real: it is called, not inlined. has_template: some parameter is a template.
-    requires_top_level: it may be called at the top level of a kernel only, because its loops must
-        run in parallel.
-    """
-
-    has_template: bool = False
-    requires_top_level: bool = False
-    assigned: set[str] = field(default_factory=set[str])
-    real: bool = False
-
-    @property
-    def is_method(self) -> bool:
-        """Whether it is a real function whose first parameter is the object it is called on."""
-        return bool(self.params) and self.params[0].kind == "self"
 
     def assigns(self, name: str) -> bool:
         """Whether the body may assign to ``name``, itself or through a function it calls."""
@@ -177,6 +153,25 @@ class FuncDecl(_Decl):
         if node.id in self.fn.__globals__:
             return self.fn.__globals__[node.id]
         return getattr(builtins, node.id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelDecl(_Decl):
+    """A kernel. ``returns`` is empty for none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FuncDecl(_Decl):
+    """A function that kernels inline. A default may be any Python value.
+
+    real: it is called, not inlined. has_template: some parameter is a template.
+    requires_top_level: it may be called at the top level of a kernel only, because its loops must
+        run in parallel.
+    """
+
+    has_template: bool = False
+    requires_top_level: bool = False
+    real: bool = False
 
 
 def _span(src: FunctionSource, param: str = "", returns: bool = False) -> SourceSpan:

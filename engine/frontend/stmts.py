@@ -208,6 +208,8 @@ def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
             raise w.not_scalar(value, at)
         w.frame.scopes[-1][name] = local_copy(w, value, name, node, at)
         return
+    if w.frame.parent is None and isinstance(old, StructValue) and _is_param(w, target):
+        raise immutable(w, target, old)
     if isinstance(old, Op | DynamicElement | MatrixValue | StructValue) and writable(old):
         store(w, old, value, node, _source(node))
         return

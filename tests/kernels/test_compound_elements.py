@@ -173,3 +173,18 @@ def test_fields_are_filled_when_the_kernel_runs():
         assert v.to_numpy().tolist() == [[value, 2]] * 2
         assert s[None] == value
         assert (p[1].a, p[1].b[1]) == (3, 4)
+
+
+def test_the_index_vector_is_a_copy():
+    x = qd.field(qd.i32, shape=(2, 3))
+
+    @qd.kernel
+    def work():
+        for at in qd.grouped(x):
+            at.x += 5
+            at[1] *= 2
+            at = at + 1
+            x[at - [6, at.y - at.y // 2]] = at.x * 10 + at.y
+
+    work()
+    assert x.to_numpy().tolist() == [[61, 63, 65], [71, 73, 75]]

@@ -203,3 +203,28 @@ def test_a_struct_prints_its_members(capfd):
     show()
     qd.sync()
     assert capfd.readouterr().out == "{a: 1, v: [2.000000, 3.000000]} [2.0, 3.0]\n"
+
+
+@qd.kernel
+def argument(out: F, p: Point, q: Pair):
+    p.a = 7.9
+    p.v += 1
+    q.first.v.x *= 3
+    out[0] = p.a + p.v.sum() * 10
+    out[1] = q.first.v.x + q.m[0, 1]
+
+
+def test_members_of_an_argument_may_change():
+    p, q = Point(a=1, v=[2, 3]), Pair(Point(v=[4, 5]), [[1, 2], [3, 4]], 0.5)
+    assert run(argument, p, q, count=2) == [77, 14]
+    assert p.a == 1 and p.v[0] == 2
+
+
+@qd.kernel
+def replaced(p: Point):
+    p = Point(1)  # noqa: F841
+
+
+def test_an_argument_as_a_whole_does_not():
+    with pytest.raises(qd.QuadrantsSyntaxError, match='"p" is immutable'):
+        replaced(Point(a=1))
