@@ -96,8 +96,9 @@ def _isinstance(w: Walk, node: ast.Call, name: str, fn: Any) -> bool:
     if isinstance(value, RecordValue):
         return w.python(node, issubclass, value.feature.cls, classes)
     if isinstance(value, StructValue):
-        wanted = resolved(classes, w.default_ip, w.default_fp) if isinstance(classes, StructType) else None
-        return value.type is wanted
+        if not isinstance(classes, StructType):
+            return False
+        return value.type is resolved(classes, w.default_ip, w.default_fp)
     if not is_static(value):
         text = f"isinstance(): {describe(value)} is a value of run time"
         raise w.type_error(text, node.args[0], "it has the type it was made with")
