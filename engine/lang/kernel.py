@@ -43,12 +43,11 @@ _LATER: Final = {
 _HARMLESS: Final = frozenset({"fastcache", "pure"})
 
 
-_KEPT: Final = "_qd_kernels"
-"""Attribute of a data-oriented object that keeps its kernels."""
-
-
 class _Kept(dict[Any, "Kernel"]):
-    """The kernels of one object: by those of its class. Copies and pickles of it are empty."""
+    """The kernels of one object, by those of its class: the attribute ``_qd_kernels`` of it.
+
+    Copies and pickles of it are empty.
+    """
 
     def __init__(self, owner: Callable[[], Any]) -> None:
         super().__init__()
@@ -98,16 +97,22 @@ class Kernel:
         return self._hot(*args)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None or not self.decl.is_method:
+        if instance is None:
             return self
-        return MethodType(self.of(instance), instance)
+        try:  # part of every launch of a method
+            kept = instance.__dict__["_qd_kernels"]
+            if kept.owner() is instance:
+                return MethodType(kept[self], instance)
+        except (KeyError, AttributeError):
+            pass
+        return MethodType(self.of(instance), instance) if self.decl.is_method else self
 
     def of(self, instance: Any) -> Kernel:
         """The kernel of one object, for a kernel that is a method."""
         if not self._per_object:
             return self
         try:
-            kept = instance.__dict__[_KEPT]
+            kept = instance.__dict__["_qd_kernels"]
         except KeyError:
             if isinstance(instance, type):  # of a class method
                 return self._of_slotted(instance)
@@ -115,7 +120,7 @@ class Kernel:
         except AttributeError:  # a class with __slots__
             return self._of_slotted(instance)
         if kept is None or kept.owner() is not instance:  # a copied object brings its original's
-            kept = instance.__dict__[_KEPT] = _Kept(weakref.ref(instance))
+            kept = instance.__dict__["_qd_kernels"] = _Kept(weakref.ref(instance))
         found = kept.get(self)
         if found is None:
             found = kept[self] = Kernel(self.fn, self)
