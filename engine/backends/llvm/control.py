@@ -10,6 +10,7 @@ from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from . import abi
+from .hints import loop_hint
 from .memory import in_memory, note_written
 from .scalars import convert
 from .text import MEMORY, VALUE
@@ -87,12 +88,15 @@ def nest(
     e.run(op.regions[-1])
     e.loops.pop()
     e.op_id = op.id
+    inner = order[-1]
+    hint = loop_hint(op, inner, bounds[2 * inner : 2 * inner + 2], len(order))
     for loop in reversed(opened):
         e.jump(loop.latch)
         e.place(loop.latch)
         step = -1 if reverse else 1
         e.line(f"{loop.counter}.next = add nsw {loop.type} {loop.counter}, {step}")
-        e.jump(loop.head)
+        e.line(f"br label %{loop.head}{e.state.loop_property(hint)}")
+        hint = ""
         e.place(loop.out)
 
 

@@ -37,6 +37,8 @@ __all__ = ["Emitter", "ModuleState", "only_in_addresses"]
 # What computes such a sum in 64 bits.
 _WIDE: Final = {C.ADD: "add", C.SUB: "sub", C.MUL: "mul", C.BIT_SHL: "shl"}
 
+_FIRST_PROPERTY: Final = 10_000_000
+"""Numbers of metadata from here on are loop properties (`lines` uses those of line numbers)."""
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
 _MOST_STACK: Final = 1 << 20
 """Bytes of arrays in one function: well below the stack of a thread."""
@@ -77,7 +79,8 @@ class ModuleState:
     numbered as the code numbers them. reports: likewise, of asserts that end nothing. written:
     arrays and fields that are written. seeded: whether any code asks for the launch's seed. failed:
     most values an assertion shows. param_names: of each parameter, unique. apart: whether it shares
-    no memory with another parameter. stamps: how often a launch takes the time.
+    no memory with another parameter. properties: of loops, with the number of their metadata.
+    stamps: how often a launch takes the time.
     """
 
     def __init__(self, func: Func, fast_math: bool, stamps: int = 0) -> None:
@@ -92,6 +95,7 @@ class ModuleState:
         self.reports: list[AssertSite] = []
         self.written: set[int] = set()
         self.seeded = False
+        self.properties: list[tuple[int, str]] = []
         asserts = [op for op in all_ops(func) if op.code == C.ASSERT]
         ending = [op for op in asserts if op.attr.kind != "overflow"]
         self.calls_fail: Final = any(
@@ -112,6 +116,14 @@ class ModuleState:
         self.apart: Final = [
             func.noalias or (p.kind == "field" and not arrays) for p in func.params
         ]  # fmt: skip
+
+    def loop_property(self, text: str) -> str:
+        """What a branch back to the head of a loop carries, so that the loop has this property."""
+        if not text:
+            return ""
+        number = _FIRST_PROPERTY + 2 * len(self.properties)
+        self.properties.append((number, text))
+        return f", !llvm.loop !{number}"
 
 
 class _Values(dict[int, str]):

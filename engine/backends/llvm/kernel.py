@@ -273,6 +273,9 @@ class _Kernel:
         module.add([f"attributes #1 = {{ noinline {text} }}"])
         module.add([f"attributes #2 = {{ {text} }}"])
         module.add(["!0 = !{}"])
+        for number, text in state.properties:
+            module.add([f"!{number} = distinct !{{!{number}, !{number + 1}}}"])
+            module.add([f"!{number + 1} = {text}"])
 
 
 def lower_kernel(

@@ -1,0 +1,112 @@
+"""Loops that LLVM must not, or must, vectorise in a certain way carry a property that says so."""
+
+import pytest
+from qd_studio.engine import passes
+from qd_studio.engine.backends import base
+from qd_studio.engine.backends.llvm.hints import SCALAR, TOGETHER
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.types import Layout, f32, i32, pointer_to, row_major
+
+N = 1024
+
+
+def strided(name, components, stride):
+    """A field of vectors whose elements lie ``stride`` apart."""
+    layout = Layout((N, components), (0, 0), ((0, 1, 0, stride), (1, 1, 0, 1)))
+    return Param(name, "field", f32, 1, element_shape=(components,), layout=layout)
+
+
+def sweep(read, write, work, reads=1, writes=1):
+    """A loop that loads and stores some components and does ``work`` additions."""
+    func = Func("k", (read, write))
+    b = Builder(func, func.body)
+    bases = [b.emit(C.ARG_ADDR, (), (i, False), pointer_to(f32)) for i in range(2)]
+    loop = b.range_for((b.const(0, i32), b.const(N, i32)), ForAttr())
+    with b.inside(loop.regions[0]):
+        i = b.loop_index(loop, 0)
+
+        def at(number, component):
+            indices = (bases[number], i, b.const(component, i32))
+            return b.emit(C.EXTERNAL_PTR, indices, "unsafe", pointer_to(f32))
+
+        value = b.load(at(0, 0))
+        for c in range(1, reads):
+            value = b.binary(C.ADD, value, b.load(at(0, c)))
+        for _ in range(work):
+            value = b.unary(C.SIN, value)
+        for c in range(writes):
+            b.store(at(1, c), value)
+    return func
+
+
+def text_of(func):
+    passes.run(func, CompileConfig(), "cpu")
+    backend = base.find("cpu")
+    artifact = backend.lower(func, CompileConfig())
+    backend.load(artifact)
+    assert "vectorize.width" not in artifact.text("asm")  # the texts can be made
+    return artifact.text("llvm_ir")
+
+
+@pytest.mark.parametrize(
+    ("func", "scalar"),
+    [
+        (sweep(strided("x", 1, 1), strided("y", 1, 1), 0), False),
+        (sweep(strided("x", 3, 3), strided("y", 3, 3), 0, 3, 3), False),
+        (sweep(strided("x", 4, 4), strided("y", 1, 1), 0), False),  # loads may leave some out
+        (sweep(strided("x", 3, 3), strided("y", 3, 3), 0, 3, 2), True),  # stores may not
+        (sweep(strided("x", 9, 9), strided("y", 9, 9), 0, 9, 9), True),
+        (sweep(strided("x", 9, 9), strided("y", 9, 9), 20, 9, 9), False),  # much arithmetic
+        (sweep(strided("x", 2, 7), strided("y", 2, 7), 0, 2, 2), True),
+    ],
+)
+def test_far_apart_data_and_little_arithmetic_stay_scalar(func, scalar):
+    assert (SCALAR in text_of(func)) == scalar
+
+
+BLOCKS = """\
+kernel k(field x: f32[64, 64] layout(0/8*512, 1/8*64, 0%8*8, 1%8*1)) stage=ast {
+  <i32> $0 = const 0
+  <i32> $1 = const 64
+  <*f32> $2 = arg_addr [(0, False)]
+  $3 : range_for $0, $1, $0, $1 body {
+    <i32> $4 = loop_index $3 [0]
+    <i32> $5 = loop_index $3 [1]
+    <*f32> $6 = external_ptr $2, $4, $5 ['unsafe']
+    <f32> $7 = cast_value $5
+    $8 : global_store $6, $7
+  }
+}
+"""
+
+
+def test_a_row_of_a_block_is_vectorised_as_a_whole():
+    assert text_of(parse(BLOCKS)).count(TOGETHER) == 1
+    plain = row_major((64, 64))
+    func = parse(BLOCKS)
+    func.params = (func.params[0]._replace(layout=plain),)
+    assert TOGETHER in text_of(func)  # 64 is short as well
+    func = parse(BLOCKS.replace("const 64", "const 640"))
+    func.params = (func.params[0]._replace(layout=row_major((640, 640))),)
+    assert TOGETHER not in text_of(func)
+
+
+def test_other_loops_carry_nothing():
+    loop = """\
+kernel k(x: ndarray<f32, 1>, n: i32) stage=ast {
+  <i32> $0 = const 0
+  <i32> $1 = arg_load [1]
+  <*f32> $2 = arg_addr [(0, False)]
+  $3 : range_for $0, $1 body {
+    <i32> $4 = loop_index $3 [0]
+    <i32> $5 = external_tensor_shape_along_axis [(0, 0)]
+    <i32> $6 = mod $4, $5
+    <*f32> $7 = external_ptr $2, $6 ['unsafe']
+    <f32> $8 = cast_value $4
+    $9 : global_store $7, $8
+  }
+}
+"""
+    assert "llvm.loop" not in text_of(parse(loop))
