@@ -27,7 +27,8 @@ TOGETHER: Final = '!{!"llvm.loop.unroll.disable"}'
 _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
 _NEAR: Final = 4
-_SHORT: Final = range(4, 129)
+_FAR: Final = 1000
+_SHORT: Final = range(4, 17)
 
 
 def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
@@ -103,5 +104,5 @@ def _distance(loop: Op, axis: int, pointer: Op) -> tuple[int, int] | None:
         if k:
             extent = offset.args[n + k - 1]
             # One that is not known is large.
-            factor *= int(extent.attr) if extent.code == C.CONST else _SHORT.stop
+            factor *= int(extent.attr) if extent.code == C.CONST else _FAR
     return (step, place) if step else None
