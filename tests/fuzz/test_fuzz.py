@@ -79,14 +79,16 @@ def test_the_generator_reaches_the_language():
         func = lower(p)
         found |= {op.code for op in ir.walk(func.body)}
     never = {C.LINEARIZE, C.SHIFT_PTR, C.GLOBAL_TMP, C.LAUNCH_SEED, C.RAND, C.OFFLOADED, C.BOUNDS,
-             C.PRINT, C.INV, C.ARRAY_ALLOCA, C.BLOCK_SYNC, C.MEM_FENCE, C.CALL, C.CALL_ARG}  # fmt: skip
+             C.PRINT, C.INV, C.ARRAY_ALLOCA, C.BLOCK_SYNC, C.MEM_FENCE, C.CALL,
+             C.CALL_ARG}  # fmt: skip
     assert {C.NAME[c] for c in range(C.COUNT) if c not in found and c not in never} == set()
     text = "\n".join(program_source(p) for p in programs)
     for piece in ("while ", "break", "continue", "qd.static", "qd.grouped", "serialize=True",
                   "qd.func", " if ", "assert ", "qd.ndrange", "else:", "return ", "not ", " and ",
-                  "qd.atomic_cas", "qd.atomic_exchange", "+= ", "[None]", "qd.u1", "qd.Vector([",
-                  "qd.Matrix([", "qd.types.struct(", ".dot(", ".sum()", ".transpose()", " @ ", ".xy",
-                  "@dataclasses.dataclass", "rec.", "@qd.data_oriented", "self.", "qd.template()",
+                  "qd.atomic_cas", "qd.atomic_exchange", "+= ", "[None]", "qd.u1",
+                  "qd.Vector([",
+                  "qd.Matrix([", "qd.types.struct(", ".dot(", ".sum()", ".transpose()", " @ ",
+                  ".xy", "@dataclasses.dataclass", "rec.", "@qd.data_oriented", "self.", "qd.template()",
                   "as_: ", "av: ", "-> qd.types.vector("):  # fmt: skip
         assert piece in text, piece
 
