@@ -83,13 +83,14 @@ def test_the_generator_reaches_the_language():
              C.CALL_ARG}  # fmt: skip
     assert {C.NAME[c] for c in range(C.COUNT) if c not in found and c not in never} == set()
     text = "\n".join(program_source(p) for p in programs)
-    for piece in ("while ", "break", "continue", "qd.static", "qd.grouped", "serialize=True",
-                  "qd.func", " if ", "assert ", "qd.ndrange", "else:", "return ", "not ", " and ",
-                  "qd.atomic_cas", "qd.atomic_exchange", "+= ", "[None]", "qd.u1",
-                  "qd.Vector([",
-                  "qd.Matrix([", "qd.types.struct(", ".dot(", ".sum()", ".transpose()", " @ ",
-                  ".xy", "@dataclasses.dataclass", "rec.", "@qd.data_oriented", "self.", "qd.template()",
-                  "as_: ", "av: ", "-> qd.types.vector("):  # fmt: skip
+    for piece in (
+        "while ", "break", "continue", "qd.static", "qd.grouped", "serialize=True", "qd.func",
+        " if ", "assert ", "qd.ndrange", "else:", "return ", "not ", " and ", "qd.atomic_cas",
+        "qd.atomic_exchange", "+= ", "[None]", "qd.u1", "qd.Vector([", "qd.Matrix([",
+        "qd.types.struct(", ".dot(", ".sum()", ".transpose()", " @ ", ".xy",
+        "@dataclasses.dataclass", "rec.", "@qd.data_oriented", "self.", "qd.template()", "as_: ",
+        "av: ", "-> qd.types.vector(",
+    ):  # fmt: skip
         assert piece in text, piece
 
 
