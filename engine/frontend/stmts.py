@@ -82,8 +82,9 @@ def _named(array: ArrayValue, name: str) -> ArrayValue:
     return replace(array, name=name)
 
 
-_SELECTS: Final = 32
-"""A local of more parts, one of which is picked at run time somewhere, lies in memory."""
+_SELECTS: Final = 9
+"""A local of more parts, one of which is picked at run time somewhere, lies in memory: selects would
+be slower."""
 
 
 def _picked_at_run_time(w: Walk, name: str) -> bool:

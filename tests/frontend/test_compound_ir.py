@@ -93,9 +93,9 @@ def test_an_index_of_run_time_into_a_local_selects():
 
 @qd.kernel
 def indexed(i: qd.i32):
-    v = qd.Vector([0.0] * 33)
+    v = qd.Vector([0.0] * 10)
     v[i] = 1
-    w = qd.Vector([0.0] * 33)
+    w = qd.Vector([0.0] * 10)
     for k in qd.static(range(3)):
         w[k] = v[i]
 
@@ -103,8 +103,8 @@ def indexed(i: qd.i32):
 def test_large_locals_that_are_indexed_at_run_time_lie_in_memory():
     ops = ops_of(indexed)
     arrays = [op.attr for op in ops if op.code == C.ARRAY_ALLOCA]
-    assert [(a.name, a.count) for a in arrays] == [("v", 33)]
-    assert sum(op.code == C.ALLOCA for op in ops) == 33
+    assert [(a.name, a.count) for a in arrays] == [("v", 10)]
+    assert sum(op.code == C.ALLOCA for op in ops) == 10
     assert all(op.code != C.SELECT for op in ops)
 
 
