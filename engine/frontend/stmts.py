@@ -83,8 +83,7 @@ def _named(array: ArrayValue, name: str) -> ArrayValue:
 
 
 _SELECTS: Final = 9
-"""A local of more parts, one of which is picked at run time somewhere, lies in memory: selects would
-be slower."""
+"""A local of more parts that is indexed at run time lies in memory: selects would be slow."""
 
 
 def _picked_at_run_time(w: Walk, name: str) -> bool:
