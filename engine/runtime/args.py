@@ -346,7 +346,11 @@ def _look(call: _Call, value: Any) -> Any:
 def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
     wanted = param.element_type(call.config)
     if isinstance(value, call.array_class):
-        return _ndarray(param, value, wanted, name)
+        try:
+            return _ndarray(param, value, wanted, name)
+        except QuadrantsRuntimeError as error:  # of a program that has ended
+            text = f"Argument {name}: {error.message}"
+            raise QuadrantsRuntimeError(text, kernel=call.kernel) from None
     if isinstance(value, np.ndarray):
         return _numpy(param, cast("np.ndarray[Any, Any]", value), wanted, name)
     fields = isinstance(value, FieldHandle | StructFieldHandle)

@@ -121,3 +121,12 @@ def test_values_that_cannot_be_told_apart_are_no_template_values():
     with pytest.raises(qd.QuadrantsRuntimeTypeError, match="shouldn't be passed in via"):
         constant(X, 0)
     assert constant(qd.Vector([4.0]), 0) == 4
+
+
+def test_arrays_of_an_ended_program_are_named(arch):
+    x = qd.ndarray(qd.f32, 1)
+    assert scaled(x, 2) == 0
+    qd.init(arch=getattr(qd, arch), log_level="error")
+    with pytest.raises(qd.QuadrantsRuntimeError, match="Argument x: .* program that has ended"):
+        scaled(x, 2)
+    assert scaled(X, 2) == 6
