@@ -38,8 +38,9 @@ from .walk import Frame, Walk
 
 __all__ = ["RealFunction", "finish", "real_call"]
 
-_STACK: Final = 4 << 20
-"""Bytes of a thread's stack that recursion may take."""
+_STACK: Final = 8 << 20
+"""Bytes of stack that recursion may take by the estimate of `_frame_size`, which is generous: not
+optimised and with all checks, code takes less than half of that, else about a tenth."""
 _NUMBERS: Final = frozenset(("scalar", "matrix", "struct"))
 
 

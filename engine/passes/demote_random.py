@@ -43,8 +43,9 @@ def demote_random(func: Func, cx: PassCx) -> bool:
         return _demote_task(func, task, cx.task_index or 0, set())
     # All at once: calls and functions must agree on the arguments.
     drawing = _drawing(func)
-    for name in drawing:
-        _demote_callee(func.callees[name], drawing)
+    for name, callee in func.callees.items():
+        if name in drawing:
+            _demote_callee(callee, drawing)
     changed = [_demote_task(func, t, k, drawing) for k, t in enumerate(func.tasks())]
     return any(changed)
 
