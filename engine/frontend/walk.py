@@ -50,9 +50,11 @@ from .memory import Memory, Saved
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
 from .values import (
+    InstanceValue,
     LoopConfig,
     MatrixValue,
     NdarrayRef,
+    RecordValue,
     StructValue,
     describe,
     tensor_name,
@@ -412,6 +414,8 @@ class Walk(Memory):
         text = f"Invalid constant scalar data type: {describe(value)}"
         if isinstance(value, NdarrayRef):
             hint = f"use an element, such as {value.name}[0], or qd.static({value.name}) for alias"
+        elif isinstance(value, RecordValue | InstanceValue):
+            hint = f"qd.static({value.name}) makes another name for it"
         elif isinstance(value, tuple | list | dict | MatrixValue | StructValue):
             hint = "a number is needed here; use an element of the container"
         elif isinstance(value, str):

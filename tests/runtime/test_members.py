@@ -284,3 +284,40 @@ def bad(c: C) -> qd.f32:
         texts.bad(c)
     assert caught.value.source_line.strip() == "return c.bad"
     assert "qd.Template" in caught.value.hint
+
+
+@qd.kernel
+def aliased(c: Config) -> qd.f32:
+    i = qd.static(c.inner)
+    return i.k + i.y[0]
+
+
+@qd.kernel
+def copied(c: Config) -> qd.f32:
+    i = c.inner
+    return i.k
+
+
+def test_other_names_for_members():
+    assert aliased(config()) == 8
+    with pytest.raises(qd.QuadrantsTypeError, match=r"Invalid constant .*: c\.inner") as caught:
+        copied(config())
+    assert caught.value.hint.startswith("qd.static(c.inner)")
+
+
+@qd.kernel
+def local_copies(c: Config) -> tuple[qd.f32, qd.f32]:
+    g = c.gravity
+    g[0] += 10
+    return g[0], c.gravity[0]
+
+
+@qd.kernel
+def assigned(c: Config):
+    c.gravity[0] = 3
+
+
+def test_members_are_copied_and_not_assigned():
+    assert local_copies(config()) == (11, 1)
+    with pytest.raises(qd.QuadrantsSyntaxError, match=r'argument "c.gravity\[0\]" is immutable'):
+        assigned(config())
