@@ -60,6 +60,7 @@ def text_of(func):
         (sweep(strided("x", 9, 9), strided("y", 9, 9), 0, 9, 9), True),
         (sweep(strided("x", 9, 9), strided("y", 9, 9), 20, 9, 9), False),  # much arithmetic
         (sweep(strided("x", 2, 7), strided("y", 2, 7), 0, 2, 2), True),
+        (sweep(strided("x", 33, 33), strided("y", 33, 33), 60, 33, 33), True),  # far too many
     ],
 )
 def test_far_apart_data_and_little_arithmetic_stay_scalar(func, scalar):

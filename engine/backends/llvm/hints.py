@@ -26,6 +26,8 @@ TOGETHER: Final = '!{!"llvm.loop.unroll.disable"}'
 
 _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
+_MANY: Final = 64
+"""LLVM takes seconds to fill the lanes for so many accesses one by one."""
 _NEAR: Final = 4
 _FAR: Final = 1000
 _SHORT: Final = range(4, 17)
@@ -77,7 +79,7 @@ def _is_scattered(loop: Op, axis: int, ops: list[Op]) -> bool:
         elif op.type.is_real and (C.BINARY[code] or C.UNARY[code] or code == C.SELECT):
             work += 1
     bad += sum(len(places) for (_, near), places in stores.items() if len(places) < near)
-    return bad * _WEIGHT > work
+    return bad * _WEIGHT > work or bad > _MANY
 
 
 def _distance(loop: Op, axis: int, pointer: Op) -> tuple[int, int] | None:
