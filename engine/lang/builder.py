@@ -35,12 +35,8 @@ def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
             field, axes = node.field, node.axes
             position = {axis: number for number, axis in enumerate(axes)}
             found = tuple([Digit(position[axis], n, stride) for axis, n, stride in digits])
-            field.settle(
-                Placement(
-                    block, base, node.shape, offsets(field.offset, len(axes)), found,
-                    alone,
-                )
-            )  # fmt: skip
+            origin = offsets(field.offset, len(axes))
+            field.settle(Placement(block, base, node.shape, origin, found, alone))
             return
         stride = cell(node)[0]
         own: list[tuple[int, int, int]] = []
@@ -97,6 +93,12 @@ class FieldsBuilder(Nestable):
     def fields(self) -> list[ScalarField]:
         """The scalar fields, and components of other fields, that are placed in it."""
         return list(fields_of(self._root))
+
+    def release(self) -> None:
+        """Let go of the memory: the fields' views of it."""
+        for field in self.fields():
+            field.release()
+            field.owner().release()
 
     @property
     def empty(self) -> bool:
@@ -158,7 +160,7 @@ class SNodeTree:
         self.blocks: Final = blocks
         self.id: Final = state.trees
         self.destroyed = False
-        self._program: Final = builder.program
+        self._builder: Final = builder
         state.trees += 1
 
     def destroy(self) -> None:
@@ -168,7 +170,8 @@ class SNodeTree:
         self.destroyed = True
         for block in self.blocks:
             block.data = None
-        self._program.forget_launchers()
+        self._builder.release()
+        self._builder.program.forget_launchers()
 
 
 class _State:
@@ -179,12 +182,22 @@ class _State:
         self.builders: list[FieldsBuilder] = []
         self.trees = 0
 
+    def program_ended(self) -> None:
+        """Let go of everything: builders hold the program that this is kept for."""
+        for builder in self.builders:
+            builder.release()
+        self.builder, self.builders = None, []
+
 
 _states: WeakKeyDictionary[program.Program, _State] = WeakKeyDictionary()
 
 
 def _state(owner: program.Program) -> _State:
-    return _states.setdefault(owner, _State())
+    found = _states.get(owner)
+    if found is None:
+        found = _states[owner] = _State()
+        owner.own(found)
+    return found
 
 
 def placed_fields(role: str = "primal") -> list[ScalarField]:

@@ -15,13 +15,13 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from ..errors import QuadrantsRuntimeError
 from ..runtime import program
-from ..types import DataType, FieldHandle
+from ..types import DataType
 from .host import field_index, is_number, number, numbers, python_number
 from .matrix import live
 from .placed import PlacedField
@@ -84,9 +84,9 @@ class ScalarField(PlacedField):
         self._given: Placement | None = None
         self._at = self._elements = self._layout = None
 
-    def owner(self) -> FieldHandle:
+    def owner(self) -> PlacedField:
         """The vector field that it is a component of, or itself."""
-        return self.part_of[0] if self.part_of is not None else self
+        return cast(PlacedField, self.part_of[0]) if self.part_of is not None else self
 
     def _get_field_members(self) -> list[ScalarField]:
         return [self]

@@ -64,6 +64,10 @@ class PlacedField(FieldHandle, Field):
             )
         return at
 
+    def release(self) -> None:
+        """Let go of the view of its memory, which has ended."""
+        self._elements = None
+
     @property
     def block(self) -> Any:
         """The memory it lies in, a `storage.Block`."""

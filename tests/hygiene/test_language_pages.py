@@ -43,10 +43,10 @@ INTERNAL = {
     "Matrix": "plain",
     "Struct": "struct_type",
     "ScalarField": "address block flat grouped label make_companion memory_layout owner settle",
-    "MatrixField": "address block flat grouped label memory_layout",
+    "MatrixField": "address block flat grouped label memory_layout release",
     "Ndarray": "program_ended",
     "SNode": "axes below builder children dims field kind path up",
-    "FieldsBuilder": "check_open face fields",
+    "FieldsBuilder": "check_open face fields release",
 }
 """What the engine uses of them, and users do not."""
 

@@ -349,13 +349,55 @@ def test_after_a_reset():
     assert f.shape == (2,)
 
 
+def owner_of(field):
+    """The array that owns the memory of a field, weakly."""
+    data = field.block.data
+    while data.base is not None:
+        data = data.base
+    return weakref.ref(data)
+
+
 def test_memory_goes_with_the_last_view():
     f = qd.field(qd.f32, shape=1000)
     view = f.to_numpy(copy=False)
-    data = weakref.ref(f.block.data)
+    memory = owner_of(f)
     qd.reset()
+    gc.collect()
     view[:] = 3
     assert view.sum() == 3000
-    del view, f
+    del view
     gc.collect()
-    assert data() is None
+    assert memory() is None
+    assert repr(f)
+
+
+@pytest.mark.parametrize("how", ["reset", "destroy"])
+def test_memory_goes_without_views(how):
+    builder, f, v = qd.FieldsBuilder(), qd.field(qd.f32), qd.Vector.field(2, qd.f32)
+    builder.dense(qd.i, 100).place(f, v)
+    tree = builder.finalize()
+    f[3] = v[3][1] = 1
+    memory = owner_of(f)
+    ended = weakref.ref(builder.program)
+    (qd.reset if how == "reset" else tree.destroy)()
+    gc.collect()
+    assert memory() is None
+    with pytest.raises(qd.QuadrantsRuntimeError):
+        f[3]
+    if how == "reset":
+        del builder, tree, f, v
+        gc.collect()
+        assert ended() is None
+
+
+def test_programs_with_fields_do_not_pile_up():
+    ended = []
+    for _ in range(3):
+        qd.init(arch=qd.cpu)
+        f = qd.field(qd.f32, shape=3, needs_grad=True)
+        f.fill(1)
+        ended.append(weakref.ref(f.program))
+    del f
+    qd.reset()
+    gc.collect()
+    assert [one() for one in ended] == [None] * 3
