@@ -219,9 +219,8 @@ def _picked(
             ops = [w.op(i, node) for i in index]
             out.append(w.part_at(matrix, ops, node))
         return out
-    _check_bounds(
-        w, node, [(i, n) for i, n in zip(indices[0], shape, strict=True) if type(i) is Op]
-    )
+    pairs = [(i, n) for i, n in zip(indices[0], shape, strict=True) if type(i) is Op]
+    _check_bounds(w, node, "vector" if len(shape) == 1 else "matrix", pairs)
     parts = w.parts(matrix, node)
     if len(shape) == 1:
         return [DynamicElement(parts, indices[0][0])]
@@ -234,7 +233,7 @@ def _picked(
     return [DynamicElement(parts, w.emit(node, C.ADD, (row, j)))]
 
 
-def _check_bounds(w: Walk, node: ast.Subscript, pairs: list[tuple[Op, int]]) -> None:
+def _check_bounds(w: Walk, node: ast.Subscript, kind: str, pairs: list[tuple[Op, int]]) -> None:
     """Where bounds are checked: an assertion on the indices of a local vector or matrix."""
     if not (w.config.debug or w.config.check_out_of_bound):
         return
@@ -249,7 +248,7 @@ def _check_bounds(w: Walk, node: ast.Subscript, pairs: list[tuple[Op, int]]) -> 
     name = ast.unparse(node.value).replace("%", "%%")
     places = ", ".join(["%d"] * len(pairs))
     text = (
-        f"[kernel={w.func.name}] Out of bound access to {name} with indices [{places}] "
+        f"[kernel={w.func.name}] Out of bound access to {kind} '{name}' with indices [{places}] "
         f"(shape {[extent for _, extent in pairs]})"
     )
     w.emit(node, C.ASSERT, (inside, *[i for i, _ in pairs]), AssertAttr("bound", text), void)

@@ -154,9 +154,17 @@ def inside(out: N, i: qd.i32, j: qd.i32):
     out[0] = v[i] + m[i, j]
 
 
-@pytest.mark.parametrize("i, j, name", [(3, 0, "v"), (-1, 0, "v"), (1, 2, "m"), (2, 0, "m")])
+@pytest.mark.parametrize(
+    "i, j, name",
+    [
+        (3, 0, "vector 'v'"),
+        (-1, 0, "vector 'v'"),
+        (1, 2, "matrix 'm'"),
+        (2, 0, "matrix 'm'"),
+    ],
+)
 def test_bounds_are_checked_in_debug(checked, i, j, name):
-    with pytest.raises(qd.QuadrantsAssertionError, match=f"Out of bound access to {name}"):
+    with pytest.raises(qd.QuadrantsAssertionError, match=f"Out of bound access to {name} "):
         inside(np.zeros(1, np.int32), i, j)
     out = np.zeros(1, np.int32)
     inside(out, 1, 1)
