@@ -117,7 +117,7 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
         return w.python(node, fn, *[real(a) for a in args], **kwargs)
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
-    if isinstance(plain, FunctionType) and plain.__code__.co_name != "<lambda>":
+    if isinstance(plain, FunctionType):
         decl = plain_decl(w, plain, node)
         w.warn(
             f'Calling non-quadrants function "{name}" with run-time values: it is compiled as if '

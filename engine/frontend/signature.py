@@ -28,7 +28,7 @@ from .declared import (
     scalar_type,
     text_of,
 )
-from .source import FunctionSource
+from .source import FunctionSource, LambdaSource
 
 __all__ = [
     "NO_DEFAULT",
@@ -317,6 +317,10 @@ def _source(fn: Any, what: str) -> FunctionSource:
     return FunctionSource(fn)
 
 
+def _is_lambda(fn: Any) -> bool:
+    return isinstance(fn, FunctionType) and fn.__code__.co_name == "<lambda>"
+
+
 def parse_kernel(fn: Any) -> KernelDecl:
     """Read the signature of a kernel.
 
@@ -338,7 +342,7 @@ def parse_kernel(fn: Any) -> KernelDecl:
 
 def parse_func(fn: Any, requires_top_level: bool = False, real: bool = False) -> FuncDecl:
     """Read the signature of a function that kernels inline, or call if it is ``real``."""
-    src = _source(fn, "func")
+    src = LambdaSource(fn) if _is_lambda(fn) else _source(fn, "func")
     _shape(src, "functions")
     found = _annotations(src)
     params = tuple(_params(src, found, False))

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
-__all__ = ["FunctionSource"]
+__all__ = ["FunctionSource", "LambdaSource"]
 
 _HINT = "define it with `def` in a file (or a notebook cell), so that its text can be read"
 
@@ -119,6 +119,43 @@ class FunctionSource:
     def source_line(self, line: int) -> str:
         """The text of a line of the file, as it was when the function was decorated."""
         return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+
+
+class LambdaSource(FunctionSource):
+    """The source of a lambda: the tree is that of a function that returns its value.
+
+    Its text is the line it begins in; the file is parsed as a whole.
+    """
+
+    __slots__ = ()
+
+    def _block(self) -> list[str]:
+        return self._lines[self.line - 1 : self.line]
+
+    def _parse(self) -> ast.FunctionDef:
+        try:
+            module = ast.parse("".join(self._lines))
+        except SyntaxError as error:
+            raise self._missing(f"its file cannot be parsed ({error.msg})") from None
+        found = [n for n in ast.walk(module) if isinstance(n, ast.Lambda) and self._is_of(n)]
+        if len(found) != 1:
+            raise self._missing("the text at this place is not that function")
+        node = found[0]
+        body: ast.stmt = ast.copy_location(ast.Return(node.body), node.body)
+        made = ast.FunctionDef(self.name, node.args, [body], [], None, None)
+        return ast.copy_location(made, node)
+
+    def _is_of(self, node: ast.Lambda) -> bool:
+        """Whether the code of the function was made from ``node``."""
+        a = node.args
+        names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        code = self.fn.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        if node.lineno != self.line or tuple(names) != code.co_varnames[:count]:
+            return False
+        body = node.body
+        ends = {(end_line, end) for _, end_line, _, end in code.co_positions()}
+        return (body.end_lineno, body.end_col_offset) in ends
 
 
 def _by_indentation(lines: list[str], start: int) -> list[str]:

@@ -127,6 +127,6 @@ def test_arrays_of_an_ended_program_are_named(arch):
     x = qd.ndarray(qd.f32, 1)
     assert scaled(x, 2) == 0
     qd.init(arch=getattr(qd, arch), log_level="error")
-    with pytest.raises(qd.QuadrantsRuntimeError, match="Argument x: .* program that has ended"):
+    with pytest.raises(qd.QuadrantsRuntimeError, match=r"Argument x: .* program that has ended"):
         scaled(x, 2)
     assert scaled(X, 2) == 6
