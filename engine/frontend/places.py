@@ -231,7 +231,8 @@ def place(w: Walk, node: ast.Subscript, array: Any) -> Any:
         indices = index_ops(w, node, array.ndim, "Array", array.name)
         base = w.param(C.ARG_ADDR, array.param)
         return _place_at(w, node, base, indices, array.dtype, array.element_shape, array.boundary)
-    name = array.name or ast.unparse(node.value)
+    at = node.value
+    name = array.name or (at.id if isinstance(at, ast.Name) else ast.unparse(at))
     first = array
     while isinstance(first, StructFieldHandle):
         first = next(iter(first.members.values()))
