@@ -1,4 +1,4 @@
-"""Arguments of a call: put in order, checked, turned into features and plain values.
+"""Arguments of a call: checked, turned into features and plain values.
 
 This is the patient way, taken by the first call with new features and by arguments that the
 prepared launchers do not take (NumPy scalars, arrays in Fortran order, values out of range). The
@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from ..config import CompileConfig
-from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError, QuadrantsSyntaxError
+from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of
 from ..frontend.features import (
     InstanceFeature,
@@ -48,10 +51,11 @@ from ..types import (
     u1,
     wrap_int,
 )
+from .binding import bind, short
 from .foreign import foreign_array
 
-if TYPE_CHECKING:
-    from ..frontend.signature import KernelDecl
+_OURS: Final = str(Path(__file__).parents[1]), "<launcher of "
+"""How the files of the engine's own code begin, generated code among it."""
 
 __all__ = ["Argument", "bind", "check_writable", "classify", "flat", "leaf_value"]
 
@@ -69,37 +73,6 @@ class Argument(NamedTuple):
     value: Any = None
     back: Callable[[], None] | None = None
     given: Any = None
-
-
-def bind(
-    decl: KernelDecl, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
-) -> tuple[Any, ...]:
-    """The arguments of a call in the order of the parameters.
-
-    QuadrantsSyntaxError for one that is missing, unknown, given twice or too many.
-    """
-    params = decl.params
-    if len(args) > len(params):
-        skip = decl.is_method
-        expected = ", ".join(f"{p.name} : {p.annotation_text}" for p in params[skip:])
-        got = ", ".join(map(short, args[skip:]))
-        text = f"Too many arguments. Expected ({expected}), got ({got})."
-        raise QuadrantsSyntaxError(text, span=decl.span())
-    out = list(args)
-    left = dict(kwargs or {})
-    for p in params[: len(args)]:
-        if p.name in left:
-            text = f"Multiple values for argument '{p.name}'."
-            raise QuadrantsSyntaxError(text, span=decl.span(p.name))
-    names = {p.name for p in params}
-    for name in left:
-        if name not in names:
-            raise QuadrantsSyntaxError(f"Unexpected argument '{name}'.", span=decl.span())
-    for p in params[len(args) :]:
-        if p.name not in left:
-            raise QuadrantsSyntaxError(f"Missing argument '{p.name}'.", span=decl.span(p.name))
-        out.append(left[p.name])
-    return tuple(out)
 
 
 class _Call(NamedTuple):
@@ -150,12 +123,6 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
     if kind == "self":
         return Argument(_instance(call, value), given=value)
     return Argument(Unusable(param.annotation_text))
-
-
-def short(value: Any) -> str:
-    """A value as messages show it."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # Numbers, vectors, structs
@@ -280,6 +247,8 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             f"argument {name} of kernel {call.kernel} is a template and has the float value "
             f"{value!r}, which raise_on_templated_floats forbids"
         )
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        _warn_of_dataclass(call, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
     content = content_of(value)
@@ -294,6 +263,18 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             kernel=call.kernel,
         ) from None
     return Argument(value)
+
+
+def _warn_of_dataclass(call: _Call, name: str, cls: str) -> None:
+    """Warn at the line of the user's call."""
+    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"Kernel '{call.kernel}' parameter '{name}': a dataclass is passed as a template value; "
+        f"annotate the parameter with the class itself, `{name}: {cls}`",
+        DeprecationWarning, stacklevel=level,
+    )  # fmt: skip
 
 
 def _holds_arrays(value: Any, array_class: type) -> bool:

@@ -162,7 +162,8 @@ class _Writer:
             return owner.patient(args)
 
         self.env["slow"], self.env["failed"] = slow, failed
-        exec("\n".join(lines), self.env)
+        name = f"<launcher of {self.owner.decl.name}>"
+        exec(compile("\n".join(lines), name, "exec"), self.env)
         return self.env["launch"]
 
     def guard(self, test: str) -> None:

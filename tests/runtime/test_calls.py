@@ -1,5 +1,6 @@
 """Calls that do not fit a kernel: each says what is wrong and where, and harms nothing."""
 
+import dataclasses
 import enum
 
 import numpy as np
@@ -130,3 +131,23 @@ def test_arrays_of_an_ended_program_are_named(arch):
     with pytest.raises(qd.QuadrantsRuntimeError, match=r"Argument x: .* program that has ended"):
         scaled(x, 2)
     assert scaled(X, 2) == 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    n: int
+    x: qd.types.NDArray[qd.f32, 1] = None
+
+
+@qd.kernel
+def of_frozen(c: qd.template()) -> qd.f32:
+    return c.n if qd.static(c.x is None) else c.n + c.x[0]
+
+
+def test_a_dataclass_as_a_template_value_is_better_annotated():
+    x = qd.ndarray(qd.f32, 1)
+    x[0] = 0.5
+    for c, value in ((Frozen(1), 1), (Frozen(2), 2), (Frozen(3, x), 3.5)):
+        with pytest.warns(DeprecationWarning, match="parameter 'c'.*`c: Frozen`") as told:
+            assert of_frozen(c) == value
+        assert told[0].filename == __file__
