@@ -121,6 +121,37 @@ def test_references_may_be_to_the_same_variable():
 
 
 @qd.real_func
+def moved(x: qd.ref(qd.i64), y: qd.ref(qd.i64), d: qd.i32) -> qd.i32:
+    before = x
+    y += d
+    return 1 if x != before else 0
+
+
+@qd.real_func
+def count(x: qd.ref(qd.i64), d: qd.i32):
+    x += d
+
+
+@qd.kernel
+def at_once(out: qd.types.ndarray(dtype=qd.i64, ndim=1), n: qd.i32) -> qd.i64:
+    total = qd.i64(0)
+    for i in range(n):
+        count(out[0], i)
+        count(total, 1)
+        v = qd.i64(0)
+        same = moved(v, v, 3)
+        other = moved(out[1 + i % 3], v, 3)
+        count(out[5], same * 10 + other + qd.cast(v, qd.i32))
+    return total
+
+
+def test_updates_through_references_are_atomic_and_see_each_other():
+    out = np.zeros(6, np.int64)
+    assert at_once(out, 3000) == 3000
+    assert out.tolist() == [3000 * 2999 // 2, 0, 0, 0, 0, 48000]
+
+
+@qd.real_func
 def scaled(v: Vec3, by: qd.f32) -> Vec3:
     return v * by
 
