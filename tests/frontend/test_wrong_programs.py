@@ -31,7 +31,8 @@ ATOMS = words(
 )
 ATTRIBUTES = words(
     "x xy zz a v n m shape dtype norm() norm(1) sum() fill(0) dot(v) cross(v) transpose() "
-    "inverse() determinant() all() cast(qd.i32) outer_product(v) keys T max() normalized() trace() grad b"
+    "inverse() determinant() all() cast(qd.i32) outer_product(v) keys T max() "
+    "normalized() trace() grad b"
 )
 CALLEES = words(
     "qd.Vector qd.Matrix vec2 mat P fn by_reference writes qd.sqrt abs min max len sum int qd.cast "
