@@ -51,7 +51,7 @@ def record_program(program: str, python: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reference-python", default=os.environ.get("REFERENCE_PYTHON"))
+    parser.add_argument("--reference-python", default=os.environ.get("QD_REFERENCE_PYTHON"))
     parser.add_argument("--record", action="store_true", help="keep what the reference gives")
     parser.add_argument("--arch", default="cpu", help="of our engine")
     parser.add_argument("--show", action="store_true", help="print what both sides give")

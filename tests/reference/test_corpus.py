@@ -1,6 +1,6 @@
 """The corpus: each program runs here as on the reference, on the CPU and in the interpreter.
 
-Compared with what was recorded; where REFERENCE_PYTHON names a Python that has Quadrants, the
+Compared with what was recorded; where QD_REFERENCE_PYTHON names a Python that has Quadrants, the
 reference itself is run.
 """
 
@@ -14,7 +14,7 @@ from tests.reference.compare import expectations, verdict
 from tests.reference.differences import DIFFERENCES
 
 CASES = [case for program in corpus.programs() for case in corpus.cases(program)]
-REFERENCE = os.environ.get("REFERENCE_PYTHON")
+REFERENCE = os.environ.get("QD_REFERENCE_PYTHON")
 
 
 @cache
