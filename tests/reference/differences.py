@@ -82,6 +82,7 @@ DIFFERENCES: dict[str, Meant] = {
         line="return f(x) + 1",
     ),
     "aggregates_more.case_run_time_index_with_atomics": Meant(CRASH),
+    "control_more.case_real_function_returns_from_a_loop": Meant(CRASH, value=[4, -1]),
     "containers_more.case_large_blocks_of_small_extent": Meant(CRASH),
     # What works here.
     "aggregates_more.case_chains_of_products": Meant(WORKS),
@@ -116,6 +117,10 @@ DIFFERENCES: dict[str, Meant] = {
         "round is half away from zero in Python as in kernels", value=[3.0, -3.0, 1.0, 1.0, 2.0]
     ),
     "vectors_python.mistake_type_called_with_a_number": Meant(WORKS),
+    "control_more.case_static_expressions": Meant(WORKS, value=128),
+    "control_more.case_print_escapes": Meant(
+        WORKS, value=0, output="100% {} %d \\ 'q' 5 \ttab\n5% {}      5|\n"
+    ),
     "containers_more.case_offset_of_matrices_and_structs": Meant(WORKS),
     # Mistakes that the reference does not see.
     "containers_more.mistake_from_numpy_of_vectors": Meant(

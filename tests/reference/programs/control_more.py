@@ -1,0 +1,544 @@
+"""Control flow, compile time and real functions at their edges."""
+
+import numpy as np
+import quadrants as qd
+
+vec2 = qd.types.vector(2, qd.f32)
+INIT = {
+    "case_more_iterations_than_the_unrolling_limit": {"unrolling_limit": 4},
+    "case_print_from_a_parallel_loop": {"cpu_max_num_threads": 1},
+    "case_checked_indices_that_are_right": {"debug": True},
+    "mistake_vector_index_under_debug": {"debug": True},
+    "mistake_two_asserts": {"debug": True},
+}
+
+
+def case_break_in_nested_whiles():
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        count = 0
+        i = 0
+        while i < n:
+            j = 0
+            while True:
+                if j > i:
+                    break
+                if (i + j) % 3 == 0:
+                    j += 1
+                    continue
+                count += 1
+                j += 1
+            if count > 20:
+                break
+            i += 1
+        return count * 100 + i
+
+    return [k(3), k(50)]
+
+
+def case_break_in_a_function():
+    @qd.func
+    def first_factor(n):
+        found = n
+        i = 2
+        while i * i <= n:
+            if n % i == 0:
+                found = i
+                break
+            i += 1
+        return found
+
+    @qd.kernel
+    def k(o: qd.types.NDArray[qd.i32, 1]):
+        for i in o:
+            o[i] = first_factor(i + 2)
+
+    o = np.zeros(20, np.int32)
+    k(o)
+    return o
+
+
+def case_inner_loop_of_a_parallel_loop():
+    @qd.kernel
+    def k(o: qd.types.NDArray[qd.i32, 1]):
+        for i in o:
+            for j in range(i, 100):
+                if j * j > 50 * i + 10:
+                    o[i] = j
+                    break
+            else_value = o[i]
+            o[i] = else_value + 1000
+
+    o = np.zeros(10, np.int32)
+    k(o)
+    return o
+
+
+def case_continue_in_while_with_side_effects():
+    @qd.kernel
+    def k() -> tuple[qd.i32, qd.i32]:
+        n = 0
+        skipped = 0
+        while n < 10:
+            n += 1
+            if n % 4 == 1:
+                skipped += n
+                continue
+            if n > 8:
+                break
+        return n, skipped
+
+    return k()
+
+
+def case_loops_and_statements_in_turn():
+    @qd.kernel
+    def k(a: qd.types.NDArray[qd.i32, 1]) -> qd.i32:
+        x = 1
+        for i in a:
+            a[i] = i + x
+        x = a[3]
+        if x > 2:
+            x *= 10
+        for i in range(2, 6):
+            a[i] += x
+        while x > 5:
+            x -= 3
+        for i in a:
+            qd.atomic_max(x, a[i])
+        return x
+
+    a = np.zeros(8, np.int32)
+    return [k(a), a]
+
+
+def case_local_of_a_loop_is_fresh():
+    @qd.kernel
+    def k(o: qd.types.NDArray[qd.i32, 1]):
+        for i in o:
+            s = 0
+            for j in range(i):
+                t = j * 2
+                t += 1
+                s += t
+            o[i] = s
+
+    o = np.zeros(6, np.int32)
+    k(o)
+    return o
+
+
+def case_static_loop_around_parallel_loops():
+    f = qd.field(qd.i32, shape=8)
+
+    @qd.kernel
+    def k():
+        for p in qd.static(range(3)):
+            for i in f:
+                f[i] = f[i] * 2 + p
+            if qd.static(p == 1):
+                for i in range(4):
+                    f[i] += 100
+
+    k()
+    return f.to_numpy()
+
+
+def case_static_ndrange_in_a_stencil():
+    f, g = qd.field(qd.f32, shape=(5, 5)), qd.field(qd.f32, shape=(5, 5))
+
+    @qd.kernel
+    def k():
+        for i, j in f:
+            f[i, j] = i * 5 + j
+        for i, j in g:
+            s = 0.0
+            for di, dj in qd.static(qd.ndrange((-1, 2), (-1, 2))):
+                if 0 <= i + di < 5 and 0 <= j + dj < 5:
+                    s += f[i + di, j + dj] * (1 + di * di + dj * dj)
+            g[i, j] = s
+
+    k()
+    return g.to_numpy()
+
+
+def case_more_iterations_than_the_unrolling_limit():
+    @qd.kernel
+    def k() -> qd.i32:
+        s = 0
+        for i in qd.static(range(40)):
+            s += i * i
+        return s
+
+    return k()
+
+
+def case_static_if_of_types_and_shapes():
+    f, g = qd.field(qd.f32, shape=3), qd.field(qd.i32, shape=(2, 2))
+
+    @qd.kernel
+    def k(x: qd.template()) -> qd.i32:
+        r = 0
+        if qd.static(x.dtype == qd.f32):
+            r += 1
+        if qd.static(len(x.shape) == 2):
+            r += 10
+        else:
+            r += 20
+        return r
+
+    return [k(f), k(g)]
+
+
+def case_static_expressions():
+    n = 6
+
+    @qd.kernel
+    def k(x: qd.i32) -> qd.i32:
+        a = qd.static(n * 2)
+        b = qd.static([i * i for i in range(3)])
+        c = qd.static(max(b) + len(b))
+        return x * a + c + b[1]
+
+    return k(10)
+
+
+def case_nested_comprehensions_and_dicts():
+    table = {"w": [1, 2, 3], "k": {"x": 5}}
+
+    @qd.kernel
+    def k() -> qd.i32:
+        s = 0
+        for w in qd.static([i * j for i in table["w"] for j in (1, 10)]):
+            s += w
+        return s * table["k"]["x"]
+
+    return k()
+
+
+def case_tuples_as_values():
+    @qd.func
+    def pair(a):
+        return (a, a * 2), a + 1
+
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        t, u = pair(n)
+        x, y = t
+        return x * 100 + y * 10 + u
+
+    return k(3)
+
+
+def case_conditional_expressions_nest():
+    @qd.kernel
+    def k(x: qd.i32) -> qd.i32:
+        return -1 if x < 0 else (0 if x == 0 else (1 if x < 10 else 2))
+
+    return [k(-5), k(0), k(5), k(50)]
+
+
+def case_walrus_in_a_while():
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        x = n
+        c = 0
+        while (y := x // 2) > 0:
+            x = y
+            c += 1
+        return c
+
+    return [k(1), k(100)]
+
+
+def case_chained_comparison_of_reals():
+    @qd.kernel
+    def k(x: qd.f32) -> qd.i32:
+        r = 0
+        if 0.25 <= x < 0.75 <= 1.0:
+            r = 1
+        return r
+
+    return [k(0.0), k(0.25), k(0.5), k(0.75)]
+
+
+def case_kernel_with_many_locals():
+    @qd.kernel
+    def k(x: qd.f32) -> qd.f32:
+        a = x + 1
+        b = a * a
+        c = b - a
+        d = c / (b + 1)
+        e = qd.sqrt(abs(d))
+        f = e + a if d > 0 else e - a
+        g = qd.max(f, c, d)
+        h = g * 2 + f
+        return a + b + c + d + e + f + g + h
+
+    return [k(0.5), k(-3.0)]
+
+
+def case_deep_nesting():
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        s = 0
+        for i in range(n):
+            if i % 2 == 0:
+                for j in range(i):
+                    if j % 3 != 0:
+                        t = j
+                        while t > 0:
+                            if t % 2 == 1:
+                                s += 1
+                            t //= 2
+        return s
+
+    return k(20)
+
+
+def case_real_functions_call_each_other():
+    @qd.real_func
+    def even(n: qd.i32) -> qd.i32:
+        if n == 0:
+            return 1
+        return 1 - even(n - 1)
+
+    @qd.real_func
+    def twice(n: qd.i32) -> qd.i32:
+        return even(n) * 10 + even(n + 1)
+
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        return twice(n)
+
+    return [k(4), k(7)]
+
+
+def case_real_function_in_a_parallel_loop():
+    @qd.real_func
+    def collatz(n: qd.i32) -> qd.i32:
+        x = n
+        steps = 0
+        while x > 1:
+            if x % 2 == 0:
+                x //= 2
+            else:
+                x = 3 * x + 1
+            steps += 1
+        return steps
+
+    @qd.kernel
+    def k(o: qd.types.NDArray[qd.i32, 1]):
+        for i in o:
+            o[i] = collatz(i + 1)
+
+    o = np.zeros(30, np.int32)
+    k(o)
+    return o
+
+
+def case_real_function_returns_from_a_loop():
+    @qd.real_func
+    def find(limit: qd.i32) -> qd.i32:
+        for i in range(100):
+            if i * i > limit:
+                return i
+        return -1
+
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        return find(n)
+
+    return [k(10), k(99999)]
+
+
+def case_real_function_with_a_struct():
+    P = qd.types.struct(v=vec2, m=qd.f32)
+
+    @qd.real_func
+    def f(p: P, s: qd.f32) -> qd.f32:
+        return p.v.norm_sqr() * s + p.m
+
+    @qd.kernel
+    def k() -> qd.f32:
+        return f(P(v=vec2(1.0, 2.0), m=0.5), 2.0)
+
+    return k()
+
+
+def case_real_function_sets_a_reference_to_an_element():
+    x = qd.field(qd.i32, shape=3)
+
+    @qd.real_func
+    def put(e: qd.ref(qd.i32), v: qd.i32):
+        e = v
+
+    @qd.kernel
+    def k():
+        a = 0
+        put(a, 7)
+        x[1] = a
+
+    k()
+    return x.to_numpy()
+
+
+def case_print_from_a_parallel_loop():
+    @qd.kernel
+    def k():
+        qd.loop_config(serialize=True)
+        for i in range(3):
+            print("i", i, i * 0.5)
+
+    k()
+    qd.sync()
+    return 0
+
+
+def case_print_escapes():
+    @qd.kernel
+    def k(n: qd.i32):
+        print("100% {} %d \\ 'q'", n, "\ttab")
+        print(f"{n}% {{}} {n:>6}|")
+
+    k(5)
+    return 0
+
+
+def case_checked_indices_that_are_right():
+    f = qd.field(qd.i32, shape=(3, 4), offset=(-1, 2))
+
+    @qd.kernel
+    def k(a: qd.types.NDArray[qd.i32, 1]) -> qd.i32:
+        for i, j in f:
+            f[i, j] = a[(i + 1) * 4 + j - 2]
+        return f[1, 5]
+
+    return k(np.arange(12, dtype=np.int32))
+
+
+def case_perf_dispatch():
+    @qd.perf_dispatch(get_geometry_hash=lambda x: x.shape)
+    def fill(x: qd.types.NDArray[qd.i32, 1]): ...
+
+    @fill.register
+    @qd.kernel
+    def by_range(x: qd.types.NDArray[qd.i32, 1]):
+        for i in range(x.shape[0]):
+            x[i] = i * 2
+
+    @fill.register
+    @qd.kernel
+    def by_elements(x: qd.types.NDArray[qd.i32, 1]):
+        for i in x:
+            x[i] = i * 2
+
+    out = []
+    for _ in range(6):
+        x = np.zeros(5, np.int32)
+        fill(x)
+        out.append(x)
+    return out
+
+
+def mistake_vector_index_under_debug():
+    @qd.kernel
+    def k(i: qd.i32) -> qd.f32:
+        f = vec2(1.0, 2.0)
+        return f[i]
+
+    k(2)
+    qd.sync()
+
+
+def mistake_two_asserts():
+    """second"""
+
+    @qd.kernel
+    def k(n: qd.i32):
+        assert n > 0, "first"
+        assert n > 5, "second"
+
+    k(3)
+    qd.sync()
+
+
+def case_return_twice():
+    @qd.kernel
+    def k() -> qd.i32:
+        return 1
+        return 2
+
+    return k()
+
+
+def mistake_loop_over_a_number():
+    @qd.kernel
+    def k(n: qd.i32):
+        for i in n:
+            pass
+
+    k(3)
+
+
+def mistake_range_without_arguments():
+    @qd.kernel
+    def k():
+        for i in range():
+            pass
+
+    k()
+
+
+def mistake_augmented_undefined():
+    """Name "y" is not defined"""
+
+    @qd.kernel
+    def k():
+        y += 1
+
+    k()
+
+
+def mistake_print_of_an_undefined_name():
+    """Name "y" is not defined"""
+
+    @qd.kernel
+    def k():
+        print("y is", y)
+
+    k()
+
+
+def mistake_static_of_a_local():
+    @qd.kernel
+    def k():
+        x = 3
+        for i in qd.static(range(x)):
+            pass
+
+    k()
+
+
+def mistake_real_function_without_a_result_type():
+    @qd.real_func
+    def f(a: qd.i32):
+        return a
+
+    @qd.kernel
+    def k() -> qd.i32:
+        return f(3)
+
+    k()
+
+
+def mistake_real_function_without_a_parameter_type():
+    @qd.real_func
+    def f(a) -> qd.i32:
+        return a
+
+    @qd.kernel
+    def k() -> qd.i32:
+        return f(3)
+
+    k()
