@@ -27,6 +27,7 @@ class Meant:
 CRASH = "the reference ends the process"
 WORKS = "the reference refuses what has a clear meaning"
 EARLIER = "the place we show is the more exact one"
+PROMISE = "the reference promises an error and gives none"
 CLASS = "the reference fails inside itself; we raise the error of this kind of mistake"
 
 DIFFERENCES: dict[str, Meant] = {
@@ -131,6 +132,43 @@ DIFFERENCES: dict[str, Meant] = {
     ),
     "structs.case_too_many_members": Meant(
         "the reference ignores a value too many", error="QuadrantsTypeError"
+    ),
+    # Promises of its documents that the reference does not keep.
+    "promises.mistake_index_out_of_range_when_checked": Meant(
+        PROMISE, error="QuadrantsAssertionError", says="with indices [3]"
+    ),
+    "promises.mistake_field_index_out_of_range_when_checked": Meant(
+        PROMISE, error="QuadrantsAssertionError", says="with indices (1, 3)"
+    ),
+    "promises.mistake_negative_index_when_checked": Meant(
+        PROMISE, error="QuadrantsAssertionError", says="with indices [-1]"
+    ),
+    "promises.mistake_host_index_of_an_ndarray": Meant(
+        PROMISE, error="QuadrantsIndexError", says="out of range"
+    ),
+    "promises.mistake_host_index_of_a_field": Meant(
+        PROMISE, error="IndexError", says="out of range"
+    ),
+    "promises.mistake_negative_host_index_of_a_field": Meant(
+        PROMISE, error="IndexError", says="out of range"
+    ),
+    "promises.mistake_division_by_a_constant_zero": Meant(
+        PROMISE, error="QuadrantsCompilationError", says="division by zero", line="return a // 0"
+    ),
+    "promises.mistake_modulo_of_a_constant_zero": Meant(
+        PROMISE, error="QuadrantsCompilationError", says="division by zero", line="return a % 0"
+    ),
+    "promises.mistake_division_by_zero_under_debug": Meant(
+        CRASH, error="QuadrantsAssertionError", says="division by zero"
+    ),
+    "promises.case_sparse_structures_are_named": Meant(
+        "sparse structures are not supported, and the error names them", value=[True, True]
+    ),
+    "warned.case_python_function_of_constants": Meant(
+        "nothing of run time is involved", value=[[], 42]
+    ),
+    "warned.case_large_matrix": Meant(
+        "the reference warns of large literals only", value=["UserWarning"]
     ),
     # Errors of another class.
     "containers_more.mistake_vector_of_other_length_into_a_field": Meant(
