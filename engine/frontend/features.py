@@ -117,6 +117,11 @@ class InstanceFeature:
     def instance(self) -> Any:
         return self._instance()
 
+    @property
+    def reference(self) -> Callable[[], Any]:
+        """Gives the object, or None when it is gone; keeps none alive that can be known weakly."""
+        return self._instance
+
     def find(self, path: tuple[str, ...]) -> Any:
         """The feature of the member that ``path`` leads to."""
         return self.look(follow(self.instance, path))

@@ -155,8 +155,6 @@ def _targets(w: Walk, node: ast.For) -> list[ast.Name]:
 def _check_count(w: Walk, node: ast.For, axes: int, grouped: bool, kind: str) -> None:
     t = node.target
     count = len(t.elts) if isinstance(t, ast.Tuple | ast.List) else 1
-    if axes == 0:
-        raise w.syntax_error("There is nothing to loop over: no axes", node.iter)
     if grouped:
         if count != 1 or isinstance(t, ast.Tuple | ast.List):
             text = "Group for should have 1 loop target, found " + str(count)
@@ -193,7 +191,9 @@ def _range_for(
     if config.loop_name and w.depth:
         w.warn("loop_config(name=...) has no effect: a loop inside another is no task", node)
     parallel = w.depth == 0 and not config.strictly_serialized
-    loop = w.emit(node, C.RANGE_FOR, bounds, attr, void, 1)
+    # Without axes there is one element, whose index vector is empty.
+    ends = bounds or (w.typed(0, i32, node), w.typed(1, i32, node))
+    loop = w.emit(node, C.RANGE_FOR, ends, attr, void, 1)
     loop.loc = w.head(node, node.iter)
     saved = w.enter(loop.regions[0])
     count = len(bounds) // 2

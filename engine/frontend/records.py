@@ -15,7 +15,7 @@ from .captured import known
 from .declared import members_of, scalar_type
 from .features import NdarrayFeature, RecordFeature, Unusable, unwrapped
 from .signature import FuncDecl
-from .values import InstanceValue, Method, RecordValue, StructValue
+from .values import InstanceValue, Method, RecordValue, StructValue, describe
 from .walk import Walk
 
 __all__ = ["BoundFunc", "instance_attribute", "record_attribute", "struct_attribute"]
@@ -47,7 +47,7 @@ def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
         return list(struct.members)
     if found is None:
         names = ", ".join(struct.members)
-        text = f'The struct {struct.type.name} has no member "{node.attr}"'
+        text = f'{describe(struct)} has no member "{node.attr}"'
         raise w.type_error(text, node, f"its members are {names}")
     return found
 

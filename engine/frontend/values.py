@@ -308,7 +308,8 @@ def describe(value: Any) -> str:
         kind = "vector" if len(value.shape) == 1 else "matrix"
         return f"a {kind} of shape {value.shape}"
     if isinstance(value, StructValue):
-        return f"a struct {value.type.name}"
+        name = value.type.name
+        return "a struct" if name == "struct" else f"a struct {name}"
     if isinstance(value, RecordValue | InstanceValue):
         return f"{value.name}"
     return str(value.__class__)

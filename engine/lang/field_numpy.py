@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..types import f32, f64, i32, i64, u1
-from .host import assign, mismatch, numpy_type
+from .host import assign, mismatch, numbers_of, numpy_type
 from .interop import Exchanges
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ExchangesNumpy(Exchanges):
         field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         elements = field.grouped()
-        source: Array = np.asarray(arr)
+        source = numbers_of(arr)
         if len(field.element_shape) == 1 and source.shape == (*shape, 1):
             source = source[..., 0]
         elif field.element_shape[1:] == (1,) and source.shape == shape[:-1]:

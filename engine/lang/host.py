@@ -15,7 +15,7 @@ from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
     "FieldIndexError", "InvalidDataType", "assign", "ended", "field_index", "is_number", "mismatch",
-    "number", "numbers", "numpy_type", "python_number", "value_type",
+    "number", "numbers", "numbers_of", "numpy_type", "python_number", "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -155,6 +155,14 @@ def _integers(found: Array) -> bool:
 def numpy_type(dtype: Any) -> np.dtype[Any]:
     """The NumPy type that ``dtype``, a data type or NumPy type, stands for."""
     return np.dtype(dtype.np if isinstance(dtype, DataType) else dtype)
+
+
+def numbers_of(value: Any) -> Array:
+    """An array, or nested lists, as an array of numbers. TypeError for what holds others."""
+    found: Array = np.asarray(value)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"elements must be integers or real numbers, not of type {found.dtype}")
+    return found
 
 
 def assign(target: Array, source: Array) -> None:

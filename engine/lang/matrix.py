@@ -172,7 +172,7 @@ class Matrix:
 
     def to_list(self) -> list[Any]:
         """The elements as Python numbers, in nested lists."""
-        return self._data.tolist()
+        return self.plain().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._data.astype(dtype) if dtype is not None else self._data.copy()
@@ -224,6 +224,8 @@ class Matrix:
 
     def _store(self, keys: Any, value: Any) -> None:
         new: Any = value.entries if isinstance(value, Matrix) else np.asarray(value)
+        if new.dtype.kind not in "biuf":
+            raise TypeError(f"an element of a vector or matrix cannot be set to {value!r}")
         target = self._data[keys]
         if new.ndim and new.shape != np.shape(target):
             raise QuadrantsTypeError(f"Cannot store {new.shape} elements in {np.shape(target)}")

@@ -29,6 +29,7 @@ from .host import (
     mismatch,
     number,
     numbers,
+    numbers_of,
     numpy_type,
     python_number,
     value_type,
@@ -261,7 +262,7 @@ class Ndarray(ArrayHandle, Exchanges):
     def from_numpy(self, arr: Any) -> None:
         """Take the values of an array of the shape that `to_numpy` gives, converted."""
         data = self._canonical()
-        source = np.asarray(arr)
+        source = numbers_of(arr)
         if source.shape != data.shape:
             raise ValueError(f"Mismatch shape: {data.shape} expected, but {source.shape} provided")
         assign(data, source)

@@ -333,7 +333,9 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
             text = f"Argument {name}: {error.message}"
             raise QuadrantsRuntimeError(text, kernel=call.kernel) from None
     if isinstance(value, np.ndarray):
-        return _numpy(param, cast("np.ndarray[Any, Any]", value), wanted, name)
+        array = cast("np.ndarray[Any, Any]", value)
+        plain = array if type(array) is np.ndarray else array.view(np.ndarray)
+        return _numpy(param, plain, wanted, name)
     fields = isinstance(value, FieldHandle | StructFieldHandle)
     foreign = None if fields else foreign_array(value, name)
     if foreign is not None:

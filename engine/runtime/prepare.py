@@ -194,7 +194,7 @@ class _Writer:
             return
         if isinstance(feature, InstanceFeature):
             if not self.owner.decl.is_method:  # a method has launchers for each object
-                self.guard(f"{name} is not {self.constant('I', value)}")
+                self.guard(f"{name} is not {self.constant('I', feature.reference)}()")
             return
         if isinstance(feature, ValueFeature):
             known = self.constant("T", feature.content)
