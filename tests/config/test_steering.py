@@ -112,7 +112,7 @@ CASES = [
     (hoists, "move_loop_invariant_outside_if", True, "Simplified I", r"sin .*\n.*: range_for", ">"),
     (reads, "cache_loop_invariant_global_vars", False, FINAL, r"alloca", "<"),
     (total, "detect_read_only", False, LLVM, r"readonly", "<"),
-    (total, "make_thread_local", False, "Simplified before lower access", r"alloca", "<"),
+    (total, "make_thread_local", False, "Simplified before lower access", r"accumulator", "<"),
     (total, "make_cpu_multithreading_loop", False, FINAL, r"const 5\n", "<"),
     (total, "external_optimization_level", 0, "llvm_ir_optimized", r"x float>", "<"),
     (reads, "debug", True, FINAL, r"kind='bound'", ">"),
