@@ -2,7 +2,10 @@
 
 import quadrants as qd
 
-INIT = {"case_nan_and_inf": {"fast_math": False}}
+INIT = {
+    "case_nan_and_inf": {"fast_math": False},
+    "case_comparisons_with_nan": {"fast_math": False},
+}
 
 
 def case_integer_arithmetic():
@@ -286,3 +289,19 @@ def case_nan_and_inf():
         return a * qd.math.inf, min(a, qd.math.inf)
 
     return [k(1.0), k(-1.0), k(0.0)]
+
+
+def case_comparisons_with_nan():
+    @qd.kernel
+    def k(a: qd.f32, b: qd.f32) -> tuple[qd.i32, qd.i32, qd.i32, qd.i32, qd.i32, qd.i32]:
+        return a < b, a <= b, a > b, a >= b, a == b, a != b
+
+    return [k(float("nan"), 1.0), k(float("nan"), float("nan")), k(1.0, 1.0)]
+
+
+def case_raw_division_of_unsigned():
+    @qd.kernel
+    def k(a: qd.u64, b: qd.u64, c: qd.u32, d: qd.u32) -> tuple[qd.u64, qd.u64, qd.u32, qd.u32]:
+        return qd.raw_div(a, b), qd.raw_mod(a, b), qd.raw_div(c, d), qd.raw_mod(c, d)
+
+    return [k(7, 2, 7, 2), k(2**64 - 1, 10, 2**32 - 1, 10)]

@@ -334,6 +334,22 @@ def case_cast_of_signed_to_wider_unsigned():
     return k(-1)
 
 
+def case_cast_of_a_negative_real_to_unsigned():
+    @qd.kernel
+    def k(a: qd.f32) -> tuple[qd.u32, qd.u64, qd.u8]:
+        return qd.cast(a, qd.u32), qd.cast(a, qd.u64), qd.cast(a, qd.u8)
+
+    return [k(2.5), k(-1.5)]
+
+
+def case_cast_of_a_large_real():
+    @qd.kernel
+    def k(a: qd.f64) -> tuple[qd.i32, qd.i64, qd.i8]:
+        return qd.cast(a, qd.i32), qd.cast(a, qd.i64), qd.cast(a, qd.i8)
+
+    return [k(100.9), k(1e10), k(-1e30)]
+
+
 def case_f16_arithmetic():
     @qd.kernel
     def k(a: qd.f16, b: qd.f16) -> tuple[qd.f32, qd.f32, qd.f32]:
