@@ -18,6 +18,7 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, u1
+from .captured import known
 from .exprs import elements
 from .inline import inline
 from .matrices import elementwise
@@ -114,7 +115,7 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
             kwargs[keyword.arg] = value
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         kwargs = {key: real(value) for key, value in kwargs.items()}
-        return w.python(node, fn, *[real(a) for a in args], **kwargs)
+        return known(w, w.python(node, fn, *[real(a) for a in args], **kwargs), node)
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
     if isinstance(plain, FunctionType):

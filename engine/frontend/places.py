@@ -355,6 +355,8 @@ def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
     if isinstance(base, Op | ShapeRef):
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
+    if isinstance(base, StructFieldHandle) and node.attr in base.members:
+        return known(w, base.members[node.attr], node)
     if isinstance(base, FieldHandle | StructFieldHandle):
         if node.attr == "fill":
             return Method(base, "fill")

@@ -82,8 +82,9 @@ def _named(array: ArrayValue, name: str) -> ArrayValue:
     return replace(array, name=name)
 
 
-_SELECTS: Final = 9
-"""A local of more parts that is indexed at run time lies in memory: selects would be slow."""
+_SELECTS: Final = 4
+"""A local of more parts that is indexed at run time lies in memory: selects would be slow, and LLVM
+makes registers of it again where it unrolls the loops around."""
 
 
 def _picked_at_run_time(w: Walk, name: str) -> bool:

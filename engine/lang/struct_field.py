@@ -56,6 +56,9 @@ class StructField(StructFieldHandle, Field):
         self._members: Final[dict[str, Any]] = dict(members)
         self._companions: Final[dict[str, StructField]] = {}
         self._plain_names: Final = OWN_NAMES.isdisjoint(members)
+        # A member called like a method ("parent", "fill") means the member.
+        shadowing = [key for key in members if callable(getattr(type(self), key, None))]
+        vars(self).update((key, members[key]) for key in shadowing)
 
     @property
     def members(self) -> dict[str, Any]:
@@ -82,7 +85,8 @@ class StructField(StructFieldHandle, Field):
         return self._members[key]
 
     def __getattr__(self, name: str) -> Any:
-        # Only names that are no attribute come here; members that are, have get_member_field.
+        # Only names that are no attribute come here; a member called like a property ("shape") has
+        # get_member_field.
         members = self.__dict__.get("_members", {})
         if name in members:
             return members[name]
@@ -139,7 +143,10 @@ class StructField(StructFieldHandle, Field):
     def _companion(self, kind: str) -> StructField | None:
         found = self._companions.get(kind)
         if found is None:
-            parts = {key: getattr(m, kind) for key, m in self._members.items()}
+            parts = {
+                key: m._companion(kind) if isinstance(m, StructField) else getattr(m, kind)
+                for key, m in self._members.items()
+            }
             parts = {key: m for key, m in parts.items() if m is not None}
             if not parts:
                 return None
@@ -152,14 +159,14 @@ class StructField(StructFieldHandle, Field):
         return found
 
     @property
-    def grad(self) -> StructField | None:
-        """The gradients of the members that are real; None if none is."""
-        return self._companion("grad")
+    def grad(self) -> Any:
+        """The gradients of the members that are real; None if none is. Or the member of that name."""
+        return self._members["grad"] if "grad" in self._members else self._companion("grad")
 
     @property
-    def dual(self) -> StructField | None:
-        """The duals of the members that are real; None if none is."""
-        return self._companion("dual")
+    def dual(self) -> Any:
+        """The duals of the members that are real; None if none is. Or the member of that name."""
+        return self._members["dual"] if "dual" in self._members else self._companion("dual")
 
     def __getitem__(self, key: Any) -> Struct:
         first = self._members_of_first()

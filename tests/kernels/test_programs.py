@@ -1,0 +1,72 @@
+"""Pieces of programs as people write them, each of which once went wrong."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+F1 = qd.types.ndarray(dtype=qd.f32, ndim=1)
+
+
+@pytest.fixture(params=("cpu", "interp"), autouse=True)
+def _start(request):
+    qd.init(arch=getattr(qd, request.param), log_level="error")
+    yield
+    qd.reset()
+
+
+def test_members_called_like_methods_of_a_field():
+    """A tree's nodes have a parent, an optimiser's parameters a grad."""
+    node = qd.types.struct(parent=qd.i32, grad=qd.types.vector(2, qd.f32), fill=qd.f32)
+    nodes = node.field(shape=3)
+
+    @qd.kernel
+    def build():
+        for i in nodes:
+            nodes[i].parent = i - 1
+            nodes.parent[i] += 10
+            nodes[i].grad = qd.Vector([i, 2 * i])
+            nodes.fill[i] = nodes.grad[i].y + 0.5
+
+    build()
+    assert nodes.parent.to_numpy().tolist() == [9, 10, 11]
+    assert nodes.grad.to_numpy().tolist() == [[0, 0], [1, 2], [2, 4]]
+    assert nodes.fill.to_numpy().tolist() == [0.5, 2.5, 4.5]
+    assert nodes[1].parent == 10
+    assert nodes[2].grad.y == 4
+
+
+@qd.kernel
+def medians(src: F1, out: F1):
+    for i in range(4, src.shape[0] - 4):
+        v = qd.Vector([0.0] * 9)
+        for k in qd.static(range(9)):
+            v[k] = src[i + k - 4]
+        for p in range(9):
+            for q in range(8 - p):
+                if v[q] > v[q + 1]:
+                    v[q], v[q + 1] = v[q + 1], v[q]
+        out[i] = v[4]
+
+
+def test_sorting_a_local_vector():
+    src = np.random.default_rng(0).random(64).astype(np.float32)
+    out = np.zeros(64, np.float32)
+    medians(src, out)
+    assert out[4:60].tolist() == [np.median(src[i - 4 : i + 5]) for i in range(4, 60)]
+
+
+TABLE = np.array([0.5, 0.25], dtype=np.float32)
+COUNTS = np.array([1, 2])
+
+
+@qd.kernel
+def numpy_numbers() -> qd.types.vector(2, qd.f32):
+    v = qd.Vector([TABLE[1], COUNTS[1]]) * TABLE[0]
+    w = qd.Vector([np.float32(1.5), COUNTS.sum()]) * np.float32(2.0)
+    for i in qd.static(range(2)):
+        v[i] += TABLE[i] * COUNTS[i]
+    return v + w
+
+
+def test_numbers_of_numpy_in_vectors():
+    assert list(numpy_numbers()) == [0.125 + 0.5 + 3, 1 + 0.5 + 6]
