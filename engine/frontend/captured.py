@@ -1,13 +1,16 @@
 """Values of Python scope that a kernel captures: vectors, matrices, structs, tensors.
 
-Numbers in them become constants of the default types, as captured numbers do. The classes live in
-`lang`; they are known by their entries in the table of intrinsics.
+Numbers in them become constants of the default types, as captured numbers do; those of NumPy count
+as numbers of Python. The classes live in `lang`; they are known by their entries in the table of
+intrinsics.
 """
 
 from __future__ import annotations
 
 import ast
 from typing import Any, Final
+
+import numpy as np
 
 from ..types import TensorHandle
 from .matrices import as_matrix, uniform
@@ -27,6 +30,8 @@ def known(w: Walk, value: Any, node: ast.AST) -> Any:
         return value
     if isinstance(value, TensorHandle):
         return value._unwrap()  # pyright: ignore[reportPrivateUsage]
+    if isinstance(value, np.generic):
+        return value.item()
     name = INTRINSICS.get(kind)
     if name in ("Vector", "Matrix"):
         matrix = as_matrix(w, value.to_list(), node)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..ir import ArrayAttr, Block, Op
 from ..ir import codes as C
-from ..types import DataType, Type, i32, pointer_to, u1, void
+from ..types import DataType, Type, i32, i64, pointer_to, u1, void
 from .params import Parameters
 from .values import SEQUENCES, DynamicElement, MatrixValue, Place, StructValue
 
@@ -150,7 +150,7 @@ class Memory(Parameters):
         offset = index[0]
         if len(index) == 2:
             columns = self.typed(value.shape[1], i32, node)
-            offset = self.emit(node, C.LINEARIZE, (*index, columns), 2, i32)
+            offset = self.emit(node, C.LINEARIZE, (*index, columns), 2, i64)
         return self.emit(node, C.SHIFT_PTR, (base, offset), None, base.type)
 
     def local_array(self, value: MatrixValue, name: str, node: ast.AST) -> MatrixValue:

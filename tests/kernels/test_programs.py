@@ -70,3 +70,22 @@ def numpy_numbers() -> qd.types.vector(2, qd.f32):
 
 def test_numbers_of_numpy_in_vectors():
     assert list(numpy_numbers()) == [0.125 + 0.5 + 3, 1 + 0.5 + 6]
+
+
+@qd.kernel
+def cholesky(a: qd.types.matrix(7, 7, qd.f32)) -> qd.types.matrix(7, 7, qd.f32):
+    low = qd.Matrix.zero(qd.f32, 7, 7)
+    for j in range(7):
+        for i in range(j, 7):
+            s = a[i, j]
+            for k in range(j):
+                s -= low[i, k] * low[j, k]
+            low[i, j] = qd.sqrt(s) if i == j else s / low[j, j]
+    return low
+
+
+def test_large_matrices_indexed_at_run_time():
+    a = np.random.default_rng(0).random((7, 7))
+    a = (a @ a.T + np.eye(7)).astype(np.float32)
+    low = cholesky(qd.Matrix(a.tolist())).to_numpy()
+    assert np.allclose(low, np.linalg.cholesky(a), atol=1e-4)
