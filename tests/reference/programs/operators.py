@@ -305,3 +305,20 @@ def case_raw_division_of_unsigned():
         return qd.raw_div(a, b), qd.raw_mod(a, b), qd.raw_div(c, d), qd.raw_mod(c, d)
 
     return [k(7, 2, 7, 2), k(2**64 - 1, 10, 2**32 - 1, 10)]
+
+
+def case_division_of_typed_constants():
+    @qd.kernel
+    def k() -> tuple[qd.i32, qd.i32, qd.i32]:
+        a = qd.cast(8, qd.i32)
+        return a % (-5), a // (-5), qd.cast(-8, qd.i32) // 5
+
+    return k()
+
+
+def case_subnormal_reals():
+    @qd.kernel
+    def k(a: qd.f64) -> qd.f64:
+        return a * 0.5
+
+    return [k(5e-324 * 8), k(1e-310) > 0]
