@@ -48,7 +48,10 @@ if TYPE_CHECKING:
         atomic_xor,
         volatile_load,
     )  # fmt: skip
-    from .lang.axes import (
+    from .lang.data_oriented import data_oriented
+    from .lang.decompositions.eigen import eig, make_spd, sym_eig
+    from .lang.decompositions.svd import polar_decompose, solve, svd
+    from .lang.fields.axes import (
         Layout,
         axes,
         i,
@@ -67,11 +70,13 @@ if TYPE_CHECKING:
         kl,
         l,
     )  # fmt: skip
-    from .lang.builder import FieldsBuilder, root
-    from .lang.data_oriented import data_oriented
-    from .lang.eigen import eig, make_spd, sym_eig
-    from .lang.field import field
-    from .lang.fields import MatrixField, ScalarField
+    from .lang.fields.builder import FieldsBuilder, root
+    from .lang.fields.field import field
+    from .lang.fields.indices import rescale_index
+    from .lang.fields.make import MatrixField, ScalarField
+    from .lang.fields.placed import Field
+    from .lang.fields.snode import SNode
+    from .lang.fields.struct_field import StructField
     from .lang.func import func, pyfunc, real_func
     from .lang.functions import (
         abs,
@@ -107,19 +112,14 @@ if TYPE_CHECKING:
         tanh,
         zero,
     )  # fmt: skip
-    from .lang.indices import rescale_index
     from .lang.kernel import Kernel, kernel
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
-    from .lang.matrix import Matrix, Vector
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
     from .lang.perf_dispatch import perf_dispatch
-    from .lang.placed import Field
     from .lang.simt.block import global_thread_idx
-    from .lang.snode import SNode
-    from .lang.struct import Struct, dataclass
-    from .lang.struct_field import StructField
-    from .lang.svd import polar_decompose, solve, svd
     from .lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
+    from .lang.values.matrix import Matrix, Vector
+    from .lang.values.struct import Struct, dataclass
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
     from .types import (
@@ -202,28 +202,28 @@ _ROOMS: Final = {
     "QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
-    "lang.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
-    "lang.builder": "FieldsBuilder root",
+    "lang.fields.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
+    "lang.fields.builder": "FieldsBuilder root",
     "lang.data_oriented": "data_oriented",
-    "lang.field": "field",
-    "lang.fields": "MatrixField ScalarField",
-    "lang.eigen": "eig make_spd sym_eig",
+    "lang.fields.field": "field",
+    "lang.fields.make": "MatrixField ScalarField",
+    "lang.decompositions.eigen": "eig make_spd sym_eig",
     "lang.func": "func pyfunc real_func",
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor "
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "tan tanh zero",
-    "lang.indices": "rescale_index",
+    "lang.fields.indices": "rescale_index",
     "lang.kernel": "Kernel kernel",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
-    "lang.matrix": "Matrix Vector",
+    "lang.values.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
     "lang.simt.block": "global_thread_idx",
     "lang.perf_dispatch": "perf_dispatch",
-    "lang.placed": "Field",
-    "lang.snode": "SNode",
-    "lang.struct": "Struct dataclass",
-    "lang.svd": "polar_decompose solve svd",
-    "lang.struct_field": "StructField",
+    "lang.fields.placed": "Field",
+    "lang.fields.snode": "SNode",
+    "lang.values.struct": "Struct dataclass",
+    "lang.decompositions.svd": "polar_decompose solve svd",
+    "lang.fields.struct_field": "StructField",
     "lang.tensor": "Backend MatrixTensor Tensor VectorTensor tensor wrap",
     "runtime.program": "init reset sync",
     "types": "NDArray Template ref template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",

@@ -67,7 +67,7 @@ def free_struct(
 
 
 def captured_struct(w: Walk, value: Any, node: ast.AST) -> StructValue:
-    """A `lang.struct.Struct` that the kernel captures."""
+    """A `lang.values.struct.Struct` that the kernel captures."""
     members = {name: known(w, member, node) for name, member in value.entries.items()}
     t = value.struct_type
     if t is not None:

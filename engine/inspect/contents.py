@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ..lang.storage import Block, aligned_zeros
+from ..lang.fields.storage import Block, aligned_zeros
 from ..runtime import program
 from ..types import FieldHandle, Layout
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from ..config import CompileConfig
+from ..lang.fields.storage import Block, aligned_zeros
 from ..lang.ndarray import Ndarray
-from ..lang.storage import Block, aligned_zeros
 from ..runtime.launch import launch_values
 from .contents import Contents, Copies
 from .walk import is_record

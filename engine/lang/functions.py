@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from ..errors import QuadrantsAssertionError
 from ..frontend.registry import intrinsic
 from ..types import DataType, u1
-from .elementwise import elementwise
-from .matrix import Matrix
+from .values.elementwise import elementwise
+from .values.matrix import Matrix
 
 __all__ = [
     "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "exp",

@@ -20,8 +20,9 @@ from ..frontend.features import NdarrayFeature, ndarray_feature
 from ..runtime import program
 from ..types import MAKERS, ArrayHandle, CompoundType, DataType, MatrixType, i32, matrix_type
 from ..types.compound import ArrayMaker
-from .axes import MAX_AXES
-from .field_numpy import SHARED_TYPES, zero_copy_error
+from .fields.axes import MAX_AXES
+from .fields.exchange import SHARED_TYPES, zero_copy_error
+from .fields.storage import aligned_zeros
 from .host import (
     assign,
     ended,
@@ -35,8 +36,7 @@ from .host import (
     value_type,
 )
 from .interop import Exchanges
-from .matrix import live
-from .storage import aligned_zeros
+from .values.matrix import live
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
 

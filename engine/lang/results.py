@@ -36,7 +36,7 @@ def _maker(t: Any, at: int) -> tuple[Make, int]:
     if isinstance(t, MatrixType):
         return _matrix_maker(t, at), at + t.size
     if isinstance(t, StructType):
-        from .struct import made_of
+        from .values.struct import made_of
 
         members: dict[str, Make] = {}
         for name, member in t.members.items():
@@ -46,7 +46,7 @@ def _maker(t: Any, at: int) -> tuple[Make, int]:
 
 
 def _matrix_maker(t: MatrixType, at: int) -> Make:
-    from .matrix import wrapped
+    from .values.matrix import wrapped
 
     assert isinstance(t.dtype, DataType)
     dtype, shape, end = np.dtype(t.dtype.np), t.shape, at + t.size

@@ -12,11 +12,11 @@ from typing import Any, NoReturn, cast
 
 from ..errors import QuadrantsAssertionError
 from ..types import DataType, TensorHandle, matrix_type
-from .field import field
-from .fields import MatrixField, ScalarField
+from .fields.field import field
+from .fields.make import MatrixField, ScalarField
+from .fields.placed import Field
 from .host import mismatch
 from .ndarray import Ndarray, made
-from .placed import Field
 
 __all__ = ["Backend", "MatrixTensor", "Tensor", "VectorTensor", "tensor", "wrap"]
 

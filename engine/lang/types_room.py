@@ -23,7 +23,7 @@ from ..types import (
 from ..types.annotations import ndarray
 from ..types.later import unsupported
 from .host import InvalidDataType
-from .struct import struct_type
+from .values.struct import struct_type
 
 __all__ = [
     "NDArray", "Template", "is_integral", "is_real", "is_signed", "is_tensor", "matrix", "ndarray",

@@ -12,15 +12,15 @@ from qd_studio import engine as qd
 PAGE = (Path(__file__).parents[2] / "docs" / "fields.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.S)
 ROOMS = [
-    "axes",
-    "builder",
-    "field",
-    "fields",
-    "indices",
+    "fields.axes",
+    "fields.builder",
+    "fields.field",
+    "fields.make",
+    "fields.indices",
     "ndarray",
-    "placed",
-    "snode",
-    "struct_field",
+    "fields.placed",
+    "fields.snode",
+    "fields.struct_field",
     "tensor",
 ]
 PUBLIC = [n for n in qd.__all__ if qd._HOME.get(n, "").removeprefix("lang.") in ROOMS]

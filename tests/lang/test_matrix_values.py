@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.lang.matrix import live
+from qd_studio.engine.lang.values.matrix import live
 
 VEC3 = qd.types.vector(3, qd.f32)
 MAT2 = qd.types.matrix(2, 2, float)

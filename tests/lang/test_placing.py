@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.lang.builder import placed_fields
+from qd_studio.engine.lang.fields.builder import placed_fields
 
 
 @pytest.fixture(autouse=True)

@@ -22,13 +22,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import QuadrantsRuntimeTypeError, QuadrantsTypeError
-from ..types import ArrayHandle, FieldHandle, NDArray, TensorHandle, i32, matrix_type, template, u32
-from .func import func, pyfunc
-from .functions import bit_cast, cast, max, min
-from .kernel import kernel
-from .loops import static
-from .ndarray import Ndarray, ndarray
+from ...errors import QuadrantsRuntimeTypeError, QuadrantsTypeError
+from ...types import (
+    ArrayHandle,
+    FieldHandle,
+    NDArray,
+    TensorHandle,
+    i32,
+    matrix_type,
+    template,
+    u32,
+)
+from ..func import func, pyfunc
+from ..functions import bit_cast, cast, max, min
+from ..kernel import kernel
+from ..loops import static
+from ..ndarray import Ndarray, ndarray
 from .radix import radix_pass
 from .tiles import (
     check_type,

@@ -6,7 +6,7 @@ import enum
 import operator
 from typing import Final
 
-from ..errors import QuadrantsTypeError
+from ...errors import QuadrantsTypeError
 
 __all__ = [
     "MAX_AXES", "Axis", "Layout", "axes", "i", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "j",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from ..types import StructFieldHandle, StructType
-from .fields import ScalarField
+from ...types import StructFieldHandle, StructType
+from ..values.struct import OWN_NAMES, Struct, entries_of
+from .make import ScalarField
 from .placed import Field
 from .snode import SNode
-from .struct import OWN_NAMES, Struct, entries_of
 
 __all__ = ["LiveStruct", "StructField"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ..errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
-from ..types import MAKERS, DataType, MatrixType, StructType
-from ..types.compound import FieldMaker
+from ...errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
+from ...types import MAKERS, DataType, MatrixType, StructType
+from ...types.compound import FieldMaker
+from ..host import InvalidDataType, value_type
 from .axes import MAX_AXES, Layout, axes
 from .builder import root
-from .fields import MatrixField, ScalarField
-from .host import InvalidDataType, value_type
+from .make import MatrixField, ScalarField
 from .placed import Field
 from .snode import extents, offsets
 from .struct_field import StructField

@@ -11,9 +11,9 @@ the principal ones, with the cut along the negative real axis.
 
 from __future__ import annotations
 
-from .func import pyfunc
-from .functions import atan2, cos, exp, log, pow, sin
-from .matrix import Vector
+from ..func import pyfunc
+from ..functions import atan2, cos, exp, log, pow, sin
+from ..values.matrix import Vector
 
 __all__ = ["cconj", "cdiv", "cexp", "cinv", "clog", "cmul", "cpow", "csqrt"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..runtime import program
-from ..types import DataType, dtype_of, f32, i32, resolved
+from ...runtime import program
+from ...types import DataType, dtype_of, f32, i32, resolved
 
 __all__ = ["defaults", "epsilon", "meant", "numpy_type", "real_type"]
 

@@ -19,8 +19,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ..errors import QuadrantsIndexError, QuadrantsTypeError
-from ..frontend.registry import INTRINSICS
+from ...errors import QuadrantsIndexError, QuadrantsTypeError
+from ...frontend.registry import INTRINSICS
 from . import matrix_makers as makers
 from .linear import cofactor_inverse, determinant
 from .number_types import numpy_type

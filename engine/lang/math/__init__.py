@@ -11,13 +11,11 @@ import math as _math
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any, Final
 
-from ..frontend.registry import intrinsic
-from ..types import MatrixType, i32, matrix_type, to_unsigned, u32
-from ..types.later import unsupported
-from .complex_numbers import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
-from .elementwise import elementwise
-from .func import pyfunc
-from .functions import (
+from ...frontend.registry import intrinsic
+from ...types import MatrixType, i32, matrix_type, to_unsigned, u32
+from ...types.later import unsupported
+from ..func import pyfunc
+from ..functions import (
     abs,
     acos,
     asin,
@@ -41,6 +39,9 @@ from .functions import (
     tan,
     tanh,
 )  # fmt: skip
+from ..values.elementwise import elementwise
+from ..values.number_types import defaults
+from .complex_numbers import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
 from .geometry import (
     cross,
     determinant,
@@ -60,7 +61,6 @@ from .geometry import (
     translate,
     vdir,
 )
-from .number_types import defaults
 
 __all__ = [
     "acos", "asin", "atan2", "cconj", "cdiv", "ceil", "cexp", "cinv", "clamp", "clog", "clz",

@@ -6,11 +6,11 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from ..errors import QuadrantsRuntimeError
-from ..runtime import program
-from ..types import FieldHandle, Layout
-from .field_numpy import ExchangesNumpy
-from .host import ended, field_index
+from ...errors import QuadrantsRuntimeError
+from ...runtime import program
+from ...types import FieldHandle, Layout
+from ..host import ended, field_index
+from .exchange import ExchangesNumpy
 from .snode import SNode
 from .storage import Placement, by_axis, grouped_view, layout_of
 

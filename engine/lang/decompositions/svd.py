@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 
-from ..errors import QuadrantsTypeError
-from ..types import template
+from ...errors import QuadrantsTypeError
+from ...types import template
+from ..func import pyfunc
+from ..functions import abs, cast, max, min, sqrt
+from ..loops import static
+from ..values.matrix import Matrix, Vector
+from ..values.number_types import epsilon, real_type
 from .eigen import check_size, largest
-from .func import pyfunc
-from .functions import abs, cast, max, min, sqrt
-from .loops import static
-from .matrix import Matrix, Vector
-from .number_types import epsilon, real_type
 
 __all__ = ["polar_decompose", "solve", "svd"]
 

@@ -11,12 +11,12 @@ largest element of 1 first, so that squares neither overflow nor vanish.
 
 from __future__ import annotations
 
-from ..errors import QuadrantsTypeError
-from .func import pyfunc
-from .functions import abs, cast, max, min, sqrt
-from .loops import static
-from .matrix import Matrix, Vector
-from .number_types import epsilon, real_type
+from ...errors import QuadrantsTypeError
+from ..func import pyfunc
+from ..functions import abs, cast, max, min, sqrt
+from ..loops import static
+from ..values.matrix import Matrix, Vector
+from ..values.number_types import epsilon, real_type
 
 __all__ = ["check_size", "eig", "largest", "make_spd", "sym_eig"]
 

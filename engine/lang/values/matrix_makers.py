@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import (
+from ...errors import (
     QuadrantsAssertionError,
     QuadrantsRuntimeError,
     QuadrantsSyntaxError,
     QuadrantsTypeError,
     QuadrantsUnsupportedError,
 )
-from ..types import MAKERS, MatrixType, matrix_type
-from ..types.compound import ArrayMaker, FieldMaker
+from ...types import MAKERS, MatrixType, matrix_type
+from ...types.compound import ArrayMaker, FieldMaker
 from .number_types import numpy_type
 
 __all__ = [
@@ -131,14 +131,14 @@ def vector_ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> 
 
 def matrix_tensor(n: int, m: int, dtype: Any, shape: Any, **options: Any) -> Any:
     """A tensor of matrices of n x m; see `qd.tensor` for the options."""
-    from .tensor import tensor
+    from ..tensor import tensor
 
     return tensor(matrix_type((n, m), dtype), shape, **options)
 
 
 def vector_tensor(n: int, dtype: Any, shape: Any, **options: Any) -> Any:
     """A tensor of vectors of n elements; see `qd.tensor` for the options."""
-    from .tensor import tensor
+    from ..tensor import tensor
 
     return tensor(matrix_type((n,), dtype), shape, **options)
 
@@ -177,18 +177,18 @@ def made(t: MatrixType, *args: Any) -> Any:
 
 def _made_field(t: Any, **options: Any) -> Any:
     """The first field of a compound type: the module that makes them takes over."""
-    _load("field", FieldMaker, _made_field)
+    _load("..fields.field", FieldMaker, _made_field)
     return MAKERS[FieldMaker](t, **options)
 
 
 def _made_ndarray(t: Any, *args: Any) -> Any:
     """The first array of a compound type: likewise."""
-    _load("ndarray", ArrayMaker, _made_ndarray)
+    _load("..ndarray", ArrayMaker, _made_ndarray)
     return MAKERS[ArrayMaker](t, *args)
 
 
 def _load(module: str, key: type, here: Any) -> None:
-    importlib.import_module(f".{module}", __package__)
+    importlib.import_module(module, __package__)
     if MAKERS[key] is here:
         raise QuadrantsUnsupportedError(feature=f"{module}s of vectors, matrices or structs")
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..types import f32, f64, i32, i64, u1
-from .host import assign, mismatch, numbers_of, numpy_type
-from .interop import Exchanges
+from ...types import f32, f64, i32, i64, u1
+from ..host import assign, mismatch, numbers_of, numpy_type
+from ..interop import Exchanges
 
 if TYPE_CHECKING:
     from .placed import PlacedField

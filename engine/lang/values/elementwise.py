@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..errors import QuadrantsTypeError
+from ...errors import QuadrantsTypeError
 from .matrix import Matrix, wrapped
 
 __all__ = ["elementwise"]

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from ..types import i32, template, u32
-from .func import func
-from .functions import bit_cast, cast, min
-from .loops import static
+from ...types import i32, template, u32
+from ..func import func
+from ..functions import bit_cast, cast, min
+from ..loops import static
 from .tiles import scan_partials, tiles_of, unsigned_of
 
 __all__ = ["radix_pass"]

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from ..types import template
-from .func import pyfunc
-from .loops import static
-from .matrix import Vector
+from ...types import template
+from ..func import pyfunc
+from ..loops import static
+from ..values.matrix import Vector
 
 __all__ = ["rescale_index"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import QuadrantsTypeError
+from ...errors import QuadrantsTypeError
 
 __all__ = ["MAX_ROWS", "cofactor_inverse", "determinant"]
 

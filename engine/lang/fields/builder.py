@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from .. import logs as log
-from ..errors import QuadrantsRuntimeError
-from ..runtime import program
+from ... import logs as log
+from ...errors import QuadrantsRuntimeError
+from ...runtime import program
 from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
 from .storage import ALIGN, Block, Digit, Placement
 
 if TYPE_CHECKING:
-    from .fields import ScalarField
+    from .make import ScalarField
 
 __all__ = ["FieldsBuilder", "SNodeTree", "placed_fields", "root"]
 

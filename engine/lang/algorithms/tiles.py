@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..errors import QuadrantsTypeError
-from ..types import DataType, f32, f64, i32, i64, template, u32, u64
-from .func import func, pyfunc
-from .functions import bit_cast, cast, max, min
-from .loops import static
+from ...errors import QuadrantsTypeError
+from ...types import DataType, f32, f64, i32, i64, template, u32, u64
+from ..func import func, pyfunc
+from ..functions import bit_cast, cast, max, min
+from ..loops import static
 
 __all__ = [
     "TILE", "check_type", "combined", "depth_for", "fold_all", "fold_tiles", "identity", "partials",

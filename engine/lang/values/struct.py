@@ -16,10 +16,10 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ..errors import QuadrantsSyntaxError, QuadrantsTypeError
-from ..frontend.registry import INTRINSICS
-from ..types import MAKERS, CompoundType, DataType, MatrixType, StructType, u1
-from .host import InvalidDataType
+from ...errors import QuadrantsSyntaxError, QuadrantsTypeError
+from ...frontend.registry import INTRINSICS
+from ...types import MAKERS, CompoundType, DataType, MatrixType, StructType, u1
+from ..host import InvalidDataType
 from .matrix import Matrix
 from .number_types import meant
 

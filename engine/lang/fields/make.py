@@ -19,11 +19,11 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ..errors import QuadrantsRuntimeError
-from ..runtime import program
-from ..types import DataType
-from .host import field_index, is_number, number, numbers, python_number
-from .matrix import live
+from ...errors import QuadrantsRuntimeError
+from ...runtime import program
+from ...types import DataType
+from ..host import field_index, is_number, number, numbers, python_number
+from ..values.matrix import live
 from .placed import PlacedField
 from .snode import SNode
 from .storage import Placement, joined

@@ -12,13 +12,13 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ..errors import QuadrantsRuntimeError, QuadrantsTypeError, QuadrantsUnsupportedError
-from ..types import NodeHandle, i32
+from ...errors import QuadrantsRuntimeError, QuadrantsTypeError, QuadrantsUnsupportedError
+from ...types import NodeHandle, i32
 from .axes import MAX_AXES, Axis
 
 if TYPE_CHECKING:
     from .builder import FieldsBuilder
-    from .fields import ScalarField
+    from .make import ScalarField
 
 __all__ = [
     "Nestable", "SNode", "cell", "extents", "fields_of", "inner_offsets", "offsets", "place_all",

@@ -11,10 +11,10 @@ space are matrices of 4 x 4. Angles are radians.
 
 from __future__ import annotations
 
-from ..types import template
-from .func import pyfunc
-from .functions import cos, sin, sqrt
-from .matrix import Matrix, Vector
+from ...types import template
+from ..func import pyfunc
+from ..functions import cos, sin, sqrt
+from ..values.matrix import Matrix, Vector
 
 __all__ = [
     "cross", "determinant", "distance", "dot", "eye", "inverse", "length", "normalize", "reflect",

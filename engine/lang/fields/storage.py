@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ..errors import QuadrantsRuntimeError
-from ..types import DataType, row_major
-from ..types.layout import Layout, Term
+from ...errors import QuadrantsRuntimeError
+from ...types import DataType, row_major
+from ...types.layout import Layout, Term
 
 __all__ = ["Block", "Digit", "Placement", "aligned_zeros", "grouped_view", "joined", "layout_of"]
 

@@ -1,0 +1,1 @@
+"""Decompositions of small matrices, one a thread, written in the language itself."""
