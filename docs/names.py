@@ -63,6 +63,9 @@ class Name:
             return f"The backend `{self.value}`, for `qd.init(arch=...)`."
         if isinstance(self.value, str | float):
             return f"The constant `{self.value!r}`."
+        if isinstance(self.value, tuple):
+            kind = "axis" if len(self.name) == 1 else "axes"
+            return f"The {kind} {', '.join(self.name)} of fields, for `dense`."
         doc = inspect.getdoc(self.value) or ""
         return doc.strip().splitlines()[0] if doc.strip() else ""
 
