@@ -111,7 +111,7 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
     if is_data_oriented(found):
         w.depend(instance.arg, path, found)
         return InstanceValue(shown, instance.arg, path, found, instance.root)
-    if isinstance(found, FieldHandle | StructFieldHandle):
+    if found is None or isinstance(found, FieldHandle | StructFieldHandle):
         w.depend(instance.arg, path, found)
     return known(w, found, node)
 

@@ -119,3 +119,27 @@ def test_launchers_keep_no_object_alive_that_was_a_template():
     del holder
     gc.collect()
     assert seen() is None
+
+
+@qd.data_oriented
+class Optional:
+    def __init__(self):
+        self.extra = None
+
+    @qd.kernel
+    def total(self) -> qd.i32:
+        found = 1
+        if qd.static(self.extra):
+            found = self.extra[0]
+        return found
+
+
+def test_what_an_object_gets_in_the_place_of_none_is_seen():
+    of = Optional()
+    assert [of.total(), of.total()] == [1, 1]
+    for make in (qd.field, qd.ndarray):
+        of.extra = make(qd.i32, 2)
+        of.extra[0] = 7
+        assert [of.total(), of.total()] == [7, 7]
+        of.extra = None
+        assert [of.total(), of.total()] == [1, 1]
