@@ -160,7 +160,7 @@ class StructField(StructFieldHandle, Field):
 
     @property
     def grad(self) -> Any:
-        """The gradients of the members that are real; None if none is. Or the member of that name."""
+        """The gradients of the real members, None without any. Or the member of that name."""
         return self._members["grad"] if "grad" in self._members else self._companion("grad")
 
     @property
