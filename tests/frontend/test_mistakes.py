@@ -231,8 +231,8 @@ CASES = {
         kernel("    y = x[qd.i32(-1)] + x[np.int64(0)]\n", X1), S, "Negative indices", None,
     ),
     "loop over nothing": (
-        kernel("    for i in qd.grouped(x):\n        pass\n", "x: qd.types.NDArray[qd.f32, 0]"),
-        S, "no axes", None,
+        kernel("    for i in x:\n        pass\n", "x: qd.types.NDArray[qd.f32, 0]"),
+        qd.QuadrantsCompilationError, "does not match loop variable dimensionality (1 != 0)", None,
     ),
     "real index": (
         kernel("    y = x[x[0]]\n    #     ^^^^\n", X1), T,
