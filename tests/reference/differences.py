@@ -231,21 +231,6 @@ DIFFERENCES: dict[str, Meant] = {
         "a missing attribute is an AttributeError in Python", error="AttributeError"
     ),
     # Errors at another line.
-    "layouts.mistake_builder_not_finalized": Meant(
-        "we name the field, the reference the builder", error="QuadrantsRuntimeError"
-    ),
-    "fields.mistake_unplaced": Meant(
-        "we show where the field is used and name where it was declared",
-        error="QuadrantsRuntimeError",
-        says="These field(s) are not placed",
-        line="f[0] = 1",
-    ),
-    "layouts.mistake_unplaced_struct": Meant(
-        "we show where the field is used and name where it was declared",
-        error="QuadrantsRuntimeError",
-        says="These field(s) are not placed",
-        line="f[0].a = 1",
-    ),
     "dataclasses_args.mistake_member_without_a_usable_type": Meant(
         "an error of the declaration, not of a use", error="QuadrantsCompilationError"
     ),
