@@ -105,7 +105,7 @@ DIFFERENCES: dict[str, Meant] = {
         line="return f(x) + 1",
     ),
     "aggregates_more.case_run_time_index_with_atomics": Meant(CRASH),
-    "control_more.case_real_function_returns_from_a_loop": Meant(CRASH, value=[4, -1]),
+    "real_functions.case_real_function_returns_from_a_loop": Meant(CRASH, value=[4, -1]),
     "containers_more.case_large_blocks_of_small_extent": Meant(CRASH),
     # What works here.
     "aggregates_more.case_chains_of_products": Meant(WORKS),
