@@ -20,8 +20,8 @@ Beyond what `optable` fixes:
 * ``x ** n`` of integers wraps; for n < 0 it is the truncated real result: 1 or -1 for the bases 1
   and -1, else 0 (also for base 0, as with division by zero).
 * ``sgn`` of NaN and of both zeros is +0. ``abs`` and ``neg`` of the least integer wrap.
-* ``floormod`` of reals is ``r = fmod(a, b)``, plus b if r is not 0 and their signs differ;
-  ``floordiv`` of reals is ``floor(a / b)`` with the quotient rounded to the type.
+* ``floordiv`` of reals is ``floor(a / b)`` with the quotient rounded to the type; ``floormod`` is
+  ``a - b * floor(a / b)``, each step rounded, so that both fit together.
 * ``min``/``max`` of the two zeros gives either.
 * The bits of a NaN are not defined.
 """
@@ -311,11 +311,6 @@ def _mod_real(a: float, b: float) -> float:
         return _NAN
 
 
-def _floormod_real(a: float, b: float) -> float:
-    r = _mod_real(a, b)
-    return r + b if r and (r < 0.0) != (b < 0.0) else r
-
-
 def _pow_real(a: float, b: float) -> float:
     try:
         return math.pow(a, b)
@@ -341,7 +336,7 @@ _COMPARE: Final[dict[int, Callable[[Any, Any], bool]]] = {
 }  # fmt: skip
 _REAL_BINARY: Final[dict[int, Binary]] = {
     C.ADD: operator.add, C.SUB: operator.sub, C.MUL: operator.mul, C.DIV: _div_real,
-    C.TRUEDIV: _div_real, C.MOD: _mod_real, C.FLOORMOD: _floormod_real, C.MAX: _max, C.MIN: _min,
+    C.TRUEDIV: _div_real, C.MOD: _mod_real, C.MAX: _max, C.MIN: _min,
     C.POW: _pow_real, C.ATAN2: math.atan2,
 }  # fmt: skip
 _INT_BINARY: Final[dict[int, Binary]] = {
@@ -355,6 +350,8 @@ def _real_binary(code: int, t: DataType) -> Binary | None:
     rounded = _ROUND[t]
     if code == C.FLOORDIV:
         return lambda a, b: _floor(rounded(_div_real(a, b)))
+    if code == C.FLOORMOD:
+        return lambda a, b: rounded(a - rounded(b * _floor(rounded(_div_real(a, b)))))
     fn = _REAL_BINARY.get(code)
     if fn is None or t is f64 or code in (C.MAX, C.MIN, C.MOD):
         return fn

@@ -1,8 +1,8 @@
 """demote_operations: operations that backends need not know become simpler ones.
 
-After it, to the end of the pipeline, there is no ``floordiv``, ``floormod``, ``sgn``, ``inv`` or
-``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer exponent (`is_demoted`
-tells), so backends need not know them. For i32::
+After it, to the end of the pipeline, there is no ``floordiv`` and ``floormod`` of integers, no
+``sgn``, ``inv`` or ``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer exponent
+(`is_demoted` tells), so backends need not know them. For i32::
 
     <i32> $3 = floordiv $1, $2          <i32> $4 = div $1, $2
                                         <i32> $5 = mod $1, $2
@@ -13,8 +13,6 @@ tells), so backends need not know them. For i32::
 With a constant divisor above 0 it is cheaper: a power of two needs one shift or mask, others one
 division and a correction from the sign of the remainder. Unsigned operands need no correction.
 
-* real: ``floordiv`` is the floor of the quotient, ``floormod`` the remainder with the divisor
-  added where the signs differ;
 * ``bit_shr`` of a signed type is one of the unsigned type, between two bit casts;
 * ``pow`` with an integer exponent squares and multiplies in a loop over the exponent's bits, for
   reals in f64 so that rounding errors do not add up; an f64 base goes to ``pow`` of reals. A
@@ -24,7 +22,9 @@ division and a correction from the sign of the remainder. Unsigned operands need
 * ``sgn`` is two comparisons (of a NaN: 0), ``inv`` is ``1 / x``, ``rsqrt`` ``1 / sqrt(x)``.
 
 Left alone: ``pow`` of reals, ``bit_shr`` of unsigned types, ``div`` and ``mod``, all other
-mathematics.
+mathematics. ``floordiv`` and ``floormod`` of reals too: each backend computes them as `semantics`
+says, step by step also under ``fast_math``. Of a quotient that is off by one bit where it should be
+whole, the floor would be off by one.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def is_demoted(op: Op) -> bool:
     code = op.code
     if code == C.POW:
         return op.args[1].type.is_int
+    if code in (C.FLOORDIV, C.FLOORMOD):
+        return op.type.is_int
     return code in _RULES and (code != C.BIT_SHR or op.type.is_signed)
 
 
@@ -96,21 +98,13 @@ def _needs_correction(b: Builder, rest: Op, divisor: Op) -> Op:
     t = _scalar(rest.type)
     zero = b.const(0, t)
     nonzero = b.binary(C.CMP_NE, rest, zero)
-    if t.is_real:
-        differ = b.binary(
-            C.BIT_XOR, b.binary(C.CMP_LT, rest, zero), b.binary(C.CMP_LT, divisor, zero)
-        )
-    else:
-        differ = b.binary(C.CMP_LT, b.binary(C.BIT_XOR, rest, divisor), zero)
+    differ = b.binary(C.CMP_LT, b.binary(C.BIT_XOR, rest, divisor), zero)
     return b.binary(C.BIT_AND, nonzero, differ)
 
 
 def _floordiv(b: Builder, op: Op) -> None:
     x, y = op.args
     t = _scalar(op.type)
-    if t.is_real:
-        _become(op, C.FLOOR, b.binary(C.DIV, x, y))
-        return
     d = _divisor(op)
     if not t.is_signed:
         _become(op, C.DIV, x, y)
@@ -127,8 +121,8 @@ def _floordiv(b: Builder, op: Op) -> None:
 def _floormod(b: Builder, op: Op) -> None:
     x, y = op.args
     t = _scalar(op.type)
-    d = 0 if t.is_real else _divisor(op)
-    if t.is_int and not t.is_signed:
+    d = _divisor(op)
+    if not t.is_signed:
         _become(op, C.MOD, x, y)
     elif d and d & (d - 1) == 0:
         _become(op, C.BIT_AND, x, b.const(d - 1, t))

@@ -8,6 +8,7 @@ import pytest
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.semantics import binary_fn, cast_fn, const_key, same_const, unary_fn
 from qd_studio.engine.types import (
+    ROUND_REAL,
     INTEGER_TYPES,
     REAL_TYPES,
     f16,
@@ -146,6 +147,13 @@ def test_float_mod_has_the_sign_of_the_divisor():
     floormod = binary_fn(C.FLOORMOD, f64, f64, f64)
     assert [floormod(-7.0, 3.0), floormod(7.0, -3.0), floormod(7.5, 2.0)] == [2.0, -2.0, 1.5]
     assert binary_fn(C.FLOORDIV, f64, f64, f64)(-7.0, 2.0) == -4.0
+
+
+def test_float_mod_fits_to_float_floor_division():
+    """20 is a little less than 25 times the f32 next to 0.8, but the quotient rounds to 25."""
+    b = ROUND_REAL[f32](0.8)
+    assert binary_fn(C.FLOORDIV, f32, f32, f32)(20.0, b) == 25.0
+    assert binary_fn(C.FLOORMOD, f32, f32, f32)(20.0, b) == 0.0
 
 
 @pytest.mark.parametrize("source", [i64, u64, i32], ids=str)

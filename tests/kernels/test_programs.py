@@ -89,3 +89,23 @@ def test_large_matrices_indexed_at_run_time():
     a = (a @ a.T + np.eye(7)).astype(np.float32)
     low = cholesky(qd.Matrix(a.tolist())).to_numpy()
     assert np.allclose(low, np.linalg.cholesky(a), atol=1e-4)
+
+
+@qd.kernel
+def rows_and_columns(out: qd.types.ndarray(qd.f32, 2)):
+    for i in range(out.shape[0]):
+        at = i * 0.015625
+        out[i, 0] = at % 0.8
+        out[i, 1] = at // 0.8
+        out[i, 2] = qd.cast(i, qd.f32) // 49.0
+
+
+def test_remainder_and_quotient_of_reals_fit_together():
+    """Also at multiples of the divisor, and under fast_math."""
+    out = np.zeros((3000, 3), np.float32)
+    rows_and_columns(out)
+    i = np.arange(3000)
+    whole = np.floor((i / np.float32(64)).astype(np.float32) / np.float32(0.8))
+    assert np.array_equal(out[:, 1], whole)
+    assert np.allclose(out[:, 1] * 0.8 + out[:, 0], i / 64, atol=1e-5)
+    assert np.array_equal(out[:, 2], i // 49)

@@ -104,20 +104,13 @@ def _divide_real(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
     ty = VALUE[t.name]
     if code == C.DIV:
         return e.value(f"fdiv {e.fast}{ty} {a}, {b}")
-    if code == C.FLOORDIV:
-        q = e.value(f"fdiv {e.fast}{ty} {a}, {b}")
-        return e.call("floor", ty, f"{ty} {q}")
-    r = e.value(f"frem {e.fast}{ty} {a}, {b}")
     if code == C.MOD:
-        return r
-    zero = constant(0.0, t)
-    some = e.value(f"fcmp une {ty} {r}, {zero}")
-    low = e.value(f"fcmp olt {ty} {r}, {zero}")
-    negative = e.value(f"fcmp olt {ty} {b}, {zero}")
-    differ = e.value(f"xor i1 {low}, {negative}")
-    adjust = e.value(f"and i1 {some}, {differ}")
-    moved = e.value(f"fadd {e.fast}{ty} {r}, {b}")
-    return e.value(f"select i1 {adjust}, {ty} {moved}, {ty} {r}")
+        return e.value(f"frem {e.fast}{ty} {a}, {b}")
+    # Without fast_math: floor() would make a wrong last bit a wrong whole number.
+    q = e.call("floor", ty, f"{ty} {e.value(f'fdiv {ty} {a}, {b}')}", flags=False)
+    if code == C.FLOORDIV:
+        return q
+    return e.value(f"fsub {ty} {a}, {e.value(f'fmul {ty} {q}, {b}')}")
 
 
 def _positive(op: Op) -> bool:
