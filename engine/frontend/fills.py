@@ -22,7 +22,7 @@ __all__ = ["fill_field"]
 def fill_field(w: Walk, node: ast.Call, field: FieldHandle | StructFieldHandle) -> None:
     """Store the call's argument to all elements; at the top level of a kernel, in parallel."""
     (value,) = arguments(w, node, "fill", ("val",))
-    name = field.name or ast.unparse(node.func)[: -len(".fill")]
+    name = field.name or w.frame.called(node.func)[: -len(".fill")]
     if not isinstance(value, StructValue):
         value = as_matrix(w, value, node) or w.op(value, node)
     bounds, axes = field_extents(w, field, node)

@@ -65,6 +65,9 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> An
         value, at = args[param.name]
         passed = value if value is owner else _passed(w, decl, param, value, at)
         scope[param.name] = passed
+        name = at.value if value is owner and isinstance(at, ast.Attribute) else at
+        if isinstance(name, ast.Name | ast.Attribute | ast.Subscript):
+            frame.arguments[param.name] = caller.called(name)
         if param.kind == "template" or value is owner:
             frame.templates[param.name] = value
     _check_recursion(w, node, frame)

@@ -238,7 +238,7 @@ def place(w: Walk, node: ast.Subscript, array: Any) -> Any:
         first = next(iter(first.members.values()))
     origin = w.python(node, first.memory_layout).origin
     indices = index_ops(w, node, len(array.shape), "Field", name, any(o < 0 for o in origin))
-    return field_place(w, node, array, indices, name)
+    return field_place(w, node, array, indices, array.name or w.frame.called(at))
 
 
 def field_place(

@@ -99,8 +99,8 @@ class Frame:
     """One function being walked; see the module docstring."""
 
     __slots__ = (
-        "call", "closure", "decl", "depth", "ended", "file", "globals", "locs", "loops", "name",
-        "next_loop", "parent", "real", "result", "returned", "scopes", "templates",
+        "arguments", "call", "closure", "decl", "depth", "ended", "file", "globals", "locs",
+        "loops", "name", "next_loop", "parent", "real", "result", "returned", "scopes", "templates",
     )  # fmt: skip
 
     def __init__(
@@ -124,8 +124,21 @@ class Frame:
         self.returned = False
         self.result: Any = None
         self.templates: dict[str, Any] = {}
+        self.arguments: dict[str, str] = {}
+        """How the kernel calls what a parameter stands for, if that has a name there."""
         self.real: Any = None
         """What `real_functions` knows of the function, if it is a real one."""
+
+    def called(self, node: ast.AST) -> str:
+        """How the kernel calls what ``node`` stands for; parameters are told as its arguments."""
+        if isinstance(node, ast.Name):
+            return self.arguments.get(node.id, node.id)
+        text, root = ast.unparse(node), node
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id not in self.arguments:
+            return text
+        return self.arguments[root.id] + text.removeprefix(root.id)
 
     def outer(self, name: str) -> Any:
         """A closure cell, global or builtin; `_MISSING` if there is none."""

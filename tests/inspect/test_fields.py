@@ -175,3 +175,59 @@ def test_memory_that_is_gone_is_not_looked_at():
     assert len(live_blocks()) == 3
     qd.reset()
     assert live_blocks() == []
+
+@qd.func
+def at(quantity: qd.template(), i):
+    return quantity[i]
+
+
+@qd.func
+def twice(what: qd.template(), i):
+    return at(what, i) + at(what, i + 1)
+
+
+@qd.data_oriented
+class Box:
+    def __init__(self, inner=None):
+        self.x = qd.field(qd.f32, shape=4)
+        self.inner = inner
+
+    @qd.func
+    def get(self, i):
+        return self.x[i]
+
+    @qd.func
+    def clear(self, what: qd.template()):
+        what.fill(0.0)
+
+    @qd.kernel
+    def run(self, spare: qd.template()):
+        for i in range(3):
+            self.x[i] = self.inner.get(i) + self.get(i) + at(self.inner.inner.x, i)
+        self.clear(spare)
+
+
+def test_fields_that_functions_take_have_the_names_of_the_kernel():
+    flow, spare = qd.field(qd.f32, shape=4), qd.field(qd.f32, shape=4)
+    points = qd.Struct.field({"a": qd.f32, "v": qd.types.vector(2, qd.f32)}, shape=4)
+
+    @qd.kernel
+    def k():
+        for i in range(3):
+            flow[i] = twice(flow, i) + at(points, i).v.x
+
+    @qd.kernel
+    def reads_in_functions_only() -> qd.f32:
+        return twice(flow, 0)
+
+    def names(kernel, *args):
+        calls = [inspect.Call(args)] if args else []
+        cpu = capture(kernel, ["cpu"], launch=False, calls=calls).backend("cpu")
+        assert cpu.compile is not None, cpu.reason
+        return [p.name for p in cpu.compile.params]
+
+    assert names(reads_in_functions_only) == ["flow"]
+    assert names(k) == ["flow", "points.a", "points.v"]
+    box = Box(Box(Box()))
+    run = inspect.Subject(vars(Box)["run"], "Box.run", box)
+    assert names(run, box, spare) == ["self.inner.x", "self.x", "self.inner.inner.x", "spare"]

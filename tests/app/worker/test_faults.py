@@ -12,6 +12,7 @@ from qd_studio.app.worker import events
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.process import LineCutter
 from qd_studio.app.worker.protocol import Limits
+from qd_studio.engine.inspect.launching import ORACLE_STEPS_FIRST
 
 from .live import HEAD, SCALE, Live, backend, kernel_file
 
@@ -178,9 +179,9 @@ def two_kernels(body: str, workload: str = "np.ones(64, np.float32)") -> str:
 
 def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
     path = tmp_path / "kernels.py"
-    # Too long for the interpreter, which would have seen it coming.
-    body = """
-    for i in range(2000000):
+    # Too long for the interpreter, however fast it is: it would have seen it coming.
+    body = f"""
+    for i in range({ORACLE_STEPS_FIRST + 1}):
         x[0] += 1.0
     for i in range(x.shape[0]):
         x[i + 500000000] = 1.0
