@@ -273,3 +273,19 @@ def mistake_cas_on_a_vector():
         qd.atomic_cas(f[0], 1, 2)
 
     k()
+
+
+def case_component_is_read_after_the_whole_was_updated():
+    @qd.kernel
+    def k(g: qd.types.ndarray(dtype=qd.types.vector(3, qd.i32), ndim=1)) -> qd.i32:
+        r = 7
+        for i in g:
+            g[i] -= qd.Vector([(-g[i].z), 10, min(i, g[i][1])])
+            g[i].x = (i ^ g[i].z) + 0
+            r ^= g[i].z
+        return r
+
+    g = np.arange(24, dtype=np.int32).reshape(8, 3) * 1000003 % 101
+    r = k(g)
+    i = np.arange(8)
+    return [bool((g[:, 0] == i ^ g[:, 2]).all()), bool(r == 7 ^ np.bitwise_xor.reduce(g[:, 2]))]
