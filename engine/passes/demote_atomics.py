@@ -11,14 +11,16 @@ whose elements no two iterations touch the same (`analysis.uniquely_accessed`), 
 a loop over i. The value of the atomic is the load. xchg becomes load and store, cas load,
 comparison, select, store.
 
-Others stay atomic: global temporaries and shared elements in parallel tasks. The whole function
-before offload is left alone, for there a local may be shared by iterations.
+Others stay atomic: global temporaries and shared elements in parallel tasks; and everywhere an
+update of an argument's element that changes nothing (``bit_or`` with 0, ``add`` of -0.0): that is
+how `volatile_load` reads what another thread, or the host, may have written meanwhile. The whole
+function before offload is left alone, for there a local may be shared by iterations.
 """
 
 from __future__ import annotations
 
 from ..analysis import uniquely_accessed
-from ..analysis.alias import is_private
+from ..analysis.alias import array_of, is_private
 from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C
 from ..ir.edit import all_blocks
@@ -41,14 +43,35 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
     changed = False
     for block in blocks:
         for op in block.ops:
-            if C.ATOMIC[op.code] and (serial or _private(op.args[0], unique)):
+            if C.ATOMIC[op.code] and _alone(op, serial, unique):
                 _demote_block(func, block, serial, unique)
                 changed = True
                 break
         for op in block.ops:
             if C.ATOMIC[op.code]:
-                cx.remark(op, "stays atomic: other iterations may update the same element")
+                why = (
+                    "it reads anew"
+                    if _reads_anew(op)
+                    else ("other iterations may update the same element")
+                )
+                cx.remark(op, f"stays atomic: {why}")
     return changed
+
+
+def _alone(op: Op, serial: bool, unique: frozenset[object]) -> bool:
+    """Whether the atomic ``op`` may be a plain access."""
+    return (serial or _private(op.args[0], unique)) and not _reads_anew(op)
+
+
+def _reads_anew(op: Op) -> bool:
+    """Whether the atomic stands for a read that must happen each time: see `volatile_load`."""
+    value = op.args[1]
+    if value.code != C.CONST or value.attr != 0:
+        return False
+    if op.code != C.ATOMIC_BIT_OR and (op.code != C.ATOMIC_ADD or value.type.is_int):
+        return False
+    array = array_of(op.args[0])
+    return array is not None and array[0] >= 0
 
 
 def _private(dest: Op, unique: frozenset[object]) -> bool:
@@ -62,7 +85,7 @@ def _demote_block(func: Func, block: Block, serial: bool, unique: frozenset[obje
     b = Builder(func, block, ops=[])
     for op in block.ops:
         b.ops.append(op)
-        if not C.ATOMIC[op.code] or not (serial or _private(op.args[0], unique)):
+        if not C.ATOMIC[op.code] or not _alone(op, serial, unique):
             continue
         b.loc = op.loc
         code, dest, value = op.code, op.args[0], op.args[1]

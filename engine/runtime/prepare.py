@@ -37,7 +37,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -55,7 +55,7 @@ from ..frontend.features import (
     same,
 )
 from ..ir import Param
-from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
+from ..types import CompoundType, DataType, FieldHandle, StructType, TensorHandle, flat_names
 from .args import flat
 from .foreign import torch_tensor
 
@@ -99,7 +99,7 @@ def prepare(
         return None
     fields = [leaf.field for leaf in variant.compiled.build.leaves if leaf.field is not None]
     frame.bind_fields([field.address() for field in fields])
-    return _Writer(owner, variant, args, miss, frame).launcher()
+    return _Writer(owner, variant, args, miss, frame, fields).launcher()
 
 
 class _Writer:
@@ -107,7 +107,7 @@ class _Writer:
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
-        frame: Any,
+        frame: Any, fields: Sequence[FieldHandle],
     ) -> None:  # fmt: skip
         self.owner: Final = owner
         self.variant: Final = variant
@@ -129,8 +129,9 @@ class _Writer:
             "pack": frame.pack, "enter": executable.enter, "unpack": frame.unpack,
             # The last: a thread inside of the code keeps it mapped while another ends the program.
             "next_seed": variant.program.next_seed, "running": executable,
-            "Tensor": TensorHandle, "flat": flat, "same": same,
-            "kernel": owner.decl.name,
+            # So with the memory of fields, while another thread destroys their tree.
+            "memory": [field.flat() for field in fields],
+            "Tensor": TensorHandle, "flat": flat, "same": same, "kernel": owner.decl.name,
         }  # fmt: skip
 
     def launcher(self) -> Callable[..., Any]:
