@@ -162,16 +162,16 @@ class CompileConfig:
         True,
         "Stage blocks of fields that `loop_config` names in fast memory.",
         key=True,
-        later="fields",
+        later="gpu",
     )
     demote_dense_struct_fors: bool = option(
-        True, "Turn loops over dense fields into plain ranges.", key=True, later="fields"
+        True, "Turn loops over dense fields into plain ranges: they always are.", never=True
     )
     real_matrix_scalarize: bool = option(
-        True, "Break matrices into scalars before code is generated.", key=True, later="matrices"
+        True, "Break matrices into scalars before code is generated: they are.", never=True
     )
     force_scalarize_matrix: bool = option(
-        False, "Break matrices into scalars where they are built.", key=True, later="matrices"
+        False, "Break matrices into scalars where they are built: they are.", never=True
     )
     external_optimization_level: int = option(
         2, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)
@@ -305,13 +305,15 @@ class CompileConfig:
     print_kernel_llvm_ir_optimized: bool = option(False, "Print LLVM IR after LLVM optimised it.")
     print_kernel_asm: bool = option(False, "Print the assembly.")
     print_kernel_amdgcn: bool = option(False, "Print the AMD GPU assembly.", later="gpu")
-    print_accessor_ir: bool = option(False, "Print the IR of field accessors.", later="fields")
+    print_accessor_ir: bool = option(
+        False, "Print the IR of field accessors: kernels hold that arithmetic.", never=True
+    )
     print_struct_llvm_ir: bool = option(
-        False, "Print the LLVM IR of field layouts.", later="fields"
+        False, "Print the LLVM IR of field layouts: kernels hold their arithmetic.", never=True
     )
     debug_dump_path: str = option("/tmp/ir/", "Directory of dump files.")
     kernel_profiler: bool = option(False, "Time every task.", key=True)
-    timeline: bool = option(False, "Record a timeline of launches.", later="profiler")
+    timeline: bool = option(False, "Record a timeline of launches.", later="timeline")
     gdb_trigger: bool = option(False, "Stop in gdb at a crash.", never=True)
 
     # Accepted for Quadrants programs, without meaning here

@@ -22,10 +22,8 @@ AREAS = {
     "adstack": "it comes with automatic differentiation",
     "caches": "it comes with the caches on disk",
     "compile threads": "it comes with compiling the tasks of a kernel in parallel",
-    "fields": "it comes with fields",
     "gpu": "it comes with the GPU backends",
-    "matrices": "it comes with vectors and matrices",
-    "profiler": "it comes with the kernel profiler",
+    "timeline": "it comes with timelines of streams and launches",
 }
 """Machinery that an option waits for, and what is said about it when the option is set."""
 

@@ -368,7 +368,7 @@ def test_an_option_that_waits_says_so_once_a_process(capsys, monkeypatch):
     said = capsys.readouterr().err.splitlines()
     assert said == [
         "[qd-studio] warning: timeline=True has no effect yet:"
-        " it comes with the kernel profiler",
+        " it comes with timelines of streams and launches",
         "[qd-studio] warning: vk_api_version='1.1' has no effect yet: it is accepted so that"
         " programs written for Quadrants start, nothing here corresponds to it",
     ]
