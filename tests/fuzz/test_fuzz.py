@@ -22,7 +22,7 @@ from .model import count
 from .runner import Tally, difference, interpret
 from .source import program_source
 
-BATCHES = [range(start, start + 3) for start in range(0, 18, 3)]
+BATCHES = [range(start, start + 6) for start in range(0, 18, 6)]
 
 
 @pytest.fixture(autouse=True)
