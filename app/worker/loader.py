@@ -112,6 +112,10 @@ class Loader:
         self._now.module = None
         return self._now
 
+    def has_main(self, loaded: Loaded) -> bool:
+        """Whether there is something that `run_main` can run."""
+        return _is_script(loaded) or callable(getattr(loaded.module, "main", None))
+
     def run_main(self, loaded: Loaded) -> ErrorRecord | None:
         """Run the file as a script; if it has no ``__main__`` part, call its `main`.
 
@@ -120,7 +124,7 @@ class Loader:
         the program that the script starts. They are in ``Loaded.ran``.
         """
         try:
-            if "__main__" in "".join(linecache.getlines(loaded.path)):
+            if _is_script(loaded):
                 for name in self._finder.names:
                     sys.modules.pop(name, None)
                 code = self._compiled(loaded)
@@ -206,6 +210,10 @@ class Loader:
         if self._now is not None and all(f.path != path for f in self._now.files):
             record = FileRecord(path=path, sha256=hashlib.sha256(data).hexdigest(), text=text)
             self._now.files.append(record)
+
+
+def _is_script(loaded: Loaded) -> bool:
+    return "__main__" in "".join(linecache.getlines(loaded.path))
 
 
 def _identifier(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -46,7 +47,9 @@ class Runner:
 
     def _file(self, job: Job, steps: JobSteps, path: str) -> None:
         engine.reset()
-        loaded = self._load(steps, path)
+        calls: dict[str, Any] = {}
+        with inspect.recorded_calls() if job.run else nullcontext(calls) as calls:
+            loaded = self._load(steps, path)
         errors = [] if loaded.error is None else [loaded.error]
         kernels: list[Any] = []
         config: Any = None
@@ -74,7 +77,8 @@ class Runner:
         )
         if kernels:
             inspect.ensure_program()
-            calls = self._calls(job, steps, loaded) if job.run else {}
+            if job.run:
+                calls = self._calls(job, steps, loaded, calls)
             kernels = _as_run(kernels, loaded)
             self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
 
@@ -87,8 +91,13 @@ class Runner:
             loaded.error = _in_file(inspect.error_record(error, "import"), path)
             return loaded
 
-    def _calls(self, job: Job, steps: JobSteps, loaded: Loaded) -> dict[str, Any]:
-        """The calls that the file's own `main` makes."""
+    def _calls(
+        self, job: Job, steps: JobSteps, loaded: Loaded, imported: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The calls that the file's own `main` makes; of a file that has none, those that were
+        ``imported``: the file made them as it was imported."""
+        if imported and not self._loader.has_main(loaded):
+            return imported
         error = steps.held("", "run")
         calls: dict[str, Any] = {}
         if error is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -63,7 +64,7 @@ def bytes_of(args: Sequence[Any]) -> int:
         elif isinstance(value, np.ndarray):
             total += cast("np.ndarray[Any, Any]", value).nbytes
         elif isinstance(value, Ndarray):
-            total += value.to_numpy(copy=False).nbytes
+            total += math.prod((*value.shape, *value.element_shape)) * value.dtype.size
     return total
 
 

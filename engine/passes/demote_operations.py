@@ -1,8 +1,8 @@
 """demote_operations: operations that backends need not know become simpler ones.
 
-After it, to the end of the pipeline, there is no ``floordiv`` and ``floormod`` of integers, no
-``sgn``, ``inv`` or ``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer exponent
-(`is_demoted` tells), so backends need not know them. For i32::
+After it, to the end of the pipeline, there is no ``floordiv`` and no ``floormod`` of integers, no
+``sgn``, ``inv`` or ``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer
+exponent (`is_demoted` tells), so backends need not know them. For i32::
 
     <i32> $3 = floordiv $1, $2          <i32> $4 = div $1, $2
                                         <i32> $5 = mod $1, $2

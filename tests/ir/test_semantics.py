@@ -8,9 +8,9 @@ import pytest
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.semantics import binary_fn, cast_fn, const_key, same_const, unary_fn
 from qd_studio.engine.types import (
-    ROUND_REAL,
     INTEGER_TYPES,
     REAL_TYPES,
+    ROUND_REAL,
     f16,
     f32,
     f64,

@@ -204,6 +204,30 @@ if __name__ == "__main__":
     assert "main runs" in [line.text for line in record.log]
 
 
+def test_the_calls_of_a_file_without_main_are_those_of_its_import(tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text(
+        """from qd_studio import engine as qd
+
+qd.init(arch=qd.cpu)
+x = qd.field(qd.f32, shape=4)
+marks = qd.ndarray(qd.u8, shape=(4,))
+
+
+@qd.kernel
+def k(f: qd.template(), m: qd.Tensor, a: qd.f32):
+    for i in f:
+        f[i] += a * m[i]
+
+
+k(x, marks, 2.0)
+"""
+    )
+    (kernel,) = collect([path], run=True, limits=Limits(measure_s=0.01)).kernels
+    assert [(w.label, w.origin) for w in kernel.workloads] == [("call 1 (4,)", "recorded")]
+    assert kernel.backend("cpu").agreement.state == "ok"
+
+
 def test_existing_kernels_open_unchanged(tmp_path):
     path = tmp_path / "k.py"
     path.write_text(SCALE.replace("from qd_studio import engine as qd", "import quadrants as qd"))
