@@ -171,7 +171,10 @@ class CompileConfig:
         True, "Break matrices into scalars before code is generated: they are.", never=True
     )
     force_scalarize_matrix: bool = option(
-        False, "Break matrices into scalars where they are built: they are.", never=True
+        False,
+        "Break matrices into scalars where they are built: they are.",
+        never=True,
+        quiet=(True,),
     )
     external_optimization_level: int = option(
         2, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)

@@ -161,8 +161,9 @@ class Option:
         """What to tell a user who asks for `value`, if this version cannot act on it."""
         if self.effect == "now" or value == self.default or value in self.quiet:
             return None
-        why = UNSUITED if self.effect == "never" else AREAS[cast(str, self.area)]
-        return f"{self.name}={value!r} has no effect yet: {why}"
+        if self.effect == "never":
+            return f"{self.name}={value!r} has no effect: {UNSUITED}"
+        return f"{self.name}={value!r} has no effect yet: {AREAS[cast(str, self.area)]}"
 
 
 def option(

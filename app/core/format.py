@@ -9,6 +9,7 @@ from ...engine.inspect.record import (
     BackendRecord,
     CompileRecord,
     ErrorRecord,
+    KernelRecord,
     LaunchRecord,
     PassRun,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "agreement",
     "backend_reason",
     "count",
+    "counted",
     "duration_ms",
     "duration_us",
     "error_text",
@@ -79,6 +81,11 @@ def size(n: int) -> str:
     bits, unit = next((b, u) for b, u in _UNITS if n < 1 << (b + 10) or u == "TiB")
     whole, rest = divmod(n, 1 << bits)
     return f"{whole:,} {unit}" if not rest else f"{_digits(n / (1 << bits))} {unit}"
+
+
+def counted(n: int, thing: str) -> str:
+    """``1 parameter``, ``2 parameters``."""
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
 def launch_time(launch: LaunchRecord) -> str:
@@ -177,8 +184,13 @@ def error_text(error: ErrorRecord) -> str:
     return "\n".join(out)
 
 
-def backend_reason(backend: BackendRecord) -> str:
-    """Why a backend has no result: its reason, or the first error's first line."""
+def backend_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
+    """Why a backend has no result: its reason, or the first error's first line.
+
+    That there are no arguments is said in two words; the kernel's workloads say why.
+    """
+    if any(w.origin == "none" and w.reason == backend.reason != "" for w in kernel.workloads):
+        return "no arguments"
     if backend.reason:
         return backend.reason
     return first_line(backend.errors[0].message) if backend.errors else backend.status

@@ -100,7 +100,7 @@ def _matrix(record: Record) -> str:
             f'<td><a href="#{_anchor(kernel)}">{esc(kernel.id)}</a></td>',
             f'<td class="num">{esc(fmt.statements(primary))}</td>',
         ]
-        cells += [_cells(kernel.backend(n)) for n in names]
+        cells += [_cells(kernel, kernel.backend(n)) for n in names]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
         f'<div class="wide"><table class="matrix"><thead><tr><th></th><th></th>{group}</tr>'
@@ -110,9 +110,9 @@ def _matrix(record: Record) -> str:
     )
 
 
-def _cells(backend: BackendRecord | None) -> str:
+def _cells(kernel: KernelRecord, backend: BackendRecord | None) -> str:
     if backend is None or backend.status != "ok":
-        reason = fmt.backend_reason(backend) if backend is not None else "not run"
+        reason = fmt.backend_reason(kernel, backend) if backend is not None else "not run"
         kind = "bad" if backend is not None and backend.status == "error" else "none"
         return f'<td colspan="4" class="{kind}">{esc(reason)}</td>'
     cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
@@ -197,7 +197,7 @@ def _params(kernel: KernelRecord, compiled: CompileRecord) -> str:
         for name, *rest in param_rows(kernel, compiled)
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    title = f"{len(compiled.params)} parameters"
+    title = fmt.counted(len(compiled.params), "parameter")
     return _details(title, f'<div class="wide">{table}</div>')
 
 

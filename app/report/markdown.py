@@ -73,7 +73,7 @@ def _row(kernel: KernelRecord, record: Record) -> list[str]:
     for name in _backends(record):
         backend = kernel.backend(name)
         if backend is None or backend.status != "ok":
-            reason = fmt.backend_reason(backend) if backend is not None else "not run"
+            reason = fmt.backend_reason(kernel, backend) if backend is not None else "not run"
             out += [_text(reason), "", "", ""]
             continue
         cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
@@ -143,7 +143,7 @@ def _params(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
     """The parameters of the compiled kernel, folded."""
     if not compiled.params:
         return []
-    out = [f"<details><summary>{len(compiled.params)} parameters</summary>", ""]
+    out = [f"<details><summary>{fmt.counted(len(compiled.params), 'parameter')}</summary>", ""]
     out += _table(HEADER, [[_text(t) for t in row] for row in param_rows(kernel, compiled)])
     return [*out, "</details>", ""]
 

@@ -49,6 +49,7 @@ from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
 
 if TYPE_CHECKING:
+    from ..frontend.declared import ParamDecl
     from ..lang.kernel import Kernel
 
 __all__ = ["KernelCapture", "cache_layers", "capture_ir", "capture_kernel", "describe", "kernel_id"]
@@ -72,6 +73,14 @@ def kernel_id(kernel: Kernel | Subject) -> str:
     return f"{os.path.basename(subject.kernel.decl.file)}:{subject.name}"
 
 
+def _annotation(param: ParamDecl) -> str:
+    """What a parameter is annotated with; a struct by its name, or by its members' names."""
+    if param.kind != "struct":
+        return param.annotation_text
+    named = param.type.name != "struct"
+    return param.type.name if named else f"struct({', '.join(param.type.members)})"
+
+
 def describe(kernel: Kernel | Subject) -> KernelRecord:
     """What is known of a kernel before it is compiled."""
     subject = _subject(kernel)
@@ -89,7 +98,7 @@ def describe(kernel: Kernel | Subject) -> KernelRecord:
                 kind="instance" if p.kind == "self" else p.kind,
                 dtype="" if p.dtype is None else p.dtype.name,
                 ndim=p.ndim or 0,
-                annotation=p.annotation_text,
+                annotation=_annotation(p),
             )
             for p in decl.params
         ),

@@ -369,7 +369,7 @@ def test_an_option_that_waits_says_so_once_a_process(capsys, monkeypatch):
     assert said == [
         "[qd-studio] warning: timeline=True has no effect yet:"
         " it comes with timelines of streams and launches",
-        "[qd-studio] warning: vk_api_version='1.1' has no effect yet: it is accepted so that"
+        "[qd-studio] warning: vk_api_version='1.1' has no effect: it is accepted so that"
         " programs written for Quadrants start, nothing here corresponds to it",
     ]
 
@@ -377,6 +377,7 @@ def test_an_option_that_waits_says_so_once_a_process(capsys, monkeypatch):
 def test_defaults_and_requests_that_are_met_anyway_are_silent():
     assert texts(resolve({"kernel_profiler": False, "offline_cache": False}, {})) == []
     assert texts(resolve({"offline_cache": True, "num_compile_threads": 1}, {})) == []
+    assert texts(resolve({"force_scalarize_matrix": True}, {})) == []
     assert len(texts(resolve({}, {"QD_TIMELINE": "1"}))) == 1
 
 

@@ -176,6 +176,7 @@ def test_memory_that_is_gone_is_not_looked_at():
     qd.reset()
     assert live_blocks() == []
 
+
 @qd.func
 def at(quantity: qd.template(), i):
     return quantity[i]

@@ -289,3 +289,19 @@ def test_arguments_are_told_by_what_they_are():
     assert describe(qd.Matrix.ndarray(2, 2, qd.f32, 4)) == "matrix(2, 2, f32)[4]"
     assert describe(Counter(2)) == "Counter"
     assert describe(Limits(1.0, 2)) == "Limits(low=1.0, count=2)"
+
+
+@qd.dataclass
+class Grain:
+    place: vec2
+    size: qd.f32
+
+
+@qd.kernel
+def with_structs(grain: Grain, ball: Ball) -> qd.f32:
+    return grain.size + ball.radius
+
+
+def test_structs_are_told_by_name_or_by_their_members():
+    params = inspect.describe(with_structs).params
+    assert [p.annotation for p in params] == ["Grain", "struct(place, radius, hits)"]

@@ -190,7 +190,7 @@ def _cells(
     kernel: KernelRecord, backend: BackendRecord | None, columns: Sequence[str], ascii_only: bool
 ) -> list[Span]:
     if backend is None or (backend.status != "ok" and backend.compile is None):
-        reason = "…" if backend is None else fmt.backend_reason(backend)
+        reason = "…" if backend is None else fmt.backend_reason(kernel, backend)
         style = "bad" if backend is not None and backend.status == "error" else "dim"
         # The reason takes the first column; the others of the group stay empty.
         return [(fmt.first_line(reason) if i == 0 else "", style) for i in range(len(columns))]
@@ -257,8 +257,9 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             out.append(Line((("no arguments ", "warn"), (workload.reason, ""))))
         else:
             args = _counted(workload.args)
-            out.append(Line(((f"{workload.origin:<9} ", "dim"), (f"{workload.label:<{width}}", ""),
-                             (f"  {args}", "dim"))))  # fmt: skip
+            origin = "" if workload.origin == workload.label else workload.origin
+            out.append(Line(((f"{origin:<9} " if origin else "", "dim"),
+                             (f"{workload.label:<{width}}", ""), (f"  {args}", "dim"))))  # fmt: skip
     return out
 
 

@@ -15,6 +15,8 @@ __all__ = ["heat", "source_lines"]
 
 _TAB = 8
 _PAD = 19
+_PARAMS_PAD = 6
+"""Less than that of code, so that a table of parameters says most of it in 80 columns."""
 _BARS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█")
 
 
@@ -53,7 +55,7 @@ def source_lines(
         if error.file == kernel.file and error.line:
             errors.setdefault(error.line, []).append(error)
     out: list[Line] = []
-    params = param_lines(kernel, compiled, _PAD)
+    params = param_lines(kernel, compiled, _PARAMS_PAD)
     below = _signature_end(lines, kernel) if params else 0
     for number, line in enumerate(lines, 1):
         a, b = before[kernel.file, number], after[kernel.file, number]

@@ -4,7 +4,8 @@ import json
 
 from msgspec.structs import replace
 from qd_studio.app.core import format as fmt
-from qd_studio.app.core.lines import plain
+from qd_studio.app.core.lines import plain, text_of
+from qd_studio.app.core.panels.home import detail
 from qd_studio.app.core.panels.source import source_lines
 from qd_studio.app.report import html, markdown
 from qd_studio.app.show import show
@@ -101,3 +102,43 @@ def test_sizes():
     assert [fmt.size(n) for n in (0, 1023, 1024, 65536, 1572864, 3 << 30, 5 << 50)] == [
         "0 B", "1023 B", "1 KiB", "64 KiB", "1.50 MiB", "3 GiB", "5,120 TiB",
     ]  # fmt: skip
+
+
+def test_one_parameter_is_no_parameters():
+    record = record_with(PARAMS[4:])
+    assert "1 parameter<" in html.render(record)
+    assert "<summary>1 parameter</summary>" in markdown.render(record)
+
+
+def test_most_of_the_table_is_seen_in_80_columns():
+    record = record_with((replace(PARAMS[4], layout=replace(LAYOUT, span=131072)),))
+    (kernel,) = record.kernels
+    lines = source_lines(record, kernel, kernel.backends[0].compile)
+    row = next(text_of(line) for line in lines if "momentum" in text_of(line))
+    assert "read, 128 KiB, AOS" in row[:80]
+
+
+def test_missing_arguments_are_explained_once():
+    reason = "parameter f is a template; " + ", ".join(["declare a workload"] * 9)
+    record = record_with(())
+    (kernel,) = record.kernels
+    none = rec.WorkloadRecord(label="none", origin="none", reason=reason)
+    backends = tuple(
+        rec.BackendRecord(backend=name, status="not_run", reason=reason)
+        for name in ("cpu", "interp")
+    )
+    kernel = replace(kernel, workloads=(none,), backends=backends)
+    record = replace(record, kernels=(kernel,))
+    for page in (html.render(record), markdown.render(record)):
+        assert page.count(reason) == 1
+        assert page.count("no arguments") == 2
+    failed = replace(backends[0], status="error", reason="a fault")
+    assert fmt.backend_reason(kernel, failed) == "a fault"
+
+
+def test_a_workload_is_not_named_twice():
+    record = record_with(())
+    (kernel,) = record.kernels
+    made_up = rec.WorkloadRecord(label="synthetic", origin="synthetic", args=("0.5",))
+    text = plain(detail(replace(kernel, workloads=(made_up,))))
+    assert text.count("synthetic") == 1
