@@ -39,9 +39,6 @@ from ..ir import codes as C
 from ..types import (
     DataType,
     Type,
-    f16,
-    f32,
-    f64,
     parse_type,
     u1,
     void,
@@ -458,10 +455,6 @@ class Walk(Memory):
                 node,
             )
         return value
-
-    def real_of(self, t: DataType) -> DataType:
-        """The real type that goes with ``t``."""
-        return t if t in (f16, f32, f64) else self.default_fp
 
     def static_values(self, nodes: Iterable[ast.expr]) -> list[Any]:
         """The values of expressions evaluated as under ``qd.static``."""
