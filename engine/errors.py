@@ -44,6 +44,7 @@ from __future__ import annotations
 import linecache
 import traceback
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -320,9 +321,22 @@ class QuadrantsCompilationError(_Located):
         The message keeps the type and text of the exception.
         """
         text = "".join(traceback.format_exception_only(error)).strip()
-        wrapped = cls.from_loc(text, loc, hint=hint)
+        wrapped = cls.from_loc(text, loc, hint=hint or _nearest_attribute(error, text))
         wrapped.foreign_traceback = "".join(traceback.format_exception(error))
         return wrapped
+
+
+def _nearest_attribute(error: BaseException, text: str) -> str | None:
+    """The attribute that was meant, if one is called much the same."""
+    if not isinstance(error, AttributeError) or not error.name or "Did you mean" in text:
+        return None
+    with suppress(Exception):  # of the object's own __dir__
+        names = [name for name in dir(error.obj) if not name.startswith("_")]
+        from difflib import get_close_matches  # seldom needed
+
+        near = get_close_matches(error.name, names, 1)
+        return f'did you mean "{near[0]}"?' if near else None
+    return None
 
 
 class QuadrantsSyntaxError(QuadrantsCompilationError, SyntaxError):

@@ -146,7 +146,13 @@ def store(w: Walk, target: Any, value: Any, node: ast.AST, source: ast.AST) -> N
 def _misfit(w: Walk, target: Any, value: Any, node: ast.AST) -> QuadrantsCompilationError:
     names = [tensor_name(w, v) for v in (value, target)]
     text = f"cannot assign '{names[0]}' to '{names[1]}'"
-    return w.type_error(text, node, "the first assignment fixes the type of a variable")
+    place = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
+    fixed = isinstance(place, ast.Name)
+    return w.type_error(
+        text, node,
+        "the first assignment fixes the type of a variable" if fixed else
+        "both sides need the same shape",
+    )  # fmt: skip
 
 
 def _source(node: ast.AST) -> ast.AST:

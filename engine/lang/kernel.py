@@ -159,8 +159,10 @@ class Kernel:
             owner.own(self)
         try:
             return self.launchers.call(self, args)
-        except (QuadrantsCompilationError, QuadrantsRuntimeError) as error:
-            if owner.config.print_full_traceback:
+        except (QuadrantsCompilationError, QuadrantsRuntimeError, TypeError, ValueError) as error:
+            ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
+            # Those of arguments have a note that says which kernel was called.
+            if owner.config.print_full_traceback or not (ours or hasattr(error, "__notes__")):
                 raise
             # The error shows the user's own lines; the engine's frames would hide them.
             raise error.with_traceback(None) from error.__cause__

@@ -181,9 +181,14 @@ class Launchers:
                 for i, (param, value) in enumerate(zip(decl.params, args, strict=True))
             ]
         except (TypeError, ValueError) as error:
-            if not isinstance(error, QuadrantsRuntimeError):  # which know their kernel
-                error.add_note(f"in a call of the kernel {decl.name}, {decl.file}:{decl.line}")
+            self._tell(error)
             raise
+
+    def _tell(self, error: Exception) -> None:
+        """Note in an error which kernel was called."""
+        if not isinstance(error, QuadrantsRuntimeError):  # which know their kernel
+            decl = self.decl
+            error.add_note(f"in a call of the kernel {decl.name}, {decl.file}:{decl.line}")
 
     def variant(self, program: Program, features: tuple[Any, ...]) -> Variant:
         """The kernel for these features, compiled if it is not there."""
@@ -250,8 +255,12 @@ class Launchers:
             self.decl.name, variant.compiled, found, variant.program.config, self.array_class
         )
         meta = variant.executable.meta
-        for i in meta.written:
-            arguments.check_writable(meta.params[i].name, values[i])
+        try:
+            for i in meta.written:
+                arguments.check_writable(meta.params[i].name, values[i])
+        except ValueError as error:
+            self._tell(error)
+            raise
         try:
             return variant.run(values)
         finally:

@@ -109,3 +109,19 @@ def test_remainder_and_quotient_of_reals_fit_together():
     assert np.array_equal(out[:, 1], whole)
     assert np.allclose(out[:, 1] * 0.8 + out[:, 0], i / 64, atol=1e-5)
     assert np.array_equal(out[:, 2], i // 49)
+
+
+class TestMessages:
+    def test_an_attribute_with_a_typing_mistake(self):
+        @qd.kernel
+        def wrong() -> qd.f32:
+            return qd.math.clammp(1.0, 2.0, 3.0)
+
+        with pytest.raises(qd.QuadrantsCompilationError, match='did you mean "clamp"'):
+            wrong()
+
+    def test_arrays_that_do_not_fit_show_no_frames_of_the_engine(self):
+        with pytest.raises(ValueError, match="required array has dtype=f32") as caught:
+            medians(np.zeros(9), np.zeros(9, np.float32))
+        frames = [str(entry.path) for entry in caught.traceback]
+        assert sum("engine" in path and "tests" not in path for path in frames) <= 2
