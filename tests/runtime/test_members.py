@@ -192,7 +192,8 @@ def test_known_members_never_take_the_patient_way(arch, monkeypatch):
         ({"gravity": [1]}, qd.QuadrantsRuntimeTypeError, "Argument c.gravity"),
         ({"where": 3}, qd.QuadrantsRuntimeTypeError, "Invalid type for argument c.where, got 3"),
         (
-            {"inner": Inner(3, np.zeros(3))}, ValueError,
+            {"inner": Inner(3, np.zeros(3))},
+            ValueError,
             "argument c.inner.y, .*dtype=f32.*dtype=f64",
         ),
     ],

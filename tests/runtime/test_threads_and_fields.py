@@ -1,6 +1,7 @@
 """The memory of fields while kernels run in other threads."""
 
 import gc
+import sys
 import threading
 import time
 import weakref
@@ -52,3 +53,36 @@ def test_memory_stays_while_a_kernel_runs_on_it(end):
     thread.join()
     gc.collect()
     assert memory() is None
+
+
+@pytest.fixture
+def often_switched():
+    """Python goes from thread to thread as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_make_and_use_fields_at_once(often_switched):
+    wrong = []
+    start = threading.Barrier(6)
+
+    def work():
+        start.wait()
+        try:
+            for _ in range(30):
+                x, v = qd.field(qd.f32, shape=7), qd.Vector.field(2, qd.i32, shape=3)
+                x.fill(2)
+                v[1] = [1, 2]
+                if (x[6], v[1].to_list()) != (2, [1, 2]):
+                    wrong.append((x[6], v[1].to_list()))
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ...errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
+from ...runtime import program
 from ...types import MAKERS, DataType, MatrixType, StructType
 from ...types.compound import FieldMaker
 from ..host import InvalidDataType, value_type
@@ -165,14 +166,15 @@ def finish(
     if total > 1 << 46:
         raise QuadrantsRuntimeError(f"there is not enough memory for a field of shape {dims}")
     nested = sequence != tuple(range(len(dims)))
-    for part in [*parts, *[getattr(p, kind) for kind in kinds for p in parts]]:
-        node: Any = root
-        if nested:
-            for axis in sequence:
-                node = node.dense(axes(axis), dims[axis])
-        elif dims:
-            node = node.dense(axes(*sequence), dims)
-        node.place(part, offset=first)
+    with program.current().lock:  # another thread's first use of a field finalises ``qd.root``
+        for part in [*parts, *[getattr(p, kind) for kind in kinds for p in parts]]:
+            node: Any = root
+            if nested:
+                for axis in sequence:
+                    node = node.dense(axes(axis), dims[axis])
+            elif dims:
+                node = node.dense(axes(*sequence), dims)
+            node.place(part, offset=first)
     if nested:
         new._set_layout(sequence)
 
