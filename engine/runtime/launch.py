@@ -77,6 +77,11 @@ class Variant:
                     self._overlapping = self._owner.compile(self.program, self.features, False)
         return self._overlapping
 
+    def is_void(self) -> bool:
+        """Whether it can never run again, as memory of its fields was freed."""
+        fields = [leaf.field for leaf in self.compiled.build.leaves]
+        return any(field is not None and field.is_freed() for field in fields)
+
     def fits(self, features: tuple[Any, ...]) -> bool:
         """Whether the kernel is right for these features, which may differ in what it ignores."""
         for mine, other in zip(self.features, features, strict=True):
@@ -159,8 +164,9 @@ class Launchers:
         self.program = program
 
     def forget_chain(self) -> None:
-        """Prepare launchers anew; what was compiled stays."""
+        """Prepare launchers anew. What was compiled stays, unless its fields have no memory now."""
         self._chained = set()
+        self.variants = {key: v for key, v in self.variants.items() if not v.is_void()}
 
     def stop(self) -> None:
         """Forget everything compiled."""

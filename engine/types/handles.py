@@ -55,6 +55,10 @@ class FieldHandle:
         """The field of its duals."""
         raise NotImplementedError
 
+    def is_freed(self) -> bool:
+        """Whether its memory was given back, for good."""
+        raise NotImplementedError
+
     def memory_layout(self) -> Layout:
         """Where its elements lie; allocates fields that wait for it.
 

@@ -125,3 +125,26 @@ class TestMessages:
             medians(np.zeros(9), np.zeros(9, np.float32))
         frames = [str(entry.path) for entry in caught.traceback]
         assert sum("engine" in path and "tests" not in path for path in frames) <= 2
+
+
+@qd.kernel
+def increase(x: qd.template()):
+    for i in x:
+        x[i] += 1.0
+
+
+def test_trees_that_come_and_go_leave_no_code_behind():
+    stays = qd.field(qd.f32, shape=3)
+    increase(stays)
+    for n in range(4):
+        builder = qd.FieldsBuilder()
+        x = qd.field(qd.f32)
+        builder.dense(qd.i, n + 2).place(x)
+        tree = builder.finalize()
+        increase(x)
+        tree.destroy()
+        with pytest.raises(qd.QuadrantsRuntimeError, match="has been destroyed"):
+            increase(x)
+    increase(stays)
+    assert stays.to_numpy().tolist() == [2, 2, 2]
+    assert len(increase.launchers.variants) == 1

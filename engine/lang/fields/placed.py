@@ -64,6 +64,10 @@ class PlacedField(FieldHandle, Field):
             )
         return at
 
+    def is_freed(self) -> bool:
+        """Whether its memory was given back, for good."""
+        return self._at is not None and self._at.block.data is None
+
     def release(self) -> None:
         """Let go of the view of its memory, which has ended."""
         self._elements = None
