@@ -6,7 +6,7 @@ is launched on fields as the file left them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..config import CompileConfig
@@ -14,7 +14,7 @@ from ..lang.workload import Workload
 from .contents import NOTHING, Contents
 from .made_up import synthetic, why_none
 from .record import WorkloadRecord
-from .walk import copied, describe, shape_of
+from .walk import NO_NAMES, copied, describe, shape_of
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
@@ -43,13 +43,18 @@ class LaunchCase(NamedTuple):
     flops: int | None = None
     contents: Contents = NOTHING
 
-    def record(self, args: Sequence[Any] | None = None) -> WorkloadRecord:
-        """What the record tells about this case, with its arguments if they were made."""
+    def record(
+        self, args: Sequence[Any] | None = None, names: Mapping[str, Any] = NO_NAMES
+    ) -> WorkloadRecord:
+        """What the record tells about this case, with its arguments if they were made.
+
+        names: of fields, those of the kernel's file.
+        """
         return WorkloadRecord(
             label=self.label,
             origin=self.origin,
             sizes=self.sizes,
-            args=() if args is None else tuple(map(describe, args)),
+            args=() if args is None else tuple([describe(a, names) for a in args]),
             bytes=self.bytes,
             flops=self.flops,
         )

@@ -108,7 +108,8 @@ class Launcher:
             found = self._made(case, index == 0)
             if found is None:
                 continue
-            self._capture.put_workload(index, case.record(found.args))
+            names = self._kernel.decl.fn.__globals__
+            self._capture.put_workload(index, case.record(found.args, names))
             self._interpret(found)
             for name in self._names:
                 if name != ORACLE:

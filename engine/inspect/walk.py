@@ -10,7 +10,8 @@ import copy
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 import numpy as np
@@ -19,8 +20,9 @@ from ..lang.ndarray import Ndarray
 from ..runtime.foreign import foreign_array, is_foreign
 from ..types import ArrayHandle, FieldHandle, StructFieldHandle, TensorHandle, is_data_oriented
 
-__all__ = ["bytes_of", "copied", "describe", "form_of", "is_record", "shape_of"]
+__all__ = ["NO_NAMES", "bytes_of", "copied", "describe", "form_of", "is_record", "shape_of"]
 
+NO_NAMES: Final[Mapping[str, Any]] = MappingProxyType({})
 _WIDEST: Final = 40
 _PLAIN: Final[tuple[type[Any], ...]] = (int, float, str, np.generic, type(None))
 
@@ -131,8 +133,11 @@ def form_of(value: Any) -> tuple[str, Any]:
     return type(value).__name__, id(_bare(value))
 
 
-def describe(value: Any) -> str:
-    """A short text: ``f32[64, 64]``, ``2.0``, ``field vector(2, f32)[128]``, ``Tank(u, v)``."""
+def describe(value: Any, names: Mapping[str, Any] = NO_NAMES) -> str:
+    """A short text: ``f32[64, 64]``, ``2.0``, ``field u: vector(2, f32)[128]``, ``Tank(u, v)``.
+
+    names: where a field that was given no name may have one.
+    """
     value = _bare(value)
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)
@@ -145,16 +150,23 @@ def describe(value: Any) -> str:
     if isinstance(value, Ndarray):
         return f"{_element(value.dtype, value.element_shape)}{_extents(value.shape)}"
     if isinstance(value, FieldHandle):
-        name = f"{value.name}: " if value.name else ""
+        name = value.name or _name_in(names, value)
+        name = f"{name}: " if name else ""
         return f"field {name}{_element(value.dtype, value.element_shape)}{_extents(value.shape)}"
     if isinstance(value, StructFieldHandle):
-        return f"field {value.name or value.struct_type.name}{_extents(value.shape)}"
+        name = value.name or _name_in(names, value)
+        name = f"{name}: " if name else ""
+        return f"field {name}{value.struct_type.name}{_extents(value.shape)}"
     if is_data_oriented(value):
         return type(value).__name__
     if is_record(value):
-        inside = ", ".join(f"{name}={describe(member)}" for name, member in _members(value))
+        inside = ", ".join(f"{name}={describe(member, names)}" for name, member in _members(value))
         return _cut(f"{type(value).__name__}({inside})", 2 * _WIDEST)
     return _cut(" ".join(repr(value).split()), _WIDEST)
+
+
+def _name_in(names: Mapping[str, Any], value: Any) -> str:
+    return next((name for name, other in names.items() if other is value), "")
 
 
 def _cut(text: str, most: int) -> str:

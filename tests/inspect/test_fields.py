@@ -232,3 +232,20 @@ def test_fields_that_functions_take_have_the_names_of_the_kernel():
     box = Box(Box(Box()))
     run = inspect.Subject(vars(Box)["run"], "Box.run", box)
     assert names(run, box, spare) == ["self.inner.x", "self.x", "self.inner.inner.x", "spare"]
+
+
+def test_recorded_fields_have_the_names_of_the_file(monkeypatch):
+    old, new = (qd.field(qd.f32, shape=4) for _ in range(2))
+    for name, field in (("old_heat", old), ("new_heat", new)):
+        monkeypatch.setitem(globals(), name, field)
+
+    @qd.kernel
+    def spread(source: qd.template(), target: qd.template()):
+        for i in source:
+            target[i] = source[i]
+
+    with inspect.recorded_calls() as calls:
+        spread(old, new)
+    (recorded,) = calls.values()
+    (workload,) = capture(spread, calls=recorded).workloads
+    assert workload.args == ("field old_heat: f32[4]", "field new_heat: f32[4]")

@@ -286,6 +286,10 @@ def test_forms_tell_calls_apart():
 def test_arguments_are_told_by_what_they_are():
     field = qd.Vector.field(2, dtype=qd.f32, shape=(3,), name="v")
     assert describe(field) == "field v: vector(2, f32)[3]"
+    unnamed, grains = qd.field(qd.i32, shape=2), Grain.field(shape=2)
+    assert describe(unnamed) == "field i32[2]"
+    assert describe(unnamed, {"u": field, "w": unnamed}) == "field w: i32[2]"
+    assert describe(grains, {"g": grains}) == "field g: Grain[2]"
     assert describe(qd.Matrix.ndarray(2, 2, qd.f32, 4)) == "matrix(2, 2, f32)[4]"
     assert describe(Counter(2)) == "Counter"
     assert describe(Limits(1.0, 2)) == "Limits(low=1.0, count=2)"
