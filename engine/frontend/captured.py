@@ -8,7 +8,7 @@ intrinsics.
 from __future__ import annotations
 
 import ast
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def known(w: Walk, value: Any, node: ast.AST) -> Any:
     if isinstance(value, TensorHandle):
         return value._unwrap()  # pyright: ignore[reportPrivateUsage]
     if isinstance(value, np.generic):
-        return value.item()
+        return cast(Any, value).item()
     name = INTRINSICS.get(kind)
     if name in ("Vector", "Matrix"):
         matrix = as_matrix(w, value.to_list(), node)
