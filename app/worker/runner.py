@@ -203,5 +203,8 @@ def _in_file(error: ErrorRecord, path: str) -> ErrorRecord:
 
 
 def _no_kernels(path: str) -> ErrorRecord:
-    message = "the file has no kernels: no function at module level is decorated with @qd.kernel"
+    message = (
+        "the file has no kernels: no function at module level and no method of a class there is "
+        "decorated with @qd.kernel"
+    )
     return _in_file(ErrorRecord(kind="NoKernels", message=message, stage="discover"), path)

@@ -171,7 +171,9 @@ def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
 
     Kernel.__call__ = call
     try:
-        yield calls
+        # A script may well end with `qd.reset()`: the fields of its calls are still wanted.
+        with program.outliving_reset():
+            yield calls
     finally:
         Kernel.__call__ = original
 

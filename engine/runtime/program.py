@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from .. import logs as log
@@ -23,7 +24,9 @@ from ..errors import QuadrantsRuntimeError
 from . import arch as archs
 from .profiler import Profiler
 
-__all__ = ["NOT_INITIALIZED", "Program", "current", "init", "peek", "reset", "sync"]
+__all__ = [
+    "NOT_INITIALIZED", "Program", "current", "init", "outliving_reset", "peek", "reset", "sync",
+]  # fmt: skip
 
 NOT_INITIALIZED: Final = (
     "_prog attribute not initialized. Maybe you forgot to call `qd.init()` first?"
@@ -97,6 +100,8 @@ class Program:
 
 
 _current: Program | None = None
+_spared: list[Program] | None = None
+"""Within `outliving_reset` the programs that were reset, not yet ended."""
 _lock: Final = threading.RLock()
 
 
@@ -143,6 +148,8 @@ def init(
     switches = DebugSwitches.read(os.environ)
     with _lock:
         reset()
+        while _spared:
+            _spared.pop().end()
         found.tell()
         name, backend = archs.choose(wanted_arches(arch, os.environ), config.enable_fallback)
         config.arch = name
@@ -160,8 +167,31 @@ def reset() -> None:
     global _current
     with _lock:
         ended, _current = _current, None
-        if ended is not None:
+        if ended is not None and _spared is not None:
+            _spared.append(ended)
+        elif ended is not None:
             ended.end()
+
+
+@contextmanager
+def outliving_reset() -> Generator[None, None, None]:
+    """Within this, what `reset` ends lives on until the next `init`.
+
+    If none comes, it is in force again afterwards: a script that cleans up at its end leaves its
+    fields to whoever looks at its kernels.
+    """
+    global _current, _spared
+    with _lock:
+        outer, _spared = _spared, []
+    try:
+        yield
+    finally:
+        with _lock:
+            spared, _spared = _spared or [], outer
+            if spared and _current is None:
+                _current = spared.pop()
+            for ended in spared:
+                ended.end()
 
 
 def sync() -> None:

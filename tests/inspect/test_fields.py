@@ -249,3 +249,28 @@ def test_recorded_fields_have_the_names_of_the_file(monkeypatch):
     (recorded,) = calls.values()
     (workload,) = capture(spread, calls=recorded).workloads
     assert workload.args == ("field old_heat: f32[4]", "field new_heat: f32[4]")
+
+
+def test_fields_of_recorded_calls_outlive_a_reset_but_not_the_next_program():
+    heat = qd.field(qd.f32, shape=4)
+
+    @qd.kernel
+    def warm():
+        for i in heat:
+            heat[i] += 1.0
+
+    with inspect.recorded_calls() as calls:
+        warm()
+        qd.reset()
+        with pytest.raises(qd.QuadrantsRuntimeError):
+            qd.sync()
+    (recorded,) = calls.values()
+    record = capture(warm, calls=recorded)
+    assert record.backend("cpu").agreement.state == "ok", record.backend("cpu").reason
+    with inspect.recorded_calls():
+        qd.reset()
+        qd.init(arch=qd.cpu, log_level="error", offline_cache=False)
+    assert "has ended" in capture(warm, ["cpu"]).backend("cpu").reason
+    qd.reset()
+    with pytest.raises(qd.QuadrantsRuntimeError):
+        qd.sync()
