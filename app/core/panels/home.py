@@ -257,9 +257,10 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             out.append(Line((("no arguments ", "warn"), (workload.reason, ""))))
         else:
             args = _counted(workload.args)
-            origin = "" if workload.origin == workload.label else workload.origin
-            out.append(Line(((f"{origin:<9} " if origin else "", "dim"),
-                             (f"{workload.label:<{width}}", ""), (f"  {args}", "dim"))))  # fmt: skip
+            twice = workload.origin == workload.label
+            origin = "" if twice else f"{workload.origin:<9} "
+            label = f"{workload.label:<{width}}"
+            out.append(Line(((origin, "dim"), (label, ""), (f"  {args}", "dim"))))
     return out
 
 
