@@ -44,10 +44,10 @@ from .walk import Walk
 __all__ = ["arguments", "cast_to", "dtype_argument", "only_positional", "plain_decl"]
 
 INTRINSICS.update({
-    abs: "abs", bool: "to_bool", enumerate: "sequence", float: "to_float", int: "to_int",
-    len: "len", list: "sequence", max: "max", min: "min", pow: "pow", print: "print",
-    range: "range", reversed: "sequence", round: "round", sum: "sum", tuple: "sequence",
-    zip: "sequence",
+    abs: "abs", all: "all", any: "any", bool: "to_bool", enumerate: "sequence", float: "to_float",
+    int: "to_int", len: "len", list: "sequence", max: "max", min: "min", pow: "pow",
+    print: "print", range: "range", reversed: "sequence", round: "round", sum: "sum",
+    tuple: "sequence", zip: "sequence",
 })  # fmt: skip
 
 _plain: WeakKeyDictionary[FunctionType, FuncDecl] = WeakKeyDictionary()
@@ -334,6 +334,22 @@ def _sum(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
             else binary(w, node, BINARY[ast.Add], total, part, node, node)
         )
     return total
+
+
+@handler("all", "any")
+def _all_or_any(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+    """The builtins, of the parts of a vector or matrix or of a sequence of conditions."""
+    (given,) = arguments(w, node, name, ("iterable",))
+    is_matrix = isinstance(given, MatrixValue)
+    parts = w.parts(w.loaded(given, node), node) if is_matrix else spread(w, given, node.args[0])
+    if all(is_static(part) for part in parts):
+        return w.python(node, fn, parts)
+    found: Op | None = None
+    code = C.BIT_AND if name == "all" else C.BIT_OR
+    for part in parts:
+        value = w.truth(w.op(w.loaded(part, node), node), node)
+        found = value if found is None else w.emit(node, code, (found, value), None, u1)
+    return found
 
 
 _EXTREMES: Final[dict[str, Binary]] = {

@@ -68,8 +68,8 @@ RETURN: Final = "return"
 
 _MISSING: Final = object()
 _USEFUL: Final = frozenset((
-    "abs", "bool", "enumerate", "float", "int", "len", "list", "max", "min", "print", "range",
-    "round", "sum", "tuple", "zip",
+    "abs", "all", "any", "bool", "enumerate", "float", "int", "len", "list", "max", "min", "print",
+    "range", "round", "sum", "tuple", "zip",
 ))  # fmt: skip
 """Builtins that are worth naming to somebody who has mistyped a name."""
 

@@ -148,3 +148,23 @@ def test_trees_that_come_and_go_leave_no_code_behind():
     increase(stays)
     assert stays.to_numpy().tolist() == [2, 2, 2]
     assert len(increase.launchers.variants) == 1
+
+
+@qd.kernel
+def builtin_truth(k: qd.i32) -> qd.types.vector(5, qd.i32):
+    v = qd.Vector([1, k])
+    m = qd.Matrix([[1, 2], [3, k]])
+    r = qd.Vector.zero(qd.i32, 5)
+    r[0] = 1 if all(v < 3) else 0
+    r[1] = 1 if any(v > 4) else 0
+    r[2] = 1 if all(m > 0) and not any(m > 9) else 0
+    r[3] = 1 if all([k > 1, k < 5]) else 0
+    r[4] = 1 if qd.static(any([False, True])) else 0
+    return r
+
+
+@pytest.mark.parametrize(
+    ("k", "want"), [(2, [1, 0, 1, 1, 1]), (5, [0, 1, 1, 0, 1]), (11, [0, 1, 0, 0, 1])]
+)
+def test_builtin_all_and_any(k, want):
+    assert list(builtin_truth(k)) == want
