@@ -42,9 +42,9 @@ CLASSES = {
 INTERNAL = {
     "Matrix": "plain",
     "Struct": "struct_type",
-    "ScalarField": "address block flat grouped label make_companion memory_layout owner release "
+    "ScalarField": "address block flat grouped is_freed label make_companion memory_layout owner release "
     "settle",
-    "MatrixField": "address block flat grouped label memory_layout release",
+    "MatrixField": "address block flat grouped is_freed label memory_layout release",
     "Ndarray": "program_ended",
     "SNode": "axes below builder children dims field kind path up",
     "FieldsBuilder": "check_open face fields release",
