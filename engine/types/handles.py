@@ -128,6 +128,6 @@ class TensorHandle:
         raise NotImplementedError
 
 
-def is_data_oriented(value: Any) -> bool:
+def is_data_oriented(value: object) -> bool:
     """Whether ``value`` is an object of a class decorated with ``qd.data_oriented``."""
     return getattr(type(value), DATA_ORIENTED, None) is not None
