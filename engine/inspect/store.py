@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -51,8 +52,14 @@ def schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"qd-studio record, version {VERSION}",
         **top,
-        "$defs": dict(sorted(parts.items())),
+        "$defs": {name: _unindented(part) for name, part in sorted(parts.items())},
     }
+
+
+def _unindented(part: dict[str, Any]) -> dict[str, Any]:
+    """``part`` without the indentation of its docstring, which Python 3.13 strips by itself."""
+    text = part.get("description")
+    return part if text is None else {**part, "description": cleandoc(text)}
 
 
 def schema_text() -> str:
