@@ -117,7 +117,7 @@ class TestMessages:
         def wrong() -> qd.f32:
             return qd.math.clammp(1.0, 2.0, 3.0)
 
-        with pytest.raises(qd.QuadrantsCompilationError, match="(?i)did you mean.*clamp"):
+        with pytest.raises(qd.QuadrantsCompilationError, match=r"(?i)did you mean.*clamp"):
             wrong()
 
     def test_arrays_that_do_not_fit_show_no_frames_of_the_engine(self):
