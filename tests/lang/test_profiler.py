@@ -67,6 +67,21 @@ def test_tasks_are_printed_one_by_one(capsys):
         qd.profiler.print_kernel_profiler_info("sum")
 
 
+@qd.kernel
+def stopped(n: qd.i32) -> qd.i32:
+    assert n > 0
+    return n
+
+
+def test_a_launch_that_fails_leaves_no_times(arch):
+    qd.init(arch=arch, kernel_profiler=True, debug=True, log_level="error")
+    with pytest.raises(qd.QuadrantsAssertionError):
+        stopped(0)
+    assert qd.profiler.query_kernel_profiler_info("stopped").counter == 0
+    assert stopped(2) == 2
+    assert qd.profiler.query_kernel_profiler_info("stopped").counter == 1
+
+
 def test_without_the_option_nothing_is_measured(capsys):
     qd.init(arch=qd.cpu)
     fill(qd.ndarray(qd.f32, 4))
