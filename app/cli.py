@@ -5,6 +5,7 @@
     qd-studio open SESSION              a saved session or report, nothing is run
     qd-studio show FILE --panel P       one panel as text or JSON
     qd-studio doctor                    what works here, and what is missing
+    qd-studio cache ls|show|verify|clean   the caches on disk
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a gate failed;
 2 usage; 3 the environment (nothing to run on, a place that cannot be written); 130 interrupted.
@@ -31,7 +32,7 @@ EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_ENVIRONMENT: Final = 3
 EXIT_INTERRUPTED: Final = 130
-COMMANDS: Final = ("open", "show", "doctor")
+COMMANDS: Final = ("open", "show", "doctor", "cache")
 PANELS: Final = ("source", "passes", "ir", "cfg", "caches", "launch", "code", "log")
 
 
@@ -50,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
 
 
-_LATER: Final = ("bisect", "cache", "diff")
+_LATER: Final = ("bisect", "diff")
 """Commands that are planned: better told apart from files that are missing."""
 
 
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        command = {"open": _open, "show": _show, "doctor": _doctor}[words[0]]
+        command = {"open": _open, "show": _show, "doctor": _doctor, "cache": _cache}[words[0]]
         return command(_command_parser(words[0]).parse_args(words[1:]))
     parser = _main_parser()
     if words and words[0] in _LATER and not os.path.exists(words[0]):
@@ -102,7 +103,8 @@ def _main_parser() -> _Parser:
     parser = _Parser(
         prog="qd-studio",
         description="Interactive kernel workbench and IR inspector.",
-        epilog="Commands: open SESSION | show FILE --panel PANEL | doctor; each has --help.",
+        epilog="Commands: open SESSION | show FILE --panel PANEL | doctor | "
+        "cache ls, show, verify, clean; each has --help.",
     )
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="Python files with kernels")
@@ -114,7 +116,8 @@ def _main_parser() -> _Parser:
     add("--baseline", metavar="RECORD", help="with --report: a saved record to compare with")
     add("--fail-on", action="append", default=[], metavar="RULE",
         help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
-        "'launch.cpu.median_us>+20%%' or 'agreement!=ok'; may be repeated; rules under "
+        "'launch.cpu.median_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded'; may be "
+        "repeated; rules under "
         "[tool.qd-studio] fail-on of a pyproject.toml count, too")  # fmt: skip
     _theme(parser)
     add("--version", action=_Version, help="print the version and exit")
@@ -169,6 +172,7 @@ def _command_parser(command: str) -> _Parser:
         "open": "Open a saved session or report (.qds, .json). Nothing is compiled or run.",
         "show": "Print one panel of a kernel file, a session or a report.",
         "doctor": "Say what works here, what is missing, and how to get it.",
+        "cache": "Look into the caches on disk, check them, clean them.",
     }
     parser = _Parser(prog=f"qd-studio {command}", description=texts[command])
     add = parser.add_argument
@@ -184,6 +188,10 @@ def _command_parser(command: str) -> _Parser:
             help="only the runs of this pass; 'NAME@STAGE' for those of one stage")  # fmt: skip
         add("--json", action="store_true", help="as JSON, the shape of the record's own parts")
         _common(parser)
+    elif command == "cache":
+        from .cache import add_arguments
+
+        add_arguments(parser)
     else:
         add("--json", action="store_true", help="as JSON")
     return parser
@@ -317,6 +325,19 @@ def _doctor(options: argparse.Namespace) -> int:
     found = examine()
     _write(to_json(found) if options.json else to_text(found))
     return EXIT_OK if found.works else EXIT_ENVIRONMENT
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from .cache import CacheError, run
+
+    try:
+        done = run(options)
+    except CacheError as error:
+        raise _Failure(EXIT_USAGE if error.usage else EXIT_ENVIRONMENT, str(error)) from None
+    _write(done.text)
+    for line in done.talk:
+        _talk(f"qd-studio: {line}")
+    return EXIT_OK if done.fine else EXIT_FAILED
 
 
 # ---- small things

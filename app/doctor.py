@@ -13,6 +13,7 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from ..engine import inspect
+from .core.format import size
 
 __all__ = ["Finding", "Findings", "examine", "to_json", "to_text"]
 
@@ -30,6 +31,9 @@ _PACKAGES: Final = (
 _BACKEND_HINTS: Final = {
     "cpu": "reinstall with: python -m pip install --force-reinstall llvmlite",
 }
+_CLEAN: Final = "qd-studio cache verify lists bad entries, qd-studio cache clean removes them"
+_TOLD: Final = 3
+"""Bad entries of a layer that are named."""
 _MARKS: Final = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
 
 
@@ -96,10 +100,37 @@ def _packages() -> list[Finding]:
 
 
 def _caches() -> list[Finding]:
-    return [
-        Finding("cache", layer.name, "ok" if layer.state == "bypass" else "note", layer.reason)
-        for layer in inspect.cache_layers()
-    ]
+    """The caches on disk: their folder, how full they are, and what is wrong with them."""
+    found = inspect.cache_folder()
+    root, problem = found.root, found.problem
+    if not found.there:
+        out = [Finding("cache", "folder", "note", f"{root} is not there yet")]
+    else:
+        detail = f"{root} {problem}" if problem else root
+        out = [Finding("cache", "folder", "broken" if problem else "ok", detail, found.remedy)]
+        used = f"{size(found.bytes)} of {size(found.limit)}; cleaning: {found.policy}"
+        out.append(Finding("cache", "size", "ok", used))
+    if found.off:
+        out.append(Finding("cache", "in use", "note", found.off, "unset QD_OFFLINE_CACHE"))
+    for layer in found.layers:
+        out += _layer(layer)
+    return out
+
+
+def _layer(layer: inspect.LayerFolder) -> list[Finding]:
+    if layer.problem:
+        return [Finding("cache", layer.name, "broken", layer.problem, layer.remedy)]
+    number = f"{layer.entries:,} {'entry' if layer.entries == 1 else 'entries'}"
+    detail = f"{number}, {size(layer.bytes)}"
+    if layer.foreign:
+        detail += f"; {layer.foreign:,} of other versions"
+    out = [Finding("cache", layer.name, "ok", detail)]
+    for path, problem in layer.bad[:_TOLD]:
+        out.append(Finding("cache", layer.name, "broken", f"{path} {problem}", _CLEAN))
+    if len(layer.bad) > _TOLD:
+        rest = f"{len(layer.bad) - _TOLD:,} more entries are of no use"
+        out.append(Finding("cache", layer.name, "broken", rest, _CLEAN))
+    return out
 
 
 def _terminal() -> list[Finding]:

@@ -32,7 +32,7 @@ from ..engine.inspect.record import (
 )
 from .core.format import error_text
 from .core.lines import Line, plain, text_of
-from .core.panels import cfg, changes, code, launch, misc, passes, source
+from .core.panels import caches, cfg, changes, code, launch, misc, passes, source
 
 __all__ = ["NothingToShow", "show"]
 
@@ -108,7 +108,7 @@ def _text(record: Record, panel: str, kernel: KernelRecord, pass_name: str | Non
         lines = [*launch.launch_lines(kernel, _width()), *_agreement(kernel)]
         return _headed(kernel.id, lines)
     if panel == "caches":
-        return _headed(kernel.id, misc.cache_lines(kernel))
+        return _headed(kernel.id, _caches(kernel))
     parts = _parts(kernel)
     if panel == "source":
         compiled = parts[0][1] if parts else None
@@ -157,6 +157,17 @@ def _agreement(kernel: KernelRecord) -> list[Line]:
                 f": {found.check_message}" if found.check_message else ""
             )
         out.append(Line(((text, ""),)))
+    return out
+
+
+def _caches(kernel: KernelRecord) -> list[Line]:
+    """The table of layers, then what is known of each that has something to tell."""
+    head, lines = caches.cache_lines(kernel)
+    out = [*head, *lines]
+    for backend, layer in caches.layers_of(kernel):
+        if layer.parts or layer.advice or layer.differences:
+            key = caches.layer_key(backend, layer)
+            out += [Line(()), *caches.layer_lines(kernel, key, _width())]
     return out
 
 

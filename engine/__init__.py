@@ -112,7 +112,7 @@ if TYPE_CHECKING:
         tanh,
         zero,
     )  # fmt: skip
-    from .lang.kernel import Kernel, kernel
+    from .lang.kernel import Kernel, kernel, pure
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
     from .lang.perf_dispatch import perf_dispatch
@@ -213,7 +213,7 @@ _ROOMS: Final = {
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "tan tanh zero",
     "lang.fields.indices": "rescale_index",
-    "lang.kernel": "Kernel kernel",
+    "lang.kernel": "Kernel kernel pure",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.values.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
@@ -266,12 +266,12 @@ __all__ = [
     "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect",
     "int8", "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l",
     "log", "loop_config", "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one",
-    "opencl", "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pyfunc", "randn",
-    "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round",
-    "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print",
-    "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1", "u8", "u16",
-    "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load", "vulkan", "wrap",
-    "x64", "zero",
+    "opencl", "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc",
+    "randn", "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root",
+    "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert",
+    "static_print", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
+    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
+    "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

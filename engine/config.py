@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self, cast
 
 from . import logs as log
 from .errors import QuadrantsRuntimeError
-from .options import Option, did_you_mean, option, parse_switch, read_option
+from .options import Option, did_you_mean, option, parse_switch
 
 Origin = Literal["argument", "environment", "default", "implied"]
 
@@ -57,11 +56,11 @@ def available_cpus() -> int:
     return os.cpu_count() or 1
 
 
-@dataclass(slots=True)
 class CompileConfig:
     """The options of a program.
 
-    Attributes can be set until `freeze`; a name that is no option is an error.
+    Attributes can be set until `freeze`; a name that is no option is an error. The class's own
+    attributes are the options' descriptions, which the values of an object hide.
     """
 
     # What runs, and where
@@ -271,31 +270,27 @@ class CompileConfig:
 
     # Caches
     offline_cache: bool = option(
-        True, "Keep compiled kernels on disk.", later="caches", quiet=(False,)
+        True, "Keep compiled kernels on disk; without, in the memory of the process only."
     )
     offline_cache_file_path: str = option(
         "",
         "Where; empty is the cache directory of the user.",
-        later="caches",
         default_text="user cache directory",
     )
     offline_cache_cleaning_policy: str = option(
         "lru",
         "What goes first when the cache is full.",
         choices=("never", "version", "lru", "fifo"),
-        later="caches",
     )
     offline_cache_cleaning_factor: float = option(
-        0.25, "Share of the cache that one cleaning removes.", minimum=0, later="caches"
+        0.25, "Share of that size that one cleaning frees.", minimum=0
     )
-    offline_cache_max_size_of_files: int = option(
-        104857600, "Bytes the cache may take.", minimum=0, later="caches"
-    )
+    offline_cache_max_size_of_files: int = option(104857600, "Bytes the cache may take.", minimum=0)
     src_ll_cache: bool = option(
-        True, "Look kernels marked `fastcache` up by their source.", later="caches", quiet=(False,)
+        True, "Look kernels marked `fastcache` up by their source; needs `offline_cache`."
     )
     print_non_pure: bool = option(
-        False, "Name the kernels that are not marked `fastcache`.", later="caches"
+        False, "Print the name of every compiled kernel that is not marked `fastcache`."
     )
 
     # Seeing what happens
@@ -348,15 +343,35 @@ class CompileConfig:
         False, "That queue is PyTorch's.", never=True
     )
 
-    _frozen: bool = field(default=False, init=False, repr=False, compare=False)
+    _frozen = False
+
+    def __init__(self, **values: Any) -> None:
+        """The given options, by name and unchecked, and the defaults of the others."""
+        if unknown := [name for name in values if name not in OPTIONS]:
+            raise TypeError(f"CompileConfig has no option {', '.join(unknown)}")
+        own = self.__dict__
+        for name, opt in OPTIONS.items():
+            own[name] = values[name] if name in values else opt.initial()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # While __init__ runs `_frozen` is not there yet.
-        if getattr(self, "_frozen", False):
+        if self._frozen:
             raise AttributeError(
                 f"the config is frozen, {name} cannot be set; use replace() for a copy"
             )
-        object.__setattr__(self, name, value)
+        if name not in OPTIONS:
+            raise AttributeError(f"CompileConfig has no option {name}")
+        self.__dict__[name] = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CompileConfig):
+            return NotImplemented
+        return self.as_dict() == other.as_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join([f"{name}={value!r}" for name, value in self.as_dict().items()])
+        return f"CompileConfig({shown})"
 
     @property
     def default_up(self) -> str:
@@ -369,7 +384,7 @@ class CompileConfig:
 
     def freeze(self) -> Self:
         """Allow no further change. Returns itself."""
-        object.__setattr__(self, "_frozen", True)
+        self.__dict__["_frozen"] = True
         return self
 
     def as_dict(self) -> dict[str, Any]:
@@ -403,7 +418,7 @@ class CompileConfig:
 
 
 OPTIONS: dict[str, Option] = {
-    declared.name: read_option(declared) for declared in fields(CompileConfig) if declared.init
+    name: declared for name, declared in vars(CompileConfig).items() if isinstance(declared, Option)
 }
 """The table: every option by name, in the order of its declaration."""
 
@@ -537,8 +552,7 @@ def check_version(required: str) -> None:
         raise QuadrantsRuntimeError(f"Quadrants {required} is required, this engine follows {have}")
 
 
-@dataclass(frozen=True, slots=True)
-class DebugSwitches:
+class DebugSwitches(NamedTuple):
     """Switches that only the environment has, read once at `init`.
 
     Passes never look at the environment.
@@ -561,9 +575,7 @@ class DebugSwitches:
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
         """Read the switches; an unset variable is off. ValueError for one that is not 0 or 1."""
-        texts = {
-            switch.name: environ.get(f"QD_{switch.name.upper()}", "") for switch in fields(cls)
-        }
+        texts = {name: environ.get(f"QD_{name.upper()}", "") for name in cls._fields}
         return cls(
             **{name: parse_switch(f"QD_{name.upper()}", text) for name, text in texts.items()}
         )

@@ -42,11 +42,8 @@ lowest layer: it imports nothing of the engine, and works with any location obje
 from __future__ import annotations
 
 import linecache
-import traceback
-import unicodedata
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 __all__ = [
     "BackendUnavailableError",
@@ -94,6 +91,8 @@ class LocLike(Protocol):
 
 def _cells(char: str) -> int:
     """Terminal cells one character takes: 2 for wide ones, 0 for combining marks, else 1."""
+    import unicodedata  # only for errors, as is `traceback` below
+
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -111,8 +110,7 @@ def display_column(text: str, byte_offset: int) -> int:
     return sum(map(_cells, before))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSpan:
+class SourceSpan(NamedTuple):
     """A stretch of user source, with the text of its first line as it was when the error was made.
 
     `line` is 0 when nothing better than a file is known. Equal columns underline nothing.
@@ -320,6 +318,8 @@ class QuadrantsCompilationError(_Located):
 
         The message keeps the type and text of the exception.
         """
+        import traceback
+
         text = "".join(traceback.format_exception_only(error)).strip()
         wrapped = cls.from_loc(text, loc, hint=hint or _nearest_attribute(error, text))
         wrapped.foreign_traceback = "".join(traceback.format_exception(error))

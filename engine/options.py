@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import Field, dataclass, field
 from typing import Any, Literal, TypeVar, cast
 
 T = TypeVar("T")
@@ -20,7 +19,6 @@ Effect = Literal["now", "later", "never"]
 
 AREAS = {
     "adstack": "it comes with automatic differentiation",
-    "caches": "it comes with the caches on disk",
     "compile threads": "it comes with compiling the tasks of a kernel in parallel",
     "gpu": "it comes with the GPU backends",
     "timeline": "it comes with timelines of streams and launches",
@@ -95,30 +93,52 @@ _PARSE: dict[type, Callable[[str], Any]] = {
 _EXPECTED = {bool: "0 or 1", int: "an integer", float: "a number", str: "a string"}
 
 
-@dataclass(frozen=True, slots=True)
 class Option:
-    """One option, as the table in `config.py` states it."""
+    """One option, as the table in `config.py` states it; the class it stands in gives the name.
 
-    name: str
-    type: type
-    """bool, int, float or str."""
-    default: Any
-    """Already computed for this machine; `default_text` says it for any machine."""
-    default_text: str
-    doc: str
-    env: str | None
-    """The environment variable that sets it, or None."""
-    in_cache_key: bool
-    """Whether it changes generated code, so that what was made with another value is no use."""
-    scope: Scope
-    """Whose cache keys it enters: an option for GPUs does not split the keys of a CPU."""
-    effect: Effect
-    area: str | None
-    """For `later`: the key in `AREAS`."""
-    choices: tuple[Any, ...]
-    minimum: float | None
-    quiet: tuple[Any, ...]
-    """For `later` and `never`: values that ask for no more than what happens anyway."""
+    Not a dataclass: making one takes a hundred times as long as this, in every process.
+    """
+
+    __slots__ = (
+        "_made", "area", "choices", "default", "default_text", "doc", "effect", "env",
+        "in_cache_key", "minimum", "name", "quiet", "scope", "type",
+    )  # fmt: skip
+
+    def __init__(
+        self, default: Any, doc: str, key: bool, scope: Scope, effect: Effect, area: str | None,
+        choices: tuple[Any, ...], minimum: float | None, quiet: tuple[Any, ...], env: bool,
+        default_text: str | None,
+    ) -> None:  # fmt: skip
+        self._made: Callable[[], Any] | None = default if callable(default) else None
+        self.default: Any = default if self._made is None else self._made()
+        """Already computed for this machine; `default_text` says it for any machine."""
+        self.default_text = repr(self.default) if default_text is None else default_text
+        self.type: type = type(self.default)
+        """bool, int, float or str."""
+        self.doc = doc
+        self.name = ""
+        self.env: str | None = "" if env else None
+        """The environment variable that sets it, or None."""
+        self.in_cache_key = key
+        """Whether it changes generated code, so that what was made with another value is no use."""
+        self.scope: Scope = scope
+        """Whose cache keys it enters: an option for GPUs does not split the keys of a CPU."""
+        self.effect: Effect = effect
+        self.area = area
+        """For `later`: the key in `AREAS`."""
+        self.choices = choices
+        self.minimum = minimum
+        self.quiet = quiet
+        """For `later` and `never`: values that ask for no more than what happens anyway."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        if self.env is not None:
+            self.env = f"QD_{name.upper().lstrip('_')}"
+
+    def initial(self) -> Any:
+        """The value in a new config."""
+        return self.default if self._made is None else self._made()
 
     @property
     def expected(self) -> str:
@@ -187,33 +207,11 @@ def option(
     nothing here corresponds to it.
     """
     assert later is None or later in AREAS
-    metadata = {
-        "doc": doc,
-        "in_cache_key": key,
-        "scope": scope,
-        "effect": "never" if never else "later" if later else "now",
-        "area": later,
-        "choices": choices,
-        "minimum": minimum,
-        "quiet": quiet,
-        "env": env,
-        "default_text": default_text,
-    }
-    if callable(default):
-        return field(default_factory=cast("Callable[[], T]", default), metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-def read_option(declared: Field[Any]) -> Option:
-    """The `Option` that a field made with `option(...)` declares."""
-    meta = dict(declared.metadata)
-    made = callable(declared.default_factory)
-    default = cast(Any, declared).default_factory() if made else declared.default
-    meta["env"] = f"QD_{declared.name.upper().lstrip('_')}" if meta["env"] else None
-    if meta["default_text"] is None:
-        meta["default_text"] = repr(default)
-    kind = cast(type, type(default))
-    return Option(name=declared.name, type=kind, default=default, **meta)
+    effect: Effect = "never" if never else "later" if later else "now"
+    made = Option(
+        default, doc, key, scope, effect, later, choices, minimum, quiet, env, default_text
+    )
+    return cast(Any, made)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

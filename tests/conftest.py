@@ -1,6 +1,13 @@
-"""What all tests share: a clean environment, one hypothesis profile, and `--bless`."""
+"""What all tests share: a clean environment, one hypothesis profile, and `--bless`.
 
+No test sees the caches of whoever runs it, nor what another test left in its own: each has an empty
+cache directory, which the processes that it starts inherit. It is made when somebody writes.
+"""
+
+import itertools
 import os
+import shutil
+import tempfile
 
 import pytest
 from hypothesis import settings
@@ -16,6 +23,30 @@ def pytest_addoption(parser):
         action="store_true",
         help="rewrite the expected output of file tests with what comes out now",
     )
+
+
+_cache_root = ""
+_test_numbers = itertools.count(1)
+
+
+def pytest_configure(config):
+    # Before any fixture: what is started by fixtures of wider scope is isolated, too.
+    global _cache_root
+    _cache_root = tempfile.mkdtemp(prefix="qd-studio-tests-")
+    os.environ["XDG_CACHE_HOME"] = os.path.join(_cache_root, "shared")
+    # Compiling the engine's modules anew takes most of the time of a short process.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(_cache_root, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _caches_of_its_own(monkeypatch):
+    """Each test starts with an empty cache directory."""
+    folder = os.path.join(_cache_root, str(next(_test_numbers)))
+    monkeypatch.setenv("XDG_CACHE_HOME", folder)
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "changed": ("●", "*"), "noop": ("○", "."), "failed": ("✗", "x"), "skipped": ("–", "-"),
     "ok": ("✓", "ok"), "differs": ("≠", "!="), "unchecked": ("?", "?"),
     "hit": ("◆", "H"), "miss": ("◇", "M"), "bypass": ("▹", "B"), "off": ("·", "o"),
+    "damaged": ("!", "!"),
     "not_applicable": (" ", " "), "absent": ("–", "-"), "error": ("✗", "x"), "stale": ("◌", "~"),
 }  # fmt: skip
 _UNITS: Final = ((10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB"))

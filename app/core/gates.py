@@ -6,6 +6,7 @@ A rule is ``metric OP value``, checked for every kernel that has the metric (see
     ir.statements>+5%            more than 5 % above the baseline
     launch.cpu.median_us>+20%    slower than the baseline by more than 20 % and by more than noise
     agreement!=ok                a word; `agreement` stands for every backend's
+    cache.fastcache!=loaded      a layer's state: hit (or loaded), miss, bypass, off, damaged
     compile.error                short for compile.error>0
 
 The rule states the *failure*: a gate trips when it is true. Relative rules need a baseline; a
@@ -50,6 +51,9 @@ class Finding(NamedTuple):
     message: str
 
 
+STATES: Final = ("hit", "loaded", "miss", "bypass", "off", "not_applicable", "damaged")
+"""What rules may call the state of a layer of caches; ``loaded`` is ``hit``."""
+
 _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq,
     ">": operator.gt, "<": operator.lt,
@@ -65,7 +69,17 @@ def parse_rule(text: str) -> Rule:
             f"rule {text!r}: there is no metric {rule.metric!r}; metrics begin with "
             f"{', '.join(FAMILIES)}"
         )
-    return rule
+    return _of_cache(rule) if rule.metric.split(".")[0] == "cache" else rule
+
+
+def _of_cache(rule: Rule) -> Rule:
+    """A rule about a layer of caches, with the word that records have for its state."""
+    if isinstance(rule.limit, str) and rule.limit not in STATES:
+        raise RuleError(
+            f"rule {rule.text!r}: {rule.limit!r} is no state of a cache; there are "
+            f"{', '.join(STATES)}"
+        )
+    return rule._replace(limit="hit") if rule.limit == "loaded" else rule
 
 
 def _read(text: str) -> Rule:
@@ -146,9 +160,8 @@ def _check(rule: Rule, kernel: str, name: str, now: Metric, old: Metric | None) 
         if isinstance(rule.limit, str) != isinstance(now.value, str):
             raise RuleError(f"rule {rule.text!r}: {name} is {now.value!r}, not comparable")
         tripped = compare(now.value, rule.limit)
-        return Finding(
-            rule.text, kernel, "failed" if tripped else "passed", f"{name} is {_show(now.value)}"
-        )
+        text = f"{name} is {_show(now.value)}{': ' if now.why else ''}{now.why}"
+        return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
     if old is None:
         return Finding(rule.text, kernel, "skipped", f"the baseline has no {name}")
     if isinstance(now.value, str) or isinstance(old.value, str) or isinstance(rule.limit, str):

@@ -11,7 +11,10 @@ baseline::
     launch.<backend>.median_us                  launch time of the first workload
     launch.<backend>.<workload>.median_us       ... of the named one
     agreement.<backend>                         ok, differs, unchecked; of all but the interpreter
-    cache.<layer>                               hit, miss, bypass, off, not_applicable
+    cache.<layer>                               what it would answer for the first backend that
+                                                knows it: hit (or loaded), miss, bypass, off,
+                                                damaged
+    cache.<layer>.<backend>                     ... for the named one
 """
 
 from __future__ import annotations
@@ -31,10 +34,14 @@ _COMPILE: Final = frozenset({"frontend", "passes", "codegen", "load", "compile"}
 
 
 class Metric(NamedTuple):
-    """A value, and for a time its spread (median absolute deviation) in the same unit."""
+    """A value, and for a time its spread (median absolute deviation) in the same unit.
+
+    why: the reason for the value, where it has one.
+    """
 
     value: Value
     spread: float = 0.0
+    why: str = ""
 
 
 def is_time(name: str) -> bool:
@@ -50,6 +57,10 @@ def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
     primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
     for backend in kernel.backends:
         out.update(_backend_metrics(backend))
+        for layer in backend.caches:
+            if layer.state != "not_applicable":
+                out.setdefault(f"cache.{layer.name}", Metric(layer.state, why=layer.reason))
+                out[f"cache.{layer.name}.{backend.backend}"] = Metric(layer.state, why=layer.reason)
     if primary is not None:
         for name, count in primary.metrics.items():
             out[f"ir.{name}"] = Metric(count)
@@ -75,8 +86,6 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
     if backend.agreement is not None and name != "interp":
         # The interpreter is what the others are compared with.
         yield f"agreement.{name}", Metric(backend.agreement.state)
-    for layer in backend.caches:
-        yield f"cache.{layer.name}", Metric(layer.state)
 
 
 def record_metrics(record: Record) -> dict[str, dict[str, Metric]]:

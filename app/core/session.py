@@ -146,6 +146,10 @@ class Session:
         """The kernel called ``id``."""
         return next((k for s in self.states for k in s.kernels if k.id == id), None)
 
+    def ids_in(self, paths: Container[str]) -> tuple[str, ...]:
+        """The ids of the kernels of the files at ``paths``, in order."""
+        return tuple(k.id for s in self.states if s.path in paths for k in s.kernels)
+
     def record(self, created: str = "", elapsed_ms: float = 0.0) -> Record:
         """All of it as one record.
 
@@ -209,10 +213,13 @@ def _awaited(new: BackendRecord, before: BackendRecord) -> BackendRecord:
     if launched and not (new.launches or new.agreement):
         new = with_fields(new, launches=before.launches, agreement=before.agreement)
         earlier.append("launches")
+    if before.caches and not new.caches:
+        new = with_fields(new, caches=before.caches)
+        earlier.append("caches")
     return with_fields(new, compile=compiled, earlier=tuple(earlier))
 
 
-_PARTS: Final = ("passes", "code", "launches")
+_PARTS: Final = ("passes", "code", "launches", "caches")
 
 
 def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:

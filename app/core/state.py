@@ -45,7 +45,8 @@ class Selection:
     """Where the person is, the same on every tab.
 
     run: the selected pass run; None for the first that changed something. op, line: held across
-    passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists.
+    passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
+    caches, with its backend (``cpu offline``); empty for the one that has most to tell.
     """
 
     kernel: str = ""
@@ -56,6 +57,7 @@ class Selection:
     line: int = 0
     artefact: int = 0
     cfg: int = 0
+    layer: str = ""
     split: bool = False
     fold_noops: bool = True
     whole: bool = False

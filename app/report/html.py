@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from ...engine.inspect.record import (
     BackendRecord,
+    CacheLayer,
     CfgRecord,
     CompileRecord,
     ErrorRecord,
@@ -26,6 +27,7 @@ from ..core import format as fmt
 from ..core.cfg_layout import to_svg
 from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import Finding
+from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
 from ..core.panels.home import absent, backends_of
 from ..core.panels.params import HEADER, param_rows
 from .plots import samples_plot, timeline
@@ -161,7 +163,53 @@ def _kernel(kernel: KernelRecord) -> str:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
         if backend.compile is not None and (backend.backend != "interp" or len(compiled) == 1):
             parts.append(_compile(kernel, backend.compile, backend.backend))
+    parts.append(_caches(kernel))
     return "".join(parts) + "</section>"
+
+
+def _caches(kernel: KernelRecord) -> str:
+    """What the caches would answer, with the parts of each key and what differs in them."""
+    told = [(name, x) for name, x in layers_of(kernel) if x.state != "not_applicable"]
+    if not told:
+        return ""
+    rows = "".join(
+        f"<tr><td>{esc(name)}</td><td>{esc(x.name)}</td>"
+        f'<td class="cache-{esc(x.state, quote=True)}">{fmt.GLYPHS[x.state][0]} {esc(x.state)}</td>'
+        f'<td class="num">{esc(fmt.duration_ms(x.cost_ms) if x.cost_ms else "")}</td>'
+        f'<td class="num">{esc(fmt.size(x.size_bytes) if x.state == "hit" else "")}</td>'
+        f"<td>{esc(x.reason)}</td></tr>"
+        for name, x in told
+    )
+    advice = dict.fromkeys(x.advice for _, x in told if x.advice)
+    return (
+        '<h3>Caches</h3><div class="wide"><table><thead><tr><th>backend</th><th>layer</th>'
+        "<th>state</th><th>miss costs</th><th>size</th><th>why</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+        + "".join(f'<p class="facts">{esc(text)}</p>' for text in advice)
+        + "".join(_layer(name, layer) for name, layer in told if layer.parts)
+    )
+
+
+def _layer(backend: str, layer: CacheLayer) -> str:
+    """The differences of one layer, open, and the parts of its key, folded."""
+    out: list[str] = []
+    if layer.differences:
+        out.append(f"<p>{esc(f'{backend} {layer.name}, {compared_with(layer)}')}:</p><ul>")
+        for difference in layer.differences:
+            rows = "".join(
+                _diff_row("added" if sign == "+" else "removed", sign, esc(number), esc(text))
+                for sign, number, text in changed_lines(difference)
+            )
+            lines = f'<table class="diff"><tbody>{rows}</tbody></table>' if rows else ""
+            out.append(f"<li><code>{esc(difference.text)}</code>{lines}</li>")
+        out.append("</ul>")
+    rows = "".join(
+        f"<tr><td><code>{esc(name)}</code></td><td><code>{esc(value)}</code></td>"
+        f"<td>{esc('' if before is None else f'≠ was {before}' if before else '≠ new')}</td></tr>"
+        for name, value, before in parts_of(layer)
+    )
+    table = f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
+    return "".join(out) + _details(f"{backend} {layer.name} key {layer.key}", table)
 
 
 def _launches(kernel: KernelRecord) -> str:

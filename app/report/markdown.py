@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
+from ...engine.inspect.record import (
+    CacheDifference,
+    CompileRecord,
+    ErrorRecord,
+    KernelRecord,
+    Record,
+)
 from ..core import format as fmt
 from ..core.gates import Finding
+from ..core.panels.caches import changed_lines, compared_with, layers_of
 from ..core.panels.home import absent, backends_of
 from ..core.panels.params import HEADER, param_rows
 
@@ -117,7 +124,47 @@ def _kernel(kernel: KernelRecord) -> list[str]:
     compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)
     if compiled is not None:
         out += _passes(kernel, compiled)
-    return out
+    return out + _caches(kernel)
+
+
+def _caches(kernel: KernelRecord) -> list[str]:
+    """What the caches would answer, why, and what could be done."""
+    told = [(name, x) for name, x in layers_of(kernel) if x.state != "not_applicable"]
+    if not told:
+        return []
+    rows = [
+        [name, x.name, x.state, fmt.duration_ms(x.cost_ms) if x.cost_ms else "",
+         fmt.size(x.size_bytes) if x.state == "hit" else "", _text(x.reason)]
+        for name, x in told
+    ]  # fmt: skip
+    out = ["### Caches", ""]
+    out += _table(["backend", "layer", "state", "miss costs", "size", "why"], rows)
+    for name, layer in told:
+        if layer.differences:
+            out += [f"{name} {layer.name}, {_text(compared_with(layer))}:", ""]
+            for difference in layer.differences:
+                out += [f"- {_code(difference.text)}", *_changed(difference)]
+            out += [""] if out[-1] else []
+    advice = dict.fromkeys(x.advice for _, x in told if x.advice)
+    return out + [f"{_text(text)}\n" for text in advice]
+
+
+def _code(text: str) -> str:
+    """User text as it is, which may hold backticks itself."""
+    text = " ".join(text.split())
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
+
+
+def _changed(difference: CacheDifference) -> list[str]:
+    """The changed source lines, as a diff within a list item."""
+    lines = [f"{sign}{number} {text}" for sign, number, text in changed_lines(difference)]
+    if not lines:
+        return []
+    fence = _fence("\n".join(lines))
+    return ["", *(f"  {line}" for line in (f"{fence}diff", *lines, fence)), ""]
 
 
 def _passes(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
@@ -150,11 +197,17 @@ def _params(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
 
 def _error(error: ErrorRecord) -> list[str]:
     text = fmt.error_text(error)
+    fence = _fence(text)
+    stage = f" ({error.stage})" if error.stage else ""
+    return [f"**Error{stage}**", "", f"{fence}text", text, fence, ""]
+
+
+def _fence(text: str) -> str:
+    """What can stand around ``text`` without being in it."""
     fence = "```"
     while fence in text:
         fence += "`"
-    stage = f" ({error.stage})" if error.stage else ""
-    return [f"**Error{stage}**", "", f"{fence}text", text, fence, ""]
+    return fence
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -49,6 +49,8 @@ font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 .d-added mark{background:var(--add2);color:inherit}
 .d-removed mark{background:var(--del2);color:inherit}
 .fold td{color:var(--dim);background:var(--soft)}
+td[class^=cache-]{white-space:nowrap}
+.cache-miss{font-weight:600}.cache-damaged{color:var(--bad);font-weight:600}
 .remarks{font-size:12px;color:var(--dim);margin:6px 0;padding-left:18px}
 .error{border-left:4px solid var(--bad);padding:4px 12px;margin:10px 0;background:var(--soft)}
 .error pre{margin:4px 0;padding:4px 0}

@@ -97,8 +97,8 @@ COMMANDS: Final = (
             "kernel"),
     Command("error", "E", "Go to the error", "Show the source line of the first error.",
             "screen.error", "kernel"),
-    Command("pane", "w", "Other pane", "Move between the pass list and the diff.",
-            "screen.other_pane", "kernel"),
+    Command("pane", "w", "Other pane", "Move between the list of passes and the diff, or the cache "
+            "layers and what is known of one.", "screen.other_pane", "kernel"),
     Command("narrower", "less_than_sign", "Narrower list", "Give the diff more columns.",
             "screen.widen(-6)", "kernel"),
     Command("wider", "greater_than_sign", "Wider list", "Give the list of passes more columns.",

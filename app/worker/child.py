@@ -31,6 +31,8 @@ _TOO_LARGE: Final = 2 << 30
 
 def main(arguments: list[str]) -> None:
     """Work until told to stop. arguments: three inherited descriptors (see `WorkerProcess`)."""
+    # First of all: what the user's code compiles here must leave no trace in the user's caches.
+    inspect.dry_caches()
     fds = [int(argument) for argument in arguments]
     for fd in fds:
         os.set_inheritable(fd, False)

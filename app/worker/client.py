@@ -38,7 +38,7 @@ import msgspec
 from ...engine.inspect.record import ErrorRecord, LogLine, Record, RunName
 from ..core.session import Session, labels_of
 from . import events
-from .ends import crash_error, how_it_ended, why_stale
+from .ends import crash_error, held_of, how_it_ended, why_stale
 from .events import Event
 from .packing import Unpacker
 from .process import WorkerProcess
@@ -51,6 +51,7 @@ from .protocol import (
     JobDone,
     KernelDone,
     Limits,
+    Looked,
     Problem,
     Stop,
     Working,
@@ -132,6 +133,7 @@ class WorkerClient:
         self._last_id = 0
         self._final, self._imported = set[str](), set[str]()
         self._held: tuple[Held, ...] = ()
+        self._looks: dict[str, bytes] = {}
         self._step: Working | None = None
         self._deadline: float | None = None
         self._late_reason = ""
@@ -254,17 +256,17 @@ class WorkerClient:
         changed = self._wanted
         self._wanted = set()
         files = set(changed)
-        skip: tuple[str, ...] = ()
+        skip: list[str] = []
         if self._job is not None:
             files |= set(self._job.files)
-            skip = tuple(self._final_in(set(self._job.files) - changed))
+            skip = self._final_in(set(self._job.files) - changed)
         self._held = ()
         self._job_restarts = 0
         self._imported -= files
         self._session = self._session.job_started(files)
         self._send_job(files, skip, changed)
 
-    def _send_job(self, files: set[str], skip: tuple[str, ...], anew: set[str]) -> None:
+    def _send_job(self, files: set[str], skip: list[str], anew: set[str]) -> None:
         if self._worker is None:
             self._spawn()
         assert self._worker is not None
@@ -274,11 +276,12 @@ class WorkerClient:
             self._template,
             id=self._last_id,
             files=tuple(s.path for s in self._session.states if s.path in files),
-            skip=skip,
+            skip=tuple(skip),
             held=self._held,
+            looks=self._looks if self._worker.fresh else {},
         )
-        kept = {k.id for s in self._session.states if s.path not in anew for k in s.kernels}
-        self._final &= kept
+        kept = {s.path for s in self._session.states} - anew
+        self._final.intersection_update(self._session.ids_in(kept))
         self._job_began = time.monotonic()
         self._step = None
         self._unpacker = Unpacker()
@@ -290,8 +293,7 @@ class WorkerClient:
             self._arm(_START_S, "the worker did not answer")
 
     def _final_in(self, paths: set[str]) -> list[str]:
-        ids = {k.id for s in self._session.states if s.path in paths for k in s.kernels}
-        return sorted(ids & self._final)
+        return sorted(self._final.intersection(self._session.ids_in(paths)))
 
     def _arm(self, seconds: float, reason: str) -> None:
         """Kill the worker for ``reason`` if nothing disarms or re-arms the clock in time."""
@@ -344,6 +346,8 @@ class WorkerClient:
                         self._emit(
                             events.Stale((kernel.id,), why_stale(kernel.errors, kernel.name))
                         )
+            case Looked():
+                self._looks |= message.looks
             case Problem():
                 self._session = self._session.file_problem(message.path, message.error)
                 self._emit(events.Failed(message.error))
@@ -369,8 +373,7 @@ class WorkerClient:
         self._emit(events.RecordUpdated(self._record(), complete=False))
 
     def _emit_stale(self, before: Session, path: str, errors: tuple[ErrorRecord, ...]) -> None:
-        ids = tuple(k.id for s in before.states if s.path == path for k in s.kernels)
-        if ids:
+        if ids := before.ids_in({path}):
             self._emit(events.Stale(ids, why_stale(errors, os.path.basename(path))))
 
     def _done(self, message: JobDone) -> None:
@@ -443,14 +446,7 @@ class WorkerClient:
         """Say what was lost, and let a new worker do the rest without the fatal step."""
         files = set(job.files)
         if step.kernel:
-            held = Held(
-                file=step.file,
-                kernel=step.kernel,
-                backend=step.backend,
-                stage=step.stage,
-                error=error,
-            )
-            self._held = (*self._held, held)
+            self._held = (*self._held, held_of(step, error))
             self._session = self._session.marked_stale([step.kernel])
             self._emit(events.Failed(error))
             self._emit(events.Stale((step.kernel,), error.message))
@@ -461,7 +457,7 @@ class WorkerClient:
                 files.discard(step.file)
             else:
                 self._session = self._session.file_problem(step.file, error)
-                self._held = (*self._held, Held(file=step.file, stage=step.stage, error=error))
+                self._held = (*self._held, held_of(step, error))
             self._emit(events.Failed(error))
             self._emit_stale(before, step.file, (error,))
         self._again(files)
@@ -472,7 +468,7 @@ class WorkerClient:
         if not files:
             self._emit(events.RecordUpdated(self._record(), complete=True))
             return
-        self._send_job(files, tuple(self._final_in(files)), set())
+        self._send_job(files, self._final_in(files), set())
 
     def _give_up_job(self, job: Job, error: ErrorRecord) -> None:
         self._job = None

@@ -6,9 +6,9 @@ import signal
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
-from .protocol import Working
+from .protocol import Held, Working
 
-__all__ = ["crash_error", "how_it_ended", "why_stale"]
+__all__ = ["crash_error", "held_of", "how_it_ended", "why_stale"]
 
 _SIGNALS: Final = {
     signal.SIGSEGV: "segmentation fault",
@@ -60,4 +60,11 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         file=step.file,
         line=step.line,
         rendered=f"{where}:\n{message}",
+    )
+
+
+def held_of(step: Working, error: ErrorRecord) -> Held:
+    """What tells a later worker not to try ``step`` again."""
+    return Held(
+        file=step.file, kernel=step.kernel, backend=step.backend, stage=step.stage, error=error
     )

@@ -106,6 +106,8 @@ class WorkerProcess:
         self._cutters: Final = {name: LineCutter(name) for name in ("stdout", "stderr")}
         self._unframer: Final = Unframer()
         self.ended = False
+        self.fresh = True
+        """Nothing has been sent to it yet."""
 
     @property
     def pid(self) -> int:
@@ -113,6 +115,7 @@ class WorkerProcess:
 
     def send(self, message: ToWorker) -> None:
         """Send; a worker that is gone is noticed when its messages end, not here."""
+        self.fresh = False
         data = frame(message)
         with contextlib.suppress(BrokenPipeError):
             while data:

@@ -11,6 +11,7 @@ code and are read as text. One job is in work at a time:
           ◀──────────── Working      before every step that user code or a bug could hang or crash
           ◀──────────── FileLoaded   what a file holds, its kernels not yet compiled
           ◀──────────── KernelDone   compiled; again with launches; `final` when nothing will follow
+          ◀──────────── Looked       what the caches were asked, to compare the next look with
           ◀──────────── JobDone
       Job ─────────────────────▶     also in the middle of a job: the worker gives the old one up
       Stop ────────────────────▶
@@ -46,6 +47,7 @@ __all__ = [
     "JobDone",
     "KernelDone",
     "Limits",
+    "Looked",
     "Problem",
     "Stop",
     "ToWorker",
@@ -93,7 +95,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     that the file's `main` makes. launch: False only compiles. only: names or ids of kernels to
     look at, none for all; the others are listed. focus: the id of the kernel to look at first.
     watching: its passes are on the screen, and ``look`` is the name of the run shown (None: the
-    first that changes something): that run is told of before the passes after it have run.
+    first that changes something): that run is told of before the passes after it have run. looks:
+    what earlier workers told by `Looked`; given to a worker with its first job.
     """
 
     id: int
@@ -110,6 +113,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     skip: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     limits: Limits = Limits()
+    looks: dict[str, bytes] = {}
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -165,6 +169,13 @@ class KernelDone(msgspec.Struct, frozen=True, kw_only=True, tag="kernel"):
     again: tuple[str, ...] = ()
 
 
+class Looked(msgspec.Struct, frozen=True, kw_only=True, tag="looked"):
+    """What the caches were asked for some kernels; see `engine.inspect.LookUps`."""
+
+    job: int
+    looks: dict[str, bytes]
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, tag="problem"):
     """A failure that belongs to a file, not to one kernel; the job goes on."""
 
@@ -182,7 +193,7 @@ class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
 
 
 ToWorker = Job | Stop
-FromWorker = Hello | Working | FileLoaded | KernelDone | Problem | JobDone
+FromWorker = Hello | Working | FileLoaded | KernelDone | Looked | Problem | JobDone
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _MAX_FRAME: Final = 1 << 30

@@ -1,4 +1,5 @@
-"""One job in the worker: import each file, then compile, launch and compare its kernels."""
+"""One job in the worker: import each file, then compile its kernels, ask the caches, launch and
+compare."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ...engine import inspect
 from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
-from .protocol import FileLoaded, Job, Problem
+from .protocol import FileLoaded, Job, Looked, Problem
 
 __all__ = ["ALL_BACKENDS", "Runner"]
 
@@ -22,15 +23,17 @@ ALL_BACKENDS: Final = ("cpu", "interp", "cuda", "opencl", "amdgpu")
 
 
 class Runner:
-    """Works on jobs, one after the other; keeps nothing between them but loaded libraries, and the
-    texts of kernels, to know which ones a save has changed."""
+    """Works on jobs, one after the other; keeps nothing between them but loaded libraries, the
+    texts of kernels, to know which ones a save has changed, and what the caches were asked."""
 
     def __init__(self) -> None:
         self._loader = Loader()
         self._texts: dict[str, str] = {}
+        self._looks = inspect.LookUps()
 
     def run(self, job: Job, steps: JobSteps) -> None:
         """Do ``job``. Superseded passes through."""
+        self._looks.take(job.looks)
         steps.total = len(job.files)
         for path in job.files:
             steps.file = path
@@ -143,14 +146,25 @@ class Runner:
             capture.compile()
             steps.done += 1
             if not job.launch:
+                self._look_up(steps, capture)
                 steps.send_kernel(capture.generate_texts(), final=True)
         if not job.launch:
             return
+        # Everybody's passes come before anybody's caches.
+        for capture in captures:
+            steps.kernel = capture.record
+            steps.send_kernel(self._look_up(steps, capture), final=False)
         for capture in captures:
             steps.kernel = capture.record
             capture.launch(job.limits.measure_s)
             steps.done += 1
             steps.send_kernel(capture.record, final=True)
+
+    def _look_up(self, steps: JobSteps, capture: inspect.KernelCapture) -> KernelRecord:
+        """Ask the user's caches, and let the studio know, for a later worker, what was asked."""
+        record = capture.look_up(self._looks)
+        steps.send(Looked(job=steps.job.id, looks=self._looks.news()))
+        return record
 
     def _ordered(
         self, job: Job, kernels: Sequence[tuple[Any, KernelRecord]]

@@ -16,9 +16,10 @@ from wire import Wire
 wire = Wire()
 
 from qd_studio import engine as qd  # noqa: E402
-from qd_studio.engine import frontend, ir, passes  # noqa: E402
+from qd_studio.engine import ir, passes  # noqa: E402
 from qd_studio.engine.config import CompileConfig  # noqa: E402
-from qd_studio.engine.frontend import ndarray_feature  # noqa: E402
+from qd_studio.engine.frontend import build as frontend  # noqa: E402
+from qd_studio.engine.frontend.features import ndarray_feature  # noqa: E402
 
 
 def kernel_in(path):

@@ -10,6 +10,10 @@ Four roles, which a backend may spread over as many files as it needs::
 
 `Caps` says which types and features are legal. An `Artifact` is all that one compile produces; it
 holds no device state, so it can be kept in a cache and loaded by another process.
+
+A warm start loads code that another process has made. What it asks a backend for must come without
+the toolchain: `Backend.fingerprint` and `Backend.identity`, which stand in keys, and `load`. Code
+of a backend's own that its kernels rest upon is taken from, and given to, `helper_code`.
 """
 
 from __future__ import annotations
@@ -20,11 +24,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from ..errors import BackendUnavailableError
-from ..ir import Func, Loc, Param
 from ..types import DataType
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
+    from ..ir import Func, Loc, Param
 
 __all__ = [
     "ABSENT",
@@ -34,12 +38,14 @@ __all__ = [
     "Backend",
     "Caps",
     "Executable",
+    "HelperCode",
     "KernelMeta",
     "PrintSite",
     "Target",
     "TaskMeta",
     "availability",
     "find",
+    "helper_code",
     "names",
 ]
 
@@ -133,6 +139,7 @@ class Artifact:
     lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
     is not known. Those of a lazy text come with the text.
     code: machine code, as the toolchain gave it. facts: what the backend's own `load` needs.
+    places: locations that the code refers to by number (see `Backend.keeps_places`).
     """
 
     backend: str
@@ -144,6 +151,7 @@ class Artifact:
     languages: dict[str, str] = field(default_factory=dict[str, str])
     lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    places: tuple[Loc, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -180,10 +188,16 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """A backend. Instances hold no state of a program."""
+    """A backend. Instances hold no state of a program.
+
+    keeps_places: the code refers to the places of ops in the source, which `Artifact.places` has.
+    makes_ptx: a driver compiles its code, which passes through the caches that are `lent`.
+    """
 
     name: str
     caps: Caps
+    keeps_places: bool
+    makes_ptx: bool
 
     def available(self) -> tuple[bool, str]:
         """Whether this machine can run it and, if not, the reason in one sentence."""
@@ -194,7 +208,21 @@ class Backend(Protocol):
         ...
 
     def toolchain(self) -> str:
-        """Name and version of what generates the code, for cache keys and `doctor`."""
+        """Name and version of what generates the code, in full, for people. Loads it."""
+        ...
+
+    def fingerprint(self, config: CompileConfig) -> str:
+        """What code is generated for, for keys: short text, found without the toolchain.
+
+        Where two of them are equal, so are the targets: code made under one runs under the other.
+        """
+        ...
+
+    def identity(self) -> str:
+        """What generates the code, for keys: names, versions, settings. Found without loading it.
+
+        The engine's own part in it does not count; keys name the engine beside this.
+        """
         ...
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
@@ -202,8 +230,46 @@ class Backend(Protocol):
         ...
 
     def load(self, artifact: Artifact) -> Executable:
-        """Make code ready to launch."""
+        """Make code ready to launch.
+
+        ValueError if the code is damaged, or made for what this process has not; then nothing of it
+        has been run.
+        """
         ...
+
+
+class HelperCode:
+    """Where backends keep the code that is the same for all kernels of a process.
+
+    Does nothing until someone installs functions that keep it. get(name) -> the code kept under
+    this name, or None. put(name, code): keep it. Names are text of any kind; all that the code
+    depends on is part of the name. What `get` answers may be damaged: its user checks it, makes new
+    code if it cannot be used, and puts that under the same name.
+    """
+
+    def __init__(self) -> None:
+        self._get: Callable[[str], bytes | None] | None = None
+        self._put: Callable[[str, bytes], object] | None = None
+
+    def install(
+        self, get: Callable[[str], bytes | None] | None, put: Callable[[str, bytes], object] | None
+    ) -> None:
+        """Use these functions from now on; None for no keeping."""
+        self._get = get
+        self._put = put
+
+    def get(self, name: str) -> bytes | None:
+        """What is kept under ``name``."""
+        return None if self._get is None else self._get(name)
+
+    def put(self, name: str, code: bytes) -> None:
+        """Keep ``code`` for other processes."""
+        if self._put is not None:
+            self._put(name, code)
+
+
+helper_code: Final = HelperCode()
+"""Of this process. Whoever keeps things on disk installs its functions."""
 
 
 BUILT: Final = {"cpu": ".cpu.backend", "interp": ".interp.backend"}

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from .. import logs as log
 from ..config import CompileConfig
@@ -34,11 +34,13 @@ from . import (
     stmts,
     structs,
 )  # fmt: skip
-from .features import InstanceFeature, Leaf, Used, ValueFeature
+from .captures import Capture, Captures
+from .features import InstanceFeature, Leaf, Plan, Used, ValueFeature
+from .frame import Frame
 from .real_functions import finish
-from .signature import KernelDecl
+from .signature import FuncDecl, KernelDecl
 from .values import StructValue
-from .walk import Frame, Notice, Walk
+from .walk import Notice, Walk
 
 __all__ = ["BuildResult", "InlinedFunc", "build"]
 
@@ -58,7 +60,9 @@ class BuildResult:
     """The function in stage ``ast``, the functions inlined into it, and what to warn of.
 
     leaves: where the value of each of the function's parameters comes from. used: what the code
-    depends on inside of arguments. seconds: what it took.
+    depends on inside of arguments. seconds: what it took. decls: the kernel, then each function
+    that was inlined or called, in the order of first use; `funcs` says where these are.
+    recorded: gives `captures`.
     """
 
     func: Func
@@ -67,19 +71,38 @@ class BuildResult:
     leaves: tuple[Leaf, ...] = ()
     used: tuple[Used, ...] = ()
     seconds: float = 0.0
+    decls: tuple[KernelDecl | FuncDecl, ...] = ()
+    recorded: Captures | None = None
+
+    @property
+    def captures(self) -> tuple[Capture, ...]:
+        """What was read from outside of the functions, in order of first use."""
+        return self.recorded.all() if self.recorded else ()
+
+    @property
+    def plan(self) -> Plan:
+        """What a launch needs of this."""
+        return Plan(self.leaves, self.used)
 
     def tell(self) -> None:
         """Issue the warnings: Python warnings at the user's line, others through the log."""
+        kernel = cast(KernelDecl, self.decls[0])
         for notice in self.warnings:
             loc = notice.loc
+            if notice.once and notice in kernel.told:
+                continue
             if notice.category is None:
                 log.warn(f"{loc.file}:{loc.line}: {notice.text}")
             else:
                 warnings.warn_explicit(notice.text, notice.category, loc.file, loc.line)
+            if notice.once:
+                kernel.told.add(notice)
 
 
-def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> BuildResult:
-    """Compile a kernel to IR.
+def build(
+    decl: KernelDecl, features: Sequence[Any], config: CompileConfig, quiet: bool = False
+) -> BuildResult:
+    """Compile a kernel to IR. quiet: `static_print` prints nothing.
 
     Raises a subclass of QuadrantsCompilationError, with the user's span, for a kernel that is
     wrong.
@@ -94,7 +117,7 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
     )  # fmt: skip
     func = Func(decl.name, (), decl.flat_results(config), loc)
     frame = Frame(decl, None, None, 0)
-    w = Walk(func, config, frame)
+    w = Walk(func, config, frame, quiet)
     for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
         value = feature
         if isinstance(feature, ValueFeature):
@@ -104,6 +127,8 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
         if isinstance(value, StructValue) and decl.assigns(param.name):
             # Its members may be assigned to.
             value = stmts.local_copy(w, value, param.name, tree.args.args[number])
+        elif value is feature:
+            w.captures.argument(param.name, value)
         frame.scopes[0][param.name] = value
     frame.scopes.append({})
     w.body(tree.body)
@@ -118,4 +143,7 @@ def build(decl: KernelDecl, features: Sequence[Any], config: CompileConfig) -> B
         finish(func)
     funcs = [(d.qualname, d.file, d.line, d.end_line) for d in w.funcs]
     seconds = time.perf_counter() - started
-    return BuildResult(func, funcs, w.notices, tuple(w.leaves), tuple(w.used), seconds)
+    return BuildResult(
+        func, funcs, w.notices, tuple(w.leaves), tuple(w.used), seconds, (decl, *w.funcs),
+        w.captures,
+    )  # fmt: skip

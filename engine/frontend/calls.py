@@ -24,7 +24,7 @@ from .inline import inline
 from .matrices import elementwise
 from .objects import real
 from .operators import BINARY, Binary, binary
-from .places import bound, spread
+from .places import bound, owner_of, spread
 from .real_functions import real_call
 from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
@@ -89,7 +89,7 @@ def _owner_of(w: Walk, node: ast.Call, fn: Any) -> tuple[Any, ...]:
     if not isinstance(fn, MethodType):
         return ()
     if isinstance(node.func, ast.Attribute):
-        owner = bound(w, node.func.value)
+        owner = owner_of(w, node.func.value)
         if isinstance(owner, InstanceValue) and owner.instance is fn.__self__:
             return (owner,)
     return (fn.__self__,)
@@ -115,6 +115,7 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
             kwargs[keyword.arg] = value
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         kwargs = {key: real(value) for key, value in kwargs.items()}
+        w.captures.ran(w, fn, node)
         return known(w, w.python(node, fn, *[real(a) for a in args], **kwargs), node)
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
@@ -146,7 +147,7 @@ def plain_decl(w: Walk, fn: FunctionType, node: ast.AST) -> FuncDecl:
     """A plain Python function as one that is inlined."""
     decl = _plain.get(fn)
     if decl is None:
-        decl = _plain[fn] = w.python(node, parse_func, fn)
+        decl = _plain[fn] = w.python(node, parse_func, fn, plain=True)
     return decl
 
 
@@ -400,7 +401,8 @@ def _static_print(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     values = w.static_values(node.args)
     kwargs = {k.arg: w.expr(k.value) for k in node.keywords if k.arg}
     shown = [_shown(v) for v in values]
-    w.python(node, cast("Callable[..., None]", print), *shown, **kwargs)
+    if not w.quiet:
+        w.python(node, cast("Callable[..., None]", print), *shown, **kwargs)
 
 
 def _shown(value: Any) -> Any:

@@ -12,8 +12,7 @@ import sys
 import types as python_types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from ..config import CompileConfig
@@ -52,8 +51,7 @@ def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
     return cast(DataType, parse_type(config.default_fp if declared is float else config.default_ip))
 
 
-@dataclass(frozen=True, slots=True)
-class ParamDecl:
+class ParamDecl(NamedTuple):
     """One parameter, or one member of a dataclass.
 
     kind: ``scalar``, ``ndarray``, ``template``, ``matrix``, ``struct``, ``tensor`` (a field or an
@@ -130,7 +128,7 @@ def read(name: str, value: Any, default: Any = NO_DEFAULT) -> ParamDecl | None:
     if found is None or not optional:
         return found
     text = f"{found.annotation_text} | None"
-    return dataclasses.replace(found, optional=True, annotation_text=text)
+    return found._replace(optional=True, annotation_text=text)
 
 
 def _read(name: str, value: Any, default: Any) -> ParamDecl | None:

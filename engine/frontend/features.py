@@ -223,6 +223,17 @@ class Used(NamedTuple):
         return same(found, feature)
 
 
+class Plan(NamedTuple):
+    """How a compiled kernel gets its parameters: what a launch needs of the frontend.
+
+    leaves: where the value of each parameter comes from. used: what the code depends on inside of
+    arguments.
+    """
+
+    leaves: tuple[Leaf, ...] = ()
+    used: tuple[Used, ...] = ()
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two features are equal; values that cannot be compared must be identical."""
     if a is b:

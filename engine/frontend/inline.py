@@ -20,6 +20,7 @@ from ..ir import Op
 from ..types import DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .conversion import converted
 from .declared import element_text
+from .frame import Frame
 from .matrices import as_matrix
 from .places import bound, lvalue, spread
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
@@ -33,7 +34,7 @@ from .values import (
     StructValue,
     describe,
 )
-from .walk import Frame, Walk
+from .walk import Walk
 
 __all__ = ["NO_OWNER", "arguments_of", "array_argument", "inline", "number_argument"]
 
@@ -60,6 +61,7 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> An
     frame = Frame(decl, loc, caller, w.depth)
     if decl not in w.funcs:
         w.funcs[decl] = None
+        w.captures.function(w, decl, node)
     scope = frame.scopes[0]
     for param in decl.params:
         value, at = args[param.name]
@@ -118,6 +120,7 @@ def arguments_of(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER)
             if param.default is NO_DEFAULT:
                 text = f"Missing argument '{param.name}'."
                 raise w.syntax_error(text, node, f"{decl.name} needs {_signature(param)}")
+            w.captures.default(w, decl, param, node)
             out[param.name] = param.default, node
     return out
 

@@ -15,6 +15,7 @@ from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
 from .exprs import elements
+from .frame import LoopInfo
 from .places import spread
 from .registry import handler, statement
 from .stmts import bind_static, local_copy
@@ -30,7 +31,7 @@ from .values import (
     is_static,
     vector,
 )  # fmt: skip
-from .walk import END, LoopInfo, Walk
+from .walk import END, Walk
 
 __all__ = ["field_extents"]
 

@@ -10,7 +10,8 @@ import ast
 from typing import Any, Final
 
 from ..types import StructType, resolved
-from .places import bound
+from .captures import ABSENT
+from .places import AskedFor, bound, owner_of
 from .records import BoundFunc
 from .registry import INTRINSICS, handler
 from .signature import FuncDecl
@@ -50,6 +51,8 @@ def _super(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     if node.args or node.keywords or not isinstance(owner, InstanceValue):
         text = "super() can be used without arguments, in methods of data-oriented classes"
         raise w.syntax_error(text, node)
+    why = "what super() finds depends on all classes of the object"
+    w.captures.opaque(w, cls, node, why)
     return _Super(cls, owner)
 
 
@@ -62,7 +65,7 @@ def _subject(w: Walk, node: ast.Call, name: str, most: int) -> tuple[Any, str]:
     if not isinstance(attribute, str):
         text = f"{name}(): the name of an attribute must be a compile-time text"
         raise w.type_error(text, node.args[1])
-    return bound(w, node.args[0]), attribute
+    return owner_of(w, node.args[0]), attribute
 
 
 def _has(w: Walk, node: ast.Call, value: Any, name: str) -> bool:
@@ -72,7 +75,14 @@ def _has(w: Walk, node: ast.Call, value: Any, name: str) -> bool:
         return name in value.members or name in value.type.methods
     if not is_static(value):
         raise w.type_error(f"{describe(value)} cannot be asked for its attributes", node.args[0])
-    return w.python(node, hasattr, real(value), name)
+    found = w.python(node, getattr, real(value), name, ABSENT)
+    if isinstance(value, InstanceValue):
+        if found is ABSENT:
+            path = (*value.path, name)
+            w.captures.member(w, value.arg, path, found, node)
+    else:
+        w.captures.attribute(w, value, name, found, node, True)
+    return found is not ABSENT
 
 
 @handler("hasattr")
@@ -85,7 +95,7 @@ def _getattr(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     value, attribute = _subject(w, node, name, 3)
     if len(node.args) == 3 and not _has(w, node, value, attribute):
         return w.expr(node.args[2])
-    return w.expr(ast.copy_location(ast.Attribute(node.args[0], attribute, ast.Load()), node))
+    return w.expr(ast.copy_location(AskedFor(node.args[0], attribute, ast.Load()), node))
 
 
 @handler("isinstance")
@@ -94,7 +104,12 @@ def _isinstance(w: Walk, node: ast.Call, name: str, fn: Any) -> bool:
         raise w.type_error("isinstance() takes 2 arguments", node)
     value, classes = bound(w, node.args[0]), w.expr(node.args[1])
     if isinstance(value, RecordValue):
-        return w.python(node, issubclass, value.feature.cls, classes)
+        cls = value.feature.cls
+        w.captures.member(w, value.arg, (*value.path, "__class__"), cls, node)
+        return w.python(node, issubclass, cls, classes)
+    if isinstance(value, InstanceValue):
+        cls = value.instance.__class__
+        w.captures.member(w, value.arg, (*value.path, "__class__"), cls, node)
     if isinstance(value, StructValue):
         if not isinstance(classes, StructType):
             return False

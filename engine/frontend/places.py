@@ -45,7 +45,8 @@ from .values import (
 from .walk import Walk
 
 __all__ = [
-    "array_of", "bound", "field_place", "index_ops", "lvalue", "place", "spread", "writable",
+    "AskedFor", "array_of", "bound", "field_place", "index_ops", "lvalue", "owner_of", "place",
+    "spread", "writable",
 ]  # fmt: skip
 
 
@@ -65,14 +66,23 @@ def bound(w: Walk, node: ast.expr) -> Any:
     """Like `Walk.expr`, but local variables in names and constant elements are not read."""
     if isinstance(node, ast.Name):
         return known(w, w.lookup(node), node)
+    if isinstance(node, ast.Attribute):
+        return _attribute_of(w, node, owner_of(w, node.value))
     if isinstance(node, ast.Subscript):
         base = bound(w, node.value)
         if isinstance(base, tuple | list | dict):
             return known(w, _item(w, node, base), node)
         return _subscript_of(w, node, base)
-    if isinstance(node, ast.Attribute):
-        return _attribute_of(w, node, bound(w, node.value))
     return w.expr(node)
+
+
+def owner_of(w: Walk, node: ast.expr) -> Any:
+    """Like `bound`, where only an attribute is taken: the object itself is no capture then."""
+    if isinstance(node, ast.Name):
+        return known(w, w.lookup(node, False), node)
+    if isinstance(node, ast.Attribute):
+        return _attribute_of(w, node, owner_of(w, node.value), False)
+    return bound(w, node)
 
 
 def _item(w: Walk, node: ast.Subscript, base: Any) -> Any:
@@ -328,9 +338,13 @@ def writable(value: Any) -> bool:
     return isinstance(value, DynamicElement) and all(writable(v) for v in value.parts)
 
 
-@expression(ast.Attribute)
+class AskedFor(ast.Attribute):
+    """An attribute that is read by ``getattr``: no name in the text leads to it."""
+
+
+@expression(ast.Attribute, AskedFor)
 def _attribute(w: Walk, node: ast.Attribute) -> Any:
-    return w.loaded(_attribute_of(w, node, bound(w, node.value)), node)
+    return w.loaded(_attribute_of(w, node, owner_of(w, node.value)), node)
 
 
 _OF_PYTHON_SCOPE: Final = frozenset((
@@ -339,8 +353,11 @@ _OF_PYTHON_SCOPE: Final = frozenset((
 """Methods of fields that work on the host."""
 
 
-def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
-    """An attribute of ``base``; a pointer if it lies in memory."""
+def _attribute_of(w: Walk, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
+    """An attribute of ``base``; a pointer if it lies in memory.
+
+    keep: False where only an attribute of it is taken.
+    """
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return _array_attribute(w, node, base)
@@ -349,9 +366,9 @@ def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
     if kind is StructValue:
         return struct_attribute(w, node, base)
     if kind is RecordValue:
-        return record_attribute(w, node, base)
+        return record_attribute(w, node, base, keep)
     if kind is InstanceValue:
-        return instance_attribute(w, node, base)
+        return instance_attribute(w, node, base, keep)
     if isinstance(base, Op | ShapeRef):
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
@@ -369,6 +386,7 @@ def _attribute_of(w: Walk, node: ast.Attribute, base: Any) -> Any:
         raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
     except Exception as error:
         raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
+    w.captures.attribute(w, base, node.attr, found, node, keep)
     return known(w, found, node)
 
 

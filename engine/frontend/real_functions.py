@@ -21,6 +21,7 @@ from ..ir import Arg, AssertAttr, Builder, Callee, Func, Op, all_ops, get_loc, w
 from ..ir import codes as C
 from ..ir.attrs import RECURSION_LIMIT
 from ..types import FieldHandle, StructFieldHandle, Type, flat_names, i32, pointer_to, void
+from .frame import Frame
 from .inline import NO_OWNER, arguments_of, array_argument, number_argument
 from .params import compound
 from .signature import FuncDecl, ParamDecl
@@ -34,7 +35,7 @@ from .values import (
     describe,
     is_static,
 )  # fmt: skip
-from .walk import Frame, Walk
+from .walk import Walk
 
 __all__ = ["RealFunction", "finish", "real_call"]
 
@@ -163,6 +164,7 @@ def _function(w: Walk, node: ast.Call, decl: FuncDecl, known: list[Any]) -> Real
         kernel.callees[name] = callee
         # Alive as long as their ids are keys.
         w.real_functions[id(known)] = known
+        w.captures.function(w, decl, node)
         _walk(w, decl, found, iter(known))
     return found
 

@@ -52,12 +52,17 @@ def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
     return found
 
 
-def record_attribute(w: Walk, node: ast.Attribute, record: RecordValue) -> Any:
-    """A member of a dataclass argument, which becomes a parameter when it is first used."""
+def record_attribute(w: Walk, node: ast.Attribute, record: RecordValue, keep: bool = True) -> Any:
+    """A member of a dataclass argument, which becomes a parameter when it is first used.
+
+    keep: False where only an attribute of it is taken.
+    """
     name, cls = node.attr, record.feature.cls
     members = record.feature.members
     if name not in members:
-        return _of_class(w, node, record, cls, list(members))
+        found = _of_class(w, node, record, cls, list(members))
+        w.captures.member(w, record.arg, (*record.path, name), found, node, keep)
+        return BoundFunc(found, record) if _is_func(found) else found
     path = (*record.path, name)
     shown = f"{record.name}.{name}"
     feature = members[name]
@@ -76,25 +81,34 @@ def _of_class(
 ) -> Any:
     """A function or constant that a dataclass has besides its members."""
     found = getattr(cls, node.attr, None)
-    if isinstance(getattr(found, "decl", None), FuncDecl):
-        return BoundFunc(found, record)
+    if _is_func(found):
+        return found
     if found is None or callable(found) or isinstance(found, property):
         text = f'{cls.__name__} has no member "{node.attr}"'
         raise w.type_error(text, node, f"its members are {', '.join(members)}")
     return found
 
 
-def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) -> Any:
-    """A member of an object: arrays become parameters, others are what they are."""
+def _is_func(value: Any) -> bool:
+    return isinstance(getattr(value, "decl", None), FuncDecl)
+
+
+def instance_attribute(
+    w: Walk, node: ast.Attribute, instance: InstanceValue, keep: bool = True
+) -> Any:
+    """A member of an object: arrays become parameters, others are what they are.
+
+    keep: False where only an attribute of it is taken.
+    """
     name = node.attr
     path = (*instance.path, name)
     shown = f"{instance.name}.{name}"
     owner = instance.instance
     found = unwrapped(w.python(node, getattr, owner, name))
-    if isinstance(getattr(found, "decl", None), FuncDecl):
-        if getattr(found, "__self__", None) is owner:
-            return BoundFunc(found, instance)
-        return found
+    if _is_func(found):
+        w.captures.member(w, instance.arg, path, found, node, keep)
+        mine = getattr(found, "__self__", None) is owner
+        return BoundFunc(found, instance) if mine else found
     number: Any = found.__class__
     if number in (int, float, bool) and _lifts(instance.root.instance):
         if w.static:
@@ -113,6 +127,8 @@ def instance_attribute(w: Walk, node: ast.Attribute, instance: InstanceValue) ->
         return InstanceValue(shown, instance.arg, path, found, instance.root)
     if found is None or isinstance(found, FieldHandle | StructFieldHandle):
         w.depend(instance.arg, path, found)
+    else:
+        w.captures.member(w, instance.arg, path, found, node, keep)
     return known(w, found, node)
 
 

@@ -11,7 +11,6 @@ import ast
 import builtins
 import inspect
 import typing
-from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, Final, NoReturn, cast
 
@@ -55,20 +54,25 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Decl:
     """What kernels and functions have in common.
 
     returns: the annotated types of the result's values. returns_tuple: the annotation is a tuple.
     """
 
-    name: str
-    fn: Any
-    src: FunctionSource
-    params: tuple[ParamDecl, ...]
-    returns: tuple[Any, ...]
-    returns_tuple: bool
-    assigned: set[str] = field(default_factory=set[str], init=False)
+    __slots__ = ("_assigned", "fn", "name", "params", "returns", "returns_tuple", "src")
+
+    def __init__(
+        self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
+        returns_tuple: bool,
+    ) -> None:  # fmt: skip
+        self.name: Final = src.name
+        self.fn: Final[Any] = src.fn
+        self.src: Final = src
+        self.params: Final = params
+        self.returns: Final = returns
+        self.returns_tuple: Final = returns_tuple
+        self._assigned: Final[set[str]] = set()
 
     @property
     def is_method(self) -> bool:
@@ -112,7 +116,7 @@ class _Decl:
 
     def assigns(self, name: str) -> bool:
         """Whether the body may assign to ``name``, itself or through a function it calls."""
-        assigned = self.assigned
+        assigned = self._assigned
         if not assigned:
             assigned.add("")
             for node in ast.walk(self.src.tree):
@@ -155,23 +159,44 @@ class _Decl:
         return getattr(builtins, node.id)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class KernelDecl(_Decl):
-    """A kernel. ``returns`` is empty for none."""
+    """A kernel. ``returns`` is empty for none.
+
+    fastcache: it is looked up by its source, and so has to be pure (see `purity`). told: warnings
+    that were given and are not to be given again.
+    """
+
+    __slots__ = ("fastcache", "told")
+
+    def __init__(
+        self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
+        returns_tuple: bool, fastcache: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(src, params, returns, returns_tuple)
+        self.fastcache = fastcache
+        self.told: Final[set[Any]] = set()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FuncDecl(_Decl):
     """A function that kernels inline. A default may be any Python value.
 
     real: it is called, not inlined. has_template: some parameter is a template.
     requires_top_level: it may be called at the top level of a kernel only, because its loops must
         run in parallel.
+    plain: it is no function of the language, but one of Python that a kernel calls.
     """
 
-    has_template: bool = False
-    requires_top_level: bool = False
-    real: bool = False
+    __slots__ = ("has_template", "plain", "real", "requires_top_level")
+
+    def __init__(
+        self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
+        returns_tuple: bool, requires_top_level: bool, real: bool, plain: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(src, params, returns, returns_tuple)
+        self.has_template: Final = any(p.kind == "template" for p in params)
+        self.requires_top_level: Final = requires_top_level
+        self.real: Final = real
+        self.plain: Final = plain
 
 
 def _span(src: FunctionSource, param: str = "", returns: bool = False) -> SourceSpan:
@@ -321,8 +346,8 @@ def _is_lambda(fn: Any) -> bool:
     return isinstance(fn, FunctionType) and fn.__code__.co_name == "<lambda>"
 
 
-def parse_kernel(fn: Any) -> KernelDecl:
-    """Read the signature of a kernel.
+def parse_kernel(fn: Any, fastcache: bool = False) -> KernelDecl:
+    """Read the signature of a kernel; ``fastcache``: see `KernelDecl`.
 
     QuadrantsSyntaxError for a parameter or result that a kernel cannot have.
     """
@@ -337,17 +362,20 @@ def parse_kernel(fn: Any) -> KernelDecl:
         _fail(src, "Quadrants kernels do not support default values for arguments", name)
     found = _annotations(src)
     params = _params(src, found, True)
-    return KernelDecl(src.name, src.fn, src, tuple(params), *_returns(src, found))
+    returns, several = _returns(src, found)
+    return KernelDecl(src, tuple(params), returns, several, fastcache)
 
 
-def parse_func(fn: Any, requires_top_level: bool = False, real: bool = False) -> FuncDecl:
+def parse_func(
+    fn: Any, requires_top_level: bool = False, real: bool = False, plain: bool = False
+) -> FuncDecl:
     """Read the signature of a function that kernels inline, or call if it is ``real``."""
     src = LambdaSource(fn) if _is_lambda(fn) else _source(fn, "func")
     _shape(src, "functions")
     found = _annotations(src)
     params = tuple(_params(src, found, False))
     if real and params and params[0].kind == "value" and _is_method(fn):
-        params = (replace(params[0], kind="self"), *params[1:])
+        params = (params[0]._replace(kind="self"), *params[1:])
     for param in params:
         if real and param.kind == "value":
             _fail(
@@ -362,8 +390,4 @@ def parse_func(fn: Any, requires_top_level: bool = False, real: bool = False) ->
                 src, "Only a real function can take a reference", param.name,
                 hint="use qd.template(), or decorate the function with @qd.real_func",
             )  # fmt: skip
-    template = any(p.kind == "template" for p in params)
-    results = _returns(src, found)
-    return FuncDecl(
-        src.name, src.fn, src, params, *results, template, requires_top_level, real=real
-    )
+    return FuncDecl(src, params, *_returns(src, found), requires_top_level, real, plain)

@@ -5,9 +5,10 @@ later cannot shift the lines under a kernel that is compiled lazily. The block o
 cut out and parsed where it stands, never the whole file: an indented function is put under an
 ``if 1:`` so that all columns stay those of the file.
 
-Indentation says where nearly every function ends; the parser tells when it did not (a string, a
-bracket or a backslash that goes on at a lower column), and only then are tokens asked, which takes
-longer than all the rest.
+Indentation says where nearly every function ends. It does not where a string, a bracket or a
+backslash goes on at a lower column; `_is_whole` finds these without parsing, and only then are
+tokens asked, which takes longer than all the rest. So the text of a function, of which caches make
+their keys, is known exactly before anything is parsed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from types import FunctionType
+import re
+from functools import cache
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
@@ -32,7 +35,7 @@ class FunctionSource:
     file, line: of its first line, decorators included.
     """
 
-    __slots__ = ("_lines", "_module", "_text", "_tree", "file", "fn", "line", "name", "qualname")
+    __slots__ = ("_lines", "_text", "_tree", "file", "fn", "line", "name", "qualname")
 
     def __init__(self, fn: FunctionType) -> None:
         code = fn.__code__
@@ -44,7 +47,6 @@ class FunctionSource:
         linecache.checkcache(self.file)
         self._lines: list[str] = linecache.getlines(self.file, fn.__globals__)
         self._text: list[str] | None = None
-        self._module: ast.Module | None = None
         self._tree: ast.FunctionDef | None = None
 
     def _block(self) -> list[str]:
@@ -53,9 +55,8 @@ class FunctionSource:
             if not self._lines[self.line - 1 :]:
                 raise self._missing("its source text cannot be found")
             text = _by_indentation(self._lines, self.line - 1)
-            try:
-                self._module = self._parsed(text)
-            except SyntaxError:
+            last = _last_line(self.fn.__code__)
+            if last >= self.line + len(text) or not _is_whole("".join(text)):
                 text = _by_tokens(self._lines, self.line - 1)
             self._text = text
         return text
@@ -71,6 +72,11 @@ class FunctionSource:
     def text(self) -> str:
         """The lines of the function, decorators included, as they stand in the file."""
         return "".join(self._block())
+
+    @property
+    def identity(self) -> str:
+        """What the syntax tree is made from, but for where it stands: equal ones, equal trees."""
+        return self.text
 
     @property
     def end_line(self) -> int:
@@ -90,10 +96,9 @@ class FunctionSource:
     def _parse(self) -> ast.FunctionDef:
         text = self._block()
         try:
-            module = self._module or self._parsed(text)
+            module = self._parsed(text)
         except SyntaxError as error:
             raise self._missing(f"the text at this place is no function ({error.msg})") from None
-        self._module = None
         body = module.body
         if text[0][:1] in " \t" and body and isinstance(body[0], ast.If):
             body = body[0].body
@@ -124,13 +129,25 @@ class FunctionSource:
 class LambdaSource(FunctionSource):
     """The source of a lambda: the tree is that of a function that returns its value.
 
-    Its text is the line it begins in; the file is parsed as a whole.
+    Its text is the lines it stands in, whole ones; the file is parsed as a whole.
     """
 
     __slots__ = ()
 
     def _block(self) -> list[str]:
-        return self._lines[self.line - 1 : self.line]
+        ends = [end for _, end, _, _ in self.fn.__code__.co_positions() if end is not None]
+        return self._lines[self.line - 1 : max([self.line, *ends])]
+
+    @property
+    def identity(self) -> str:
+        """See `FunctionSource.identity`; several lambdas may stand in one line."""
+        code, first = self.fn.__code__, self.line
+        places = {
+            (line - first, start, end_line - first, end)
+            for line, end_line, start, end in code.co_positions()
+            if line is not None and end_line is not None
+        }
+        return f"{code.co_varnames}{sorted(places, key=str)}\n{self.text}"
 
     def _parse(self) -> ast.FunctionDef:
         try:
@@ -156,6 +173,60 @@ class LambdaSource(FunctionSource):
         body = node.body
         ends = {(end_line, end) for _, end_line, _, end in code.co_positions()}
         return (body.end_lineno, body.end_col_offset) in ends
+
+
+@cache
+def _piece() -> re.Pattern[str]:
+    """A piece of source text in which no string or bracket begins or ends, or one that is one.
+
+    Making the pattern takes a millisecond; most functions do without.
+    """
+    return re.compile(_PIECE, re.VERBOSE | re.DOTALL)
+
+
+_PIECE = r"""
+    [^'"\#()\[\]{}\\]+ | \#[^\n]* | \\\r?\n | (?P<open>[(\[{]) | (?P<close>[)\]}])
+    | (?P<string>(?:\"{3}(?:[^"\\]|\\.|\"(?!\"\"))*\"{3}) | (?:'{3}(?:[^'\\]|\\.|'(?!''))*'{3})
+    | (?:"(?:[^"\\\n]|\\.)*") | (?:'(?:[^'\\\n]|\\.)*'))
+"""
+
+
+def _is_whole(text: str) -> bool:
+    """Whether no string, bracket or continued line is open at the end of ``text``.
+
+    False also if that cannot be seen from here: an f-string may hold its own quotes.
+    """
+    if '"' not in text and "'" not in text and "\\" not in text:
+        if "#" in text:
+            text = "\n".join([line.partition("#")[0] for line in text.split("\n")])
+        opened = text.count("(") + text.count("[") + text.count("{")
+        return opened == text.count(")") + text.count("]") + text.count("}")
+    depth, at, size = 0, 0, len(text)
+    match = _piece().match
+    while at < size:
+        piece = match(text, at)
+        if piece is None:
+            return False
+        kind = piece.lastgroup
+        if kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth -= 1
+        elif kind == "string":
+            string = piece.group()
+            prefix = text[max(at - 2, 0) : at].lower()
+            if ("f" in prefix or "t" in prefix) and string.count("{") != string.count("}"):
+                return False
+        at = piece.end()
+    return depth == 0 and not text.rstrip("\r\n").endswith("\\")
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line in which something begins that code was made from."""
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    last = max(lines, default=code.co_firstlineno)
+    inner = [_last_line(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return max(last, *inner) if inner else last
 
 
 def _by_indentation(lines: list[str], start: int) -> list[str]:

@@ -4,9 +4,8 @@
 `registry`; the modules that fill the tables hold the meaning of the nodes. It writes ops straight
 into the function being built: operands may still differ in type, `type_check` inserts the casts.
 
-A `Frame` is one function being walked: the kernel, or a ``@qd.func`` that it inlines. A frame has
-a stack of scopes. Names bind to what `values` describes; a name first assigned in the body of an
-``if`` or a loop is gone after it.
+Names bind to what `values` describes; a name first assigned in the body of an ``if`` or a loop is
+gone after it (see `frame`).
 
 Everything a user's kernel can do wrong leaves here as a Quadrants error with the user's span. An
 exception of any other kind is a fault of the frontend and becomes a QuadrantsInternalError, unless
@@ -16,8 +15,6 @@ it comes out of the user's own compile-time code, which `python` wraps.
 from __future__ import annotations
 
 import ast
-import builtins
-import difflib
 import math
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -43,12 +40,13 @@ from ..types import (
     u1,
     void,
 )  # fmt: skip
+from .captures import Captures
+from .frame import MISSING, Frame
 from .memory import Memory, Saved
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
 from .values import (
     InstanceValue,
-    LoopConfig,
     MatrixValue,
     NdarrayRef,
     RecordValue,
@@ -57,7 +55,7 @@ from .values import (
     tensor_name,
 )  # fmt: skip
 
-__all__ = ["END", "RETURN", "Frame", "LoopInfo", "Notice", "Saved", "Walk"]
+__all__ = ["END", "RETURN", "Notice", "Saved", "Walk"]
 
 E = TypeVar("E", bound=QuadrantsCompilationError)
 
@@ -66,7 +64,6 @@ END: Final = "end"
 RETURN: Final = "return"
 """Flow signal of a return: nothing of the function is reached."""
 
-_MISSING: Final = object()
 _USEFUL: Final = frozenset((
     "abs", "all", "any", "bool", "enumerate", "float", "int", "len", "list", "max", "min", "print",
     "range", "round", "sum", "tuple", "zip",
@@ -75,93 +72,32 @@ _USEFUL: Final = frozenset((
 
 
 class Notice(NamedTuple):
-    """A warning of the frontend. category: a Python warning class, or None for the log."""
+    """A warning of the frontend. category: a Python warning class, or None for the log.
+
+    once: it is told once for a kernel, however often that is compiled.
+    """
 
     text: str
     loc: Loc
     category: type[Warning] | None = None
-
-
-class LoopInfo:
-    """A loop being walked. kind: parallel, serial, while or static; depth: of its body."""
-
-    __slots__ = ("depth", "kind")
-
-    def __init__(self, kind: str, depth: int) -> None:
-        self.kind = kind
-        self.depth = depth
-
-
-class Frame:
-    """One function being walked; see the module docstring."""
-
-    __slots__ = (
-        "arguments", "call", "closure", "decl", "depth", "ended", "file", "globals", "locs",
-        "loops", "name", "next_loop", "parent", "real", "result", "returned", "scopes", "templates",
-    )  # fmt: skip
-
-    def __init__(
-        self, decl: KernelDecl | FuncDecl, call: Loc | None, parent: Frame | None, depth: int
-    ) -> None:
-        fn: Any = decl.fn
-        self.decl = decl
-        self.name = decl.name
-        self.file = decl.file
-        self.globals: dict[str, Any] = fn.__globals__
-        cells: Any = fn.__closure__ or ()
-        self.closure: dict[str, Any] = dict(zip(fn.__code__.co_freevars, cells, strict=True))
-        self.call = call
-        self.parent = parent
-        self.depth = depth
-        self.scopes: list[dict[str, Any]] = [{}]
-        self.ended: dict[str, tuple[str, int]] = {}
-        self.loops: list[LoopInfo] = []
-        self.locs: dict[ast.AST, Loc] = {}
-        self.next_loop: LoopConfig | None = None
-        self.returned = False
-        self.result: Any = None
-        self.templates: dict[str, Any] = {}
-        self.arguments: dict[str, str] = {}
-        """How the kernel calls what a parameter stands for, if that has a name there."""
-        self.real: Any = None
-        """What `real_functions` knows of the function, if it is a real one."""
-
-    def called(self, node: ast.AST) -> str:
-        """How the kernel calls what ``node`` stands for; parameters are told as its arguments."""
-        if isinstance(node, ast.Name):
-            return self.arguments.get(node.id, node.id)
-        text, root = ast.unparse(node), node
-        while isinstance(root, ast.Attribute | ast.Subscript):
-            root = root.value
-        if not isinstance(root, ast.Name) or root.id not in self.arguments:
-            return text
-        return self.arguments[root.id] + text.removeprefix(root.id)
-
-    def outer(self, name: str) -> Any:
-        """A closure cell, global or builtin; `_MISSING` if there is none."""
-        cell = self.closure.get(name)
-        if cell is not None:
-            try:
-                return cell.cell_contents
-            except ValueError:
-                return _MISSING
-        found = self.globals.get(name, _MISSING)
-        return getattr(builtins, name, _MISSING) if found is _MISSING else found
+    once: bool = False
 
 
 class Walk(Memory):
     """See the module docstring.
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
-    static: how many ``qd.static(...)`` the walk is in.
+    static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
     """
 
     __slots__ = (
-        "block", "config", "default_fp", "default_ip", "depth", "frame", "funcs", "notices", "ops",
-        "real_functions", "static",
+        "block", "captures", "config", "default_fp", "default_ip", "depth", "frame", "funcs",
+        "notices", "ops", "quiet", "real_functions", "static",
     )  # fmt: skip
 
-    def __init__(self, func: Func, config: CompileConfig, frame: Frame) -> None:
+    def __init__(
+        self, func: Func, config: CompileConfig, frame: Frame, quiet: bool = False
+    ) -> None:  # fmt: skip
         super().__init__(func)
         self.block = func.body
         self.ops = func.body.ops
@@ -171,6 +107,8 @@ class Walk(Memory):
         self.frame = frame
         self.depth = 0
         self.static = 0
+        self.quiet = quiet
+        self.captures = Captures(cast(KernelDecl, frame.decl))
         self.notices: list[Notice] = []
         self.funcs: dict[FuncDecl, None] = {}
         self.real_functions: dict[Any, Any] = {}
@@ -207,8 +145,8 @@ class Walk(Memory):
     def callee(self, node: ast.expr) -> Any:
         """The object that a call calls, if it is a plain name or attribute; else None."""
         if isinstance(node, ast.Name):
-            found = self.find(node.id)
-            return None if found is _MISSING else found
+            found = self.read(node)
+            return None if found is MISSING else found
         return self.expr(node) if isinstance(node, ast.Attribute) else None
 
     def meaning(self, node: ast.expr) -> str | None:
@@ -223,13 +161,21 @@ class Walk(Memory):
         while isinstance(inner, ast.Attribute):
             path.append(inner.attr)
             inner = inner.value
-        found = self.find(inner.id) if isinstance(inner, ast.Name) else None
+        if not isinstance(inner, ast.Name):
+            return None
+        local = self.has_local(inner.id)
+        root = found = self.local(inner.id) if local else self.frame.outer(inner.id)
+        names = [inner.id]
         while path and isinstance(found, ModuleType | type):
-            found = getattr(found, path.pop(), None)
+            names.append(path.pop())
+            found = getattr(found, names[-1], None)
         try:
-            return None if path else INTRINSICS.get(found)
+            name = None if path else INTRINSICS.get(found)
         except TypeError:  # not hashable
             return None
+        if name is not None and not local:
+            self.captures.named(self, tuple(names), root, found, node.func)
+        return name
 
     def is_static_call(self, node: ast.expr) -> bool:
         """Whether an expression is ``qd.static(...)``."""
@@ -238,28 +184,44 @@ class Walk(Memory):
     # Names
 
     def find(self, name: str) -> Any:
-        """What a name is bound to, `_MISSING` if nothing. Local variables come as they are."""
+        """What a name is bound to, `MISSING` if nothing. Local variables come as they are."""
         for scope in reversed(self.frame.scopes):
             if name in scope:
                 return scope[name]
         return self.frame.outer(name)
 
-    def lookup(self, node: ast.Name) -> Any:
-        """Like `find`; QuadrantsNameError if the name is not defined."""
-        found = self.find(node.id)
-        if found is _MISSING:
+    def read(self, node: ast.Name, keep: bool = True) -> Any:
+        """Like `find`; what lies outside of the function is recorded (see `Captures.name`)."""
+        name = node.id
+        for scope in reversed(self.frame.scopes):
+            if name in scope:
+                return scope[name]
+        found = self.frame.outer(name)
+        captures = self.captures
+        seen = captures.seen_static if self.static else captures.seen
+        if seen.get(node, MISSING) is not found:
+            if found is MISSING:
+                return found
+            seen[node] = found
+            captures.name(self, name, found, node, keep)
+        return found
+
+    def lookup(self, node: ast.Name, keep: bool = True) -> Any:
+        """Like `read`; QuadrantsNameError if the name is not defined."""
+        found = self.read(node, keep)
+        if found is MISSING:
             raise self.undefined(node)
         return found
 
     def local(self, name: str) -> Any:
-        """What a name of the function itself is bound to; `_MISSING` if it has none."""
+        """What a name of the function itself is bound to; `MISSING` if it has none."""
         for scope in reversed(self.frame.scopes):
             if name in scope:
                 return scope[name]
-        return _MISSING
+        return MISSING
 
     def has_local(self, name: str) -> bool:
-        return any(name in scope for scope in self.frame.scopes)
+        return self.local(name) is not MISSING
 
     def undefined(self, node: ast.Name) -> QuadrantsNameError:
         frame = self.frame
@@ -270,6 +232,8 @@ class Walk(Memory):
         else:
             names = {n for scope in frame.scopes for n in scope}
             names.update(frame.closure, frame.globals, _USEFUL)
+            import difflib  # for messages alone
+
             near = difflib.get_close_matches(node.id, names, 1)
             hint = f'did you mean "{near[0]}"?' if near else None
         return self.error(QuadrantsNameError, f'Name "{node.id}" is not defined', node, hint)
@@ -325,8 +289,10 @@ class Walk(Memory):
             wrapped = QuadrantsCompilationError.from_foreign(error, self.loc(node))
             raise wrapped from error
 
-    def warn(self, text: str, node: ast.AST, category: type[Warning] | None = None) -> None:
-        notice = Notice(text, self.loc(node), category)
+    def warn(
+        self, text: str, node: ast.AST, category: type[Warning] | None = None, once: bool = False
+    ) -> None:
+        notice = Notice(text, self.loc(node), category, once)
         if notice not in self.notices:
             self.notices.append(notice)
 

@@ -15,14 +15,8 @@ from .store import RecordFileError, canonical, dumps, load, loads, save, schema,
 
 if TYPE_CHECKING:
     from .arguments import Call
-    from .capture import (
-        KernelCapture,
-        cache_layers,
-        capture_ir,
-        capture_kernel,
-        describe,
-        kernel_id,
-    )
+    from .caches import LookUps, dry_caches
+    from .capture import KernelCapture, capture_ir, capture_kernel, describe, kernel_id
     from .discover import (
         Subject,
         call_key,
@@ -33,16 +27,25 @@ if TYPE_CHECKING:
         recorded_calls,
     )
     from .faults import error_record, is_user_file
+    from .folders import CacheFolder, LayerFolder, cache_folder
     from .recorder import Look, Recorder
     from .settings import BackendInfo, OptionInfo, backends, options, parse_setting, self_test
     from .steps import StepLimit, Steps
+    from .stores import CacheFault, CacheRemoval, Caches, CachesBusyError
     from .tool import cpu_features, tool_info
 
 __all__ = [
     "BackendInfo",
+    "CacheFault",
+    "CacheFolder",
+    "CacheRemoval",
+    "Caches",
+    "CachesBusyError",
     "Call",
     "KernelCapture",
+    "LayerFolder",
     "Look",
+    "LookUps",
     "OptionInfo",
     "RecordFileError",
     "Recorder",
@@ -50,13 +53,14 @@ __all__ = [
     "Steps",
     "Subject",
     "backends",
-    "cache_layers",
+    "cache_folder",
     "call_key",
     "canonical",
     "capture_ir",
     "capture_kernel",
     "cpu_features",
     "describe",
+    "dry_caches",
     "dumps",
     "effective_config",
     "ensure_program",
@@ -80,21 +84,29 @@ __all__ = [
 
 _LAZY: Final = {
     "BackendInfo": "settings",
+    "CacheFolder": "folders",
+    "LayerFolder": "folders",
+    "cache_folder": "folders",
+    "CacheFault": "stores",
+    "CacheRemoval": "stores",
+    "Caches": "stores",
+    "CachesBusyError": "stores",
     "Call": "arguments",
     "KernelCapture": "capture",
     "OptionInfo": "settings",
     "Look": "recorder",
+    "LookUps": "caches",
     "Recorder": "recorder",
     "StepLimit": "steps",
     "Steps": "steps",
     "Subject": "discover",
     "backends": "settings",
-    "cache_layers": "capture",
     "call_key": "discover",
     "capture_ir": "capture",
     "capture_kernel": "capture",
     "cpu_features": "tool",
     "describe": "capture",
+    "dry_caches": "caches",
     "effective_config": "discover",
     "ensure_program": "discover",
     "error_record": "faults",

@@ -2,6 +2,7 @@
 
     capture = KernelCapture(kernel, ("cpu", "interp"), config)
     capture.compile()            # passes, IR, control flow, artefacts
+    capture.look_up()            # what the user's caches would answer
     capture.launch()             # timings, agreement with the interpreter, the author's checks
     capture.record               # at any moment, as far as it is known
 
@@ -26,7 +27,7 @@ from ..lang.ndarray import Ndarray
 from ..lang.results import maker
 from ..passes import run as run_passes
 from ..runtime import args as arguments
-from ..runtime.compile import Compiled, compile_kernel
+from ..runtime.compile import FullCompile, compile_kernel
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
 from .contents import NOTHING, Contents, put_back, remember
@@ -38,7 +39,6 @@ from .made_up import why_none
 from .record import (
     Artefact,
     BackendRecord,
-    CacheLayer,
     CompileRecord,
     ErrorRecord,
     KernelRecord,
@@ -51,16 +51,11 @@ from .steps import StepLimit, Steps
 if TYPE_CHECKING:
     from ..frontend.declared import ParamDecl
     from ..lang.kernel import Kernel
+    from .caches import LookUps
 
-__all__ = ["KernelCapture", "cache_layers", "capture_ir", "capture_kernel", "describe", "kernel_id"]
+__all__ = ["KernelCapture", "capture_ir", "capture_kernel", "describe", "kernel_id"]
 
 _LANGUAGES: Final = {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"}
-_LAYERS: Final = (
-    ("fastcache", "off", "comes with the caches on disk"),
-    ("offline", "off", "comes with the caches on disk"),
-    ("ptx", "not_applicable", "only the cuda backend makes PTX"),
-    ("driver", "not_applicable", "only GPU drivers keep compiled code"),
-)
 
 
 def _subject(kernel: Kernel | Subject) -> Subject:
@@ -136,7 +131,7 @@ class KernelCapture:
         self._calls = calls
         self._look = look
         self._features: tuple[Any, ...] | None = None
-        self._compiled: dict[tuple[str, tuple[Any, ...], bool], Compiled] = {}
+        self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
         self._places: dict[str, dict[int, int]] = {}
         self._backends: dict[str, BackendRecord] = {
@@ -196,7 +191,19 @@ class KernelCapture:
             self._backends[name] = msgspec.structs.replace(backend, compile=full)
         return self._publish()
 
+    def look_up(self, looks: LookUps | None = None) -> KernelRecord:
+        """Ask the user's caches, without a trace in them; see `caches`."""
+        from .look import look_up
+
+        look_up(self, looks)
+        return self._publish()
+
     # ---- for Launcher
+
+    @property
+    def features(self) -> tuple[Any, ...]:
+        """What is compiled for; empty if that is not known."""
+        return self._features or ()
 
     @property
     def backends(self) -> list[BackendRecord]:
@@ -278,7 +285,9 @@ class KernelCapture:
         make = maker(self.kernel.decl.result_types(self.config))
         return make(numbers) if make is not None else numbers[0] if numbers else None
 
-    def compiled(self, backend: str, features: tuple[Any, ...], noalias: bool = True) -> Compiled:
+    def compiled(
+        self, backend: str, features: tuple[Any, ...], noalias: bool = True
+    ) -> FullCompile:
         """The kernel compiled for these features, compiling it now if it was not."""
         key = (backend, features, noalias)
         found = self._compiled.get(key)
@@ -306,8 +315,9 @@ class KernelCapture:
             dtype = param.element_type(self.config) if param.kind == "ndarray" else None
             if param.kind == "scalar":
                 out.append(param.scalar_type(self.config))
-            elif param.kind == "ndarray" and dtype and param.ndim is not None:
-                out.append(arguments.ndarray_feature(dtype, param.ndim, bool(param.needs_grad)))
+            elif dtype and param.ndim is not None and param.element_shape is not None:
+                grad, element = bool(param.needs_grad), param.element_shape
+                out.append(arguments.ndarray_feature(dtype, param.ndim, grad, element))
             else:
                 return self._features_of_a_case()
         return tuple(out)
@@ -356,9 +366,7 @@ class KernelCapture:
         else:
             self._compiled[name, self._features, True] = compiled
             self._places[name] = recorder.loc_of_op
-            self.put(
-                BackendRecord(backend=name, status="ok", compile=record, caches=cache_layers())
-            )
+            self.put(BackendRecord(backend=name, status="ok", compile=record))
 
     def _passed(self, name: str, recorder: Recorder, doing: str) -> None:
         """Show what the passes did so far; ``doing`` says what comes next and takes longer."""
@@ -375,18 +383,9 @@ class KernelCapture:
                 status="error",
                 reason=error.message,
                 compile=partial,
-                caches=cache_layers(),
                 errors=(error,),
             )
         )
-
-
-def cache_layers() -> tuple[CacheLayer, ...]:
-    """What the caches have to do with a capture: it goes around all of them."""
-    first = CacheLayer(
-        name="in_process", state="bypass", reason="a capture always runs the whole pipeline"
-    )
-    return (first, *(CacheLayer(name=n, state=s, reason=r) for n, s, r in _LAYERS))
 
 
 _STAGES: Final = ("frontend", "passes", "codegen", "load")
@@ -413,7 +412,7 @@ def _seen(recorder: Recorder) -> dict[str, Any]:
     }
 
 
-def _compile_record(recorder: Recorder, compiled: Compiled, kernel: Kernel) -> CompileRecord:
+def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -> CompileRecord:
     # What the passes took, without what watching them took.
     timings = {**compiled.timings, "passes_ms": sum(run.us for run in recorder.runs) / 1e3}
     return CompileRecord(
@@ -471,4 +470,5 @@ def capture_kernel(
     """Compile ``kernel`` for each backend and, unless ``launch`` is False, run and compare it."""
     capture = KernelCapture(kernel, backends, config or CompileConfig(), steps, calls)
     capture.compile()
+    capture.look_up()
     return capture.launch(budget_s) if launch else capture.generate_texts()

@@ -23,7 +23,7 @@ from .walk import is_record
 
 if TYPE_CHECKING:
     from ..runtime.args import Argument
-    from ..runtime.compile import Compiled
+    from ..runtime.compile import FullCompile
 
 __all__ = ["Inputs"]
 
@@ -40,7 +40,7 @@ class Inputs:
     def __init__(
         self,
         kernel: str,
-        compiled: Compiled,
+        compiled: FullCompile,
         bound: Sequence[Argument],
         args: tuple[Any, ...],
         contents: Contents,
@@ -51,13 +51,13 @@ class Inputs:
         fields = Copies(contents)
         arrays = [
             cast("Array", value)
-            for leaf, value in zip(compiled.build.leaves, found, strict=True)
+            for leaf, value in zip(compiled.plan.leaves, found, strict=True)
             if leaf.field is None and isinstance(value, np.ndarray)
         ]
         copies = _copied(arrays)
         seen = _Arguments(args)
         self.values: Final[list[Any]] = []
-        for leaf, value in zip(compiled.build.leaves, found, strict=True):
+        for leaf, value in zip(compiled.plan.leaves, found, strict=True):
             if leaf.field is not None:
                 value = fields.flat(leaf.field)
             elif isinstance(value, np.ndarray):

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..backends import interp
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
-from ..runtime.compile import Compiled
+from ..runtime.compile import FullCompile
 from .agreement import Comparison, Named, compare
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
@@ -194,7 +194,7 @@ class Launcher:
         self._check(name, found, compiled, given, results)
         self._time(name, found, compiled, first_us, self._budget_s, "launch")
 
-    def _ready(self, name: str, found: _Round) -> tuple[Compiled, Inputs]:
+    def _ready(self, name: str, found: _Round) -> tuple[FullCompile, Inputs]:
         """The kernel as it is compiled for the case, and what it is launched with."""
         compiled = self._capture.compiled(name, found.features)
         given = self._inputs(compiled, found)
@@ -206,12 +206,12 @@ class Launcher:
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
         return self._steps.step("launch", text, backend=name, kind=kind)
 
-    def _inputs(self, compiled: Compiled, found: _Round) -> Inputs:
+    def _inputs(self, compiled: FullCompile, found: _Round) -> Inputs:
         """Fresh copies of what the kernel is launched with."""
         bound, config = self._capture.bound(found.args), self._capture.config
         return Inputs(self._kernel.name, compiled, bound, found.args, found.contents, config)
 
-    def _outcome(self, compiled: Compiled, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
+    def _outcome(self, compiled: FullCompile, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
         names: list[str | Named] = []
         kept: list[Any] = []
         for param, value in zip(compiled.executable.meta.params, given.values, strict=True):
@@ -226,7 +226,12 @@ class Launcher:
         return _Outcome([*names, *self._capture.result_names()], [*kept, *returned])
 
     def _check(
-        self, name: str, found: _Round, compiled: Compiled, given: Inputs, results: tuple[Any, ...]
+        self,
+        name: str,
+        found: _Round,
+        compiled: FullCompile,
+        given: Inputs,
+        results: tuple[Any, ...],
     ) -> None:
         """Ask the author's checks about a launch that worked on ``given``."""
         state = self._state[name]
@@ -255,7 +260,7 @@ class Launcher:
                 state.check_failure = state.check_failure or f"{found.case.label}: {error.message}"
 
     def _time(
-        self, name: str, found: _Round, compiled: Compiled, first_us: float, budget_s: float,
+        self, name: str, found: _Round, compiled: FullCompile, first_us: float, budget_s: float,
         kind: str,
     ) -> None:  # fmt: skip
         state, executable = self._state[name], compiled.executable

@@ -28,6 +28,7 @@ __all__ = [
     "AgreementRecord",
     "Artefact",
     "BackendRecord",
+    "CacheDifference",
     "CacheLayer",
     "CfgNode",
     "CfgRecord",
@@ -96,7 +97,7 @@ class ErrorRecord(_Base, frozen=True, kw_only=True):
     """A failure, with the user's line where there is one.
 
     kind: class name. stage: import, config, discover, run (of the file's main), workload, frontend,
-    passes, codegen, load, compile (one of these four), launch, check, worker.
+    passes, codegen, load, compile (one of these four), caches (asking them), launch, check, worker.
     chain: "file:line in function" of each inlined call, outermost first.
     """
 
@@ -370,19 +371,59 @@ class AgreementRecord(_Base, frozen=True, kw_only=True):
     check_message: str = ""
 
 
+class CacheDifference(_Base, frozen=True, kw_only=True):
+    """One thing in which a kernel differs from what a cache holds.
+
+    part: the part of the key; ``source`` and ``capture`` for what parts are digests of. text: the
+    difference as one line. before, after: the values, None where there is none. name: of the
+    function or captured value. file, line: where it is. lines: changed source lines,
+    ``-12 text`` as it was and ``+12 text`` as it is.
+    """
+
+    part: str
+    text: str
+    before: str | None = None
+    after: str | None = None
+    name: str = ""
+    file: str = ""
+    line: int = 0
+    lines: tuple[str, ...] = ()
+
+
 class CacheLayer(_Base, frozen=True, kw_only=True):
-    """One cache layer. state: hit, miss, bypass, off, not_applicable."""
+    """What one cache layer would answer a program that starts now.
+
+    state: hit, miss, bypass, off, not_applicable, damaged. source: of a hit, disk or memory. key,
+    parts: what is asked for; empty if there is nothing to ask. size_bytes, path, entry_created: of
+    the entry that is hit, or that is nearest. nearest: its key. against: what `differences`
+    compare with: entry (the nearest one of this kernel), look (the previous look, where there is
+    no entry), or empty. differences: empty with ``look`` if nothing has changed since. before: the
+    parts that differ there, with what they are there; empty text for a part that is new. cost_ms:
+    what a miss costs: the parts of a compile that a hit does without. advice: what could be done.
+    """
 
     name: str
     state: str
     reason: str = ""
+    source: str = ""
+    key: str = ""
+    parts: dict[str, str] = {}
+    size_bytes: int = 0
+    path: str = ""
+    entry_created: str = ""
+    nearest: str = ""
+    against: str = ""
+    differences: tuple[CacheDifference, ...] = ()
+    before: dict[str, str] = {}
+    cost_ms: float = 0.0
+    advice: str = ""
 
 
 class BackendRecord(_Base, frozen=True, kw_only=True):
     """A kernel on one backend. status: ok, absent, error, not_run; reason says why not ok.
 
     earlier: while a look goes on, the parts that are still those of the one before: passes, code,
-    launches. Empty in a finished record.
+    launches, caches. Empty in a finished record.
     """
 
     backend: str
@@ -444,6 +485,7 @@ VOLATILE: Final = frozenset(
     {
         "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
-        "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp",
+        "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
+        "entry_created",
     }
 )  # fmt: skip

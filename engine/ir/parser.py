@@ -36,7 +36,7 @@ from .builder import normalize
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Arg, Block, Callee, Func, Op
 from .optable import BY_NAME, CODES
-from .params import ARG, PARAM, read_arg, read_param
+from .param_reader import ARG, PARAM, read_arg, read_param
 from .printer import REGION_NAMES
 
 __all__ = ["parse"]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ..types import DataType, f16, f32, u1, void
@@ -35,7 +36,8 @@ from .optable import CODES
 from .params import arg_text, param_text
 
 __all__ = [
-    "REGION_NAMES", "Listing", "format_const", "header", "listing", "op_text", "to_text", "trailer",
+    "REGION_NAMES", "Listing", "format_const", "header", "listing", "loc_table", "marked_text",
+    "op_text", "to_text", "trailer",
 ]  # fmt: skip
 
 REGION_NAMES: Final[dict[int, tuple[str, ...]]] = {
@@ -188,12 +190,20 @@ class _Printer:
             self.line(text + self.mark(one.loc) + " {", -1, one.loc)
             self.block(one.body, "  ")
             self.line("}")
-        for loc, number in (self.table or {}).items():
-            parent = "-" if loc.parent is None else f"@{(self.table or {})[loc.parent]}"
-            self.line(
-                f"loc @{number} = {loc.file!r} {loc.line}:{loc.col} {loc.end_line}:{loc.end_col} "
-                f"{loc.func!r} {parent}"
-            )
+
+
+def loc_table(locs: Iterable[Loc]) -> str:
+    """The table of locations that the marks ``@0``, ``@1``, ... of a text stand for."""
+    numbers: dict[Loc, int] = {}
+    lines: list[str] = []
+    for loc in locs:
+        number = numbers[loc] = len(numbers)
+        parent = "-" if loc.parent is None else f"@{numbers[loc.parent]}"
+        lines.append(
+            f"loc @{number} = {loc.file!r} {loc.line}:{loc.col} {loc.end_line}:{loc.end_col} "
+            f"{loc.func!r} {parent}\n"
+        )
+    return "".join(lines)
 
 
 def listing(func: Func) -> Listing:
@@ -206,6 +216,16 @@ def listing(func: Func) -> Listing:
 
 def to_text(func: Func, locs: bool = False) -> str:
     """``func`` printed; with ``locs`` the locations too, so that nothing is lost."""
-    printer = _Printer(locs, True)
+    if locs:
+        text, table = marked_text(func)
+        return text + loc_table(table)
+    printer = _Printer(False, True)
     printer.func(func)
     return "\n".join(printer.lines) + "\n"
+
+
+def marked_text(func: Func) -> tuple[str, tuple[Loc, ...]]:
+    """``func`` printed with marks, and the locations they stand for; `loc_table` completes it."""
+    printer = _Printer(True, True)
+    printer.func(func)
+    return "\n".join(printer.lines) + "\n", tuple(printer.table or ())

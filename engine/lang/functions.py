@@ -7,7 +7,6 @@ kernel is compiled, they compute with Python's numbers; vectors and matrices ele
 from __future__ import annotations
 
 import math
-import random as _random
 from typing import Any, NoReturn
 
 from ..errors import QuadrantsAssertionError
@@ -248,6 +247,8 @@ def select(cond: Any, x1: Any, x2: Any) -> Any:
 @intrinsic("random")
 def random(dtype: DataType | type = float) -> Any:
     """A random number: in [0, 1) for real types, over the full range for integers."""
+    import random as _random  # Python's own, with its hashes: kernels need neither
+
     if dtype is float or (isinstance(dtype, DataType) and dtype.is_real):
         return _random.random()
     if isinstance(dtype, DataType) and dtype is not u1:
@@ -258,4 +259,6 @@ def random(dtype: DataType | type = float) -> Any:
 @intrinsic("randn")
 def randn(dt: DataType | type = float) -> Any:
     """A random number of the standard normal distribution."""
+    import random as _random
+
     return _random.gauss(0.0, 1.0)

@@ -14,10 +14,12 @@ to `Kernel._miss`, which finds or makes the right launcher.
 from __future__ import annotations
 
 import functools
+import importlib
+import warnings
 import weakref
 from collections.abc import Callable
-from types import MethodType
-from typing import TYPE_CHECKING, Any, Final
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import (
     QuadrantsCompilationError,
@@ -27,20 +29,24 @@ from ..errors import (
 )
 from ..runtime import launch, program
 from ..types import DATA_ORIENTED
-from . import workload as workloads
 from .ndarray import Ndarray
 from .results import maker
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
+    from . import workload as workloads
+    from ._kernel_types import Primal
 
-__all__ = ["Kernel", "kernel"]
+__all__ = ["Kernel", "kernel", "pure"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _LATER: Final = {
     "graph": "kernels recorded as a graph (graph=True)",
     "checkpoints": "checkpoints in kernels (checkpoints=True)",
 }
-_HARMLESS: Final = frozenset({"fastcache", "pure"})
+_PURE: Final = "_qd_pure"
+"""The attribute by which `pure` marks what is to become a kernel."""
 
 
 class _Kept(dict[Any, "Kernel"]):
@@ -71,16 +77,22 @@ class Kernel:
     decl: name, source and parameters. workloads / checks: declared beside it (see `workload`).
     """
 
-    def __init__(self, fn: Callable[..., Any], of: Kernel | None = None) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], of: Kernel | None = None, fastcache: bool = False
+    ) -> None:
         """of: the kernel of the class, for one of an object."""
         from ..frontend.signature import parse_kernel
 
         functools.update_wrapper(self, fn)
         self.fn: Final = fn
-        self.decl: Final[KernelDecl] = of.decl if of else parse_kernel(fn)
+        self.decl: Final[KernelDecl] = of.decl if of else parse_kernel(fn, fastcache)
+        if not fastcache and of is None:
+            # Whatever the caches hold, its first call needs this: better to wait for it now.
+            importlib.import_module("..frontend.build", __package__)
         self.workloads: list[workloads.Workload] = of.workloads if of else []
         self.checks: list[workloads.Check] = of.checks if of else []
-        self.launchers: Final = launch.Launchers(self.decl, Ndarray, maker)
+        observed = of.launchers.observed if of else None
+        self.launchers: Final = launch.Launchers(self.decl, Ndarray, maker, observed)
         self._per_object: Final = self.decl.is_method and of is None
         self._hot: Callable[..., Any] = self._dispatch if self._per_object else self._miss
 
@@ -177,12 +189,23 @@ class Kernel:
         self.launchers.stop()
         self._hot = self._dispatch if self._per_object else self._miss
 
+    @property
+    def _primal(self) -> Primal:
+        """The kernel, with what caches and launches were seen to do; see `_kernel_types`."""
+        from ._kernel_types import Primal
+
+        return Primal(self, self.launchers.observed)
+
     def workload(self, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare arguments for this kernel; see `lang.workload`."""
+        from . import workload as workloads
+
         return workloads.declare(self, **options)
 
     def check(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Declare a check of what this kernel computes; see `lang.workload`."""
+        from . import workload as workloads
+
         return workloads.check(self, fn)
 
     @property
@@ -197,21 +220,63 @@ class Kernel:
 
 def _check_options(options: dict[str, Any]) -> None:
     for name, value in options.items():
-        if name in _LATER:
-            if value:
-                raise QuadrantsUnsupportedError(feature=_LATER[name])
-        elif name not in _HARMLESS:
-            known = ", ".join(sorted({*_LATER, *_HARMLESS}))
+        if name not in _LATER:
+            known = ", ".join(sorted({*_LATER, "fastcache", "pure"}))
             raise TypeError(f"qd.kernel has no option {name!r}; there are: {known}")
+        if value:
+            raise QuadrantsUnsupportedError(feature=_LATER[name])
 
 
-def kernel(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def kernel(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    fastcache: bool = False,
+    pure: bool | None = None,
+    **options: Any,
+) -> Any:
     """Make a function a kernel: ``@qd.kernel`` or ``@qd.kernel(fastcache=True)``.
 
-    ``fastcache`` and ``pure`` are accepted and change nothing yet. ``graph=True`` and
-    ``checkpoints=True`` raise QuadrantsUnsupportedError.
+    fastcache: look the kernel up by its source and its arguments, before anything of it is
+        compiled. It has to be pure: it takes its data as arguments. Reading a number, text or field
+        from outside is an error then; a name in UPPERCASE or a use in ``qd.static`` a warning.
+    pure: the old name of ``fastcache``.
+
+    ``graph=True`` and ``checkpoints=True`` raise QuadrantsUnsupportedError.
     """
     _check_options(options)
-    if fn is None:
-        return Kernel
-    return Kernel(fn)
+    if pure is not None:
+        _deprecated("The option `pure` of @qd.kernel", "`fastcache`")
+
+    def decorate(fn: Any) -> Kernel:
+        return Kernel(fn, fastcache=bool(fastcache or pure or getattr(fn, _PURE, False)))
+
+    return decorate if fn is None else decorate(fn)
+
+
+def pure(fn: F) -> F:
+    """Make a kernel pure. Deprecated: write ``@qd.kernel(fastcache=True)``.
+
+    It decorates a kernel, or the function that is to become one.
+    """
+    if not callable(fn):
+        raise TypeError(f"@qd.pure decorates a kernel, not {fn!r}")
+    _deprecated("@qd.pure", "@qd.kernel(fastcache=True)")
+    decorated: Any = fn
+    if isinstance(decorated, Kernel):
+        decorated.decl.fastcache = True
+    elif isinstance(decorated, FunctionType):
+        setattr(decorated, _PURE, True)
+    return fn
+
+
+_told: Final[set[str]] = set()
+"""Old spellings that a warning was given for."""
+
+
+def _deprecated(old: str, new: str) -> None:
+    """Warn, once in a process, at the line of whoever called the caller."""
+    if old not in _told:
+        _told.add(old)
+        text = f"{old} is deprecated and will be removed in 4.0.0: use {new}"
+        warnings.warn(text, UserWarning, stacklevel=3)

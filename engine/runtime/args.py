@@ -11,12 +11,11 @@ argument (a member of a dataclass, an array of ``self``) is read when its value 
 
 from __future__ import annotations
 
-import copy
 import dataclasses
+import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -54,7 +53,7 @@ from ..types import (
 from .binding import bind, short
 from .foreign import foreign_array
 
-_OURS: Final = str(Path(__file__).parents[1]), "<launcher of "
+_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
 """How the files of the engine's own code begin, generated code among it."""
 
 __all__ = ["Argument", "bind", "check_writable", "classify", "flat", "leaf_value"]
@@ -253,6 +252,8 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
         return Argument(_instance(call, value), given=value)
     content = content_of(value)
     if content is not None:
+        import copy
+
         return Argument(ValueFeature(copy.deepcopy(value), content))
     try:
         hash(value)

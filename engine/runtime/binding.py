@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import QuadrantsSyntaxError
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["bind", "short"]
+__all__ = ["MISSING", "bind", "short"]
+
+MISSING: Final = object()
+"""Stands for an argument that a call leaves out."""
 
 
 def bind(

@@ -1,50 +1,76 @@
 """One compile of a kernel, from source to something that can be launched.
 
 Touches no cache and no program: what it needs comes in as arguments, so that launches and the
-studio's captures compile in exactly the same way.
+studio's captures compile in exactly the same way. Launches come here by `obtain`, which asks the
+caches before each of the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import Artifact, Backend, Executable
+from ..cache.observe import Observation
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
-from ..ir import Func
+from ..frontend.features import Plan
 
 if TYPE_CHECKING:
+    from ..frontend.build import BuildResult
     from ..frontend.signature import KernelDecl
+    from ..ir import Func
 
-__all__ = ["Compiled", "compile_kernel"]
+__all__ = ["Clock", "Compiled", "FullCompile", "compile_kernel", "make_code", "make_ir"]
 
 
-@dataclass(slots=True)
 class Compiled:
-    """What a compile produced.
+    """A kernel that can be launched, from whatever it was made.
 
-    func: the finished IR. timings: milliseconds by part: frontend_ms, passes_ms, codegen_ms,
-    load_ms. build: what the frontend returned, with the functions it inlined.
+    plan: where its parameters come from. timings: milliseconds by part: frontend_ms, passes_ms,
+    codegen_ms, load_ms; parts that were not needed are missing. layers: what the caches answered,
+    in the order in which they were asked.
     """
 
-    func: Func
-    artifact: Artifact
-    executable: Executable
-    timings: dict[str, float]
-    build: Any
+    __slots__ = ("artifact", "executable", "layers", "plan", "timings")
+
+    def __init__(
+        self, artifact: Artifact, executable: Executable, timings: dict[str, float], plan: Plan,
+        layers: tuple[Observation, ...] = (),
+    ) -> None:  # fmt: skip
+        self.artifact: Final = artifact
+        self.executable: Final = executable
+        self.timings: Final = timings
+        self.plan: Final = plan
+        self.layers = layers
 
 
-class _Clock:
+class FullCompile(Compiled):
+    """What a compile through every stage produced.
+
+    func: the finished IR. build: what the frontend returned, with the functions it inlined.
+    """
+
+    __slots__ = ("build", "func")
+
+    def __init__(
+        self, artifact: Artifact, executable: Executable, timings: dict[str, float], plan: Plan,
+        layers: tuple[Observation, ...] = (), *, func: Func, build: BuildResult,
+    ) -> None:  # fmt: skip
+        super().__init__(artifact, executable, timings, plan, layers)
+        self.func: Final = func
+        self.build: Final = build
+
+
+class Clock:
     """Times consecutive parts of a compile, and says in an error which part failed."""
 
     def __init__(self) -> None:
         self.timings: dict[str, float] = {}
         self.part = ""
 
-    def __call__(self, part: str) -> _Clock:
+    def __call__(self, part: str) -> Clock:
         self.part = part
         return self
 
@@ -57,6 +83,32 @@ class _Clock:
             error.stage = self.part
 
 
+def make_ir(
+    decl: KernelDecl,
+    features: tuple[Any, ...],
+    config: CompileConfig,
+    clock: Clock,
+    quiet: bool = False,
+) -> BuildResult:
+    """The frontend's part. quiet: `static_print` prints nothing, as it already has."""
+    from ..frontend.build import build
+
+    with clock("frontend"):
+        return build(decl, features, config, quiet)
+
+
+def make_code(
+    func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any], clock: Clock
+) -> tuple[Func, Artifact]:
+    """The finished IR and the code, from what the frontend made, which is changed."""
+    from .. import passes
+
+    with clock("passes"):
+        func = passes.run(func, config, backend.name, instruments)
+    with clock("codegen"):
+        return func, backend.lower(func, config)
+
+
 def compile_kernel(
     decl: KernelDecl,
     features: tuple[Any, ...],
@@ -64,23 +116,16 @@ def compile_kernel(
     backend: Backend,
     instruments: Sequence[Any] = (),
     noalias: bool = True,
-) -> Compiled:
-    """Compile ``decl`` for arguments with these features.
+) -> FullCompile:
+    """Compile ``decl`` for arguments with these features, asking no cache.
 
     noalias: assume that a written array argument overlaps no other. Raises
     QuadrantsCompilationError; its ``stage`` says how far it came.
     """
-    from .. import frontend, passes
-
-    clock = _Clock()
-    with clock("frontend"):
-        build = frontend.build(decl, features, config)
-        func = build.func
-        func.noalias = noalias
-    with clock("passes"):
-        func = passes.run(func, config, backend.name, instruments)
-    with clock("codegen"):
-        artifact = backend.lower(func, config)
+    clock = Clock()
+    build = make_ir(decl, features, config, clock)
+    build.func.noalias = noalias
+    func, artifact = make_code(build.func, config, backend, instruments, clock)
     with clock("load"):
         executable = backend.load(artifact)
-    return Compiled(func, artifact, executable, clock.timings, build)
+    return FullCompile(artifact, executable, clock.timings, build.plan, func=func, build=build)

@@ -7,37 +7,54 @@ call goes through three ways, each slower and more general than the one before:
    the arguments, writes them into a frame and makes one foreign call;
 2. the next prepared launcher, when its checks fail: launchers of one kernel form a chain;
 3. `Launchers.call`: classifies each argument (see `args`), compiles if need be, copies where an
-   array has the wrong layout, and puts a new prepared launcher at the head of the chain.
+   array has the wrong layout, and puts a new prepared launcher at the head of the chain. The
+   second call of a kind does that: a kernel that is called once does not pay for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
-from .. import logs as log
 from ..backends.base import Executable, KernelMeta
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
 from . import args as arguments
-from .code_dumps import show_code
-from .compile import Compiled, compile_kernel
+from .binding import MISSING
+from .compile import Compiled
 from .foreign import torch_tensor
-from .prepare import MISSING, prepare
+from .observed import Observed
+from .obtain import obtain
 from .program import Program
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["Launchers", "Variant", "launch_values"]
+__all__ = ["Launchers", "Variant", "launch_values", "prepared_at_once"]
 
 _CHAIN: Final = 8
 """Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
+
+
+_hurried = 0
+"""How many are within `prepared_at_once`."""
+
+
+@contextmanager
+def prepared_at_once() -> Generator[None]:
+    """Within this, a first call prepares its launcher: what is timed afterwards does not."""
+    global _hurried
+    _hurried += 1
+    try:
+        yield
+    finally:
+        _hurried -= 1
 
 
 Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
@@ -53,15 +70,18 @@ class HasHot(Protocol):
 class Variant:
     """A kernel compiled for one set of features.
 
-    compiled: with the assumption that written arrays overlap nothing; `overlapping` compiles
-    without it when a launch needs that.
+    found: the arguments of the call it is made for. compiled: with the assumption that written
+    arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
     """
 
-    def __init__(self, owner: Launchers, program: Program, features: tuple[Any, ...]) -> None:
+    def __init__(
+        self, owner: Launchers, program: Program, features: tuple[Any, ...],
+        found: Sequence[arguments.Argument],
+    ) -> None:  # fmt: skip
         self._owner = owner
         self.features: Final = features
         self.program: Final = program
-        self.compiled: Final = owner.compile(program, features, True)
+        self.compiled: Final = obtain(program, owner.decl, features, True, found)
         self._make: Final = owner.maker(owner.decl.result_types(program.config))
         self._overlapping: Compiled | None = None
 
@@ -74,12 +94,14 @@ class Variant:
         if self._overlapping is None:
             with self.program.lock:
                 if self._overlapping is None:
-                    self._overlapping = self._owner.compile(self.program, self.features, False)
+                    self._overlapping = obtain(
+                        self.program, self._owner.decl, self.features, False, None, self.compiled
+                    )
         return self._overlapping
 
     def is_void(self) -> bool:
         """Whether it can never run again, as memory of its fields was freed."""
-        fields = [leaf.field for leaf in self.compiled.build.leaves]
+        fields = [leaf.field for leaf in self.compiled.plan.leaves]
         return any(field is not None and field.is_freed() for field in fields)
 
     def fits(self, features: tuple[Any, ...]) -> bool:
@@ -90,7 +112,7 @@ class Variant:
                     return False
             elif not same(mine, other):
                 return False
-        return all(used.still(features) for used in self.compiled.build.used)
+        return all(used.still(features) for used in self.compiled.plan.used)
 
     def run(self, values: Sequence[Any]) -> Any:
         """Launch with canonical values; the kernel's result as Python sees it."""
@@ -146,16 +168,21 @@ def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
 class Launchers:
     """What one kernel has compiled in the current program. See the module docstring.
 
-    variants: by the features they were asked for; several may lead to one variant.
+    variants: by the features they were asked for; several may lead to one variant. observed: what
+    the last launch was seen to do; kernels of one class share it.
     """
 
-    def __init__(self, decl: KernelDecl, array_class: type, maker: Maker) -> None:
+    def __init__(
+        self, decl: KernelDecl, array_class: type, maker: Maker, observed: Observed | None = None
+    ) -> None:
         """array_class: of ndarrays. maker: gives what makes the result of these types."""
         self.decl: Final = decl
         self.array_class: Final = array_class
         self.maker: Final = maker
+        self.observed: Final = observed or Observed()
         self.program: Program | None = None
         self.variants: dict[tuple[Any, ...], Variant] = {}
+        self._seen: set[Any] = set()
         self._chained: set[Any] = set()
 
     def start(self, program: Program) -> None:
@@ -165,14 +192,14 @@ class Launchers:
 
     def forget_chain(self) -> None:
         """Prepare launchers anew. What was compiled stays, unless its fields have no memory now."""
-        self._chained = set()
+        self._seen, self._chained = set(), set()
         self.variants = {key: v for key, v in self.variants.items() if not v.is_void()}
 
     def stop(self) -> None:
         """Forget everything compiled."""
         self.program = None
         self.variants = {}
-        self._chained = set()
+        self._seen, self._chained = set(), set()
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in the order of the parameters."""
@@ -196,14 +223,20 @@ class Launchers:
             decl = self.decl
             error.add_note(f"in a call of the kernel {decl.name}, {decl.file}:{decl.line}")
 
-    def variant(self, program: Program, features: tuple[Any, ...]) -> Variant:
-        """The kernel for these features, compiled if it is not there."""
-        found = self.variants.get(features)
-        if found is None or not found.fits(features):
+    def variant(self, program: Program, found: Sequence[arguments.Argument]) -> Variant:
+        """The kernel for these arguments, obtained if it is not there."""
+        features = tuple([argument.feature for argument in found])
+        known = self.variants.get(features)
+        observed = self.observed
+        observed.in_process = True
+        if known is None or not known.fits(features):
             with program.lock:
-                found = self._fitting(features) or Variant(self, program, features)
-                self.variants[features] = found
-        return found
+                known = self._fitting(features)
+                if known is None:
+                    known = Variant(self, program, features, found)
+                    observed.layers, observed.in_process = known.compiled.layers, False
+                self.variants[features] = known
+        return known
 
     def _fitting(self, features: tuple[Any, ...]) -> Variant | None:
         found = self.variants.get(features)
@@ -214,29 +247,35 @@ class Launchers:
         several = dict.fromkeys(self.variants.values())
         return next((variant for variant in several if variant.fits(features)), None)
 
-    def compile(self, program: Program, features: tuple[Any, ...], noalias: bool) -> Compiled:
-        """Compile for these features as the program's options say."""
-        if program.switches.show_compiling:
-            log.info(f"Compiling kernel '{self.decl.name}'...")
-        compiled = compile_kernel(
-            self.decl, features, program.config, program.backend, program.instruments, noalias
-        )
-        if noalias:
-            compiled.build.tell()
-        show_code(compiled.artifact, program.config, program.switches)
-        return compiled
-
     def call(self, kernel: HasHot, args: tuple[Any, ...]) -> Any:
-        """Launch with any arguments, and prepare a launcher for more of the kind."""
+        """Launch with any arguments; the second call of a kind prepares a launcher for more."""
         variant, found, args = self._find(args)
         # A launcher takes tensors of torch only if it was made from a call with them.
         kind = variant, tuple([torch_tensor(a) for a in args])
-        if kind not in self._chained and len(self._chained) < _CHAIN:
+        if kind not in self._seen and not _hurried:
+            self._seen.add(kind)
+        elif kind not in self._chained and len(self._chained) < _CHAIN:
+            from .prepare import prepare
+
             prepared = prepare(self, variant, args, kernel._hot)  # pyright: ignore[reportPrivateUsage]
             self._chained.add(kind)
             if prepared is not None:
                 kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
+        if self._chained and not self.observed.in_process:
+            self._watch(kernel)
         return self.launch(variant, found)
+
+    def _watch(self, kernel: HasHot) -> None:
+        """Note the next call: if a launcher is there for it, nobody else does."""
+        hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
+
+        def noted(*args: Any) -> Any:
+            if kernel._hot is noted:  # pyright: ignore[reportPrivateUsage]
+                kernel._hot = hot  # pyright: ignore[reportPrivateUsage]
+            self.observed.in_process = True
+            return hot(*args)
+
+        kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
 
     def patient(self, args: tuple[Any, ...]) -> Any:
         """Launch with any arguments; the third way of the module docstring."""
@@ -253,10 +292,11 @@ class Launchers:
         if len(args) != len(self.decl.params):
             args = arguments.bind(self.decl, args)
         found = self.classify(args, program)
-        return self.variant(program, tuple([a.feature for a in found])), found, args
+        return self.variant(program, found), found, args
 
     def launch(self, variant: Variant, found: Sequence[arguments.Argument]) -> Any:
         """Launch with checked arguments, copying arrays back that had to be copied."""
+        self.observed.launched(variant.compiled, found)
         values, back = launch_values(
             self.decl.name, variant.compiled, found, variant.program.config, self.array_class
         )
@@ -284,7 +324,7 @@ def launch_values(
     """
     values: list[Any] = []
     back: list[Callable[[], None]] = []
-    for param, leaf in zip(compiled.func.params, compiled.build.leaves, strict=True):
+    for param, leaf in zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True):
         owner: Any = None if leaf.field is not None else found[leaf.arg]
         value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class)
         values.append(value)

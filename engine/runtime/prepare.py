@@ -57,15 +57,13 @@ from ..frontend.features import (
 from ..ir import Param
 from ..types import CompoundType, DataType, FieldHandle, StructType, TensorHandle, flat_names
 from .args import flat
+from .binding import MISSING
 from .foreign import torch_tensor
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
 
-__all__ = ["MISSING", "prepare"]
-
-MISSING: Final = object()
-"""Stands for an argument that a call leaves out."""
+__all__ = ["prepare"]
 
 _DATA_OFFSET: Final = object.__basicsize__
 
@@ -97,7 +95,7 @@ def prepare(
     frame = getattr(variant.executable, "frame", None)
     if frame is None or variant.executable.meta.reports or variant.executable.meta.timed:
         return None
-    fields = [leaf.field for leaf in variant.compiled.build.leaves if leaf.field is not None]
+    fields = [leaf.field for leaf in variant.compiled.plan.leaves if leaf.field is not None]
     frame.bind_fields([field.address() for field in fields])
     return _Writer(owner, variant, args, miss, frame, fields).launcher()
 
@@ -138,10 +136,10 @@ class _Writer:
         head = ", ".join([*(f"{n}=MISSING" for n in self.names), "*rest"])
         for i, param in enumerate(self.owner.decl.params):
             self.argument(i, param.kind)
-        build = self.variant.compiled.build
-        for used in build.used:
+        plan = self.variant.compiled.plan
+        for used in plan.used:
             self.used(used)
-        leaves: list[Leaf] = list(build.leaves)
+        leaves: list[Leaf] = list(plan.leaves)
         for param, leaf in zip(self.variant.executable.meta.params, leaves, strict=True):
             if leaf.field is None:
                 self.leaf(param, leaf)

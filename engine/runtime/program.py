@@ -15,14 +15,17 @@ import threading
 import weakref
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .. import logs as log
 from ..backends import base
+from ..cache.offline import Offline
 from ..config import CompileConfig, DebugSwitches, Origin, resolve, wanted_arches
 from ..errors import QuadrantsRuntimeError
 from . import arch as archs
-from .profiler import Profiler
+
+if TYPE_CHECKING:
+    from .profiler import Profiler
 
 __all__ = [
     "NOT_INITIALIZED", "Program", "current", "init", "outliving_reset", "peek", "reset", "sync",
@@ -48,6 +51,12 @@ def _dumps(config: CompileConfig, switches: DebugSwitches) -> list[Any]:
     return list(instruments_for(config, switches))
 
 
+def _profiler() -> Profiler:
+    from .profiler import Profiler
+
+    return Profiler()
+
+
 class Program:
     """See the module docstring.
 
@@ -55,6 +64,7 @@ class Program:
     debugging switches. backend: what compiles and runs. instruments: attached to every compile of
     this program. launches: how many kernels have been launched, the source of `launch_seed`.
     profiler: times of launches, with ``kernel_profiler``. lock: held while a kernel is compiled.
+    offline: the cache of compiled code as this program sees it.
     """
 
     def __init__(
@@ -70,8 +80,9 @@ class Program:
         self.switches: Final = switches or DebugSwitches()
         self.instruments: list[Any] = _dumps(config, self.switches)
         self.launches = 0
-        self.profiler: Final = Profiler() if config.kernel_profiler else None
+        self.profiler: Final = _profiler() if config.kernel_profiler else None
         self.lock: Final = threading.RLock()
+        self.offline: Final = Offline(config, backend)
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self.alive = True
 
@@ -103,6 +114,33 @@ _current: Program | None = None
 _spared: list[Program] | None = None
 """Within `outliving_reset` the programs that were reset, not yet ended."""
 _lock: Final = threading.RLock()
+
+
+_forking: Final[list[Program]] = []
+"""The programs whose compiles wait for a fork, in the thread that forks."""
+
+
+def _before_fork() -> None:
+    """Wait for the compile that another thread is at.
+
+    The child has no such thread: the lock would never be free there, and LLVM not in order.
+    """
+    _lock.acquire()
+    if _current is not None:
+        _current.lock.acquire()
+        _forking.append(_current)
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().lock.release()
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
 
 
 def current() -> Program:
@@ -157,7 +195,12 @@ def init(
         if config.check_out_of_bound and not loaded.caps.checks:
             log.warn(f"check_out_of_bound is off: the {backend} backend cannot report a failure")
             config.check_out_of_bound = False
+        if config.offline_cache_file_path:
+            from ..cache.folder import root_of
+
+            config.offline_cache_file_path = root_of(config)  # whatever folder we are in later
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
+        _current.offline.serve_helpers()
         log.debug(f"Starting on arch={name}")
     return None
 

@@ -17,6 +17,33 @@ def scale(x: qd.types.ndarray(dtype=qd.f32, ndim=1), a: qd.f32):
 """
 
 
+LAYERS = (
+    rec.CacheLayer(name="in_process", state="bypass", reason="a capture compiles everything"),
+    rec.CacheLayer(
+        name="fastcache", state="off", reason="the kernel is not marked fastcache=True",
+        advice="could be marked fastcache=True: it is pure",
+    ),
+    rec.CacheLayer(
+        name="offline", state="miss", reason="config.fast_math: True -> False; and 1 more",
+        key="0123456789abcdef0123456789abcdef01234567", nearest="fedcba9876543210",
+        parts={"kernel": "scale", "config.fast_math": "False", "ir": "77" * 16},
+        before={"config.fast_math": "True"}, against="entry", cost_ms=12.5,
+        entry_created="2026-01-02 03:04:05", path="/c/q.qdc", size_bytes=900,
+        differences=(
+            rec.CacheDifference(
+                part="config.fast_math", text="config.fast_math: True -> False", before="True",
+                after="False",
+            ),
+            rec.CacheDifference(
+                part="source", text="source of helper `half<b>` changed, line 12", name="half",
+                file="scale.py", line=10, lines=("-12     return x * 0.5", "+12     return x / 2"),
+            ),
+        ),
+    ),
+    rec.CacheLayer(name="ptx", state="not_applicable", reason="the cpu backend makes no PTX"),
+)  # fmt: skip
+
+
 def make_func() -> ir.Func:
     """``x[i] = x[i] * (a * 1.0)`` before any pass."""
     loc = ir.get_loc("scale.py", 6, 4, 6, 20, "scale")
@@ -89,7 +116,7 @@ def _record(before, after, locs, cpu_us, mad_us) -> rec.Record:
         backends=(
             rec.BackendRecord(
                 backend="cpu", status="ok", compile=compiled, launches=(launch,),
-                agreement=agreement, caches=(rec.CacheLayer(name="memory", state="miss"),),
+                agreement=agreement, caches=LAYERS,
             ),
             rec.BackendRecord(backend="cuda", status="absent", reason="cuda: no driver found"),
         ),

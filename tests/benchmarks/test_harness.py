@@ -11,7 +11,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
-from bench import child, compare, generated, tables, terminal  # noqa: E402
+from bench import caches, child, compare, fifty, generated, tables, terminal  # noqa: E402
 from bench.model import Section, Target, geometric_mean, paired_ratio  # noqa: E402
 from bench.steady import agree  # noqa: E402
 
@@ -66,6 +66,46 @@ def test_generated_kernels_have_the_wanted_size(statements):
     found = sum(isinstance(node, ast.stmt) for node in ast.walk(kernel)) - 2  # def and outer for
     assert abs(found - statements) <= 8
     assert "x[i] + 7.25" in ast.unparse(kernel)
+
+
+@pytest.mark.parametrize("fastcache", [False, True])
+def test_fifty_kernels_read_alike_but_for_the_import(fastcache):
+    ours, reference = (fifty.kernels_text(e, fastcache) for e in ("ours", "reference"))
+    assert ours.replace(fifty.IMPORTS["ours"], fifty.IMPORTS["reference"]) == reference
+    kernels = [n for n in ast.parse(ours).body if isinstance(n, ast.FunctionDef)]
+    assert len({ast.unparse(kernel.body) for kernel in kernels}) == fifty.COUNT
+    assert ours.count("fastcache=True") == fifty.COUNT * fastcache
+
+
+ENGINE = """
+import numpy
+
+cpu = f32 = 0
+
+def init(**options): pass
+
+sync = init
+
+class ndarray:
+    def __init__(self, dtype, shape):
+        self.to_numpy = lambda: numpy.ones(shape)
+"""
+
+
+def test_a_run_tells_where_its_time_went(tmp_path):
+    """The program of the harness, with an engine of a few lines in the place of a real one."""
+    main = tmp_path / "main.py"
+    text = fifty.MAIN.format(engine="import engine as qd", cells=4)
+    main.write_text(text)
+    (tmp_path / "kernels.py").write_text("CALLS = [lambda x, y, m: 1.5] * 3\nKERNELS = []\n")
+    (tmp_path / "engine.py").write_text(ENGINE)
+    found = caches.run(sys.executable, main, tmp_path)
+    assert found.results == [1.5] * 3 + [4.0] * 6 + [256.0] * 3
+    assert len(found.calls) == 3 and sum(found.calls) == pytest.approx(found.parts["calls"])
+    assert sum(found.parts.values()) == pytest.approx(found.ms)
+    main.write_text("raise SystemExit('no such engine')")
+    with pytest.raises(child.ChildError, match="no such engine"):
+        caches.run(sys.executable, main, tmp_path)
 
 
 def test_painted_text_is_free_of_escapes():

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.frontend import build
+from qd_studio.engine.frontend.build import build
 from qd_studio.engine.frontend.features import NdarrayFeature
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import verify, walk

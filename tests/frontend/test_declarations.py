@@ -9,7 +9,9 @@ import textwrap
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.frontend import build, parse_kernel, source
+from qd_studio.engine.frontend import source
+from qd_studio.engine.frontend.build import build
+from qd_studio.engine.frontend.signature import parse_kernel
 
 from .harness import HEAD, built, carets_in, check_error, load
 

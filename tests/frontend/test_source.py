@@ -81,3 +81,53 @@ def test_plain_functions_need_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(inspect, "getblock", refuse)
     found = [source.FunctionSource(fn) for fn in made(TRICKY, "<plain source>")[:2]]
     assert [(f.line, f.end_line) for f in found] == [(2, 13), (16, 16)]
+
+
+def test_text_ends_where_the_parser_says_without_asking_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise AssertionError("parsed")
+
+    wanted = {}
+    for node in ast.walk(ast.parse(TRICKY)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            wanted[node.name] = first, node.end_lineno
+    functions = made(TRICKY, "<unparsed source>")
+    monkeypatch.setattr(ast, "parse", refuse)
+    for fn in functions:
+        found = source.FunctionSource(fn)
+        first, last = wanted[fn.__name__]
+        assert found.line == first
+        lines = TRICKY.splitlines()
+        assert found.end_line >= last
+        assert all(not t.strip() or t.strip()[0] == "#" for t in lines[last : found.end_line])
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("def f():\n    return 1\n", True),
+        ("def f():\n    '''a\n", False),
+        ("def f(a,\n", False),
+        ("def f(): # (\n    return 1\n", True),
+        ("def f():\n    return 'it\\'s ('\n", True),
+        ("def f():\n    return 1 + \\\n", False),
+        ('def f():\n    return """a "quoted" ( """\n', True),
+        ("def f(d):\n    return f'{d}'\n", True),
+        ("def f(d):\n    return f'{d['\n", False),
+        ("def f():\n    return 'unended\n", False),
+    ],
+)
+def test_open_strings_and_brackets_are_seen(text: str, whole: bool) -> None:
+    assert source._is_whole(text) is whole
+
+
+def test_lambdas_in_one_line_are_told_apart() -> None:
+    namespace: dict[str, Any] = {}
+    text = "a, b = (lambda x: x + 1), (lambda x: x + 1)\nc = (\n    lambda x: x +\n    1)\n"
+    linecache.cache["<lambdas>"] = len(text), None, text.splitlines(True), "<lambdas>"
+    exec(compile(text, "<lambdas>", "exec"), namespace)
+    a, b, c = (source.LambdaSource(namespace[name]) for name in "abc")
+    assert a.identity != b.identity
+    assert c.text == "    lambda x: x +\n    1)\n"
+    assert c.end_line == 4

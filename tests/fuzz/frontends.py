@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from qd_studio.engine import frontend
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.frontend import BuildResult
+from qd_studio.engine.frontend import build as frontend
+from qd_studio.engine.frontend.build import BuildResult
 
 from .cases import arguments, case_of
 from .containers import Containers
@@ -20,14 +20,19 @@ from .model import Program
 from .runner import Case
 from .source import module_source
 
-__all__ = ["build", "built_case", "containers", "load"]
+__all__ = ["build", "built_case", "containers", "load", "load_file"]
 
 
 def load(programs: Sequence[Program], folder: Path, name: str) -> ModuleType:
     """A module with the kernels of all these programs, written to ``folder``."""
     path = folder / f"{name}.py"
     path.write_text(module_source(programs), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"fuzz_{name}", path)
+    return load_file(path, f"fuzz_{name}")
+
+
+def load_file(path: Path, name: str) -> ModuleType:
+    """The module in a file, under a name of its own."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

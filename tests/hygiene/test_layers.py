@@ -41,7 +41,8 @@ APP_MAY = {
     "batch": {"worker"},
     "show": set(),
     "doctor": set(),
-    "cli": {"worker", "report", "tui", "batch", "show", "doctor"},
+    "cache": set(),
+    "cli": {"worker", "report", "tui", "batch", "show", "doctor", "cache"},
     "": set(),
 }
 ENGINE_NEVER = {"textual", "rich", "watchdog", "quadrants", "taichi"}

@@ -1,10 +1,12 @@
 """What importing loads. A library that is needed later, or by few, is imported where it is used."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
+from qd_studio.engine.backends.cpu import host
 
 CODE = """
 import json, sys
@@ -49,3 +51,131 @@ def test_importing_the_engine_says_nothing(tmp_path):
     command = [sys.executable, "-c", "import qd_studio.engine"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("", "")
+
+
+# ---- a program whose kernels are in a cache
+
+images = pytest.mark.skipif(
+    not host.maps_images(), reason="LLVM brings code into memory here: there is no linker for it"
+)
+
+KERNELS = """
+from qd_studio import engine as qd
+
+
+@{decorator}
+def scale(x: qd.types.NDArray[qd.f32, 1], a: qd.f32) -> qd.f32:
+    for i in x:
+        x[i] = qd.sqrt(x[i]) * a + 1.0
+    return x[0]
+"""
+
+PROGRAM = """
+import json, sys
+import numpy
+
+before = set(sys.modules)
+stages = {}
+result = None
+
+
+def reached(stage):
+    stages[stage] = sorted(set(sys.modules) - before)
+
+
+from qd_studio import engine as qd
+
+reached("import")
+qd.init(arch=qd.cpu)
+reached("init")
+from kernels import scale
+
+reached("decorate")
+x = qd.ndarray(qd.f32, 8)
+reached("arrays")
+result = scale(x, 2.0)
+reached("call")
+layers = [(seen.layer, seen.state) for seen in scale.launchers.observed.layers]
+print(json.dumps([stages, result, layers]))
+"""
+
+HEAVY = {
+    "_hashlib", "argparse", "asyncio", "concurrent", "ctypes.util", "difflib", "email", "filelock",
+    "hashlib", "importlib.metadata", "importlib.resources", "llvmlite", "logging", "msgspec",
+    "pathlib", "platformdirs", "random", "shutil", "socket", "ssl", "subprocess", "tempfile",
+    "tokenize", "traceback", "unicodedata", "urllib", "zipfile",
+}  # fmt: skip
+"""Libraries that cost a warm start more than they would give it."""
+
+WITHOUT_IR = {
+    "analysis": set(),
+    "frontend": {"", "declared", "features", "registry", "signature", "source"},
+    "ir": {"", "attrs", "loc"},
+    "passes": set(),
+    "backends.llvm": {"", "abi", "toolchain"},
+    "runtime.prepare": set(),
+    "inspect": set(),
+    "lang.workload": set(),
+}
+"""What a kernel that is known by its source may load of these rooms."""
+
+WITHOUT_PASSES = {
+    "analysis": set(),
+    "passes": set(),
+    "backends.llvm": {"", "abi", "toolchain"},
+    "runtime.prepare": set(),
+    "inspect": set(),
+}
+"""The same for a kernel that is known by its IR."""
+
+
+def warm_stages(tmp_path, decorator) -> tuple[dict[str, list[str]], list[list[str]]]:
+    """What has been loaded when, in the second run of a program; and what the layers answered."""
+    (tmp_path / "kernels.py").write_text(KERNELS.format(decorator=decorator))
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "caches")}
+    command = [sys.executable, "-W", "error", str(program)]
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    stages, result, layers = json.loads(done.stdout)
+    assert result == 1.0
+    return stages, layers
+
+
+def unwanted(loaded: list[str], rooms: dict[str, set[str]]) -> set[str]:
+    """Modules that are heavy, or lie in one of the rooms and not among those allowed of it."""
+    found = {name for name in loaded if name in HEAVY or name.partition(".")[0] in HEAVY}
+    for room, allowed in rooms.items():
+        package = f"qd_studio.engine.{room}"
+        inside = [name for name in loaded if name == package or name.startswith(f"{package}.")]
+        found |= {n for n in inside if n.removeprefix(package).removeprefix(".") not in allowed}
+    return found
+
+
+def engine_rooms(loaded: list[str]) -> set[str]:
+    """`cache` for qd_studio.engine.cache.store."""
+    parts = [name.split(".") for name in loaded if name.startswith("qd_studio.engine.")]
+    return {words[2] for words in parts}
+
+
+@images
+def test_a_kernel_known_by_its_source_loads_no_compiler(tmp_path):
+    stages, layers = warm_stages(tmp_path, "qd.kernel(fastcache=True)")
+    assert layers == [["fastcache", "hit"], ["offline", "hit"]]
+    assert engine_rooms(stages["import"]) == set()
+    assert not engine_rooms(stages["init"]) & {"frontend", "lang", "passes", "analysis"}
+    for loaded in stages.values():
+        assert not unwanted(loaded, WITHOUT_IR)
+
+
+@images
+def test_a_kernel_known_by_its_ir_loads_no_passes(tmp_path):
+    stages, layers = warm_stages(tmp_path, "qd.kernel")
+    assert layers == [["fastcache", "off"], ["offline", "hit"]]
+    assert not unwanted(stages["init"], WITHOUT_IR)
+    # What the first call needs in any case is loaded when such a kernel is declared.
+    assert "qd_studio.engine.frontend.walk" in stages["decorate"]
+    for loaded in stages.values():
+        assert not unwanted(loaded, WITHOUT_PASSES)

@@ -83,7 +83,7 @@ def test_new_fields_after_a_kernel_ran():
 
 def test_one_kernel_for_many_fields():
     fields = [qd.field(qd.i32, shape=n, offset=n) for n in range(1, 12)]
-    for _ in range(2):
+    for _ in range(3):
         for f in fields:
             count(f)
     for f in fields:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from qd_studio.engine import ir
 from qd_studio.engine.backends import interp
 from qd_studio.engine.backends.interp.backend import BACKEND
-from qd_studio.engine.backends.interp.text import assert_text, number_text
+from qd_studio.engine.backends.messages import assert_text, number_text
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from qd_studio.engine.errors import QuadrantsRuntimeTypeError as TypeProblem

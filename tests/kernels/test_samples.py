@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine import frontend, ir, passes
+from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.frontend.build import build
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.lang.ndarray import Ndarray
 from qd_studio.engine.runtime.args import classify
@@ -34,7 +35,7 @@ def case_and_func(kernel):
             for i, (param, value) in enumerate(pairs)
         ]
 
-    func = frontend.build(kernel.decl, [a.feature for a in classified()], config).func
+    func = build(kernel.decl, [a.feature for a in classified()], config).func
 
     def make():
         pairs = zip(classified(), kernel.decl.params, strict=True)

@@ -65,7 +65,7 @@ class Exporter:
 
 def test_dlpack():
     data = np.zeros(4, np.float32)
-    for _ in range(2):
+    for _ in range(3):
         count(Exporter(data))
     assert data.tolist() == [0, 1, 2, 3]
     fixed = np.zeros(4, np.float32)

@@ -33,6 +33,32 @@ def dispatcher(calls, **options):
     return work
 
 
+@qd.kernel
+def doubled(x: qd.i32) -> qd.i32:
+    return x * 2
+
+
+def test_what_is_timed_is_prepared():
+    hot = []
+
+    @qd.perf_dispatch(get_geometry_hash=lambda x: 0)
+    def work(x):
+        """Twice a number."""
+
+    @work.register
+    def first(x):
+        hot.append(doubled._hot)
+        return doubled(x)
+
+    @work.register
+    def second(x):
+        return doubled(x)
+
+    assert [work(k) for k in range(4)] == [0, 2, 4, 6]
+    assert hot[0] == doubled._miss and doubled._hot != doubled._miss
+    assert hot[1] != doubled._miss  # the timed call of the first
+
+
 def test_the_fastest_runs_after_each_was_tried():
     calls = []
     work = dispatcher(calls)

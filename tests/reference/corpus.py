@@ -99,7 +99,7 @@ def run(program: str, names: list[str], python: str, engine: str, arch: str = "c
                 text=True,
                 timeout=600,
                 cwd=folder,
-                env=_environment(engine),
+                env=_environment(engine, folder),
             )
             lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
         started = None
@@ -119,9 +119,13 @@ def run(program: str, names: list[str], python: str, engine: str, arch: str = "c
     return results
 
 
-def _environment(engine: str) -> dict[str, str]:
-    """The process's variables, without those that change what is compiled."""
+def _environment(engine: str, folder: str) -> dict[str, str]:
+    """The process's variables, without those that change what is compiled; with empty caches.
+
+    A kernel that a cache answers for gives no warnings.
+    """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("QD_", "PYTHONPATH"))}
+    kept["XDG_CACHE_HOME"] = folder
     return {**kept, "PYTHONPATH": str(ROOT)} if engine == "ours" else kept
 
 

@@ -55,7 +55,7 @@ X = np.full(2, 3, np.float32)
     ],
 )  # fmt: skip
 def test_a_wrong_call_points_to_the_declaration(args, kwargs, message, marked):
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(qd.QuadrantsSyntaxError) as caught:
             scaled(*args, **kwargs)
         error = caught.value
@@ -80,7 +80,7 @@ def test_a_wrong_call_points_to_the_declaration(args, kwargs, message, marked):
     ],
 )
 def test_a_wrong_argument_is_named(args, kind, message):
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(kind, match=message) as caught:
             scaled(*args)
         told = getattr(caught.value, "kernel", None) or caught.value.__notes__[0]

@@ -132,7 +132,7 @@ def double(x: qd.types.NDArray[qd.f32, 1]):
 def test_tensors_of_torch_with_gradients():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     x = torch.ones(3, requires_grad=True)
-    for _ in range(2):
+    for _ in range(3):
         double(x)
         assert x.grad.tolist() == [2, 2, 2]
     y = torch.full((3,), 3.0, requires_grad=True)

@@ -29,6 +29,12 @@ def read_in_a_function(x: qd.types.NDArray[qd.f32, 2]) -> qd.f32:
     return corner(x.grad)
 
 
+@qd.kernel
+def add_squares(x: qd.types.NDArray[qd.f32, 1], total: qd.types.NDArray[qd.f32, 1]):
+    for i in x:
+        total[0] += x[i] * x[i]
+
+
 @pytest.fixture(params=("cpu", "interp"), autouse=True)
 def arch(request):
     qd.init(arch=getattr(qd, request.param), log_level="error")
@@ -53,7 +59,7 @@ def test_gradients_lie_as_their_tensors_do(layout, backend):
 
 def test_gradients_of_arrays_of_vectors():
     x = qd.Vector.ndarray(3, qd.f32, 2, needs_grad=True)
-    for _ in range(2):
+    for _ in range(3):
         count_vectors(x)
         assert x.grad.to_numpy().tolist() == [[0, 0, 0], [1, 2, 3]]
     with pytest.raises(ValueError, match="required needs_grad=True, but False is provided"):
@@ -74,3 +80,12 @@ def test_an_array_without_gradients_says_so():
     with pytest.raises(qd.QuadrantsTypeError, match='no attribute "grad"') as caught:
         count(qd.ndarray(qd.f32, (2, 3)))
     assert "needs_grad" in caught.value.hint
+
+
+def test_gradients_that_no_code_uses_do_not_overlap_each_other():
+    x, total = (qd.ndarray(qd.f32, n, needs_grad=True) for n in (3, 1))
+    x.fill(2)
+    for times in (1, 2, 3):
+        add_squares(x, total)
+        assert total[0] == 12 * times
+    assert not x.grad.to_numpy().any()

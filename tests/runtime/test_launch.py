@@ -124,7 +124,7 @@ def test_integers_wrap_if_signed_and_must_fit_if_not():
     def truth(a: bool) -> qd.i32:
         return a
 
-    for _ in range(2):
+    for _ in range(3):
         assert narrow(300) == 44
         assert narrow(-129) == 127
         assert unsigned(255) == 255
@@ -139,7 +139,7 @@ def test_reals_beyond_their_type_are_infinite():
     def single(a: qd.f32) -> qd.f32:
         return a
 
-    for _ in range(2):
+    for _ in range(3):
         assert single(1.5) == 1.5
         assert single(1e300) == float("inf")
         assert single(-1e300) == float("-inf")
@@ -155,7 +155,7 @@ def test_arrays_and_results_of_every_type(t):
 
     for container in (np.array([1, 0, 0], t.np), qd.ndarray(t, 3)):
         container[0] = 1
-        for _ in range(2):
+        for _ in range(3):
             assert first(container, 1) == 1
         assert container[1] == 1
         assert type(first(container, 1)) is (float if t.is_real else int)
@@ -223,7 +223,7 @@ def test_arrays_that_must_not_be_written():
     x = np.ones(4, np.int32)
     x.flags.writeable = False
     out = np.zeros(4, np.int32)
-    for _ in range(2):
+    for _ in range(3):
         copy(x, out)
         assert out.tolist() == [0, 1, 1, 1]
         with pytest.raises(ValueError, match="dst: the kernel writes to it, but it is read-only"):
@@ -328,7 +328,7 @@ def test_a_failed_compile_can_be_tried_again():
     def broken(x: qd.types.NDArray[qd.i32, 1]):
         x[0] = undefined_name  # noqa: F821
 
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(qd.QuadrantsNameError, match="undefined_name"):
             broken(np.zeros(1, np.int32))
 

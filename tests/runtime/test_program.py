@@ -1,5 +1,8 @@
 """init, reset, sync, arch fallback; what is left of a program when it has ended."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -145,3 +148,31 @@ def test_seeds_differ_by_launch_and_repeat_by_program():
     np.testing.assert_array_equal(first, again)
     assert not (np.array(first) == np.array(draws(arch=qd.cpu, random_seed=1))).any()
     np.testing.assert_array_equal(first, draws(arch=qd.interp))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_the_compile_of_another_thread():
+    """The child has no such thread: what it holds would be held there for ever."""
+    qd.init(arch=qd.cpu)
+    compiling, go_on, forked = threading.Event(), threading.Event(), threading.Event()
+
+    def compile_long():
+        with program.current().lock:
+            compiling.set()
+            go_on.wait(60)
+            assert not forked.is_set()
+
+    thread = threading.Thread(target=compile_long)
+    thread.start()
+    assert compiling.wait(60)
+    threading.Timer(0.1, go_on.set).start()
+    pid = os.fork()
+    if not pid:
+        free = program.current().lock.acquire(timeout=10)
+        os._exit(0 if free else 1)
+    forked.set()
+    thread.join(60)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    with program.current().lock:
+        pass

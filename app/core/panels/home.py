@@ -251,6 +251,7 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
                              (found.check_message, ""))))  # fmt: skip
         if backend.status == "not_run":
             out.append(Line(((f"{backend.backend} ", "accent"), (backend.reason, "dim"))))
+    out += _missed(kernel, ascii_only)
     width = max((len(w.label) for w in kernel.workloads), default=0)
     for workload in kernel.workloads:
         if workload.origin == "none":
@@ -262,6 +263,16 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             label = f"{workload.label:<{width}}"
             out.append(Line(((origin, "dim"), (label, ""), (f"  {args}", "dim"))))
     return out
+
+
+def _missed(kernel: KernelRecord, ascii_only: bool) -> list[Line]:
+    """Why the caches would not have the kernel, by layer, for the backend that comes first."""
+    primary = next((b for b in kernel.backends if b.caches), None)
+    return [
+        Line(((f"{fmt.GLYPHS[x.state][ascii_only]} {x.name} {x.state} ", "warn"), (x.reason, "")))
+        for x in (primary.caches if primary is not None else ())
+        if x.state in ("miss", "damaged") or (x.state == "bypass" and x.name == "fastcache")
+    ]
 
 
 def _counted(args: Sequence[str]) -> str:

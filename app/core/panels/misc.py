@@ -1,36 +1,14 @@
-"""The panels that are plain lists: caches, options, log, remarks."""
+"""The panels that are plain lists: options, log, remarks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....engine.inspect.record import ConfigEntry, KernelRecord, PassRun, Record
-from .. import format as fmt
+from ....engine.inspect.record import ConfigEntry, PassRun, Record
 from ..lines import LazyLines, Line, table
 from ..memo import by_identity
 
-__all__ = ["cache_lines", "config_lines", "log_lines", "remark_lines"]
-
-
-def cache_lines(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
-    """A row a backend and layer: state and reason."""
-    rows = [(b.backend, layer) for b in kernel.backends for layer in b.caches]
-    if not rows:
-        return [Line((("No cache was looked at.", "dim"),))]
-    head, lines = table(
-        ("backend", "layer", "", "state", "reason"),
-        [
-            (
-                (name, "accent"), (x.name, ""), (fmt.GLYPHS[x.state][ascii_only], ""),
-                (x.state.replace("_", " "), "ok" if x.state == "hit" else ""), (x.reason, "dim"),
-            )
-            for name, x in rows
-        ],
-        [x.name for _, x in rows],
-        (False,) * 5,
-        (10, 14, 2, 16, 100),
-    )  # fmt: skip
-    return [head, *lines]
+__all__ = ["config_lines", "log_lines", "remark_lines"]
 
 
 def config_lines(config: tuple[ConfigEntry, ...]) -> list[Line]:

@@ -19,12 +19,12 @@ from ...core.panels.cfg import title as cfg_title
 from ...core.panels.code import CodeLines, artefacts_of, code_lines
 from ...core.panels.errors import error_lines, errors_of
 from ...core.panels.launch import launch_lines
-from ...core.panels.misc import cache_lines
 from ...core.panels.places import user_lines
 from ...core.panels.source import source_lines
 from ...core.state import TABS, backend_of, compiled_of, kernel_of, run_of, step_run
 from ..commands import bindings
 from ..widgets.bars import KeyBar, TabBar, TitleBar
+from ..widgets.caches import CachesPane
 from ..widgets.lines import LineView
 from ..widgets.passes import PassesPane
 from .base import StudioScreen
@@ -42,13 +42,14 @@ _KEYS: Final = {
             ("search", "search")),
     "launch": (("refresh", "measure again"), ("next-tab", "tab"), ("copy-all", "copy")),
     "code": ((_STEP, "text"), ("backend", "backend"), ("search", "search"), ("copy-all", "copy")),
-    "caches": (("backend", "backend"), ("next-tab", "tab"), ("copy-all", "copy")),
+    "caches": (("pane", "pane"), ("search", "search"), ("next-tab", "tab"), ("copy-all", "copy")),
 }  # fmt: skip
 _OPERAND: Final = re.compile(r"\$(\d+)")
 # A drawing wider than this is no easier to read.
 _WIDEST_GRAPH = 110
 # The part of a backend's record that a tab shows, where it may be older than the rest.
-_PART_OF_TAB: Final = {"passes": "passes", "cfg": "passes", "code": "code", "launch": "launches"}
+_PART_OF_TAB: Final = {"passes": "passes", "cfg": "passes", "code": "code", "launch": "launches",
+                      "caches": "caches"}  # fmt: skip
 
 
 class KernelScreen(StudioScreen):
@@ -76,8 +77,9 @@ class KernelScreen(StudioScreen):
         with Horizontal(id="body"):
             yield LineView(id="source")
             yield PassesPane(id="passes")
-            for name in ("cfg", "launch", "code", "caches"):
+            for name in ("cfg", "launch", "code"):
                 yield LineView(id=name)
+            yield CachesPane(id="caches")
 
     @property
     def pane(self) -> PassesPane:
@@ -211,10 +213,7 @@ class KernelScreen(StudioScreen):
             view.put(place)
 
     def _paint_caches(self) -> None:
-        kernel = kernel_of(self.studio.record, self.studio.sel)
-        if kernel is not None:
-            lines = cache_lines(kernel, self.studio.ascii_only)
-            self.query_one("#caches", LineView).show(lines)
+        self.query_one(CachesPane).paint()
 
     # --- what the person does --------------------------------------------------------------
 
@@ -244,7 +243,8 @@ class KernelScreen(StudioScreen):
             self.action_error()
         elif event.view.id in ("source", "side"):
             self._open_line()
-        elif event.view.id in ("diff", "cfg", "code") and line:
+        elif event.view.id in ("diff", "cfg", "code", "layer") and line:
+            self.studio.select(line=line)
             self.action_show_tab("source")
 
     def action_error(self) -> None:
@@ -284,6 +284,7 @@ class KernelScreen(StudioScreen):
     def _focus_tab(self) -> None:
         tab = self.studio.sel.tab
         name = ("diff" if self.pane.diff_shown else "runs") if tab == "passes" else tab
+        name = "layers" if tab == "caches" else name
         self.query_one(f"#{name}", LineView).focus()
 
     def action_tab(self, step: int) -> None:
@@ -322,7 +323,10 @@ class KernelScreen(StudioScreen):
         self._on_passes().hunk(step)
 
     def action_other_pane(self) -> None:
-        self._on_passes().other_pane()
+        if self.studio.sel.tab == "caches":
+            self.query_one(CachesPane).other_pane()
+        else:
+            self._on_passes().other_pane()
 
     def action_flip(self, name: str) -> None:
         self._on_passes().flip(name)
@@ -395,6 +399,8 @@ class KernelScreen(StudioScreen):
         where = self.focused.id if self.focused is not None else ""
         if where == "errors":
             self._focus_tab()
+        elif where == "layer":
+            self.query_one(CachesPane).to_pane(details=False)
         elif self.studio.sel.tab == "passes" and self.pane.zoomed:
             self.pane.zoom()
         elif where in ("diff", "remarks", "side"):

@@ -1,4 +1,4 @@
-"""The CPU backend: LLVM IR text, LLVM's pipeline for this machine, ORC."""
+"""The CPU backend: LLVM IR text, LLVM's pipeline for this machine, code images."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
-from ...ir import Func
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Target
 from ..llvm import toolchain
-from ..llvm.kernel import lower_kernel
+from . import host
 
 if TYPE_CHECKING:
+    from ...ir import Func
     from .executable import CpuExecutable
 
 __all__ = ["BACKEND", "CpuBackend"]
@@ -23,6 +23,8 @@ class CpuBackend:
 
     name = "cpu"
     caps = Caps(frozenset(PRIMITIVE_TYPES))
+    keeps_places = False
+    makes_ptx = False
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
@@ -35,16 +37,28 @@ class CpuBackend:
     def toolchain(self) -> str:
         return toolchain.version()
 
+    def fingerprint(self, config: CompileConfig) -> str:
+        return host.fingerprint()
+
+    def identity(self) -> str:
+        return toolchain.identity()
+
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
-        """Generate object code; optimised IR and assembly are made again when asked for."""
+        """Generate machine code; optimised IR and assembly are made again when asked for."""
+        from ..llvm.kernel import lower_kernel
+        from .native import finish
+
         kernel = lower_kernel(func, config.fast_math, _attributes(config), config.kernel_profiler)
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
-        machine = toolchain.machine(target, level)
-        module = machine.parse(kernel.text, verify=config.debug)
-        module.optimise(level)
+        with toolchain.LOCK:
+            machine = toolchain.machine(target, level)
+            module = machine.parse(kernel.text, verify=config.debug)
+            module.optimise(level)
+            object_code = module.object_code()
+        code = finish(object_code, (kernel.symbol,))
         artifact = Artifact(
-            self.name, target, kernel.meta, {"llvm_ir": kernel.text}, module.object_code(),
+            self.name, target, kernel.meta, {"llvm_ir": kernel.text}, code,
             {"llvm_ir": kernel.ids},
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"},
             facts={"symbol": kernel.symbol, "layout": kernel.layout,
@@ -78,8 +92,9 @@ class _LaterTexts:
     def optimised(self) -> str:
         from ..llvm import lines
 
-        text = self._module(self.source).text()
-        located = self._module(lines.with_locations(self.source)).text()
+        with toolchain.LOCK:
+            text = self._module(self.source).text()
+            located = self._module(lines.with_locations(self.source)).text()
         ids = self.lines["llvm_ir"]
         self.lines["llvm_ir_optimized"] = lines.of_optimised(text, located, ids)
         return text
@@ -87,8 +102,9 @@ class _LaterTexts:
     def assembly(self) -> str:
         from ..llvm import lines
 
-        text = self._module(self.source).assembly()
-        located = self._module(lines.with_locations(self.source)).assembly()
+        with toolchain.LOCK:
+            text = self._module(self.source).assembly()
+            located = self._module(lines.with_locations(self.source)).assembly()
         self.lines["asm"] = lines.of_assembly(text, located, self.lines["llvm_ir"])
         return text
 

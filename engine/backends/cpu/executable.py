@@ -28,7 +28,7 @@ class CpuExecutable:
     def __init__(self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout) -> None:
         self.meta: KernelMeta = artifact.meta
         self.told: Callable[[Sequence[int]], None] | None = None
-        self._code: Final = native.link(artifact.code, (symbol,))
+        self._code: Final = native.load(artifact.code, (symbol,))
         self.enter: Final = _ENTRY(self._code.addresses[symbol])
         handle = register_printer(self.meta)
         if handle:

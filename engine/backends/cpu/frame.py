@@ -11,14 +11,16 @@ import ctypes
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsAssertionError, QuadrantsInternalError
-from ...ir import Param
 from ...types import DataType, u1
 from ..base import KernelMeta
 from ..llvm import abi
-from .native import Native
+
+if TYPE_CHECKING:
+    from ...ir import Param
+    from .native import Native
 
 __all__ = ["Frame", "FramePool", "forget_printer", "register_printer"]
 
@@ -139,7 +141,7 @@ class FramePool:
         (error,) = struct.unpack_from("<q", frame[0], abi.ERROR)
         if not error:
             return
-        from ..interp.text import assert_text
+        from ..messages import assert_text
 
         site = self.meta.asserts[error - 1]
         form = "<" + "".join(map(_slot_format, site.types))
@@ -160,7 +162,7 @@ class FramePool:
             at = self.layout.reports + abi.REPORT * i
             (count,) = struct.unpack_from("<Q", frame[0], at)
             if count:
-                from ..interp.text import assert_text, tell_report
+                from ..messages import assert_text, tell_report
 
                 form = "<" + "".join(map(_slot_format, site.types))
                 values = struct.unpack_from(form, frame[0], at + 8)
@@ -192,7 +194,7 @@ def _print(handle: int, number: int, slots: int | None) -> None:
     """Called by a running kernel, on any thread."""
     import sys
 
-    from ..interp.text import print_text
+    from ..messages import print_text
 
     site = _printers[handle].prints[number]
     form = "<" + "".join(map(_slot_format, site.types))

@@ -1,61 +1,69 @@
-"""The JIT of this process, and the native functions that every kernel calls through its frame.
+"""Machine code in this process, and the native functions that kernels call through their frames.
 
-Machine code is linked by ORC and stays as long as its `Code` is referenced. The pool's code is
-never freed: its threads live as long as the process.
+`finish` turns object code into what is kept of a compile: a code image where `linker` can make one.
+`load` brings either into memory, and it stays as long as its `Code` is referenced. The native
+functions are compiled once for a machine and then taken from `base.helper_code`. Their code is
+never freed: the pool's threads live as long as the process.
 """
 
 from __future__ import annotations
 
 import ctypes
-import itertools
 import os
-import platform
+import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from ..base import helper_code
 from ..llvm import abi, toolchain
-from .pool import module_text
+from . import host, image
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Code", "Native", "link", "native"]
+__all__ = ["Code", "Native", "finish", "load", "native"]
 
-_MACHINES: Final = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-_numbers: Final = itertools.count(1)
 _lock: Final = threading.Lock()
 
 
-class Code:
-    """Linked machine code: the addresses of the symbols that were asked for."""
+class Code(Protocol):
+    """Machine code in memory. addresses: of the functions that were asked for."""
 
-    def __init__(self, tracker: Any, addresses: dict[str, int]) -> None:
-        self._tracker = tracker
-        self.addresses: Final = addresses
+    addresses: Final[dict[str, int]]
 
     def keep(self) -> None:
         """Never free this code."""
-        self._tracker.detach()
+        ...
 
 
-@cache
-def _jit() -> Any:
-    llvm: Any = toolchain.binding()
-    jit = llvm.create_lljit_compiler(toolchain.machine(toolchain.host_target(), 2).ref)
-    # Says that something else owns it: pool threads run its code until the process ends.
-    jit._owned = True
-    return jit
+def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
+    """Object code as it is kept and loaded: a code image if it can be one, else unchanged."""
+    if not host.maps_images():
+        return object_code
+    from . import linker
+
+    try:
+        return linker.link(object_code, symbols)
+    except linker.Unlinkable:
+        return object_code
 
 
-def link(code: bytes, symbols: tuple[str, ...]) -> Code:
-    """Link object code into the process. RuntimeError for a symbol that cannot be found."""
-    llvm: Any = toolchain.binding()
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for symbol in symbols:
-        builder.export_symbol(symbol)
-    tracker = builder.link(_jit(), f"qd{next(_numbers)}")
-    return Code(tracker, {symbol: tracker[symbol] for symbol in symbols})
+def load(code: bytes, symbols: Sequence[str]) -> Code:
+    """Bring what `finish` gave into memory.
+
+    ValueError if it is damaged or wants a function that this process has not.
+    """
+    if not image.is_image(code):
+        from . import orc
+
+        return orc.load(code, symbols)
+    loaded = image.load(code)
+    missing = [symbol for symbol in symbols if symbol not in loaded.addresses]
+    if missing:
+        raise ValueError(f"the code image has no function {missing[0]}")
+    return loaded
 
 
 class Native(NamedTuple):
@@ -107,16 +115,35 @@ def _has_posix_threads() -> bool:
         return False
 
 
-def make_native(threads: bool) -> Native:
-    """Compile and link the native functions; without ``threads`` the pool is Python's."""
-    machine = _MACHINES.get(platform.machine().lower(), "")
-    text = module_text(machine, platform.system(), threads)
+def _helper(text: str, symbols: Sequence[str]) -> Code:
+    """The code of a module of this backend's own, from where helper code is kept if it is there."""
+    settings = (str(image.FORMAT), host.fingerprint(), toolchain.identity())
+    name = f"cpu.native {host.digest(text, *settings)}"
+    kept = helper_code.get(name)
+    if kept is not None:
+        try:
+            return load(kept, symbols)
+        except ValueError:
+            pass  # damaged: made anew
     # The text is written as it should run: optimising it would cost the first kernel some 40 ms.
-    module = toolchain.machine(toolchain.host_target(), 0).parse(text)
+    with toolchain.LOCK:
+        module = toolchain.machine(toolchain.host_target(), 0).parse(text)
+        made = finish(module.object_code(), symbols)
+    code = load(made, symbols)
+    helper_code.put(name, made)
+    return code
+
+
+def make_native(threads: bool) -> Native:
+    """Load the native functions; without ``threads`` the pool is Python's."""
+    from .pool import module_text
+
+    system = "Darwin" if sys.platform == "darwin" else ""
+    text = module_text(host.machine(), system, threads)
     names = ("qd_overlap",)
     if threads:
         names = ("qd_overlap", "qd_parallel", "qd_pool_forget", "qd_pool_workers")
-    code = link(module.object_code(), names)
+    code = _helper(text, names)
     code.keep()
     at = code.addresses
     if not threads:

@@ -32,7 +32,7 @@ _SPINS: Final = 2000
 
 _OVERLAP: Final = """\
 ; Whether an array or field that is written shares memory with another, two fields left out.
-; `table` is described in `kernel`.
+; `table` is described in `kernel`. A gradient that is not there has the address 0 and no bytes.
 define i32 @qd_overlap(ptr %frame, ptr %table) nounwind {
 entry:
   %n64 = load i64, ptr %table, align 8
@@ -70,7 +70,9 @@ axis.do:
   %axis.next = add i64 %axis, 1
   br label %axes
 measured:
-  %end = add i64 %data, %bytes
+  %absent = icmp eq i64 %data, 0
+  %held = select i1 %absent, i64 0, i64 %bytes
+  %end = add i64 %data, %held
   %low.at = getelementptr inbounds i64, ptr %low, i64 %i
   %high.at = getelementptr inbounds i64, ptr %high, i64 %i
   store i64 %data, ptr %low.at, align 8

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import platform
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Func, Op, all_ops, parse, to_text, walk
+from ...errors import IRParseError
+from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text, walk
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, KernelMeta, Target, TaskMeta
@@ -70,6 +71,8 @@ class InterpBackend:
 
     name = "interp"
     caps = Caps(frozenset(PRIMITIVE_TYPES), parallel=False)
+    keeps_places = True
+    makes_ptx = False
 
     def available(self) -> tuple[bool, str]:
         return True, ""
@@ -78,19 +81,47 @@ class InterpBackend:
         return Target("interp")
 
     def toolchain(self) -> str:
-        return f"Python {platform.python_version()}"
+        return "Python " + sys.version.split()[0]
+
+    def fingerprint(self, config: CompileConfig) -> str:
+        """The code is the IR's text, the same everywhere."""
+        return "any machine"
+
+    def identity(self) -> str:
+        return "interpreter"
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
-        """The code is the IR's text with its locations; the Python source is made on demand."""
-        code = to_text(func, locs=True)
-        return Artifact(
-            "interp", Target("interp"), _meta(func), {"ir": to_text(func)}, code.encode(),
-            languages={"ir": "ir", "python": "python"},
-            lazy={"python": lambda: compile_func(parse(code)).source},
+        """The code is the IR's text with marks for its locations."""
+        code, places = marked_text(func)
+        artifact = Artifact(
+            "interp", Target("interp"), _meta(func), {"ir": to_text(func)},
+            code.encode("utf-8", "surrogatepass"), languages={"ir": "ir", "python": "python"},
+            places=places,
         )  # fmt: skip
+        return _with_later_texts(artifact)
 
     def load(self, artifact: Artifact) -> InterpExecutable:
-        return InterpExecutable(parse(artifact.code.decode()), artifact.meta)
+        try:
+            func = _func_of(_with_later_texts(artifact))
+        except IRParseError as error:
+            raise ValueError(f"the code is no IR: {error.message}") from None
+        return InterpExecutable(func, artifact.meta)
+
+
+def _func_of(artifact: Artifact) -> Func:
+    code = artifact.code.decode("utf-8", "surrogatepass")
+    return parse(code + loc_table(artifact.places))
+
+
+def _with_later_texts(artifact: Artifact) -> Artifact:
+    """The artifact, whose texts can be made of its code when somebody asks for them."""
+    later = {
+        "ir": lambda: to_text(_func_of(artifact)),
+        "python": lambda: compile_func(_func_of(artifact)).source,
+    }
+    for name, make in later.items():
+        artifact.lazy.setdefault(name, make)
+    return artifact
 
 
 BACKEND: Final = InterpBackend()

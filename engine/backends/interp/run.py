@@ -26,10 +26,10 @@ from ...ir import Func, Op, Param, all_ops
 from ...ir import codes as C
 from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
+from ..messages import assert_text, print_text, tell_report
 from . import blocks
 from .emit import Emitter
 from .memory import array_view, extents, tmp_views
-from .text import assert_text, print_text, tell_report
 
 __all__ = ["Program", "compile_func", "run"]
 

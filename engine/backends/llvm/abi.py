@@ -26,11 +26,11 @@ A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...ir import Param
-from ...types import DataType
+if TYPE_CHECKING:
+    from ...ir import Param
+    from ...types import DataType
 
 __all__ = [
     "ASSERTED", "DONE", "ERROR", "HANDLE", "OVERLAP", "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT",
@@ -58,8 +58,7 @@ ASSERTED: Final = 2
 """and this when an assertion failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where things lie in the frame of a kernel with this signature; offsets in bytes.
 
     params: of each parameter. fields: of the first field's address. results / failed / reports: of

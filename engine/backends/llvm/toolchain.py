@@ -8,6 +8,8 @@ LLVM's objects are not safe to use from two threads; callers hold `LOCK`.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import os
 import threading
 from functools import cache
 from typing import Any, Final
@@ -15,25 +17,32 @@ from typing import Any, Final
 from ...errors import QuadrantsInternalError
 from ..base import Target
 
-__all__ = ["LOCK", "Machine", "Module", "binding", "host_target", "version"]
+__all__ = ["LOCK", "Machine", "Module", "binding", "host_target", "identity",
+           "version"]  # fmt: skip
 
 LOCK: Final = threading.RLock()
 
 # Vectors that are scattered to memory cost more than LLVM thinks: AMD and older Intel processors
 # store one element after the other, in microcode. A loop over 3x3 matrices takes twice the time.
-_TUNING: Final = "+prefer-no-scatter"
+_FEATURES: Final = "+prefer-no-scatter"
+
+_OPTIONS: Final = (
+    # Loop strength reduction takes a quarter of the time of code generation, and the pointers it
+    # makes of every row of a stencil end up on the stack: x86 and ARM address well without it.
+    "-disable-lsr",
+    # Carrying a stencil's loads from one iteration to the next turns them into permutations of
+    # vectors, which cost more than the loads (three times as much for bytes).
+    "-enable-load-in-loop-pre=false",
+)
+"""Of LLVM as a whole, for every kernel."""
 
 
 @cache
 def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine."""
     llvm: Any = importlib.import_module("llvmlite.binding")
-    # Loop strength reduction takes a quarter of the time of code generation, and the pointers it
-    # makes of every row of a stencil end up on the stack: x86 and ARM address well without it.
-    llvm.set_option("", "-disable-lsr")
-    # Carrying a stencil's loads from one iteration to the next turns them into permutations of
-    # vectors, which cost more than the loads (three times as much for bytes).
-    llvm.set_option("", "-enable-load-in-loop-pre=false")
+    for option in _OPTIONS:
+        llvm.set_option("", option)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
@@ -48,13 +57,42 @@ def version() -> str:
 
 
 @cache
+def identity() -> str:
+    """What `version` and this module's settings depend on, without loading LLVM.
+
+    llvmlite carries its own LLVM, so that its version says which one.
+    """
+    return " ".join((f"llvmlite {_written_version() or _imported_version()}", *_OPTIONS, _FEATURES))
+
+
+def _written_version() -> str:
+    """llvmlite's version as it stands in its source; empty if that is not as it has been so far."""
+    try:
+        spec = importlib.util.find_spec("llvmlite")
+        if spec is None or spec.origin is None:
+            return ""
+        path = os.path.join(os.path.dirname(spec.origin), "_version.py")
+        with open(path, encoding="utf-8") as file:
+            found = [line for line in file if line.startswith("version_version = ")]
+    except (OSError, ValueError):
+        return ""
+    version = found[0].partition("=")[2].strip().strip("'\"") if len(found) == 1 else ""
+    return version if version.replace(".", "").replace("+", "").isalnum() else ""
+
+
+def _imported_version() -> str:
+    llvmlite: Any = importlib.import_module("llvmlite")
+    return str(llvmlite.__version__)
+
+
+@cache
 def host_target() -> Target:
     """The CPU of this machine with all it can do."""
     llvm: Any = binding()
     triple: str = llvm.get_process_triple()
     features: str = llvm.get_host_cpu_features().flatten()
     if triple.startswith("x86_64"):
-        features += f",{_TUNING}"
+        features += f",{_FEATURES}"
     return Target("cpu", triple, llvm.get_host_cpu_name(), features)
 
 

@@ -214,7 +214,7 @@ def test_a_saved_session_opens_without_a_terminal_as_markdown(tmp_path):
         ("passes", ["--pass", "alg_simp"], "x * 1 is x"),
         ("ir", [], "range_for"),
         ("cfg", [], "before cfg_optimization"),
-        ("caches", [], "memory"),
+        ("caches", [], "config.fast_math: True -> False"),
         ("launch", [], "n=1024"),
         ("code", [], "ret void"),
         ("log", [], "Nothing was written"),

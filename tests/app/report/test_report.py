@@ -106,7 +106,12 @@ def test_write_chooses_by_suffix_and_refuses_others(tmp_path):
         ("agreement!=ok", "passed"),
         ("agreement==ok", "failed"),
         ("compile.error", "passed"),
-        ("cache.memory!=hit", "failed"),
+        ("cache.offline!=hit", "failed"),
+        ("cache.offline!=loaded", "failed"),
+        ("cache.offline.cpu==miss", "failed"),
+        ("cache.fastcache!=off", "passed"),
+        ("cache.fastcache==loaded", "passed"),
+        ("cache.ptx!=hit", "skipped"),
         ("launch.cpu.median_us>50", "failed"),
         ("launch.cuda.median_us>1", "skipped"),
     ],
@@ -136,8 +141,12 @@ def test_gate_findings_stand_in_the_reports():
 
 
 @pytest.mark.parametrize(
-    "rule", ["", "a >< 3", "ir.statements>+x%", "ir.x==+5%", "agreement>ok", "no.such>1"]
-)
+    "rule",
+    [
+        "", "a >< 3", "ir.statements>+x%", "ir.x==+5%", "agreement>ok", "no.such>1",
+        "cache.offline!=laoded",
+    ],
+)  # fmt: skip
 def test_unreadable_rules_say_what_to_write(rule):
     with pytest.raises(RuleError):
         parse_rule(rule)

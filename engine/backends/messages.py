@@ -7,11 +7,14 @@ unless the piece carries a format spec of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ... import logs as log
-from ...errors import QuadrantsRuntimeError
-from ...ir import Loc
-from ...types import Type, f64
+from .. import logs as log
+from ..errors import QuadrantsRuntimeError
+from ..types import Type, f64
+
+if TYPE_CHECKING:
+    from ..ir import Loc
 
 __all__ = ["assert_text", "number_text", "print_text", "tell_report"]
 

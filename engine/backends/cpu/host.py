@@ -1,0 +1,64 @@
+"""Which machine this is, without LLVM: LLVM would say, but takes 100 ms to load."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from functools import cache
+
+# Without `hashlib`, which loads OpenSSL: 2 ms and more of a warm start.
+try:
+    from _blake2 import blake2b  # type: ignore[import-not-found]
+except ImportError:
+    from hashlib import blake2b
+
+__all__ = ["digest", "fingerprint", "machine", "maps_images"]
+
+
+def digest(*texts: str) -> str:
+    """Texts as 32 hexadecimal digits."""
+    data = "".join([f"{len(text)} {text}" for text in texts]).encode()
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+@cache
+def machine() -> str:
+    """The kind of processor: ``x64``, ``arm64`` or what the system calls it."""
+    if hasattr(os, "uname"):
+        name = os.uname().machine.lower()
+    else:
+        import platform
+
+        name = platform.machine().lower()
+    return {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(name, name)
+
+
+@cache
+def maps_images() -> bool:
+    """Whether `image` knows how code stands in memory here: Linux on x86-64, 64 bits."""
+    return sys.platform == "linux" and machine() == "x64" and struct.calcsize("P") == 8
+
+
+@cache
+def fingerprint() -> str:
+    """The processor and what it can do, as a short text for keys.
+
+    Where two of them are equal, LLVM sees the same target. On Linux on x86-64 the processor is
+    asked (`processor`); elsewhere LLVM is.
+    """
+    if maps_images():
+        from . import processor
+
+        try:
+            return processor.described(*processor.ask())
+        except OSError:
+            pass
+    return _told_by_llvm()
+
+
+def _told_by_llvm() -> str:
+    from ..llvm import toolchain
+
+    target = toolchain.host_target()
+    return f"{target.arch}, {target.cpu}, features {digest(target.features)[:16]}"

@@ -1,0 +1,299 @@
+"""Code images: machine code that needs no linker any more, and how it comes into memory.
+
+`linker` makes an image when a kernel is compiled; loading one is a mapping, a copy, and a few
+addresses filled in, some microseconds in all and without LLVM. An image is position-independent
+but for its slots. In memory it has three parts, each on pages of its own::
+
+    code        read, execute       functions; stubs that jump through slots
+    constants   read                tables, and slots: addresses of functions of the process
+    data        read, write         variables, then as many zeros as are asked for
+
+As bytes (little-endian): a header, then tables, names, and what the parts begin with::
+
+    magic 8s   the rest of the header are u32
+    machine, page, code, constants, data, zeros     sizes in bytes
+    entries, slots, own, names                      how many; of names, how many bytes
+    entries    offset, name                    functions that are called from outside
+    slots      offset, name                    8 bytes that take the address of what has this name
+    own        offset, target                  8 bytes that take the address of a place in the image
+    names      each with its length before it; a name is given as its offset in here
+    code, constants, data
+
+Offsets are those in memory. Everything is checked before anything is mapped: an image that is cut
+off or damaged in its tables is a ValueError. Damage to the code itself is for checksums of whoever
+kept it to find.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import weakref
+from functools import cache
+from typing import Final, NamedTuple
+
+from . import host
+
+__all__ = [
+    "FORMAT", "LIMIT", "PAGE", "X86_64", "Image", "Parts", "Room", "is_image", "load", "pack",
+    "parse", "room",
+]  # fmt: skip
+
+MAGIC: Final = b"QDimage\x01"
+FORMAT: Final = 1
+"""Of images, and of how `linker` makes them; part of names under which images are kept."""
+
+X86_64: Final = 62
+PAGE: Final = 4096
+LIMIT: Final = 1 << 30
+"""Most bytes of an image in memory: offsets between any two places of it fit 32 bits."""
+
+_HEAD: Final = struct.Struct("<8s10I")
+_PAIR: Final = struct.Struct("<2I")
+_SLOT: Final = struct.Struct("<Q")
+_PROT_READ: Final = 1
+_PROT_WRITE: Final = 2
+_PROT_EXEC: Final = 4
+_MAP_PRIVATE_ANONYMOUS: Final = 0x22
+_FAILED: Final = ctypes.c_void_p(-1).value
+
+Pairs = list[tuple[int, int]]
+
+
+class Room(NamedTuple):
+    """Where the parts lie in memory: offsets of the later two, and the size of it all."""
+
+    constants: int
+    data: int
+    size: int
+
+
+class Parts(NamedTuple):
+    """An image taken apart.
+
+    entries, slots: offset of each by name; a name may have several slots. own: offset of the slot,
+    offset of the place.
+    """
+
+    code: bytes
+    constants: bytes
+    data: bytes
+    zeros: int
+    entries: tuple[tuple[str, int], ...]
+    slots: tuple[tuple[str, int], ...]
+    own: tuple[tuple[int, int], ...]
+
+
+def _up(size: int) -> int:
+    return (size + PAGE - 1) & -PAGE
+
+
+def room(code: int, constants: int, data: int) -> Room:
+    """How parts of these sizes lie. data: with its zeros."""
+    at = _up(code)
+    data_at = at + _up(constants)
+    return Room(at, data_at, data_at + _up(data))
+
+
+def is_image(code: bytes) -> bool:
+    """Whether these bytes say that they are an image, of whatever format."""
+    return code[:7] == MAGIC[:7]
+
+
+def pack(parts: Parts) -> bytes:
+    """The image as bytes."""
+    names = bytearray()
+    known: dict[str, int] = {}
+
+    def name_at(name: str) -> int:
+        if name not in known:
+            text = name.encode()
+            known[name] = len(names)
+            names.extend(len(text).to_bytes(2, "little") + text)
+        return known[name]
+
+    tables = [(offset, name_at(name)) for name, offset in (*parts.entries, *parts.slots)]
+    tables += parts.own
+    head = _HEAD.pack(
+        MAGIC, X86_64, PAGE, len(parts.code), len(parts.constants), len(parts.data), parts.zeros,
+        len(parts.entries), len(parts.slots), len(parts.own), len(names),
+    )  # fmt: skip
+    table = b"".join([_PAIR.pack(*pair) for pair in tables])
+    return b"".join((head, table, names, parts.code, parts.constants, parts.data))
+
+
+def parse(image: bytes) -> Parts:
+    """Take an image apart. ValueError if it is none, or damaged, or for another machine."""
+    if len(image) < _HEAD.size:
+        raise ValueError("the code image is cut off")
+    magic, machine, page, code, constants, data, zeros, *counts = _HEAD.unpack_from(image)
+    if magic != MAGIC:
+        raise ValueError("this is no code image of this version")
+    if machine != X86_64 or page != PAGE:
+        raise ValueError("the code image is for another machine")
+    entries, slots, own, names = counts
+    start = _HEAD.size + _PAIR.size * (entries + slots + own)
+    code_at = start + names
+    constants_at = code_at + code
+    data_at = constants_at + constants
+    if data_at + data != len(image):
+        raise ValueError("the code image is not as long as it says")
+    where = room(code, constants, data + zeros)
+    if not code or where.size > LIMIT:
+        raise ValueError("the code image has parts of impossible sizes")
+    pairs = list(_PAIR.iter_unpack(image[_HEAD.size : start]))
+    named = image[start:code_at]
+    spans = ((where.constants, where.constants + constants), (where.data, where.data + data))
+    for offset, _ in pairs[entries:]:
+        if not any(low <= offset and offset + 8 <= high for low, high in spans):
+            raise ValueError("a slot lies outside of the code image")
+    if any(offset >= code for offset, _ in pairs[:entries]):
+        raise ValueError("a function lies outside of the code image")
+    if any(target > where.size for _, target in pairs[entries + slots :]):
+        raise ValueError("an address lies outside of the code image")
+    return Parts(
+        image[code_at:constants_at], image[constants_at:data_at], image[data_at:], zeros,
+        tuple([(_name(named, at), offset) for offset, at in pairs[:entries]]),
+        tuple([(_name(named, at), offset) for offset, at in pairs[entries : entries + slots]]),
+        tuple(pairs[entries + slots :]),
+    )  # fmt: skip
+
+
+def _name(names: bytes, at: int) -> str:
+    start = at + 2
+    length = int.from_bytes(names[at:start], "little")
+    text = names[start : start + length]
+    if not 0 < length == len(text) or b"\0" in text:
+        raise ValueError("a name lies outside of the code image")
+    return text.decode()  # its error is a ValueError too
+
+
+class Image:
+    """An image in memory, as long as this object lives.
+
+    addresses: of the functions that are called from outside.
+    """
+
+    def __init__(self, base: int, size: int, entries: tuple[tuple[str, int], ...]) -> None:
+        self.addresses: Final = {name: base + offset for name, offset in entries}
+        self._release: Final = weakref.finalize(self, _system().munmap, base, size)
+        # When the process ends, threads that nobody waits for may still run the code.
+        self._release.atexit = False
+
+    def keep(self) -> None:
+        """Never free this code."""
+        self._release.detach()
+
+
+def load(image: bytes) -> Image:
+    """Bring an image into memory.
+
+    ValueError if it is damaged or wants a function that this process has not; OSError if there is
+    no memory for it, or the system lets no code be made.
+    """
+    if not host.maps_images():
+        raise ValueError("code images are for Linux on x86-64")
+    parts = parse(image)
+    system = _system()
+    if PAGE % system.page:
+        raise ValueError("the code image is for pages of another size")
+    filled = [(offset, address_of(name)) for name, offset in parts.slots]
+    where = room(len(parts.code), len(parts.constants), len(parts.data) + parts.zeros)
+    base = system.mmap(
+        None, where.size, _PROT_READ | _PROT_WRITE, _MAP_PRIVATE_ANONYMOUS, -1, 0
+    )  # fmt: skip
+    if base is None or base == _FAILED:
+        raise _system_error("mmap")
+    filled += [(offset, base + target) for offset, target in parts.own]
+    try:
+        _fill(parts, where, base, filled)
+        if system.mprotect(base, where.constants, _PROT_READ | _PROT_EXEC) or (
+            parts.constants
+            and system.mprotect(base + where.constants, where.data - where.constants, _PROT_READ)
+        ):
+            raise _system_error("mprotect")
+    except BaseException:
+        system.munmap(base, where.size)
+        raise
+    return Image(base, where.size, parts.entries)
+
+
+def _fill(parts: Parts, where: Room, base: int, filled: Pairs) -> None:
+    """Copy the parts into their memory, slots filled in."""
+    ctypes.memmove(base, parts.code, len(parts.code))
+    if parts.constants:
+        ctypes.memmove(base + where.constants, parts.constants, len(parts.constants))
+    if parts.data:
+        ctypes.memmove(base + where.data, parts.data, len(parts.data))
+    for offset, value in filled:
+        ctypes.memmove(base + offset, _SLOT.pack(value), 8)
+
+
+# The system
+
+
+class _System:
+    """The calls that memory is had with."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        self.mmap: Final = library.mmap
+        self.mmap.restype = ctypes.c_void_p
+        self.mmap.argtypes = (
+            ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+            ctypes.c_long,
+        )  # fmt: skip
+        self.mprotect: Final = library.mprotect
+        self.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        self.munmap: Final = library.munmap
+        self.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        self.page: Final = os.sysconf("SC_PAGESIZE")
+
+
+_the_system: _System | None = None
+
+
+def _system() -> _System:
+    global _the_system
+    if _the_system is None:
+        _the_system = _System()
+    return _the_system
+
+
+def _system_error(call: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{call} of machine code: {os.strerror(number)}")
+
+
+_LIBRARIES: Final = (None, "libm.so.6", "libc.so.6", "libgcc_s.so.1")
+"""Where functions are looked for: the process itself, then libraries it may not have loaded, the
+last for conversions that processors without f16 do by a function."""
+
+_addresses: Final[dict[str, int]] = {}
+
+
+@cache
+def _library(name: str | None) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def address_of(name: str) -> int:
+    """The address of a function of this process. ValueError if there is none of that name."""
+    address = _addresses.get(name, 0)
+    if not address:
+        for place in _LIBRARIES:
+            library = _library(place)
+            try:
+                address = ctypes.cast(library[name], ctypes.c_void_p).value if library else 0
+            except AttributeError:
+                continue
+            if address:
+                break
+        if not address:
+            raise ValueError(f"machine code wants a function {name!r}, which this process has not")
+        _addresses[name] = address
+    return address

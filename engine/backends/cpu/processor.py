@@ -1,0 +1,102 @@
+"""What the x86-64 processor says of itself, without LLVM.
+
+LLVM finds name and features of the host by the instructions `cpuid` and `xgetbv`; `fingerprint`
+asks the same questions and keeps all that LLVM looks at. So where two fingerprints are equal, LLVM
+sees the same target. /proc/cpuinfo would not do: the kernel hides some of what the processor says,
+and leaves out what it is too old to know. No number of a single core is kept, as it must not matter
+on which core this runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from . import image
+from .host import digest
+
+__all__ = ["Answers", "ask", "described"]
+
+# void cpuid(u32 leaf, u32 part, u32 out[4]): eax, ebx, ecx, edx
+_CPUID: Final = bytes.fromhex(
+    "53"  # push rbx
+    "89f8 89f1 4989d0"  # mov eax, edi; mov ecx, esi; mov r8, rdx
+    "0fa2"  # cpuid
+    "418900 41895804 41894808 4189500c"  # mov [r8], eax; ebx at 4; ecx at 8; edx at 12
+    "5b c3"  # pop rbx; ret
+)
+# u64 xgetbv(): the states that the system saves
+_XGETBV: Final = bytes.fromhex(
+    "31c9 0f01d0 48c1e220 4809d0 c3"  # xor ecx, ecx; xgetbv; shl rdx, 32; or rax, rdx; ret
+)
+_SAVES_STATES: Final = 1 << 27
+"""In ecx of leaf 1: xgetbv can be run."""
+
+_QUESTIONS: Final = (
+    (0x00000000, 0, "abcd"),  # highest leaf, vendor
+    (0x00000001, 0, "acd"),  # family, model and stepping; features. ebx numbers the core
+    (0x00000007, 0, "abcd"),
+    (0x00000007, 1, "abcd"),
+    (0x0000000D, 1, "a"),  # the rest are sizes
+    (0x00000014, 0, "b"),
+    (0x00000019, 0, "b"),
+    (0x0000001E, 1, "a"),
+    (0x00000024, 0, "b"),
+    (0x80000000, 0, "a"),  # highest leaf of this kind
+    (0x80000001, 0, "cd"),
+    (0x80000008, 0, "b"),
+    (0x80000021, 0, "a"),
+)
+
+Answers = Mapping[tuple[int, int], tuple[int, int, int, int]]
+"""Leaf and part -> eax, ebx, ecx, edx."""
+
+
+def ask() -> tuple[Answers, int]:
+    """What the processor answers to `_QUESTIONS` that it knows, and which states are saved.
+
+    OSError if the system lets no code be made.
+    """
+    entries = (("cpuid", 0), ("xgetbv", len(_CPUID)))
+    parts = image.Parts(_CPUID + _XGETBV, b"", b"", 0, entries, (), ())
+    loaded = image.load(image.pack(parts))
+    cpuid = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(
+        loaded.addresses["cpuid"]
+    )
+    out = ctypes.create_string_buffer(16)
+    answers: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+    for leaf, part, _ in _QUESTIONS:
+        # Beyond the highest leaf processors answer something else.
+        first = leaf & 0x80000000
+        if leaf != first and leaf > answers[first, 0][0]:
+            continue
+        if (leaf, part) == (7, 1) and not answers[7, 0][0]:
+            continue
+        cpuid(leaf, part, out)
+        answers[leaf, part] = struct.unpack("<4I", out.raw)
+    states = 0
+    if answers[1, 0][2] & _SAVES_STATES:
+        states = ctypes.CFUNCTYPE(ctypes.c_uint64)(loaded.addresses["xgetbv"])()
+    return answers, states
+
+
+def described(answers: Answers, states: int) -> str:
+    """The fingerprint: vendor, family, model and stepping for people, a digest of it all."""
+    _, b, c, d = answers[0, 0]
+    vendor = struct.pack("<3I", b, d, c).decode("latin-1").strip("\0 ")
+    signature = answers[1, 0][0]
+    family, model = signature >> 8 & 15, signature >> 4 & 15
+    if family in (6, 15):
+        model += signature >> 12 & 0xF0
+    if family == 15:
+        family += signature >> 20 & 0xFF
+    kept = [f"{states:x}"]
+    for leaf, part, registers in _QUESTIONS:
+        answer = answers.get((leaf, part), (0, 0, 0, 0))
+        kept += [f"{leaf:x} {part} {r}{answer['abcd'.index(r)]:x}" for r in registers]
+    return (
+        f"x86-64 Linux, {vendor} family {family} model {model} stepping {signature & 15}, "
+        f"features {digest(*kept)[:16]}"
+    )

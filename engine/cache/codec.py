@@ -1,0 +1,201 @@
+"""Artifacts as plain data, and back: what an entry keeps of a compile.
+
+`encode` makes the two parts of an entry that using it needs: JSON with all that a launch has to
+know, and the machine code as it is. `decode` makes an equal artifact of them, without the generated
+texts (those that can be made of the code come back when it is loaded) and with every location where
+the functions lie now (see `places`). Where tasks stand is not kept: no launch needs it, and code
+does not depend on it.
+
+Nothing here unpickles or evaluates anything; what does not read back exactly raises.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ..backends.base import Artifact, AssertSite, KernelMeta, PrintSite, Target, TaskMeta
+from ..backends.llvm.abi import Layout as FrameLayout
+from ..ir import UNKNOWN, Param
+from ..types import DataType, Layout, parse_type
+from .places import Function, Located, Places
+
+__all__ = ["decode", "encode", "moved", "without_task_places"]
+
+
+def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, bytes]:
+    """The plain data and the code of an artifact. functions: whose source it was made of.
+
+    TypeError for a fact of the backend that is not made of numbers, texts, tuples, lists, dicts and
+    frame layouts.
+    """
+    places = Places(functions)
+    meta = artifact.meta
+    load = {
+        "backend": artifact.backend,
+        "target": list(artifact.target),
+        "name": meta.name,
+        "params": [_param(p) for p in meta.params],
+        "results": _names(meta.results),
+        "tmp": meta.global_tmp_size,
+        "written": list(meta.written),
+        "flags": [meta.noalias, meta.seeded, meta.timed],
+        "tasks": [[t.name, t.kind, t.unit, t.loop_name, t.axes, t.ops] for t in meta.tasks],
+        "asserts": [_site(s, places) for s in meta.asserts],
+        "reports": [_site(s, places) for s in meta.reports],
+        "prints": [[_plain(s.pieces), _names(s.types)] for s in meta.prints],
+        "languages": artifact.languages,
+        "facts": _plain(artifact.facts),
+        "code_places": [places.number(loc) for loc in artifact.places],
+        "places": places.table,
+    }
+    return load, artifact.code
+
+
+def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
+    """The artifact that `encode` was given, for the functions as they lie now.
+
+    Any of ValueError, TypeError, LookupError and AttributeError for data that is not of `encode`.
+    """
+    places = Located(load["places"], functions)
+    noalias, seeded, timed = load["flags"]
+    meta = KernelMeta(
+        load["name"],
+        tuple([_read_param(p) for p in load["params"]]),
+        _types(load["results"]),
+        load["tmp"],
+        tuple(load["written"]),
+        noalias,
+        seeded,
+        tuple([_read_task(*task) for task in load["tasks"]]),
+        tuple([_read_site(s, places) for s in load["asserts"]]),
+        tuple([PrintSite(_value(pieces), _types(types)) for pieces, types in load["prints"]]),
+        tuple([_read_site(s, places) for s in load["reports"]]),
+        timed,
+    )
+    facts = _value(load["facts"])
+    return Artifact(
+        load["backend"], Target(*load["target"]), meta, code=code,
+        languages=load["languages"], facts=facts,
+        places=tuple([places[number] for number in load["code_places"]]),
+    )  # fmt: skip
+
+
+def without_task_places(artifact: Artifact) -> Artifact:
+    """The artifact as it may be used for any kernel of its key."""
+    meta = artifact.meta
+    return _changed(artifact, tasks=tuple([task._replace(loc=UNKNOWN) for task in meta.tasks]))
+
+
+def moved(
+    artifact: Artifact, functions: Sequence[Function], here: Sequence[Function]
+) -> Artifact:  # fmt: skip
+    """The artifact, made of ``functions``, for the same functions as they lie now (``here``)."""
+    if functions == here:
+        return artifact
+    places = Places(functions)
+    meta = artifact.meta
+    sites = (*meta.asserts, *meta.reports)
+    numbers = [places.number(loc) for loc in (*[site.loc for site in sites], *artifact.places)]
+    located = Located(places.table, here)
+    locs = [located[number] for number in numbers]
+    sites = [site._replace(loc=loc) for site, loc in zip(sites, locs, strict=False)]
+    count = len(meta.asserts)
+    found = _changed(artifact, asserts=tuple(sites[:count]), reports=tuple(sites[count:]))
+    found.places = tuple(locs[len(sites) :])
+    return found
+
+
+def _changed(artifact: Artifact, **changes: Any) -> Artifact:
+    """A copy with other facts for launches; texts are shared."""
+    return dataclasses.replace(artifact, meta=artifact.meta._replace(**changes))
+
+
+# Types, parameters, sites
+
+
+def _names(types: Sequence[DataType]) -> list[str]:
+    return [t.name for t in types]
+
+
+def _type(name: str) -> DataType:
+    found = parse_type(name)
+    if not isinstance(found, DataType):
+        raise ValueError(f"{name} is not a data type")
+    return found
+
+
+def _types(names: Sequence[str]) -> tuple[DataType, ...]:
+    return tuple([_type(name) for name in names])
+
+
+def _param(p: Param) -> list[Any]:
+    layout = None if p.layout is None else [list(part) for part in p.layout]
+    return [
+        p.name, p.kind, p.dtype.name, p.ndim, p.needs_grad, p.boundary, list(p.element_shape),
+        None if p.axes is None else list(p.axes), layout,
+    ]  # fmt: skip
+
+
+def _read_param(row: Sequence[Any]) -> Param:
+    name, kind, dtype, ndim, needs_grad, boundary, shape, axes, layout = row
+    if layout is not None:
+        extents, origin, terms = layout
+        digits = [(axis, div, mod, stride) for axis, div, mod, stride in terms]
+        layout = Layout(tuple(extents), tuple(origin), tuple(digits))
+    return Param(
+        name, kind, _type(dtype), ndim, needs_grad, boundary, tuple(shape),
+        None if axes is None else tuple(axes), layout,
+    )  # fmt: skip
+
+
+def _read_task(
+    name: str, kind: str, unit: str, loop_name: str, axes: int, ops: int
+) -> TaskMeta:  # fmt: skip
+    return TaskMeta(name, kind, unit, loop_name, axes, UNKNOWN, ops)
+
+
+def _site(site: AssertSite, places: Places) -> list[Any]:
+    return [site.kind, site.text, _names(site.types), places.number(site.loc)]
+
+
+def _read_site(row: Sequence[Any], places: Located) -> AssertSite:
+    kind, text, types, place = row
+    return AssertSite(kind, text, _types(types), places[place])
+
+
+# Values of any form
+
+
+def _plain(value: Any) -> Any:
+    """Plain data for a value; what JSON does not tell apart stands under its name."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [_plain(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+    if type(value) is tuple:
+        return {"tuple": [_plain(part) for part in value]}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value)
+        return {"dict": [[_plain(k), _plain(v)] for k, v in pairs.items()]}
+    if isinstance(value, FrameLayout):
+        return {"frame": [list(value.params), *value[1:]]}
+    raise TypeError(f"{value!r} cannot be kept")
+
+
+def _value(plain: Any) -> Any:
+    """What `_plain` was given."""
+    if isinstance(plain, list):
+        return [_value(part) for part in plain]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(plain, dict):
+        return plain
+    ((kind, parts),) = cast("dict[str, list[Any]]", plain).items()
+    if kind == "frame":
+        params, *others = parts
+        return FrameLayout(tuple(params), *others)
+    if kind == "tuple":
+        return tuple([_value(part) for part in parts])
+    if kind == "dict":
+        return {_value(k): _value(v) for k, v in parts}
+    raise ValueError(f"there is no value of kind {kind!r}")

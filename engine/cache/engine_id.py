@@ -1,0 +1,101 @@
+"""Which engine made an entry: part of every key, so that no engine uses what another one made.
+
+The id is the version and a digest of the engine's own source, all of it but what only looks at
+compiles. A version alone would do for releases; who works on the engine edits it between two runs.
+
+Reading the source takes some 4 ms, which is much of a warm start. So the digest is remembered on
+disk under the *stamps* of the files: names, sizes, times of the last change of contents and of
+anything, numbers on the disk. A file that was written or replaced has another stamp whatever its
+time is set to; one that was only touched has its source read once more.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from .parts import digest, key_of
+
+if TYPE_CHECKING:
+    from .store import Store
+
+__all__ = ["VERSION", "engine_id", "remember_in", "source_digest", "stamps"]
+
+VERSION: Final = "0.1.0"
+"""Of the package. Its metadata says the same, but takes long to read."""
+
+_APART: Final = frozenset({"inspect", "__pycache__"})
+_NAME: Final = "source of the engine"
+_DIGITS: Final = 12
+_memo: Store | None = None
+
+
+def remember_in(store: Store | None) -> None:
+    """Where the digest of the source is looked for, and kept, from now on."""
+    global _memo
+    _memo = store
+
+
+@cache
+def engine_id() -> str:
+    """Version and content of the engine: ``0.1.0+4f0c1d2e3a4b``."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return f"{VERSION}+{_remembered(root, _memo)}"
+
+
+def _remembered(root: str, store: Store | None) -> str:
+    """The digest of the source under ``root``, from the store if that has it."""
+    if store is None:
+        return source_digest(root)
+    key = key_of((("root", root), ("stamps", stamps(root))))
+    found = store.read(key, _NAME)
+    if found is not None and isinstance(found[0], str) and len(found[0]) == _DIGITS:
+        return found[0]
+    from .store import Entry
+
+    made = source_digest(root)
+    store.write(Entry(key, _NAME, {"engine": f"{VERSION}+{made}"}, made, b""))
+    return made
+
+
+def stamps(root: str) -> str:
+    """A digest that changes whenever a source under ``root`` may have changed."""
+    found: list[str] = []
+    for shown, entry in _sources(root, ""):
+        s = entry.stat()
+        times = f"{s.st_mtime_ns} {s.st_ctime_ns}"
+        found.append(f"{shown} {s.st_size} {times} {s.st_ino} {s.st_dev}")
+    return digest("\n".join(found))
+
+
+def source_digest(root: str) -> str:
+    """12 hexadecimal digits over names and contents of the sources under ``root``."""
+    pieces: list[bytes] = []
+    for shown, entry in _sources(root, ""):
+        file = os.open(entry.path, os.O_RDONLY)
+        try:
+            text = b""
+            while more := os.read(file, 1 << 20):
+                text += more
+        finally:
+            os.close(file)
+        pieces.append(b"%s %d " % (shown.encode(), len(text)))
+        pieces.append(text)
+    return digest(b"".join(pieces))[:_DIGITS]
+
+
+def _sources(path: str, shown: str) -> list[tuple[str, os.DirEntry[str]]]:
+    """The source files under a folder: names as in the engine, in order, and entries."""
+    found: list[tuple[str, os.DirEntry[str]]] = []
+    inner: list[os.DirEntry[str]] = []
+    with os.scandir(path) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = entry.name
+            if name.endswith(".py"):
+                found.append((f"{shown}{name}", entry))
+            elif name not in _APART and "." not in name and entry.is_dir():
+                inner.append(entry)
+    for entry in inner:
+        found += _sources(entry.path, f"{shown}{entry.name}/")
+    return found

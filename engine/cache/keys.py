@@ -1,0 +1,107 @@
+"""The key of the offline cache: what the machine code of a kernel depends on, part by part.
+
+::
+
+    kernel       the name, which stands in symbols and messages
+    engine       version and source of the compiler (`engine_id`)
+    backend      cpu, interp, ...
+    target       the machine that code is generated for
+    toolchain    what generates it
+    config.*     each option that changes code, by name
+    noalias      whether written arrays are taken to overlap nothing
+    signature    parameters and results of the compiled function, with the layouts of fields
+    ir           digest of the frontend's IR: its ops, constants, and the functions it calls
+    places       digest of where that lies which messages point to
+
+Parameters carry the layout of a field and not its identity, and the IR holds numbers of parameters
+only: declaring another field changes no key. Nor does moving a kernel, or editing another one of
+the file, since places are counted from where their function begins. A release build without checks
+points to nothing, so that not even an empty line inside the kernel matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .parts import Part, config_parts, digest
+from .places import Function, Places
+
+if TYPE_CHECKING:
+    from ..backends.base import Backend
+    from ..config import CompileConfig
+    from ..ir import Func, Loc
+
+__all__ = ["common_parts", "ir_digest", "kernel_parts", "places_digest", "signature"]
+
+
+def common_parts(config: CompileConfig, backend: Backend) -> tuple[Part, ...]:
+    """The parts that all kernels of a program share."""
+    from .engine_id import engine_id
+
+    return (
+        Part("engine", engine_id()),
+        Part("backend", backend.name),
+        Part("target", backend.fingerprint(config)),
+        Part("toolchain", backend.identity()),
+        *config_parts(config, backend.name),
+    )
+
+
+def kernel_parts(
+    func: Func, functions: Sequence[Function], common: Sequence[Part], noalias: bool, places: bool,
+) -> tuple[Part, ...]:  # fmt: skip
+    """The key's parts for ``func``, as the frontend made it.
+
+    functions: whose source it was made of. common: of `common_parts`. places: code or messages may
+    point to any op.
+    """
+    return (
+        Part("kernel", func.name),
+        *common,
+        Part("noalias", str(noalias)),
+        Part("signature", signature(func)),
+        Part("ir", ir_digest(func)),
+        Part("places", places_digest(func, functions, places)),
+    )
+
+
+def signature(func: Func) -> str:
+    """Parameters and results as text."""
+    # A kernel that is known by its source needs `common_parts` alone, and no IR.
+    from ..ir.params import param_text
+
+    text = f"({', '.join([param_text(p) for p in func.params])})"
+    if func.results:
+        text += f" -> ({', '.join([t.name for t in func.results])})"
+    return text
+
+
+def ir_digest(func: Func) -> str:
+    """Of the ops and the functions called; names and types of parameters are told elsewhere."""
+    from ..ir import listing
+
+    return digest("\n".join(listing(func).lines[1:]))
+
+
+def places_digest(func: Func, functions: Sequence[Function], every: bool) -> str:
+    """Of the locations that messages may point to; of all there are with ``every``.
+
+    Without checks of the options only asserts that stay are left; those of barriers are made from
+    the ops around them.
+    """
+    from ..ir import all_ops, codes
+
+    ops = all_ops(func)
+    if not every and any(op.code == codes.BLOCK_SYNC for op in ops):
+        every = True
+    if every:
+        locs: list[Loc] = [op.loc for op in ops]
+    else:
+        locs = [op.loc for op in ops if op.code == codes.ASSERT and op.attr.kind != "user"]
+        if not locs:
+            return "none"
+    places = Places(functions)
+    owners = [one.loc for one in (func, *func.callees.values())]
+    numbers = [places.number(loc) for loc in (*owners, *locs)]
+    return digest(f"{places.table} {numbers}")

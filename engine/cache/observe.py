@@ -1,0 +1,47 @@
+"""What the layers answered for one compile of one kernel.
+
+An `Observation` is made by whoever asked the layer, as it happens, and costs a tuple; nothing is
+looked up, compared or formatted for it. Explanations are made later, when somebody wants to see
+them (`explain`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from .parts import Part
+
+__all__ = ["BYPASS", "DAMAGED", "HIT", "LAYERS", "MISS", "NOT_APPLICABLE", "OFF", "STATES",
+           "Observation"]  # fmt: skip
+
+LAYERS: Final = ("in_process", "fastcache", "offline", "ptx", "driver")
+"""In the order in which they are asked."""
+
+HIT: Final = "hit"
+MISS: Final = "miss"
+BYPASS: Final = "bypass"
+"""The layer is on, but was not asked: the reason names the parameter, capture or switch."""
+OFF: Final = "off"
+"""Options turn the layer off, or the kernel did not ask for it."""
+NOT_APPLICABLE: Final = "not_applicable"
+DAMAGED: Final = "damaged"
+"""A miss, because what was found could not be used; one warning has been given."""
+STATES: Final = (HIT, MISS, BYPASS, OFF, NOT_APPLICABLE, DAMAGED)
+
+
+class Observation(NamedTuple):
+    """What one layer answered.
+
+    layer: one of `LAYERS`. state: one of `STATES`. reason: a short sentence, for all but plain hits
+    and misses. source: ``memory`` or ``disk``, of a hit. key, parts: what was asked for; empty if
+    no key could be made. stored: an entry was written after the compile. ms: what asking took.
+    """
+
+    layer: str
+    state: str
+    reason: str = ""
+    source: str = ""
+    key: str = ""
+    parts: tuple[Part, ...] = ()
+    stored: bool = False
+    ms: float = 0.0

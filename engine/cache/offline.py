@@ -1,0 +1,200 @@
+"""The offline cache: from IR and options to machine code, in memory and on disk.
+
+A kernel's key is made of parts (`keys`); under it stands the artifact of the backend (`codec`).
+Memory is asked first and always: within a process no kernel is compiled twice for one key, whatever
+becomes of programs in between (`memory`). The disk is asked, and written to, only with
+``offline_cache=True``; what such a program finds in memory goes to its folder, too, if another
+program has compiled it, without the disk or with another folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from .. import logs as log
+from ..backends.base import helper_code
+from .codec import decode, encode
+from .memory import MEMORY
+from .observe import DAMAGED, HIT, OFF, Observation
+from .parts import Part, key_of
+from .places import Function
+
+if TYPE_CHECKING:
+    from ..backends.base import Artifact, Backend
+    from ..config import CompileConfig
+    from ..ir import Func
+    from .store import Store
+
+__all__ = ["UNREADABLE", "Found", "Offline"]
+
+_OFF_REASON: Final = "offline_cache=False"
+UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
+"""What `codec.decode` raises for data that it did not make."""
+
+
+class Found(NamedTuple):
+    """What the cache answered. artifact: None if it has none."""
+
+    artifact: Artifact | None
+    observation: Observation
+
+
+class Offline:
+    """The cache as one program sees it: with its options, and its parts of every key."""
+
+    def __init__(self, config: CompileConfig, backend: Backend) -> None:
+        self._config: Final = config
+        self._backend: Final = backend
+        self._common: tuple[Part, ...] | None = None
+        self._store: Store | None = None
+
+    @property
+    def common(self) -> tuple[Part, ...]:
+        """The parts that all kernels of the program share."""
+        if self._common is None:
+            from .keys import common_parts
+
+            self._common = common_parts(self._config, self._backend)
+        return self._common
+
+    def parts(
+        self, func: Func, functions: Sequence[Function], noalias: bool
+    ) -> tuple[Part, ...]:  # fmt: skip
+        """The parts of the key of ``func``, as the frontend made it of these functions."""
+        from .keys import kernel_parts
+
+        config = self._config
+        places = config.debug or config.check_out_of_bound or self._backend.keeps_places
+        return kernel_parts(func, functions, self.common, noalias, places)
+
+    @property
+    def store(self) -> Store | None:
+        """The entries on disk; None where options keep the program off it."""
+        if self._store is None and self._config.offline_cache:
+            from .store import open_store
+
+            self._store = open_store(self._config, "offline")
+        return self._store
+
+    def find(
+        self, kernel: str, functions: Sequence[Function], key: str, parts: tuple[Part, ...] = ()
+    ) -> Found:
+        """Look a key up. kernel: its qualified name. functions: as they lie now.
+
+        parts: that made the key, for the observation. Whoever cannot load what comes from the disk
+        says so to `spoiled`.
+        """
+        began = perf_counter()
+        artifact = MEMORY.get(key, functions)
+        state, reason, source = HIT, "", "memory"
+        if artifact is None:
+            store = self.store
+            if store is None:
+                state, reason, source = OFF, _OFF_REASON, ""
+            else:
+                state, reason, load, code, _ = store.answer(key, kernel)
+                source = "disk" if state == HIT else ""
+                if state == HIT:
+                    try:
+                        artifact = decode(load, code, functions)
+                    except UNREADABLE as error:
+                        why = f"cannot be read back: {type(error).__name__}: {error}"
+                        state, reason, source = DAMAGED, store.spoiled(key, kernel, why), ""
+                    else:
+                        MEMORY.put(key, artifact, functions)
+                        MEMORY.owes(key, store.folder, kernel)
+        ms = (perf_counter() - began) * 1e3
+        return Found(artifact, Observation("offline", state, reason, source, key, parts, ms=ms))
+
+    def spoiled(self, kernel: str, seen: Observation, error: Exception) -> Observation:
+        """What to observe instead of the hit ``seen`` whose code could not be loaded."""
+        MEMORY.drop(seen.key)
+        why = f"cannot be loaded: {error}"
+        if seen.source == "disk" and self.store is not None:
+            why = self.store.spoiled(seen.key, kernel, why)
+        return seen._replace(state=DAMAGED, reason=why, source="")
+
+    def keep(
+        self,
+        kernel: str,
+        functions: Sequence[Function],
+        key: str,
+        artifact: Artifact,
+        about: Callable[[], dict[str, Any]],
+    ) -> bool:
+        """Keep what was compiled. about: gives what the entry says to people (see `store`).
+
+        Whether it is on disk now.
+        """
+        MEMORY.put(key, artifact, functions)
+        store = self.store
+        if store is None:
+            return False
+        MEMORY.owes(key, store.folder, kernel)  # no longer
+        return _write(store, kernel, functions, key, artifact, about)
+
+    def keep_held(
+        self,
+        kernel: str,
+        functions: Sequence[Function],
+        key: str,
+        artifact: Artifact,
+        about: Callable[[], dict[str, Any]],
+    ) -> bool:
+        """As `keep`, for what was found in memory: it is written once a folder and kernel."""
+        store = self.store
+        if store is None or not MEMORY.owes(key, store.folder, kernel):
+            return False
+        if os.path.lexists(store.path_of(key, kernel)):
+            return False  # of a kernel whose code this process has under another kernel's name
+        return _write(store, kernel, functions, key, artifact, about)
+
+    def serve_helpers(self) -> None:
+        """Keep what serves all kernels beside the entries: code that backends share, the id of the
+        engine."""
+        from .engine_id import engine_id, remember_in
+
+        if not self._config.offline_cache:
+            helper_code.install(None, None)
+            remember_in(None)
+            engine_id()
+            return
+        from .store import Entry, open_store
+
+        store = open_store(self._config, "runtime")
+        remember_in(store)
+        engine_id()  # part of every key: whoever starts a program waits for it, not the first call
+
+        def key_of_helper(name: str) -> str:
+            return key_of((Part("engine", engine_id()), Part("helper", name)))
+
+        def get(name: str) -> bytes | None:
+            found = store.read(key_of_helper(name), name)
+            return None if found is None else found[1]
+
+        def put(name: str, code: bytes) -> None:
+            about = {"engine": engine_id(), "backend": self._backend.name}
+            store.write(Entry(key_of_helper(name), name, about, None, code))
+
+        helper_code.install(get, put)
+
+
+def _write(
+    store: Store,
+    kernel: str,
+    functions: Sequence[Function],
+    key: str,
+    artifact: Artifact,
+    about: Callable[[], dict[str, Any]],
+) -> bool:
+    from .store import Entry
+
+    try:
+        load, code = encode(artifact, functions)
+    except TypeError as error:
+        log.warn(f"code of the backend {artifact.backend} is not kept: {error}", once=True)
+        return False
+    return store.write(Entry(key, kernel, about(), load, code))

@@ -1,0 +1,240 @@
+"""The PTX cache: LLVM IR -> PTX, per architecture.
+
+It saves LLVM's passes and its PTX emitter where the layer above missed: after a change of an option
+or of the source that the LLVM IR does not show. ``ptxas`` runs later, inside the driver, whose own
+cache is `driver`'s concern.
+
+    cache = PtxCache(config, "sm_90")
+    found = cache.ptx(llvm_ir, make, toolchain="LLVM 22.1 (llvmlite 0.50)")
+    found.text, found.observation
+
+The memory layer is of the process, always on, and shared by all programs of it. The disk is asked
+only with ``offline_cache=True``: one folder for each architecture, ``ptx_cache_sm_90``, in which
+entries are files like those of the other layers, under the same limits; a hit refreshes last use.
+
+Parts of the key: engine, toolchain, arch, the options that LLVM's pipeline reads, settings that the
+backend names, and the digest of the LLVM IR. The name of the kernel is none of them: kernels with
+equal LLVM IR share their PTX. That the text of the IR is digested, and not what it means, costs no
+more than a miss.
+
+A backend does not import this room. It asks `backends.lent` for the PTX of a job; `Layers` here is
+what is lent to it, and collects what the PTX cache and the driver's answered.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from . import driver
+from .engine_id import engine_id
+from .observe import BYPASS, DAMAGED, HIT, NOT_APPLICABLE, OFF, Observation
+from .parts import Part, digest, key_of
+from .store import Entry, Store, open_store
+
+if TYPE_CHECKING:
+    from ..backends.lent import PtxJob
+    from ..config import CompileConfig
+
+__all__ = ["OPTIONS_OF_PTX", "Layers", "Ptx", "PtxCache", "forget", "layer_name"]
+
+OPTIONS_OF_PTX: Final = ("fast_math", "opt_level", "external_optimization_level", "gpu_max_reg")
+"""Options that LLVM IR does not show, or not in full, and that change the PTX made of it."""
+
+MEMORY_LIMIT: Final = 64 << 20
+"""Characters of PTX that a process remembers; what was asked for longest ago goes first."""
+
+
+def layer_name(arch: str) -> str:
+    """The name of the store, and folder, for one architecture. ValueError for a strange name."""
+    if not re.fullmatch(r"[A-Za-z0-9_]{1,40}", arch):
+        raise ValueError(f"not the name of an architecture: {arch!r}")
+    return f"ptx_cache_{arch}"
+
+
+class _Memory:
+    """PTX by key, the latest used last."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit: Final = limit
+        self._texts: dict[str, str] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def recover(self) -> None:
+        """In a forked child: whoever held the lock, in the middle of a change, is not there."""
+        self._lock = threading.Lock()
+        self._size = sum(map(len, self._texts.values()))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._texts, self._size = {}, 0
+
+    def get(self, key: str) -> str | None:
+        with self._lock:
+            text = self._texts.pop(key, None)
+            if text is not None:
+                self._texts[key] = text
+            return text
+
+    def put(self, key: str, text: str) -> str:
+        """Remember ``text``. Gives what is remembered: what was there before stays."""
+        with self._lock:
+            found = self._texts.get(key)
+            if found is not None:
+                return found
+            if len(text) <= self.limit:
+                self._texts[key] = text
+                self._size += len(text)
+                while self._size > self.limit:
+                    self._size -= len(self._texts.pop(next(iter(self._texts))))
+        return text
+
+
+_memory: Final = _Memory(MEMORY_LIMIT)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_memory.recover)
+
+
+def forget() -> None:
+    """Empty the memory layer, as a new process finds it."""
+    _memory.clear()
+
+
+class Ptx(NamedTuple):
+    """PTX, and what the cache answered."""
+
+    text: str
+    observation: Observation
+
+
+class PtxCache:
+    """The PTX cache of one architecture, as the options of one program say.
+
+    Cheap to make: the disk is touched when something is looked up. Threads may use it at once.
+    """
+
+    def __init__(self, config: CompileConfig, arch: str) -> None:
+        self.arch: Final = arch
+        self.layer: Final = layer_name(arch)
+        self._config: Final = config
+        self.store: Final[Store | None] = (
+            open_store(config, self.layer) if config.offline_cache else None
+        )
+
+    def parts(
+        self, llvm_ir: str, toolchain: str = "", settings: Iterable[tuple[str, str]] = ()
+    ) -> tuple[Part, ...]:
+        """The parts of the key of one text."""
+        options = [Part(f"config.{o}", str(getattr(self._config, o))) for o in OPTIONS_OF_PTX]
+        return (
+            Part("engine", engine_id()),
+            Part("toolchain", toolchain),
+            Part("arch", self.arch),
+            *options,
+            *[Part(f"setting.{name}", value) for name, value in settings],
+            Part("ir", digest(llvm_ir)),
+        )
+
+    def ptx(
+        self, llvm_ir: str, make: Callable[[], str], toolchain: str = "",
+        settings: Iterable[tuple[str, str]] = (),
+    ) -> Ptx:  # fmt: skip
+        """The PTX of ``llvm_ir``: remembered, from disk, or what ``make`` gives.
+
+        toolchain: name and version of what makes it. settings: (name, value) of what changes the
+        result besides. What ``make`` raises goes to the caller; then nothing is kept.
+        """
+        began = perf_counter()
+        parts = self.parts(llvm_ir, toolchain, settings)
+        key, symbol = key_of(parts), symbol_of(llvm_ir)
+        text, seen = self._find(key, symbol)
+        seen = seen._replace(key=key, parts=parts, ms=(perf_counter() - began) * 1e3)
+        if text is not None:
+            return Ptx(text, seen)
+        began = perf_counter()
+        text = _memory.put(key, make())
+        took = (perf_counter() - began) * 1e3
+        if self.store is not None:
+            about: dict[str, Any] = {
+                "created": time(), "engine": engine_id(), "backend": "cuda",
+                "parts": dict(parts), "ms": {"codegen": took},
+            }  # fmt: skip
+            entry = Entry(key, symbol, about, {"arch": self.arch}, text.encode())
+            seen = seen._replace(stored=self.store.write(entry))
+        return Ptx(text, seen)
+
+    def _find(self, key: str, symbol: str) -> tuple[str | None, Observation]:
+        """What memory or the disk has, and how they answered."""
+        text = _memory.get(key)
+        if text is not None:
+            return text, Observation("ptx", HIT, source="memory")
+        if self.store is None:
+            return None, Observation("ptx", OFF, "offline_cache=False")
+        found = self.store.answer(key, symbol)
+        if found.state != HIT:
+            return None, Observation("ptx", found.state, found.reason)
+        try:
+            text = found.code.decode()
+        except UnicodeDecodeError:
+            reason = self.store.spoiled(key, symbol, "holds no text")
+            return None, Observation("ptx", DAMAGED, reason)
+        return _memory.put(key, text), Observation("ptx", HIT, source="disk")
+
+
+_NAME: Final = r'@([\w.$-]+|"[^"\n]+")'
+_KERNEL: Final = re.compile(rf"^define [^@\n]*\bptx_kernel [^@\n]*{_NAME}", re.MULTILINE)
+_DEFINED: Final = re.compile(rf"^define [^@\n]*{_NAME}", re.MULTILINE)
+
+
+def symbol_of(llvm_ir: str) -> str:
+    """The name under which entries stand on disk: of the first kernel that the IR defines.
+
+    Not that of the Python kernel, as equal IR must lead to one entry.
+    """
+    found = _KERNEL.search(llvm_ir) or _DEFINED.search(llvm_ir)
+    return found[1].strip('"') if found else ""
+
+
+class Layers:
+    """Both layers for one compile, lent to the backend; see `backends.lent`.
+
+    with lend(Layers(config, backend.name)) as layers: ...; then `observations`.
+    """
+
+    def __init__(self, config: CompileConfig, backend: str, bypass: str = "") -> None:
+        """bypass: why PTX is to be made in any case; empty if it may come from the cache."""
+        self._config: Final = config
+        self._backend: Final = backend
+        self._bypass: Final = bypass
+        self._ptx: Observation | None = None
+        self._driver: Observation | None = None
+
+    def ptx(self, job: PtxJob) -> str:
+        if self._bypass:
+            self._ptx = Observation("ptx", BYPASS, self._bypass)
+            return job.make()
+        cache = PtxCache(self._config, job.arch)
+        found = cache.ptx(job.llvm_ir, job.make, job.toolchain, job.settings)
+        self._ptx = found.observation
+        return found.text
+
+    def submitted(self, ptx: str) -> bytes:
+        return driver.submitted(ptx, self._config)
+
+    def loaded(self, compiled: bool, ms: float) -> None:
+        self._driver = driver.observe(self._config, self._backend, compiled, ms)
+
+    @property
+    def observations(self) -> tuple[Observation, Observation]:
+        """What the PTX cache and the driver's answered, in this order."""
+        ptx = self._ptx
+        if ptx is None:
+            cuda = self._backend == "cuda"
+            reason = "no PTX was needed" if cuda else f"{self._backend} makes no PTX"
+            ptx = Observation("ptx", NOT_APPLICABLE, reason)
+        return ptx, self._driver or driver.observe(self._config, self._backend)

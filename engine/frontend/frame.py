@@ -1,0 +1,86 @@
+"""One function being walked: the kernel, or a ``@qd.func`` that it inlines.
+
+A frame has a stack of scopes for the names of the function, and knows where others are looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any, Final
+
+from ..ir import Loc
+from .signature import FuncDecl, KernelDecl
+from .values import LoopConfig
+
+__all__ = ["MISSING", "Frame", "LoopInfo"]
+
+MISSING: Final = object()
+"""What a name is bound to that is not defined."""
+
+
+class LoopInfo:
+    """A loop being walked. kind: parallel, serial, while or static; depth: of its body."""
+
+    __slots__ = ("depth", "kind")
+
+    def __init__(self, kind: str, depth: int) -> None:
+        self.kind = kind
+        self.depth = depth
+
+
+class Frame:
+    """One function being walked; see the module docstring."""
+
+    __slots__ = (
+        "arguments", "call", "closure", "decl", "depth", "ended", "file", "globals", "locs",
+        "loops", "name", "next_loop", "parent", "real", "result", "returned", "scopes", "templates",
+    )  # fmt: skip
+
+    def __init__(
+        self, decl: KernelDecl | FuncDecl, call: Loc | None, parent: Frame | None, depth: int
+    ) -> None:
+        fn: Any = decl.fn
+        self.decl = decl
+        self.name = decl.name
+        self.file = decl.file
+        self.globals: dict[str, Any] = fn.__globals__
+        cells: Any = fn.__closure__ or ()
+        self.closure: dict[str, Any] = dict(zip(fn.__code__.co_freevars, cells, strict=True))
+        self.call = call
+        self.parent = parent
+        self.depth = depth
+        self.scopes: list[dict[str, Any]] = [{}]
+        self.ended: dict[str, tuple[str, int]] = {}
+        self.loops: list[LoopInfo] = []
+        self.locs: dict[ast.AST, Loc] = {}
+        self.next_loop: LoopConfig | None = None
+        self.returned = False
+        self.result: Any = None
+        self.templates: dict[str, Any] = {}
+        self.arguments: dict[str, str] = {}
+        """How the kernel calls what a parameter stands for, if that has a name there."""
+        self.real: Any = None
+        """What `real_functions` knows of the function, if it is a real one."""
+
+    def called(self, node: ast.AST) -> str:
+        """How the kernel calls what ``node`` stands for; parameters are told as its arguments."""
+        if isinstance(node, ast.Name):
+            return self.arguments.get(node.id, node.id)
+        text, root = ast.unparse(node), node
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id not in self.arguments:
+            return text
+        return self.arguments[root.id] + text.removeprefix(root.id)
+
+    def outer(self, name: str) -> Any:
+        """A closure cell, global or builtin; `MISSING` if there is none."""
+        cell = self.closure.get(name)
+        if cell is not None:
+            try:
+                return cell.cell_contents
+            except ValueError:
+                return MISSING
+        found = self.globals.get(name, MISSING)
+        return getattr(builtins, name, MISSING) if found is MISSING else found

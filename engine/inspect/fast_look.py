@@ -1,0 +1,273 @@
+"""What fastcache would answer: its key and entry, made as a program of the user would make them.
+
+Two things differ between this process and that program, and neither is a reason to miss:
+
+* The module. A program runs the file as ``__main__`` or imports it; here it has another name, so
+  that its ``__main__`` part does not run. `named` lends it the name that it has there.
+* Arrays. What is NumPy's here may be an ndarray or a tensor there; the key tells them apart.
+
+The names of modules and the forms of arrays that a program uses are read from the entries that it
+has left. Where there is none, it is the main module, and the arrays are those of the capture.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from msgspec.structs import replace
+
+from ..cache import explain
+from ..cache.observe import BYPASS, HIT, MISS
+from ..cache.parts import Part, key_of
+from ..cache.store import open_store
+from ..runtime.about import about_of
+from ..runtime.fastcache import CODE_GONE, captures_told, parts_for
+from ..runtime.fastcache.arguments import Bypass
+from ..runtime.fastcache.entry import Uncacheable, record
+from .caches import Asked, answer, layer_of, missed, of_entry, trouble_of
+
+if TYPE_CHECKING:
+    from ..cache.offline import Offline
+    from ..cache.store import Info
+    from ..config import CompileConfig
+    from ..frontend.build import BuildResult
+    from ..frontend.signature import KernelDecl
+    from ..runtime.args import Argument
+    from .record import CacheLayer
+
+__all__ = ["FastLook", "named"]
+
+Swap = Callable[[Mapping[str, Any]], "dict[str, Any] | None"]
+_MAIN: Final = "__main__"
+_ARRAY: Final = re.compile(r"\[(?:nd|(np|pt)|nd[vm]-([\d-]+))-([a-z]\w*)-([^\]]*)\]")
+"""Whose it is, or the extents of vectors or matrices in it, the last first; dtype; the rest."""
+_CHANGED: Final = "what the entry was made of is not the same any more"
+
+
+class _Made(NamedTuple):
+    """What a program would ask for and write: parts of the key, and the entry."""
+
+    parts: tuple[Part, ...]
+    load: Any
+    about: dict[str, Any]
+
+
+class FastLook:
+    """One question.
+
+    found: arguments of a call. offline: the cache of code for a backend; code: what it answered.
+    swap: keeps what is asked now and gives what was asked the last time.
+    """
+
+    def __init__(
+        self, decl: KernelDecl, found: Sequence[Argument], config: CompileConfig,
+        offline: Offline, code: CacheLayer, swap: Swap,
+    ) -> None:  # fmt: skip
+        self.decl: Final = decl
+        self.found: Final = found
+        self.config: Final = config
+        self.offline: Final = offline
+        self.code: Final = code
+        self.swap: Final = swap
+        self.store: Final = open_store(config, "fastcache")
+
+    def ask(self, build: BuildResult, layer: CacheLayer) -> CacheLayer:
+        """``layer`` with the answer. build: what the frontend makes of the kernel."""
+        backend = dict(self.offline.common)["backend"]
+        there = self.store.of_kernel(self.decl.qualname)
+        infos = [info for info in there if info.about.get("backend") == backend]
+        bad = {info.key for info in there if info.problem}
+        try:
+            made: dict[tuple[Part, ...], _Made] = {}
+            for module in self._modules(infos):
+                own = self._made(build, module)
+                for info in [*infos, None]:
+                    adapted = self._adapted(own, info)
+                    made.setdefault(adapted.parts, adapted)
+                if bad:  # which say nothing of the arrays that they are for
+                    adapted = self._of_engine(own)
+                    made.setdefault(adapted.parts, adapted)
+        except _Unasked as unasked:
+            return replace(layer, state=BYPASS, reason=str(unasked))
+        damaged = next((m for m in made.values() if key_of(m.parts) in bad), None)
+        best = damaged or min(made.values(), key=lambda m: self._distance(m, infos))
+        asked = Asked("fastcache", self.decl.qualname, best.parts, best.about, layer.cost_ms)
+        before = self.swap(best.about)
+        key = key_of(best.parts)
+        info = next((x for x in infos if x.key == key), None)
+        if info is None or info.problem or trouble_of(self.store):
+            return answer(asked, self.store, before)
+        return self._validated(of_entry(layer_of(asked), info), best, info)
+
+    # ---- parts
+
+    def _modules(self, infos: Sequence[Info]) -> list[str]:
+        """Names that the kernel's module has in programs."""
+        name = str(self.decl.fn.__globals__.get("__name__", ""))
+        if not name.startswith("_studio_"):
+            return [name]  # a module that the file imports has its own name
+        out = dict[str, None]()
+        for info in infos:
+            module = str(info.about.get("parts", {}).get("module", "")).partition(" ")[0]
+            if info.about.get("file") == self.decl.file and module:
+                out[module] = None
+        return list(out) or [_MAIN]
+
+    def _made(self, build: BuildResult, module: str) -> _Made:
+        fns = [decl.fn for decl in build.decls]
+        with named(self.decl.fn.__globals__, module, fns):
+            parts = parts_for(self.offline, self.decl, True, self.found)
+            if isinstance(parts, Bypass):
+                raise _Unasked(parts.reason)
+            try:
+                features = [argument.feature for argument in self.found]
+                load = record(build, features, self.config, self.code.key)
+            except Uncacheable as error:
+                raise _Unasked(str(error)) from None
+        about = {**about_of(build, parts, {}), "captures": captures_told(build, load)}
+        return _Made(parts, json.loads(json.dumps(load)), about)
+
+    def _adapted(self, made: _Made, info: Info | None) -> _Made:
+        """``made`` with the forms of arrays that an entry has."""
+        theirs: Any = {} if info is None else info.about.get("parts", {})
+
+        def form(name: str, value: str) -> str:
+            other = str(theirs.get(name, ""))
+            return other if _form(other) == _form(value) else value
+
+        return self._reformed(made, form)
+
+    def _of_engine(self, made: _Made) -> _Made:
+        """``made`` with arrays of the engine's."""
+        return self._reformed(made, lambda _, value: _engine_form(value))
+
+    def _reformed(self, made: _Made, form: Callable[[str, str], str]) -> _Made:
+        parts = tuple([
+            Part(name, form(name, value) if name.startswith("arg.") else value)
+            for name, value in made.parts
+        ])  # fmt: skip
+        return made._replace(parts=parts, about={**made.about, "parts": dict(parts)})
+
+    def _distance(self, made: _Made, infos: Sequence[Info]) -> int:
+        """How far the nearest entry is: its differences; many if there is none."""
+        found = explain.nearest(infos, made.about)
+        return 1000 if found is None else len(found.differences)
+
+    def _validated(self, layer: CacheLayer, made: _Made, info: Info) -> CacheLayer:
+        """The answer for an entry of this very key, which is compared before it is used."""
+        held = self.store.peek(info.key, self.decl.qualname)
+        if held is None or made.load not in held[0]:
+            found = explain.nearest([info], made.about)
+            if found is not None and found.differences:
+                return missed(layer, "entry", found.about, made.about)
+            return replace(layer, state=MISS, reason=_CHANGED)
+        if self.code.state != HIT:
+            return replace(layer, state=MISS, reason=CODE_GONE)
+        return replace(layer, state=HIT, source="disk")
+
+
+class _Unasked(Exception):
+    """Why a kernel is not looked up by its source."""
+
+
+def _form(text: str) -> str:
+    """An argument's part, whosever its arrays are."""
+
+    def plain(match: re.Match[str]) -> str:
+        foreign, extents, dtype, rest = match.groups()
+        if foreign:
+            import numpy as np
+
+            kind = np.dtype(dtype)
+            letter = {"f": "f", "i": "i", "u": "u", "b": "u"}.get(kind.kind, kind.kind)
+            dtype = f"{letter}{1 if kind.kind == 'b' else kind.itemsize * 8}"
+        if extents:
+            rest += f"-of{tuple(int(n) for n in reversed(extents.split('-')))}"
+        return f"[{dtype}-{rest}]"
+
+    return _ARRAY.sub(plain, text)
+
+
+def _engine_form(text: str) -> str:
+    """An argument's part, if its arrays were the engine's."""
+
+    def own(match: re.Match[str]) -> str:
+        dtype, rest, shape = match.groups()
+        if shape is None:
+            return f"[nd-{dtype}-{rest}]"
+        extents = re.findall(r"\d+", shape)
+        kind = "ndv" if len(extents) == 1 else "ndm"
+        return f"[{kind}-{'-'.join(reversed(extents))}-{dtype}-{rest}]"
+
+    return re.sub(r"\[([a-z]\w*)-(\d+[^\]]*?)(?:-of(\([^)]*\)))?\]", own, _form(text))
+
+
+# ---- the name of a module
+
+
+@contextmanager
+def named(
+    namespace: Mapping[str, Any], name: str, functions: Sequence[FunctionType] = ()
+) -> Generator[None, None, None]:
+    """Within this, what a module defines says that it is of the module called ``name``, and is
+    found there.
+
+    namespace: of the module. functions: others that it defines, though no name leads to them.
+    """
+    old = str(namespace.get("__name__", ""))
+    if old == name:
+        yield
+        return
+    stand_in = ModuleType(name)
+    vars(stand_in).update(namespace)
+    changed: list[Any] = []
+    before = sys.modules.get(name)
+    try:
+        for value in _defined(old, [*namespace.values(), *functions]):
+            with suppress(AttributeError, TypeError):
+                value.__module__ = name
+                changed.append(value)
+        sys.modules[name] = stand_in
+        yield
+    finally:
+        if before is None:
+            sys.modules.pop(name, None)
+        else:
+            sys.modules[name] = before
+        for value in changed:
+            value.__module__ = old
+
+
+def _defined(module: str, values: Sequence[Any]) -> list[Any]:
+    """Functions and classes of a module that values are, wrap, or contain."""
+    out: dict[int, Any] = {}
+    todo = list(values)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, staticmethod | classmethod):
+            value = cast("Any", value).__func__
+        with suppress(Exception):  # of the user's own ``__getattr__``
+            wrapped = value.decl.fn
+            if isinstance(wrapped, FunctionType):
+                todo.append(wrapped)
+        if not isinstance(value, FunctionType | type) and "__module__" not in _own(value):
+            continue
+        if id(value) not in out and getattr(value, "__module__", None) == module:
+            out[id(value)] = value
+            if isinstance(value, type):
+                todo += vars(value).values()
+    return list(out.values())
+
+
+def _own(value: Any) -> Mapping[str, Any]:
+    """The attributes of an object itself."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}

@@ -1,0 +1,211 @@
+"""The caches of one kernel: every layer is asked what it would answer, for each backend.
+
+This runs when the passes of all kernels have been shown. The frontend works once more for it, since
+keys are made of what it gives, and the passes of the capture have changed that.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ..backends import base
+from ..cache import driver
+from ..cache.observe import BYPASS, NOT_APPLICABLE, OFF
+from ..cache.offline import Offline
+from ..cache.places import functions_of
+from ..cache.store import open_store
+from ..config import DebugSwitches
+from ..errors import QuadrantsCompilationError
+from ..frontend import purity
+from ..frontend.features import InstanceFeature, RecordFeature
+from ..runtime.about import about_of
+from ..runtime.args import Argument
+from ..runtime.compile import Clock, make_ir
+from ..runtime.fastcache.arguments import Bypass, parts_of
+from ..runtime.obtain import bypass_reason
+from .caches import Asked, LookUps, answer
+from .record import BackendRecord, CacheLayer, CompileRecord
+from .steps import StepLimit
+
+if TYPE_CHECKING:
+    from ..config import CompileConfig
+    from ..frontend.build import BuildResult
+    from ..frontend.captures import Capture
+    from ..frontend.signature import FuncDecl, KernelDecl
+    from .capture import KernelCapture
+
+    Decl = KernelDecl | FuncDecl
+
+__all__ = ["look_up", "purity_of"]
+
+
+def look_up(capture: KernelCapture, looks: LookUps | None = None) -> None:
+    """Put what the caches would answer into the record of a kernel that was compiled.
+
+    looks: what was asked before in this session; this look is noted there.
+    """
+    for backend in capture.backends:
+        if backend.status in ("ok", "error"):
+            layers = _Look(capture, backend, looks or LookUps()).layers()
+            capture.put(replace(backend, caches=layers))
+
+
+class _Look:
+    """One look-up of one kernel for one backend."""
+
+    def __init__(self, capture: KernelCapture, backend: BackendRecord, looks: LookUps) -> None:
+        self.capture = capture
+        self.decl = capture.kernel.decl
+        self.backend = backend.backend
+        self.compiled = backend.compile or CompileRecord()
+        self.failed = backend.status == "error"
+        self.config = capture.config_for(backend.backend)
+        self.cache = Offline(self.config, base.find(self.backend))
+        self.looks = looks
+        self.found: list[Argument] = []
+
+    def layers(self) -> tuple[CacheLayer, ...]:
+        """Every layer, in the order in which a program asks them."""
+        first = CacheLayer(
+            name="in_process",
+            state=BYPASS,
+            reason="an inspection always runs the whole pipeline",
+        )
+        rest = _of_gpus(self.config, self.backend)
+        cost = self.compiled.passes_ms + self.compiled.codegen_ms
+        fast = CacheLayer(name="fastcache", state=BYPASS, cost_ms=self.compiled.frontend_ms)
+        offline = CacheLayer(name="offline", state=BYPASS, cost_ms=cost)
+        steps, reason = self.capture.steps, ""
+        records = any(isinstance(f, RecordFeature) for f in self.capture.features)
+        if self.decl.fastcache or not records:  # members of which are known by making one
+            self.found = self._arguments(records)
+        held = steps.held(self.backend, "caches")
+        if held is not None:
+            reason = held.message
+        else:
+            text = f"asking the caches for {self.decl.name} on {self.backend}"
+            try:
+                with steps.step("caches", text, backend=self.backend, kind="compile"):
+                    fast, offline = self._asked(fast, offline)
+            except (Exception, StepLimit) as error:
+                reason = f"it could not be asked: {type(error).__name__}: {error}".splitlines()[0]
+        if reason:
+            fast, offline = (replace(x, reason=reason) for x in (fast, offline))
+        return (first, fast, offline, *rest)
+
+    def _asked(self, fast: CacheLayer, offline: CacheLayer) -> tuple[CacheLayer, CacheLayer]:
+        reason = bypass_reason(self.config, DebugSwitches.read(os.environ))
+        try:
+            build = self._build()
+        except QuadrantsCompilationError:
+            build = None
+        if not self.config.offline_cache:
+            offline = replace(offline, state=OFF, reason="offline_cache=False")
+        elif build is None or self.failed:
+            offline = replace(offline, reason="the kernel does not compile")
+        elif reason:
+            offline = replace(offline, reason=reason)
+        else:
+            offline = self._offline(build, offline)
+        return self._fastcache(build, fast, reason, offline), offline
+
+    def _build(self) -> BuildResult:
+        """What the frontend makes, also of a kernel that is marked and not pure."""
+        decl = copy.copy(self.decl)
+        decl.fastcache = False
+        # What user code says while the frontend works, it said in the capture.
+        with self.capture.steps.silent():
+            return make_ir(decl, self.capture.features, self.config, Clock(), quiet=True)
+
+    def _offline(self, build: BuildResult, layer: CacheLayer) -> CacheLayer:
+        functions = functions_of([(d.qualname, d.file, d.line, d.end_line) for d in build.decls])
+        parts = self.cache.parts(build.func, functions, noalias=True)
+        about = about_of(build, parts, {})
+        asked = Asked("offline", self.decl.qualname, parts, about, layer.cost_ms)
+        return answer(asked, open_store(self.config, "offline"), self._swap("offline", about))
+
+    def _fastcache(
+        self, build: BuildResult | None, layer: CacheLayer, reason: str, offline: CacheLayer
+    ) -> CacheLayer:
+        for name in ("offline_cache", "src_ll_cache"):
+            if not getattr(self.config, name):
+                return replace(layer, state=OFF, reason=f"{name}=False")
+        pure, told = (True, "") if build is None else purity_of(build)
+        if not self.decl.fastcache:
+            unfit = parts_of(self.decl, self.found) if pure and self.found else ()
+            if isinstance(unfit, Bypass):
+                told = f"marked fastcache=True it could not be kept: {unfit.reason}"
+            return replace(layer, state=OFF, reason="not marked fastcache=True", advice=told)
+        if build is None:
+            return replace(layer, reason="the kernel does not compile")
+        if not pure or reason:
+            return replace(layer, reason=reason if pure else told)
+        from .fast_look import FastLook
+
+        swap = partial(self._swap, "fastcache")
+        look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap)
+        return look.ask(build, layer)
+
+    def _arguments(self, made_up: bool) -> list[Argument]:
+        """Arguments for which the kernel is looked up by its source."""
+        capture = self.capture
+        if made_up and capture.cases:
+            # Members that are no parameters of the compiled kernel count, too.
+            made = capture.made(capture.cases[0])
+            if made is not None:
+                return capture.bound(made[0])
+        return [
+            Argument(f, given=capture.instance if isinstance(f, InstanceFeature) else None)
+            for f in capture.features
+        ]
+
+    def _swap(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
+        return self.looks.swap(f"{self.capture.record.id} {self.backend} {layer}", about)
+
+
+def _of_gpus(config: CompileConfig, backend: str) -> tuple[CacheLayer, ...]:
+    """The layers that only backends with PTX have."""
+    ptx = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{backend} makes no PTX")
+    if base.find(backend).makes_ptx:
+        reason = "its key is made of LLVM IR, and only a launch makes that"
+        ptx = replace(ptx, state=BYPASS, reason=reason)
+    seen = driver.observe(config, backend)
+    return ptx, CacheLayer(name="driver", state=seen.state, reason=seen.reason)
+
+
+# ---- purity
+
+
+def purity_of(build: BuildResult) -> tuple[bool, str]:
+    """Whether a kernel may be marked ``fastcache=True``, and a line that says so or names what it
+    reads."""
+    found = purity.of(build)
+    kernel = build.decls[0]
+    wrong = [_read(x.capture, kernel) for x in found if x.severity == "error"]
+    if wrong:
+        return False, f"not pure: reads {', '.join(wrong)}"
+    odd = next((c for c in build.captures if c.opaque), None)
+    if odd is not None:
+        where = _place(odd, kernel)
+        return True, f"marked fastcache=True it could not be kept: {odd.opaque}, {where}"
+    text = "could be marked fastcache=True: it is pure"
+    constants = [_read(x.capture, kernel) for x in found]
+    return True, f"{text}, if {', '.join(constants)} is constant" if constants else text
+
+
+def _read(capture: Capture, kernel: Decl) -> str:
+    """``N (int) at line 12 in scale``."""
+    return f"{capture.name} ({type(capture.value).__name__}) {_place(capture, kernel)}"
+
+
+def _place(capture: Capture, kernel: Decl) -> str:
+    loc = capture.loc
+    name = "" if loc.file == kernel.file else f" of {os.path.basename(loc.file)}"
+    owner = "" if capture.decl.qualname == kernel.qualname else f" in {capture.decl.qualname}"
+    return f"at line {loc.line}{name}{owner}"

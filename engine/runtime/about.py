@@ -1,0 +1,124 @@
+"""What an entry of a cache says to people: what was compiled, of which sources and values.
+
+Nothing here is part of a key, and nothing of it is needed to use an entry. It is what a later miss
+is explained by (`cache.explain`), so two processes must write the same about the same.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from ..cache.parts import Part, digest
+from ..frontend.features import content_of
+from ..ir.params import param_text
+from ..types import CompoundType, DataType
+
+if TYPE_CHECKING:
+    from ..frontend.build import BuildResult
+    from ..frontend.captures import Capture
+
+__all__ = ["about_of", "captures_of", "value_text"]
+
+_LONGEST: Final = 120
+_ORIGINS: Final = frozenset({"global", "closure", "argument", "default"})
+"""Of captures that are values. What annotations say stands among the parameters."""
+_PLAIN: Final = (bool, int, float, complex, str, bytes, range, slice, type(None))
+
+
+def about_of(
+    build: BuildResult, parts: Sequence[Part], timings: Mapping[str, float]
+) -> dict[str, Any]:
+    """What an entry with a key of ``parts`` says to people; see `cache.store`."""
+    named = dict(parts)
+    kernel = build.decls[0]
+    sources = [
+        {"name": decl.qualname, "file": decl.file, "line": decl.line,
+         "digest": digest(decl.src.text), "text": decl.src.text}
+        for decl in build.decls
+    ]  # fmt: skip
+    return {
+        "kernel": kernel.qualname,
+        "file": kernel.file,
+        "line": kernel.line,
+        "engine": named["engine"],
+        "backend": named["backend"],
+        "parts": named,
+        "sources": sources,
+        "captures": list(captures_of(build.captures)),
+        "params": [param_text(p) for p in build.func.params],
+        "ms": {name.removesuffix("_ms"): ms for name, ms in timings.items()},
+    }
+
+
+def captures_of(captures: Sequence[Capture]) -> Iterator[dict[str, str]]:
+    """The values among the captures of a kernel; functions are told by their sources."""
+    for capture in captures:
+        text = _told(capture.value) if capture.origin in _ORIGINS else None
+        if text is not None:
+            kind = type(capture.value).__name__
+            yield {"in": capture.decl.qualname, "name": capture.name, "kind": kind, "value": text}
+
+
+def _told(value: Any) -> str | None:
+    """As `value_text`; code of the user's own may raise there, and a compile goes on."""
+    try:
+        return value_text(value)
+    except Exception:
+        return f"an object of {type(value).__qualname__}"
+
+
+def value_text(value: Any, depth: int = 4) -> str | None:
+    """A value on one line, the same in every process; None for functions and modules.
+
+    What is too long is cut, and told apart by a digest of all of it.
+    """
+    kind = value.__class__
+    if kind in _PLAIN:
+        return _cut(_plain(value))
+    if kind in (list, tuple, dict) and depth:
+        return _cut(_container(value, depth))
+    if isinstance(value, enum.Enum):
+        return f"{kind.__qualname__}.{value.name} = {value_text(value.value, depth - 1)}"
+    if isinstance(value, DataType | CompoundType):
+        return str(getattr(value, "name", None) or value)
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        return f"{array.dtype}{list(array.shape)} {digest(array.tobytes())[:12]}"
+    if isinstance(value, np.generic):
+        number = cast("Any", value)
+        return f"{number.dtype} {number.item()!r}"
+    content = content_of(value)
+    if content is not None:
+        return f"{kind.__qualname__} {digest(repr(content))[:12]}"
+    if isinstance(value, type):
+        return f"class {value.__qualname__}"
+    if callable(value) or isinstance(value, ModuleType):
+        return None
+    return f"an object of {kind.__qualname__}"
+
+
+def _plain(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # more digits than Python likes to write
+        return hex(value)
+
+
+def _container(value: Any, depth: int) -> str:
+    if isinstance(value, dict):
+        table = cast("dict[Any, Any]", value)
+        pairs = [f"{value_text(k, 1)}: {value_text(v, depth - 1)}" for k, v in table.items()]
+        return f"{{{', '.join(pairs)}}}"
+    items = ", ".join([str(value_text(item, depth - 1)) for item in value])
+    return f"[{items}]" if isinstance(value, list) else f"({items})"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 16]}... {digest(text)[:12]}"

@@ -1,0 +1,270 @@
+"""Fastcache: kernels found by their source, without parsing it or loading anything that compiles.
+
+For kernels marked ``fastcache=True``. The key is made of what is at hand when a kernel is called::
+
+    kernel, module           qualified name; module and file name
+    engine ... config.*      as the offline cache has them
+    python, coverage         version of Python, which parses the source; QD_KERNEL_COVERAGE
+    noalias                  whether written arrays are taken to overlap nothing
+    source                   digest of the kernel's own lines, decorators included
+    signature                what its parameters and results are declared as
+    closure                  digest of what its closure holds, as far as a text can tell it
+    arg.*                    each argument (`arguments`)
+
+Under the key stands an `entry`: the key of the code in the offline cache, how to launch it, and
+everything else that the compile read: functions that were inlined (`sources`), globals, closures,
+members of objects (`captures`). All of it is compared with the live process before the code is
+used. So a hit is what a compile would give, or it is no hit; a kernel that depends on something
+that cannot be compared is not kept, and the observation says on what.
+
+What is compared and not part of the key can be so today and otherwise tomorrow: a function is
+edited, and the edit undone. So an entry is a list of *versions*, the latest first, and the first of
+them that fits is used; a few are kept.
+
+Nothing imported here parses, walks, or generates code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ... import logs as log
+from ...cache.observe import BYPASS, DAMAGED, HIT, MISS, OFF, Observation
+from ...cache.parts import Part, digest, key_of
+from ...cache.store import Entry, open_store
+from ...errors import QuadrantsSyntaxError
+from .arguments import FIELD_METADATA_CACHE_VALUE, Bypass, parts_of
+from .captures import Unknown, declared, text_of
+from .entry import Live, Stale, Uncacheable, plan_of, record
+from .sources import Reached
+
+if TYPE_CHECKING:
+    from ...cache.offline import Offline
+    from ...cache.store import Info, Store
+    from ...config import CompileConfig
+    from ...frontend.build import BuildResult
+    from ...frontend.signature import KernelDecl
+    from ..args import Argument
+    from ..program import Program
+
+__all__ = [
+    "CODE_GONE", "FIELD_METADATA_CACHE_VALUE", "VERSIONS", "Look", "captures_told", "keep",
+    "look_up", "parts_for", "without_code",
+]  # fmt: skip
+
+CODE_GONE: Final = "the entry fits, but its code is no longer in the offline cache"
+
+
+VERSIONS: Final = 8
+"""How many versions an entry has at most; the oldest goes first."""
+
+
+class Look(NamedTuple):
+    """What was found.
+
+    live: how to launch; None if the kernel has to be compiled. versions: what the entry held.
+    """
+
+    observation: Observation
+    live: Live | None = None
+    versions: Sequence[Any] = ()
+
+
+def look_up(
+    program: Program,
+    decl: KernelDecl,
+    features: tuple[Any, ...],
+    noalias: bool,
+    found: Sequence[Argument] | None,
+    first: Observation | None = None,
+) -> Look:
+    """Ask for the kernel for these arguments. Warns of an argument that keeps it from the cache.
+
+    found: the arguments; None where they are no longer at hand, then ``first`` is what this gave
+    for them before.
+    """
+    began = perf_counter()
+    look = _look_up(program, decl, features, noalias, found, first)
+    ms = (perf_counter() - began) * 1e3
+    return look._replace(observation=look.observation._replace(ms=ms))
+
+
+def _look_up(
+    program: Program,
+    decl: KernelDecl,
+    features: tuple[Any, ...],
+    noalias: bool,
+    found: Sequence[Argument] | None,
+    first: Observation | None,
+) -> Look:
+    config = program.config
+    if not config.src_ll_cache or not config.offline_cache:
+        name = "src_ll_cache" if config.offline_cache else "offline_cache"
+        return Look(Observation("fastcache", OFF, f"{name}=False"))
+    if found is None:
+        if first is None or not first.parts:
+            reason = first.reason if first is not None else "the arguments are not at hand"
+            return Look(Observation("fastcache", BYPASS, reason))
+        swapped = [Part(n, str(noalias) if n == "noalias" else v) for n, v in first.parts]
+        parts: tuple[Part, ...] = tuple(swapped)
+    else:
+        made = parts_for(program.offline, decl, noalias, found)
+        if isinstance(made, Bypass):
+            for text in made.warnings:
+                log.warn(text)
+            return Look(Observation("fastcache", BYPASS, made.reason))
+        parts = made
+    key = key_of(parts)
+    seen = Observation("fastcache", MISS, "", "", key, parts)
+    store = open_store(config, "fastcache")
+    answer = store.answer(key, decl.qualname)
+    if answer.state != HIT:
+        return Look(seen._replace(state=answer.state, reason=answer.reason))
+    versions: Sequence[Any] = answer.load
+    try:
+        live = _fitting(versions, decl, features, config)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        why = store.spoiled(key, decl.qualname, f"cannot be read back: {error!r}")
+        return Look(seen._replace(state=DAMAGED, reason=why))
+    if isinstance(live, Stale):
+        return Look(seen._replace(reason=str(live)), None, versions)
+    return Look(seen._replace(state=HIT, source="disk"), live, versions)
+
+
+def _fitting(
+    versions: Sequence[Any], decl: KernelDecl, features: Sequence[Any], config: CompileConfig
+) -> Live | Stale:
+    """The first version that fits, or why the nearest does not.
+
+    Versions are compared in the order in which the compile read things. So when one thing has
+    changed, the version that was in use before is the one that goes as far as that thing; others
+    differ there, too, or earlier. LookupError, TypeError, ValueError or AttributeError for what is
+    no entry.
+    """
+    nearest: Stale | None = None
+    for load in versions:
+        try:
+            return plan_of(load, decl, features, config)
+        except Stale as stale:
+            if nearest is None or stale.passed > nearest.passed:
+                nearest = stale
+    if nearest is None:
+        raise ValueError("an entry without versions")
+    return nearest
+
+
+def without_code(look: Look) -> Look:
+    """A hit whose code could not be had: a miss."""
+    seen = look.observation._replace(state=MISS, source="", reason=CODE_GONE)
+    return Look(seen, None, look.versions)
+
+
+# ---- the key
+
+
+def parts_for(
+    offline: Offline, decl: KernelDecl, noalias: bool, found: Sequence[Argument]
+) -> tuple[Part, ...] | Bypass:
+    """The parts of the key, or why there is none. offline: of the program."""
+    arguments = parts_of(decl, found)
+    if isinstance(arguments, Bypass):
+        return arguments
+    try:
+        source = digest(decl.src.identity)
+        signature = declared(decl)
+    except QuadrantsSyntaxError as error:
+        return Bypass(error.message)
+    except Unknown as unknown:
+        return Bypass(f"the declaration of the kernel {unknown}")
+    return (
+        Part("kernel", decl.qualname),
+        Part("module", _module(decl)),
+        *offline.common,
+        Part("python", "{}.{}".format(*sys.version_info)),
+        Part("coverage", "kcov" if os.environ.get("QD_KERNEL_COVERAGE") == "1" else ""),
+        Part("noalias", str(noalias)),
+        Part("source", source),
+        Part("signature", signature if len(signature) < 200 else digest(signature)),
+        Part("closure", _closure(decl)),
+        *arguments,
+    )
+
+
+def _module(decl: KernelDecl) -> str:
+    """Where the kernel is defined, in a way that a moved project keeps."""
+    name = os.path.basename(decl.file)
+    return f"{decl.fn.__module__} ({'<...>' if name.startswith('<') else name})"
+
+
+def _closure(decl: KernelDecl) -> str:
+    """What tells kernels apart that one function has made; captures are compared besides."""
+    cells: Any = decl.fn.__closure__
+    if not cells:
+        return ""
+    texts: list[str] = []
+    numbers = Reached(())
+    for name, cell in zip(decl.fn.__code__.co_freevars, cells, strict=True):
+        try:
+            texts.append(f"{name} {text_of(cell.cell_contents, numbers)}")
+        except (Unknown, ValueError):
+            texts.append(name)
+    return digest("\n".join(texts))
+
+
+# ---- keeping
+
+
+def keep(
+    program: Program,
+    look: Look,
+    features: tuple[Any, ...],
+    build: BuildResult,
+    offline: str,
+    about: Callable[[Sequence[Part]], dict[str, Any]],
+) -> Observation:
+    """Keep how the kernel was compiled, if it was looked up and may be kept.
+
+    offline: the key of its code. about: what the entry says to people, for a key's parts. Gives
+    what is to be observed: the look-up, with whether it was kept, and if not, why.
+    """
+    seen = look.observation
+    if not seen.key or seen.state == BYPASS:
+        return seen
+    config = program.config
+    kernel = build.decls[0].qualname
+    try:
+        load = record(build, features, config, offline)
+    except Uncacheable as error:
+        return seen._replace(state=BYPASS, reason=str(error))
+    store: Store = open_store(config, "fastcache")
+    told = {**about(seen.parts), "captures": captures_told(build, load)}
+    versions = [load, *[one for one in look.versions if one != load]][:VERSIONS]
+    if look.versions:
+        told["older"] = _older(store.look(seen.key, kernel), look.versions, load)
+    stored = store.write(Entry(seen.key, kernel, told, versions, b""))
+    return seen._replace(stored=stored)
+
+
+def _older(info: Info | None, versions: Sequence[Any], load: Any) -> list[dict[str, Any]]:
+    """What is told of the versions that an entry keeps besides ``load``: what differs in them."""
+    about: dict[str, Any] = {} if info is None else info.about
+    latest = {name: about.get(name, []) for name in ("sources", "captures")}
+    known: list[dict[str, Any]] = [latest, *about.get("older", [])] if about else []
+    return [told for one, told in zip(versions, known, strict=False) if one != load][: VERSIONS - 1]
+
+
+def captures_told(build: BuildResult, load: dict[str, Any]) -> list[dict[str, str]]:
+    """The captures that an entry holds, for people."""
+    return [
+        {
+            "in": build.decls[int(owner)].qualname,
+            "name": ".".join(path),
+            "kind": origin,
+            "value": text,
+        }
+        for owner, origin, path, text in load["captures"]
+    ]

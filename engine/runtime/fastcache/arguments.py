@@ -1,0 +1,298 @@
+"""What the arguments of a call add to a kernel's fast key: a short text for each of them.
+
+    scalar parameter            the type it is passed as
+    ndarray                     ``[nd-f32-2]``; ``-g`` with gradients, ``-L(1, 0)`` with axes in
+                                another order; vectors ``[ndv-3-f32-1]``, matrices ``[ndm-3-2-...]``
+    NumPy array, torch tensor   ``[np-float32-2]``, ``[pt-float32-2]``
+    vector, matrix, struct      its type
+    dataclass                   its class and, for each member, the type; the value too if the
+                                member's metadata says so, or if it is a compile-time constant
+    data-oriented object        its class and, for each attribute, the same; numbers with their
+                                values unless the class has ``template_primitives=False``; of other
+                                attributes the class
+    template number             type and value
+    template dataclass          as a data-oriented object
+    member of an Enum           class, name and value
+    None                        ``None``
+
+A field cannot be told apart from another by text, nor can any other object: then the call is not
+cached (`Bypass`), and a warning names the argument. It is silent for a field passed as `qd.Tensor`.
+
+Two calls with equal texts may still differ in what a kernel reads of an object (an item of a list,
+a property, an attribute of its class): that is compared when an entry is loaded (see `entry`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
+
+from ...cache.parts import Part
+from ...frontend.declared import ParamDecl, members_of
+from ...frontend.features import InstanceFeature, NdarrayFeature, RecordFeature, Unusable, unwrapped
+from ...types import (
+    DATA_ORIENTED,
+    ArrayHandle,
+    CompoundType,
+    DataType,
+    FieldHandle,
+    StructFieldHandle,
+    StructType,
+    is_data_oriented,
+)
+from ..foreign import torch_tensor
+from .captures import ABSENT, exact, located
+
+if TYPE_CHECKING:
+    from ...frontend.signature import KernelDecl
+    from ..args import Argument
+
+__all__ = ["FIELD_METADATA_CACHE_VALUE", "Bypass", "class_name", "parts_of"]
+
+FIELD_METADATA_CACHE_VALUE: Final = "add_value_to_cache_key"
+"""Metadata of a dataclass member whose value shall be part of keys."""
+
+
+class Bypass(NamedTuple):
+    """Why a call cannot be cached. warnings: what to tell the user, besides."""
+
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+class _Unfit(Exception):
+    """An argument, or something in it, that no text stands for."""
+
+    def __init__(self, path: str, value: Any, quiet: bool = False) -> None:
+        self.path = path
+        self.value = value
+        self.quiet = quiet
+
+
+def parts_of(decl: KernelDecl, found: Sequence[Argument]) -> tuple[Part, ...] | Bypass:
+    """A part ``arg.<name>`` for each argument of a call."""
+    parts: list[Part] = []
+    try:
+        for param, argument in zip(decl.params, found, strict=True):
+            parts.append(Part(f"arg.{param.name}", _argument(param, argument)))
+    except _Unfit as unfit:
+        return _bypass(decl.name, unfit)
+    except Exception as error:  # of the user's own code, such as a property
+        return Bypass(f"looking at the arguments raised {type(error).__name__}: {error}")
+    return tuple(parts)
+
+
+def _bypass(kernel: str, unfit: _Unfit) -> Bypass:
+    field = isinstance(unfit.value, FieldHandle | StructFieldHandle)
+    what = "a field" if field else f"of type {class_name(unfit.value.__class__)}"
+    reason = f"the parameter {unfit.path} is {what}"
+    if unfit.quiet:
+        return Bypass(reason)
+    return Bypass(reason, (
+        f"[FASTCACHE][PARAM_INVALID] Parameter with path {unfit.path} and type "
+        f"{type(unfit.value)} not allowed by fast cache.",
+        f"[FASTCACHE][INVALID_FUNC] The pure function {kernel} could not be fast cached, because "
+        "one or more parameter types were invalid",
+    ))  # fmt: skip
+
+
+def class_name(cls: type) -> str:
+    """A class by its module and its name in there; told if another one has taken its place."""
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    found = located(cls.__module__, cls.__qualname__)
+    return name if found is cls or found is ABSENT else f"{name} (replaced)"
+
+
+def _argument(param: ParamDecl, argument: Argument) -> str:
+    feature = argument.feature
+    if isinstance(feature, InstanceFeature):
+        return _instance(param.name, argument.given, _lifts(argument.given), [])
+    if param.kind == "template":
+        if dataclasses.is_dataclass(feature) and not isinstance(feature, type):
+            return _instance(param.name, feature, False, [])
+        return _constant(param.name, feature)
+    return _feature(param, param.name, feature, argument.given)
+
+
+def _feature(param: ParamDecl, name: str, feature: Any, given: Any) -> str:
+    """The text of what a kernel depends on for one parameter, or one member of a dataclass.
+
+    given: the value itself, where the feature does not tell all; None for a NumPy array.
+    """
+    if feature is None:
+        return "None"
+    if isinstance(feature, DataType):
+        return feature.name
+    if isinstance(feature, NdarrayFeature):
+        return _array(feature, given)
+    if isinstance(feature, CompoundType):
+        return _type(feature)
+    if isinstance(feature, RecordFeature):
+        return _record(name, feature, given)
+    if isinstance(feature, Unusable):
+        return f"unusable {feature.annotation}"
+    if isinstance(feature, FieldHandle | StructFieldHandle):
+        raise _Unfit(name, feature, quiet=param.kind == "tensor")
+    return _constant(name, feature)
+
+
+def _type(t: Any) -> str:
+    """A type of values, with the types of its parts."""
+    if isinstance(t, StructType):
+        inside = ", ".join([f"{key}: {_type(m)}" for key, m in t.members.items()])
+        return f"{t.name}({inside})"
+    return getattr(t, "__name__", None) or repr(t)
+
+
+def _array(feature: NdarrayFeature, given: Any) -> str:
+    """An array, by the names of whose it is."""
+    shape, ndim, dtype = feature.element_shape, feature.ndim, feature.dtype
+    tail = "-g" if feature.needs_grad else ""
+    if isinstance(given, ArrayHandle):
+        if feature.axes is not None:
+            tail += f"-L{feature.axes}"
+        if not shape:
+            return f"[nd-{dtype.name}-{ndim}{tail}]"
+        kind = "ndv" if len(shape) == 1 else "ndm"
+        extents = "-".join([str(n) for n in reversed(shape)])
+        return f"[{kind}-{extents}-{dtype.name}-{ndim}{tail}]"
+    if shape:
+        tail += f"-of{shape}"
+    kind = "np" if given is None or isinstance(given, np.ndarray) else "pt"
+    return f"[{kind}-{np.dtype(dtype.np).name}-{ndim}{tail}]"
+
+
+def _constant(name: str, value: Any) -> str:
+    """A template value."""
+    if value is None:
+        return "None"
+    kind = value.__class__
+    if kind is int or kind is bool or kind is float:
+        return f"{kind}={exact(value)}"
+    if isinstance(value, enum.Enum):
+        return _member_of_enum(name, value)
+    if issubclass(kind, np.number | np.bool_):
+        return f"{kind}={exact(value.item())}"
+    raise _Unfit(name, value)
+
+
+def _member_of_enum(name: str, value: enum.Enum) -> str:
+    inner = value.value
+    if not isinstance(inner, int | float | str | None):
+        raise _Unfit(name, value)
+    return f"enum-{value.name}-{exact(inner)} of {class_name(type(value))}"
+
+
+# Dataclasses
+
+
+def _record(name: str, feature: RecordFeature, given: Any) -> str:
+    cls = feature.cls
+    declared = members_of(cls)
+    wanted = {f.name for f in dataclasses.fields(cls) if f.metadata.get(FIELD_METADATA_CACHE_VALUE)}
+    out: list[str] = []
+    for key, member in feature.members.items():
+        value = unwrapped(getattr(given, key))
+        inside = None if isinstance(value, np.ndarray) else value
+        path = f"{name}.{key}"
+        param = declared.get(key)
+        text = _constant(path, member) if param is None else _feature(param, path, member, inside)
+        if key in wanted:
+            text += f" = {_shown(path, value)}"
+        clamped = param is not None and param.boundary != "unsafe"
+        out.append(f"{key}: ({text}{' clamped' if clamped else ''})")
+    return f"{class_name(cls)}[{', '.join(out)}]"
+
+
+def _shown(name: str, value: Any) -> str:
+    """The value of a member that asks for it to be in keys."""
+    if isinstance(value, str):
+        return repr(value)
+    kind = value.__class__
+    if isinstance(value, int | float) and not isinstance(value, enum.Enum | bool):
+        return exact(value)
+    if value is None or kind is bool or isinstance(value, enum.Enum | np.number | np.bool_):
+        return _constant(name, value)
+    raise _Unfit(name, value)
+
+
+# Data-oriented objects
+
+
+def _lifts(value: Any) -> bool:
+    """Whether the numbers of an object, and of those it holds, are read at each launch."""
+    options = getattr(value.__class__, DATA_ORIENTED, None)
+    return bool(options) and not options.get("template_primitives", True)
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """What an object holds, sorted by name; without what the engine put there."""
+    found = dict[str, Any]()
+    for cls in type(value).__mro__:
+        slots = vars(cls).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    found.update(getattr(value, "__dict__", {}))
+    for name in sorted(found):
+        if name != "_qd_kernels":
+            yield name, found[name]
+
+
+def _instance(name: str, value: Any, lifts: bool, above: list[Any]) -> str:
+    """An object and, recursively, those it holds.
+
+    lifts: numbers are read at each launch. above: the objects that lead here; one of them again is
+    told by how far up it is.
+    """
+    for k, outer in enumerate(above):
+        if outer is value:
+            return f"^{len(above) - k}"
+    above.append(value)
+    kind = "da" if is_data_oriented(value) else "dc"
+    inside: list[str] = []
+    for key, member in _attributes(value):
+        text = _attribute(f"{name}.{key}", member, lifts, above)
+        if text is not None:
+            inside.append(f"{key}: {text}")
+    above.pop()
+    return f"{kind} {class_name(value.__class__)}[{', '.join(inside)}]"
+
+
+def _attribute(name: str, value: Any, lifts: bool, above: list[Any]) -> str | None:
+    """The text of an attribute; None for functions, which are no data."""
+    value = unwrapped(value)
+    if lifts and value.__class__ in (int, float, bool):
+        return f"{value.__class__}{_wide(value)}"
+    if isinstance(value, ArrayHandle):
+        key: NdarrayFeature | None = getattr(value, "_key", None)
+        return "[nd-ended]" if key is None else _array(key, value)
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        return f"[np-{array.dtype.name}-{array.ndim}]"
+    if torch_tensor(value):
+        return f"[pt-{str(value.dtype).removeprefix('torch.')}-{value.ndim}]"
+    if is_data_oriented(value) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return _instance(name, value, lifts, above)
+    if isinstance(value, FieldHandle | StructFieldHandle):
+        raise _Unfit(name, value)
+    other: Any = value.__func__ if isinstance(value, MethodType) else value
+    if hasattr(other, "decl"):
+        return None
+    try:
+        return _constant(name, other)
+    except _Unfit:
+        # Most objects hold texts, lists or files that no kernel reads, such as the id of a run.
+        return class_name(other.__class__)
+
+
+def _wide(value: float) -> str:
+    """What tells integers apart that a compile refuses, as they do not fit `default_ip`."""
+    if value.__class__ is not int or -(1 << 31) <= value < 1 << 31:
+        return ""
+    return " of 64 bits" if -(1 << 63) <= value < 1 << 63 else " of more bits"

@@ -1,0 +1,477 @@
+"""What stands for a value that a kernel read from outside of itself, and how it is read again.
+
+`text_of` gives a text for a value: two values with equal texts mean the same to a kernel, in
+whatever process. Numbers, texts and containers of these are told by their content, classes, modules
+of the engine and functions of Python by where they are found (and it is checked that they are found
+there), types by their parts. `Unknown` is raised for everything else: no guess is made.
+
+A function that kernels inline and that a path of names leads to is told by its number among those
+that the kernel reaches (`Numbers`), which compares identities: its source is compared once, and its
+own captures belong to that number.
+
+`follow` reads a path again, in the live process, in the way in which the frontend does it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import enum
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+import numpy as np
+
+from ...cache.parts import digest
+from ...frontend.declared import ParamDecl, members_of
+from ...frontend.features import InstanceFeature, RecordFeature, ValueFeature, content_of, unwrapped
+from ...frontend.registry import INTRINSICS
+from ...types import CompoundType, DataType, MatrixType, NDArray, StructType, Template, TensorHandle
+
+if TYPE_CHECKING:
+    from ...frontend.signature import FuncDecl, KernelDecl
+
+__all__ = [
+    "ABSENT", "Numbers", "Unknown", "declared", "exact", "follow", "function_of", "is_engine",
+    "located", "numbered", "param_text", "text_of", "type_text",
+]  # fmt: skip
+
+ABSENT: Final = object()
+"""What `follow` gives for an attribute that is not there."""
+
+_ENGINE: Final = __name__.removesuffix("runtime.fastcache.captures")
+_LONGEST: Final = 200
+"""Characters of a text; of a longer one the beginning and a digest are kept."""
+_PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))
+_SEQUENCES: Final[dict[type, str]] = {
+    tuple: "tuple", list: "list", set: "set", frozenset: "frozenset",
+}  # fmt: skip
+_OF_FILES: Final = frozenset((
+    "DataSource", "fromfile", "genfromtxt", "get_include", "load", "loadtxt", "memmap",
+    "open_memmap",
+))  # fmt: skip
+"""Functions of NumPy whose result something else than their arguments decides."""
+_DEEPEST: Final = 32
+
+
+class Numbers(Protocol):
+    """Tells functions and struct types by number: equal ones that are not the same differ so."""
+
+    def of_function(self, value: Any) -> int | None:
+        """The number of a function among those that the kernel reaches; None for others."""
+        ...
+
+    def of_type(self, t: StructType) -> int:
+        """The number of a struct type, in the order in which they are asked for."""
+        ...
+
+
+class Unknown(Exception):
+    """There is no text for a value. The message reads on after its name: ``is an object of ...``"""
+
+
+def is_engine(module: Any) -> bool:
+    """Whether a module of this name belongs to the engine, which keys name as a whole."""
+    return f"{module or ''}.".startswith(_ENGINE)
+
+
+# ---- where something is found
+
+
+def located(module: str, qualname: str) -> Any:
+    """What a qualified name leads to in a loaded module; `ABSENT` if nothing."""
+    found: Any = sys.modules.get(module, ABSENT)
+    for name in qualname.split("."):
+        if isinstance(found, StructType):
+            found = found.methods.get(name, ABSENT)
+        elif isinstance(found, type):  # as it is written, without binding anything
+            found = found.__dict__.get(name, ABSENT)
+        else:
+            found = getattr(found, name, ABSENT)
+        if found is ABSENT:
+            return ABSENT
+    return cast(Any, found).__func__ if isinstance(found, staticmethod | classmethod) else found
+
+
+def _place(value: Any, what: str) -> str:
+    """``module.qualname`` of a value that is found there."""
+    module = getattr(value, "__module__", None)
+    qualname = getattr(value, "__qualname__", None)
+    if isinstance(module, str) and isinstance(qualname, str):
+        if located(module, qualname) is value:
+            return f"{module}.{qualname}"
+        raise Unknown(f"is {what} {module}.{qualname}, which cannot be found by that name")
+    raise Unknown(f"is {what} without a name")
+
+
+def function_of(value: Any) -> FunctionType | None:
+    """The Python function of one that kernels inline, of a method, or of a plain function."""
+    if isinstance(value, MethodType):
+        value = value.__func__
+    if isinstance(value, FunctionType):
+        return value
+    fn = getattr(getattr(value, "decl", None), "fn", None)
+    return fn if isinstance(fn, FunctionType) else None
+
+
+# ---- texts
+
+
+def text_of(value: Any, numbers: Numbers, parent: Any = None) -> str:
+    """A text that stands for ``value``. parent: the object it was read from.
+
+    Raises Unknown.
+    """
+    if isinstance(value, MethodType):
+        text = _bound(value, numbers, parent)
+    elif isinstance(value, ParamDecl):
+        text = param_text(value) + numbered(value.type, numbers)
+    else:
+        number = numbers.of_function(value)
+        text = f"function {number}"
+        if number is None:
+            text = _text(value, 0) + numbered(value, numbers)
+    if len(text) > _LONGEST:
+        return f"{text[:_LONGEST]}... {digest(text)}"
+    return text
+
+
+def numbered(value: Any, numbers: Numbers) -> str:
+    """Which struct types are in a type, a dataclass or a container.
+
+    ``isinstance`` tells equal ones apart.
+    """
+    if isinstance(value, StructType):
+        inner = [numbered(member, numbers) for member in value.members.values()]
+        return f" #{numbers.of_type(value)}{''.join(inner)}"
+    parts: Iterable[Any] = ()
+    if value.__class__ in _SEQUENCES:
+        parts = value
+    elif value.__class__ is dict:
+        parts = value.values()
+    elif isinstance(value, type) and dataclasses.is_dataclass(value):
+        parts = [param.type for param in members_of(value).values()]
+    return "".join([numbered(part, numbers) for part in parts])
+
+
+def _bound(value: MethodType, numbers: Numbers, parent: Any) -> str:
+    """A method, by whom it is bound to."""
+    number = numbers.of_function(value)
+    if number is None:
+        raise Unknown(f"is the method {value.__qualname__}")
+    owner = value.__self__
+    if owner is parent:
+        return f"bound function {number}"
+    if isinstance(owner, type):
+        return f"function {number} of {_class(owner, 0)}"
+    raise Unknown(f"is the method {value.__qualname__} of another object")
+
+
+def _text(value: Any, depth: int) -> str:
+    kind: Any = value.__class__
+    if kind in _PLAIN:
+        return f"{kind.__name__}={exact(value)}"
+    if depth > _DEEPEST:
+        raise Unknown("is a container that is nested too deeply")
+    if kind in _SEQUENCES:
+        inside = ", ".join([_text(one, depth + 1) for one in value])
+        return f"{_SEQUENCES[kind]}({inside})"
+    if kind is dict:
+        pairs = [
+            f"{_text(key, depth + 1)}: {_text(one, depth + 1)}"
+            for key, one in cast("dict[Any, Any]", value).items()
+        ]
+        return f"dict({', '.join(pairs)})"
+    if kind is range:
+        return repr(value)
+    if kind is slice:
+        parts = [_text(one, depth + 1) for one in (value.start, value.stop, value.step)]
+        return f"slice({', '.join(parts)})"
+    if value is ABSENT:
+        return "absent"
+    if isinstance(value, DataType | CompoundType):
+        return type_text(value)
+    if isinstance(value, enum.Enum):
+        inner = _text(value.value, depth + 1)
+        return f"member {value.name} of {_place(kind, 'of the class')} ({inner})"
+    if isinstance(value, type):
+        return _class(value, depth)
+    if isinstance(value, np.generic | np.ndarray | np.dtype | np.ufunc):
+        return _numpy(value)
+    if isinstance(value, BuiltinFunctionType | FunctionType):
+        return _function(value, depth)
+    if isinstance(value, ModuleType):
+        return _module(value)
+    return _object(value)
+
+
+def exact(value: Any) -> str:
+    """A number or another plain value as Python writes it.
+
+    A NaN comes with its bits, as it has a sign; an integer of thousands of digits is hexadecimal.
+    """
+    if value != value:
+        return f"{value!r} {struct.pack('<2d', value.real, value.imag).hex()}"
+    try:
+        return repr(value)
+    except ValueError:
+        return hex(value)
+
+
+def _module(value: ModuleType) -> str:
+    """Modules of the engine; what is read from others is captured by itself."""
+    if is_engine(value.__name__):
+        return f"module {value.__name__}"
+    raise Unknown(f"is the module {value.__name__}, used as a value")
+
+
+def _numpy(value: Any) -> str:
+    """What is of NumPy, by content or name."""
+    if isinstance(value, np.dtype):
+        return f"dtype {value.str} {value.descr if value.names else ''}"
+    if isinstance(value, np.ufunc):
+        if getattr(np, value.__name__, None) is value:
+            return f"numpy.{value.__name__} {np.__version__}"
+        raise Unknown(f"is the ufunc {value.__name__}, which is none of NumPy's")
+    array: np.ndarray[Any, Any] = np.asarray(value)
+    if array.dtype.hasobject or array.dtype.names or type(value).__module__ != "numpy":
+        raise Unknown(f"is an array of {type(value).__name__} and {array.dtype}")
+    if not isinstance(value, np.ndarray):
+        return f"{value.__class__.__name__}={array.tobytes().hex()} ({value!r})"
+    order = "C" if array.flags.c_contiguous else "other"
+    return f"array {array.dtype.str} {array.shape} {order} {digest(array.tobytes())}"
+
+
+def _function(value: Any, depth: int) -> str:
+    """A function of Python, by where it is found; the frontend tells those that ran."""
+    owner = getattr(value, "__self__", None)
+    if owner is not None and not isinstance(owner, ModuleType):  # a method of a list, a text, ...
+        return f"{value.__name__} of {_text(owner, depth + 1)}"
+    module = str(value.__module__ or "")
+    if value.__name__ in _OF_FILES and module.partition(".")[0] == "numpy":
+        raise Unknown(f"is {module}.{value.__name__}, whose result its arguments do not decide")
+    if is_engine(module):
+        name = INTRINSICS.get(value)
+        if name is not None:
+            return f"{name} ({module}.{value.__qualname__})"
+    place = _place(value, "the function")
+    if isinstance(value, BuiltinFunctionType) or is_engine(module):
+        return f"function {place}"
+    if module.partition(".")[0] == "numpy":
+        return f"function {place} {np.__version__}"
+    raise Unknown(f"is the Python function {place}")
+
+
+def _object(value: Any) -> str:
+    if isinstance(value, TensorHandle):
+        raise Unknown("is a field or an array")
+    if function_of(value) is not None:
+        return _inlined(value)
+    if isinstance(value, Template | NDArray) or value is Template:
+        return f"annotation {value!r}"
+    content: Any = content_of(value)
+    if content is not None:
+        name = INTRINSICS.get(value.__class__)
+        if name == "Struct":
+            kind, members = content
+            methods = "" if kind is None else f" {type_text(kind)}"
+            return f"Struct{methods} {[(key, _content(m)) for key, m in members]}"
+        return f"{name} {content[0]} {content[1]} {content[2].hex()}"
+    try:
+        name = INTRINSICS.get(value)
+    except TypeError:
+        name = None
+    if name is not None and is_engine(getattr(value, "__module__", "")):
+        return f"{name} ({value.__module__})"
+    raise Unknown(f"is an object of {type(value).__module__}.{type(value).__qualname__}")
+
+
+def _content(member: Any) -> str:
+    """A member of a struct: what `content_of` made of it, or a number."""
+    if isinstance(member, tuple) and len(cast("tuple[Any, ...]", member)) == 3:
+        dtype, shape, data = cast("tuple[Any, Any, Any]", member)
+        return f"{dtype} {shape} {data.hex()}"
+    return _text(member, 1)
+
+
+def _inlined(value: Any) -> str:
+    """A function for kernels that no path of names leads to: in a container, or a method."""
+    fn = function_of(value)
+    assert fn is not None
+    if fn.__closure__:
+        raise Unknown(f"holds the function {fn.__qualname__}, which has captures of its own")
+    if function_of(located(fn.__module__, fn.__qualname__)) is not fn:
+        place = f"{fn.__module__}.{fn.__qualname__}"
+        raise Unknown(f"holds the function {place}, which cannot be found by that name")
+    return f"{type(value).__name__} {fn.__module__}.{fn.__qualname__}"
+
+
+def _class(cls: type, depth: int) -> str:
+    """A class, with what a kernel may learn of it: its bases, its members, its attributes."""
+    place = _place(cls, "the class")
+    if cls.__module__ in ("builtins", "numpy") or is_engine(cls.__module__):
+        return f"class {place}"
+    if isinstance(cls, enum.EnumMeta):
+        return f"class {place} {_members_of_enum(cls, depth)}"
+    bases = [f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__[1:]]
+    names = sorted({name for base in cls.__mro__[:-1] for name in vars(base)})
+    return f"class {place} {digest(f'{bases} {names}')}"
+
+
+def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
+    """Names, values and attributes of the members."""
+    for base in cls.__mro__:
+        if base.__module__ != "enum" and not base.__module__.startswith("builtins"):
+            for name, value in vars(base).items():
+                code = getattr(value, "fget", None) or getattr(value, "__func__", value)
+                if isinstance(code, FunctionType) and code.__module__ not in ("enum", "re"):
+                    raise Unknown(f"is the Enum {cls.__qualname__}, which has code: {name}")
+    out: list[str] = []
+    for name, member in cls.__members__.items():
+        inner: Any = member
+        more = {
+            key: _text(one, depth + 1)
+            for key, one in getattr(inner, "__dict__", {}).items()
+            if not key.startswith("_")
+        }
+        out.append(f"{name}={_text(inner.value, depth + 1)} {more or ''}")
+    return "; ".join(out)
+
+
+# ---- types and declarations
+
+
+def type_text(t: Any) -> str:
+    """A type of values, or int, float or bool; structs with their methods."""
+    if isinstance(t, MatrixType):
+        inner = type_text(t.dtype)
+        return f"vector({t.n}, {inner})" if t.ndim == 1 else f"matrix({t.n}, {t.m}, {inner})"
+    if isinstance(t, StructType):
+        members = ", ".join([f"{key}={type_text(m)}" for key, m in t.members.items()])
+        methods = [f"{key}: {_method(m)}" for key, m in t.methods.items()]
+        return f"{t.name}({members}{'; ' if methods else ''}{', '.join(methods)})"
+    return getattr(t, "__name__", None) or repr(t)
+
+
+def _method(value: Any) -> str:
+    if isinstance(value, staticmethod):
+        return f"static {_inlined(cast(Any, value).__func__)}"
+    if function_of(value) is None:
+        raise Unknown(f"has a method that is an object of {type(value).__qualname__}")
+    return _inlined(value)
+
+
+def param_text(param: ParamDecl) -> str:
+    """What a parameter, or a member of a dataclass, is declared as; without its default."""
+    kind = param.kind
+    if kind == "scalar":
+        text = type_text(param.number)
+    elif kind == "ref":
+        text = f"ref {type_text(param.number)}"
+    elif kind == "ndarray":
+        text = f"ndarray({', '.join(_array_facts(param))})"
+    elif kind == "matrix" or kind == "struct":
+        text = type_text(param.type)
+    elif kind == "record":
+        cls: Any = param.type
+        members = [param_text(member) for member in members_of(cls).values()]
+        text = f"{cls.__module__}.{cls.__qualname__}[{', '.join(members)}]"
+    elif kind == "unusable":
+        text = f"unusable {param.annotation_text}"
+    else:
+        text = kind
+    return f"{param.name}: {text}{' | None' if param.optional else ''}"
+
+
+def _array_facts(param: ParamDecl) -> Iterator[str]:
+    """What an array is declared as, as its annotation would be written; defaults left out."""
+    number, shape = param.number, param.element_shape
+    if number is not None:
+        sizes = ", ".join(map(str, shape or ()))
+        kind = {1: "vector", 2: "matrix"}.get(len(shape or ()), "")
+        dtype = type_text(number)
+        yield f"dtype={kind}({sizes}, {dtype})" if kind else f"dtype={dtype}"
+    if param.element_dim != (None if number is None or shape is None else len(shape)):
+        yield f"element_dim={param.element_dim}"
+    if (shape is None) == (number is not None):
+        yield f"element_shape={shape}"
+    if param.ndim is not None:
+        yield f"ndim={param.ndim}"
+    if param.needs_grad is not None:
+        yield f"needs_grad={param.needs_grad}"
+    if param.boundary != "unsafe":
+        yield f"boundary={param.boundary}"
+
+
+def declared(decl: KernelDecl | FuncDecl) -> str:
+    """Parameters and results as they are declared, whatever the annotations are called."""
+    text = f"({', '.join([param_text(p) for p in decl.params])})"
+    if decl.returns:
+        text += f" -> ({', '.join([type_text(t) for t in decl.returns])})"
+        text += " as a tuple" if decl.returns_tuple else ""
+    return text
+
+
+# ---- reading again
+
+
+def _outer(fn: FunctionType, name: str) -> Any:
+    """What a name means outside of a function: a closure cell, a global or a builtin."""
+    names = fn.__code__.co_freevars
+    if name in names and fn.__closure__:
+        try:
+            return fn.__closure__[names.index(name)].cell_contents
+        except ValueError:
+            return ABSENT
+    found = fn.__globals__.get(name, ABSENT)
+    return getattr(builtins, name, ABSENT) if found is ABSENT else found
+
+
+def follow(
+    decl: KernelDecl | FuncDecl, origin: str, path: Sequence[str], arguments: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """What a path leads to now, and the object that it was read from (None for a name).
+
+    decl: the function in which the path begins. arguments: features of the kernel's, by name.
+    `ABSENT` for an attribute that is not there; what the user's own code raises comes through.
+    """
+    if origin == "argument":
+        return _in_argument(arguments[path[0]], path[1:])
+    if origin == "annotation":
+        if path[0] == "return":
+            return decl.returns, None
+        return next((p for p in decl.params if p.name == path[0]), ABSENT), None
+    if origin == "default":
+        value: Any = next(p.default for p in decl.params if p.name == path[0])
+        rest = path[2:]
+    else:
+        value, rest = _outer(decl.fn, path[0]), path[1:]
+    parent: Any = None
+    for name in rest:
+        parent, value = value, ABSENT if value is ABSENT else getattr(value, name, ABSENT)
+    return value, parent
+
+
+def _in_argument(feature: Any, path: Sequence[str]) -> tuple[Any, Any]:
+    """As `follow`, from the feature of an argument."""
+    value: Any = feature
+    looked_into = isinstance(feature, InstanceFeature)
+    if isinstance(feature, InstanceFeature):
+        value = feature.instance
+    elif isinstance(feature, ValueFeature):
+        value = feature.value
+    parent: Any = None
+    for name in path:
+        parent = value
+        if isinstance(value, RecordFeature):
+            if name in value.members:
+                value = value.members[name]
+            else:
+                value = value.cls if name == "__class__" else getattr(value.cls, name, ABSENT)
+        elif value is not ABSENT:
+            value = getattr(value, name, ABSENT)
+            value = unwrapped(value) if looked_into else value
+    return value, parent

@@ -1,0 +1,350 @@
+"""What an entry holds: how to launch a kernel, and all that must still be so for it to be right.
+
+A version of it, as plain data for JSON::
+
+    offline     the key of the code in the offline cache
+    functions   [how, text, name] of each function that the kernel inlines or calls, in order;
+                ``how``: [module, qualified name], or [] where a capture leads to it
+    captures    [function, origin, path, text] of each value read from outside, in the order of
+                first use; ``function``: the number of the one in which the path begins
+    leaves      [argument, path, part] of each parameter of the compiled function
+    used        [argument, path, text] of what the code depends on inside of arguments
+
+The kernel's own text and declaration stand in the key, and so do the arguments as far as a text can
+tell them (`arguments`). The texts here are compared with what the live process has: `plan_of` goes
+through them in the order in which the compile did, so that a function's captures are looked at when
+the function itself has been found and is the same. `Stale` says what is not.
+
+An entry is made (`record`) only if every part of it has a text; then it is checked at once, like
+one that was loaded, so that nothing is kept that could never be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...cache.parts import digest
+from ...errors import QuadrantsSyntaxError
+from ...frontend.declared import members_of, scalar_type
+from ...frontend.features import (
+    InstanceFeature,
+    Leaf,
+    NdarrayFeature,
+    Plan,
+    RecordFeature,
+    Unusable,
+    Used,
+    ValueFeature,
+    same,
+)
+from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_data_oriented
+from .arguments import class_name
+from .captures import Unknown, follow, function_of, param_text, text_of, type_text
+from .sources import Reached, by_name, decl_of, digest_of, name_of
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from ...frontend.build import BuildResult
+    from ...frontend.captures import Capture
+    from ...frontend.signature import KernelDecl
+    from .captures import Numbers
+    from .sources import Decl
+
+__all__ = ["Live", "Stale", "Uncacheable", "plan_of", "record"]
+
+
+class Uncacheable(Exception):
+    """Why a kernel cannot be kept: the message."""
+
+
+class Stale(Exception):
+    """Why an entry does not fit what is live now: the message.
+
+    passed: how many of the things that it depends on are as they were, up to the first that is not.
+    """
+
+    passed: int = 0
+
+
+class Live(NamedTuple):
+    """What an entry was found to be, in this process. functions: the kernel, then those reached."""
+
+    plan: Plan
+    offline: str
+    functions: tuple[Decl, ...]
+
+
+# ---- making
+
+
+def record(
+    build: BuildResult, features: Sequence[Any], config: CompileConfig, offline: str
+) -> dict[str, Any]:
+    """The entry of a kernel that has been compiled. Uncacheable if something has no text.
+
+    offline: the key of its code.
+    """
+    kernel: Any = build.decls[0]
+    found = build.captures
+    for capture in found:
+        if capture.opaque:  # tells more than what else may be wrong with it
+            raise Uncacheable(f"`{capture.name}` in {capture.decl.qualname}: {capture.opaque}")
+    reached = Reached(build.decls)
+    arguments = _by_name(kernel, features)
+    captures = [_capture(capture, reached, arguments) for capture in found]
+    numbers = Reached(())
+    load = {
+        "offline": offline,
+        "functions": _functions(build.decls, captures),
+        "captures": captures,
+        "leaves": [_leaf(leaf) for leaf in build.leaves],
+        "used": [_used(kernel, used, features, config, numbers) for used in build.used],
+    }
+    try:
+        live = plan_of(load, kernel, features, config)
+    except Stale as stale:
+        raise Uncacheable(f"what it depends on cannot be found again: {stale}") from None
+    if [d.fn for d in live.functions] != [d.fn for d in build.decls] or not _agree(
+        live.plan, build.plan
+    ):
+        raise Uncacheable("what it depends on is found in another way than it was compiled in")
+    return load
+
+
+def _agree(a: Plan, b: Plan) -> bool:
+    return (
+        a.leaves == b.leaves
+        and [u[:2] for u in a.used] == [u[:2] for u in b.used]
+        and all(same(x.feature, y.feature) for x, y in zip(a.used, b.used, strict=True))
+    )
+
+
+def _by_name(kernel: KernelDecl, features: Sequence[Any]) -> dict[str, Any]:
+    return {param.name: one for param, one in zip(kernel.params, features, strict=True)}
+
+
+def _capture(capture: Capture, reached: Reached, arguments: Mapping[str, Any]) -> list[Any]:
+    decl, origin, path = capture.decl, capture.origin, capture.path
+    where = f"`{capture.name}` in {decl.qualname}"
+    try:
+        value, parent = follow(decl, origin, path, arguments)
+        text = text_of(value, reached, parent)
+        # A method is bound anew whenever it is read.
+        is_same = value is capture.value or function_of(value) is not None
+        if not is_same and text != text_of(_plain(capture.value), reached, parent):
+            raise Uncacheable(f"{where} has changed while the kernel was compiled")
+        return [reached.number(decl), origin, list(path), text]
+    except Unknown as unknown:
+        raise Uncacheable(f"{where} {unknown}") from None
+    except Exception as error:
+        if isinstance(error, Uncacheable):
+            raise
+        raise Uncacheable(f"{where} cannot be read again: {_told(error)}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A captured value as `follow` gives it."""
+    from ...frontend.captures import ABSENT
+    from . import captures
+
+    return captures.ABSENT if value is ABSENT else value
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _number_in(text: str) -> int:
+    """The function that a capture's text stands for; -1 if it is no function."""
+    words = text.split(" ", 3)
+    if words[0] == "bound":
+        words = words[1:]
+    return int(words[1]) if len(words) > 1 and words[0] == "function" and words[1].isdigit() else -1
+
+
+def _functions(decls: Sequence[Decl], captures: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """How each function but the kernel is found, and what it must say."""
+    captured = {_number_in(row[3]) for row in captures}
+    out: list[list[Any]] = []
+    for number, decl in enumerate(decls[1:], 1):
+        how: Sequence[str] = ()
+        if number not in captured:
+            found = name_of(decl)
+            if found is None:
+                raise Uncacheable(f"the function {decl.qualname} cannot be found by its name")
+            how = found
+        try:
+            out.append([list(how), digest_of(decl), decl.qualname])
+        except Unknown as unknown:
+            raise Uncacheable(f"the declaration of {decl.qualname} {unknown}") from None
+    return out
+
+
+def _leaf(leaf: Leaf) -> list[Any]:
+    if leaf.field is not None:
+        raise Uncacheable(f"it uses the field {leaf.field.name or ''}".rstrip())
+    return [leaf.arg, list(leaf.path), leaf.part]
+
+
+def _used(
+    kernel: KernelDecl, used: Used, features: Sequence[Any], config: CompileConfig,
+    numbers: Numbers,
+) -> list[Any]:  # fmt: skip
+    try:
+        _, text = _inside(features[used.arg], used.path, config, numbers)
+    except Unknown as unknown:
+        name = ".".join((kernel.params[used.arg].name, *used.path))
+        raise Uncacheable(f"the parameter {name} {unknown}") from None
+    return [used.arg, list(used.path), text]
+
+
+def _inside(
+    feature: Any, path: Sequence[str], config: CompileConfig, numbers: Numbers
+) -> tuple[Any, str]:
+    """What the code depends on at ``path`` in an argument, as a feature and as a text."""
+    if isinstance(feature, NdarrayFeature):
+        inner: Any = feature.of_grad()
+    else:
+        inner = feature.find(tuple(path))
+        if isinstance(feature, InstanceFeature) and inner.__class__ in (int, float, bool):
+            # A number of the object that is read at each launch.
+            return scalar_type(inner.__class__, config), f"number {inner.__class__.__name__}"
+    return inner, _feature_text(inner, numbers)
+
+
+def _feature_text(feature: Any, numbers: Numbers) -> str:
+    if isinstance(feature, NdarrayFeature):
+        return f"array {tuple(feature)}"
+    if isinstance(feature, DataType | CompoundType):
+        return type_text(feature)
+    if isinstance(feature, RecordFeature):
+        members = [param_text(param) for param in members_of(feature.cls).values()]
+        return f"dataclass {class_name(feature.cls)} {digest(str(members))}"
+    if isinstance(feature, Unusable):
+        return f"unusable {feature.annotation}"
+    if isinstance(feature, FieldHandle | StructFieldHandle):
+        raise Unknown("is a field")
+    if isinstance(feature, ValueFeature):
+        feature = feature.value
+    if is_data_oriented(feature):
+        return f"object {class_name(feature.__class__)}"
+    return text_of(feature, numbers)
+
+
+# ---- checking
+
+
+def plan_of(
+    load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig
+) -> Live:
+    """How to launch, if all is as it was. Stale if not.
+
+    LookupError, TypeError or ValueError for what is no entry.
+    """
+    reached, numbers = Reached((kernel,)), Reached(())
+    passed = 0
+    try:
+        for _ in _compared(reached, load, kernel, features):
+            passed += 1
+        plan = Plan(
+            tuple([_live_leaf(row, features) for row in load["leaves"]]),
+            tuple([_live_used(row, kernel, features, config, numbers) for row in load["used"]]),
+        )
+    except Stale as stale:
+        stale.passed = passed
+        raise
+    decls = reached.decls
+    ordered = tuple([decls[number] for number in range(len(load["functions"]) + 1)])
+    return Live(plan, str(load["offline"]), ordered)
+
+
+def _compared(
+    reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any]
+) -> Iterator[None]:
+    """Find the functions and compare captures, one at a time. Stale at the first that differs."""
+    functions: Sequence[Any] = load["functions"]
+    for number, (how, text, name) in enumerate(functions, 1):
+        if how:
+            found = by_name(*how)
+            if found is None:
+                raise Stale(f"the function {name} is gone")
+            _add(reached, number, found, text, name)
+            yield
+    arguments = _by_name(kernel, features)
+    for owner, origin, path, text in load["captures"]:
+        if owner not in reached.decls:
+            raise Stale(f"the function {functions[owner - 1][2]} is not reached")
+        _check(reached, functions, reached.decls[owner], origin, path, text, arguments)
+        yield
+    missing = [row[2] for number, row in enumerate(functions, 1) if number not in reached.decls]
+    if missing:
+        raise Stale(f"the function {missing[0]} is not reached")
+
+
+def _add(reached: Reached, number: int, decl: Decl, text: str, name: str) -> None:
+    """``decl`` is function ``number``, if it says what it said."""
+    try:
+        now = digest_of(decl)
+    except Unknown as unknown:
+        raise Stale(f"the declaration of {name} {unknown}") from None
+    except QuadrantsSyntaxError as error:  # its source cannot be read
+        raise Stale(f"the function {name}: {error.message}") from None
+    if now != text:
+        raise Stale(f"the function {name} has changed")
+    reached.add(number, decl)
+
+
+def _check(
+    reached: Reached, functions: Sequence[Any], decl: Decl, origin: str, path: Sequence[str],
+    text: str, arguments: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Compare one capture with what its path leads to now; find a function through it."""
+    where = f"`{'.'.join(path)}` in {decl.qualname}"
+    try:
+        value, parent = follow(decl, origin, path, arguments)
+        number = _number_in(text)
+        if number > 0 and number not in reached.decls and reached.of_function(value) is None:
+            if function_of(value) is None:
+                raise Stale(f"{where} is no function any more")
+            row = functions[number - 1]
+            _add(reached, number, decl_of(value), row[1], row[2])
+        now = text_of(value, reached, parent)
+    except Stale:
+        raise
+    except Unknown as unknown:
+        now = str(unknown)
+    except Exception as error:  # of the user's own code
+        raise Stale(f"{where} cannot be read: {_told(error)}") from None
+    if now != text:
+        raise Stale(f"{where} has changed: {text} -> {now}")
+
+
+def _live_leaf(row: Sequence[Any], features: Sequence[Any]) -> Leaf:
+    arg, path, part = row
+    path = tuple(path)
+    if part < 0:
+        return Leaf(arg, path)
+    feature = features[arg].find(path) if path else features[arg]
+    if not isinstance(feature, CompoundType):
+        raise ValueError(f"argument {arg} has no parts")
+    return Leaf(arg, path, part, feature)
+
+
+def _live_used(
+    row: Sequence[Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig,
+    numbers: Numbers,
+) -> Used:  # fmt: skip
+    arg: int = row[0]
+    path: tuple[str, ...] = tuple(row[1])
+    text = row[2]
+    name = ".".join((kernel.params[arg].name, *path))
+    try:
+        feature, now = _inside(features[arg], path, config, numbers)
+    except Unknown as unknown:
+        raise Stale(f"the parameter {name} {unknown}") from None
+    except AttributeError:
+        raise Stale(f"the parameter {name} is not there any more") from None
+    if now != text:
+        raise Stale(f"the parameter {name} has changed: {text} -> {now}")
+    return Used(arg, path, feature)

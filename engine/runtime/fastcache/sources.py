@@ -1,0 +1,108 @@
+"""The functions that a kernel reaches: what their source says, and how they are found again.
+
+A function is found through the first path of names that leads to it from another one (an entry
+keeps these paths, see `entry`), or, where none does (a method of a struct, a function in a list),
+by its module and qualified name. However it is found, its text and its declaration must be the
+same, and it must be one function wherever the paths meet: `Reached` counts them by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+from ...cache.parts import digest
+from ...types import StructType
+from .captures import declared, function_of, is_engine, located, numbered
+
+if TYPE_CHECKING:
+    from ...frontend.signature import FuncDecl, KernelDecl
+
+__all__ = ["Decl", "Reached", "by_name", "decl_of", "digest_of", "name_of"]
+
+if TYPE_CHECKING:
+    Decl = KernelDecl | FuncDecl
+else:
+    Decl = Any
+
+
+def decl_of(value: Any) -> Decl:
+    """The declaration of a function that kernels inline; of a plain one, made for it.
+
+    QuadrantsSyntaxError for a plain function that cannot be inlined.
+    """
+    wrapper = value.__func__ if isinstance(value, MethodType | staticmethod) else value
+    found = getattr(wrapper, "decl", None)
+    if found is not None:
+        return found
+    from ...frontend.signature import parse_func
+
+    return parse_func(wrapper)
+
+
+def digest_of(decl: Decl) -> str:
+    """Of all that the frontend reads of a function but its captures.
+
+    Functions of the engine stand in keys with the engine itself. Raises Unknown for a declaration
+    that no text stands for.
+    """
+    if is_engine(decl.fn.__module__):
+        return "engine"
+    kind = type(decl).__name__, getattr(decl, "real", False)
+    top = getattr(decl, "requires_top_level", False)
+    return digest(f"{kind} {top} {decl.name} {declared(decl)}\n{decl.src.identity}")
+
+
+def name_of(decl: Decl) -> tuple[str, str] | None:
+    """(module, qualified name) of a function that is found by them; None for another."""
+    fn = decl.fn
+    place = str(fn.__module__), fn.__qualname__
+    return place if function_of(located(*place)) is fn else None
+
+
+def by_name(module: str, qualname: str) -> Decl | None:
+    """The function that is found by its name now."""
+    found = located(module, qualname)
+    return None if function_of(found) is None else decl_of(found)
+
+
+class Reached:
+    """Functions and struct types by number; see `captures.Numbers`. The kernel is function 0."""
+
+    def __init__(self, decls: Sequence[Decl]) -> None:
+        self.decls: Final[dict[int, Decl]] = {}
+        self._numbers: Final[dict[Any, int]] = {}
+        self._types: Final[list[StructType]] = []
+        for number, decl in enumerate(decls):
+            self.add(number, decl)
+        for param in decls[0].params if decls else ():
+            numbered(param.type, self)
+
+    def add(self, number: int, decl: Decl) -> None:
+        """``decl`` is the function of that number."""
+        self.decls[number] = decl
+        self._numbers[decl] = number
+        # A plain function has no declaration of its own: it is known by itself.
+        self._numbers.setdefault(decl.fn, number)
+
+    def number(self, decl: Decl) -> int:
+        """The number of a declaration. KeyError if it has none."""
+        return self._numbers[decl]
+
+    def of_function(self, value: Any) -> int | None:
+        wrapper = value.__func__ if isinstance(value, MethodType) else value
+        if isinstance(wrapper, FunctionType):
+            return self._numbers.get(wrapper)
+        decl = getattr(wrapper, "decl", None)
+        try:
+            return None if decl is None else self._numbers.get(decl)
+        except TypeError:  # a ``decl`` of the user's own that has no hash
+            return None
+
+    def of_type(self, t: StructType) -> int:
+        for number, known in enumerate(self._types):
+            if known is t:
+                return number
+        self._types.append(t)
+        return len(self._types) - 1

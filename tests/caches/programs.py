@@ -1,0 +1,101 @@
+"""What the programs of the cache tests have in common: the head of each of them.
+
+``calls(kernel, make, make, ...)`` calls a kernel with the arguments that each function makes, every
+time in a new program (`qd.init`), and gives ``[result, flags]`` for each call. Flags are letters:
+g the fast key was made, v an entry was found and its sources match, l its kernel was loaded,
+s an entry was stored.
+"""
+
+HEAD = """
+import dataclasses
+import enum
+import math
+import os
+
+import numpy as np
+
+import quadrants as qd
+
+F32 = qd.types.NDArray[qd.f32, 1]
+
+
+def array(values, dtype=qd.f32):
+    made = qd.ndarray(dtype, np.shape(values))
+    made.from_numpy(np.asarray(values, np.float64 if dtype is qd.f64 else np.float32))
+    return made
+
+
+def ones(n=4):
+    return array(np.ones(n))
+
+
+def flags(kernel):
+    seen = kernel._primal.src_ll_cache_observations
+    told = (seen.cache_key_generated, seen.cache_validated, seen.cache_loaded, seen.cache_stored)
+    return "".join(letter for letter, on in zip("gvls", told) if on)
+
+
+def result_of(value, args):
+    if value is None:
+        value = args[0] if isinstance(args[0], np.ndarray) else args[0].to_numpy()
+    return np.asarray(value).tolist()
+
+
+def calls(kernel, *makers, **options):
+    out = []
+    for make in makers:
+        qd.init(arch=qd.cpu, **options)
+        args = make()
+        value = kernel(*args)
+        out.append([result_of(value, args), flags(kernel)])
+    return out
+"""
+
+NEW = "gs"
+"""Flags of a call that compiled and stored."""
+WARM = "gvl"
+"""Flags of a call that loaded."""
+NEVER = ""
+"""Flags of a call of a kernel that is not looked up by its source."""
+
+SCALE = """
+@qd.kernel(fastcache=True)
+def scale(a: F32) -> None:
+    for i in range(a.shape[0]):
+        a[i] = a[i] * 2.0
+
+
+def main():
+    return calls(scale, lambda: (ones(),))
+"""
+
+
+def program(body: str) -> str:
+    """A whole program with this body."""
+    return f"{HEAD}\n{body}"
+
+
+def values(run) -> list:
+    """The results of a run whose ``main`` gave those of `calls`."""
+    return [value for value, _ in run.result]
+
+
+def letters(run) -> list[str]:
+    """The flags of such a run."""
+    return [flags for _, flags in run.result]
+
+
+def cases(runs, body: str, expected: str) -> list:
+    """Run a program whose ``main`` gives `calls` in two processes; its values.
+
+    expected: for each call of the first process, ``n`` for a key that is new, ``=`` for one that an
+    earlier call had. In the second process all load, with the same values.
+    """
+    runs.write(program(body))
+    first = runs.run()
+    assert letters(first) == [{"n": NEW, "=": WARM}[kind] for kind in expected], first.stderr
+    second = runs.run()
+    assert letters(second) == [WARM] * len(expected)
+    assert not second.parses and not second.ran_llvm
+    assert values(first) == values(second)
+    return values(second)

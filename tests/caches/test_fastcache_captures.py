@@ -1,0 +1,163 @@
+"""Kinds of values that kernels read from outside: those that are kept, and when they go stale.
+
+Each row: the head of a program, an expression, its value; an edit, and the value after that.
+"""
+
+import pytest
+
+from tests.caches.lab import Lab, kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore:.PURE.VIOLATION", "ignore:Calling non-quadrants")
+
+CLASSES = """
+import types
+settings = types.SimpleNamespace(solver=types.SimpleNamespace(STEPS=2))
+
+class Options:
+    SIZE = 2
+    @property
+    def TWICE(self):
+        return 2 * self.SIZE
+
+OPTIONS = Options()
+"""
+RECURSIVE = """
+LAST = 1.0
+@qd.func
+def power(x, n: qd.template()):
+    if qd.static(n == 0):
+        return LAST
+    return x * power(x, n - 1)
+"""
+TWICE_WRAPPED = """
+def plain(x):
+    return x * 2.0
+f = qd.func(plain)
+g = qd.pyfunc(plain)
+"""
+NESTED = """
+def make(FACTOR):
+    @qd.func
+    def inner(x):
+        return x * FACTOR
+    @qd.func
+    def outer(x):
+        return inner(x) + FACTOR
+    return outer
+outer = make(2.0)
+"""
+STATIC_METHOD = """
+@qd.dataclass
+class Pair:
+    x: qd.f32
+    @staticmethod
+    @qd.func
+    def made(v):
+        return v * 2.0
+"""
+
+KEPT = {
+    "a plain function": (
+        "def plain(x):\n    return x * 2.0\n", "plain(a[i])", 2.0, ("x * 2.0", "x * 3.0"), 3.0,
+    ),
+    "a path through objects": (
+        CLASSES, "1.0 * settings.solver.STEPS", 2.0, ("STEPS=2", "STEPS=5"), 5.0,
+    ),
+    "a property of an object": (CLASSES, "1.0 * OPTIONS.TWICE", 4.0, ("2 * self", "3 * self"), 6.0),
+    "an attribute of a class": (CLASSES, "1.0 * Options.SIZE", 2.0, ("SIZE = 2", "SIZE = 3"), 3.0),
+    "a value in a dict": (
+        "T = {'a': 2.0, 'b': 3.0}\n", "T['a'] + T.get('b', 0.0)", 5.0, ("3.0", "4.0"), 6.0,
+    ),
+    "a text": ("NAME = 'abc'\n", "1.0 * len(NAME.upper())", 3.0, ("abc", "abcd"), 4.0),
+    "a range": ("R = range(3)\n", "1.0 * sum(R)", 3.0, ("range(3)", "range(4)"), 6.0),
+    "a vector": ("V = qd.Vector([1.0, 2.0])\n", "V.sum()", 3.0, ("2.0]", "3.0]"), 4.0),
+    "a struct": ("S = qd.Struct(x=1.0)\n", "S.x + 1.0", 2.0, ("x=1.0", "x=2.0"), 3.0),
+    "a number of NumPy": ("X = np.float32(2)\n", "X * 1.0", 2.0, ("float32(2)", "float32(3)"), 3.0),
+    "a function of NumPy": ("f = np.sqrt\n", "f(4.0)", 2.0, ("np.sqrt", "np.square"), 16.0),
+    "a function of math": ("f = math.floor\n", "f(2.5)", 2.0, ("floor", "ceil"), 3.0),
+    "whether asserts count": (
+        "", "1.0 if qd.static(__debug__) else 2.0", 1.0, ("@qd.k", "debug = 0\n@qd.k"), 1.0,
+    ),
+    "a name that every module has": (
+        "", "1.0 * qd.static(len(__package__))", 0.0, ("@qd.k", "__package__ = 'ab'\n@qd.k"), 2.0,
+    ),
+    "a function that calls itself": (
+        RECURSIVE, "power(a[i] * 2.0, 3)", 8.0, ("LAST = 1.0", "LAST = 2.0"), 16.0,
+    ),
+    "one function in two wrappers": (
+        TWICE_WRAPPED, "f(a[i]) + g(a[i])", 4.0, ("x * 2.0", "x * 3.0"), 6.0,
+    ),
+    "functions in closures of functions": (
+        NESTED, "outer(a[i])", 4.0, ("make(2.0)", "make(3.0)"), 6.0,
+    ),
+    "a static method of a struct": (
+        STATIC_METHOD, "Pair(x=1.0).made(a[i])", 2.0, ("v * 2.0", "v * 3.0"), 3.0,
+    ),
+    "a type of the language behind a name": (
+        "real = qd.f32\n", "qd.cast(2.5, real)", 2.5, ("qd.f32\n\n@", "qd.i32\n\n@"), 2.0,
+    ),
+    "a function of the language behind a name": (
+        "f = qd.floor\n", "f(a[i] + 0.5)", 1.0, ("qd.floor", "qd.ceil"), 2.0,
+    ),
+    "an integer of thousands of digits": (
+        "N = 7 ** 9000 + 2\n", "float(N % 7)", 2.0, ("+ 2", "+ 3"), 3.0,
+    ),
+}  # fmt: skip
+
+NEVER = {
+    "a named tuple": (
+        "import collections\nP = collections.namedtuple('P', 'x y')(1.0, 2.0)\n", "P[1]", 2.0,
+    ),
+    "an object with items": (
+        "class T:\n    def __getitem__(self, i):\n        return 2.0\nT = T()\n", "T[1]", 2.0,
+    ),
+    "a class in a function": (
+        "def make():\n    class C:\n        pass\n    return C\nC = make()\n",
+        "1.0 if qd.static(C is C) else 2.0", 1.0,
+    ),
+    "an enum with code": (
+        "class M(enum.IntEnum):\n    A = 1\n    def f(self):\n        return 2\n",
+        "1.0 * len(qd.static([m for m in M]))", 1.0,
+    ),
+    "a file": ("import io\nf = io.StringIO('2')\n", "float(f.read() or 2)", 2.0),
+    "a function of NumPy that reads files": (
+        "np.zeros(2).tofile('PATH')\n", "1.0 * len(np.fromfile('PATH'))", 2.0,
+    ),
+    "random numbers of NumPy": ("", "1.0 * len(np.random.rand(2))", 2.0),
+    "a module as a value": ("", "1.0 if qd.static(math is math) else 2.0", 1.0),
+    "an environment variable": (
+        "import os\nos.environ['X'] = '2'\n", "float(os.environ['X'])", 2.0,
+    ),
+    "a partial function": (
+        "import functools\ndef f(x, y):\n    return x * y\nf = functools.partial(f, 2.0)\n",
+        "f(3.0)", 6.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def lab(tmp_path) -> Lab:
+    return Lab(tmp_path)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept_until_it_changes(lab, name):
+    head, expression, value, edit, after = KEPT[name]
+    lab.write(head + kernel(expression))
+    assert lab.warm() == value
+    lab.edit(*edit)
+    found = lab.run()
+    assert found[:2] == (after, "hit" if after == value else "miss")
+    assert bool(found.reason) is (after != value)
+    assert lab.run()[:2] == (after, "hit")
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_never_kept(lab, name):
+    head, expression, value = NEVER[name]
+    path = str(lab.folder / "numbers.bin")
+    lab.write((head + kernel(expression)).replace("PATH", path))
+    for _ in range(2):
+        found = lab.run()
+        assert found[:2] == (value, "bypass")
+        assert found.reason.startswith("`")

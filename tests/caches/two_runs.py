@@ -1,0 +1,154 @@
+"""Programs that run in processes of their own, over a cache directory that they share.
+
+    runs = Runs(tmp_path)
+    runs.write(PROGRAM)
+    first = runs.run()          # {"result": ..., "kernels": {...}, ...} as a `Run`
+    second = runs.run()
+    assert second.of("scale").loaded
+
+A program is the text of a module that says ``import quadrants as qd`` and has a function ``main``,
+whose result must be fit for JSON. It is written to a file, so that its source can be read and
+edited between runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHILD = Path(__file__).with_name("two_runs_child.py")
+OPTIONS = "QD_"
+
+
+@dataclass
+class Seen:
+    """What one kernel of a program tells about its last compile.
+
+    layers: layer -> (state, source, reason, key, parts, stored), as the engine observed it.
+    """
+
+    key_generated: bool
+    validated: bool
+    loaded: bool
+    stored: bool
+    frontend_hit: bool
+    found_materialized: bool
+    counts: dict[str, int]
+    layers: dict[str, dict[str, Any]]
+
+    @property
+    def fresh(self) -> bool:
+        """Compiled and written to the fastcache."""
+        return self.key_generated and self.stored and not (self.validated or self.loaded)
+
+    def state(self, layer: str) -> str:
+        return self.layers[layer]["state"]
+
+
+@dataclass
+class Run:
+    """What a program did.
+
+    result: of its ``main``; None if that raised. error: the classes of what it raised.
+    """
+
+    result: Any
+    error: str
+    message: str
+    warnings: list[str]
+    kernels: dict[str, Seen]
+    modules: set[str]
+    stdout: str
+    stderr: str
+    passes: int
+    parses: int
+
+    def of(self, kernel: str) -> Seen:
+        return self.kernels[kernel]
+
+    @property
+    def ran_frontend(self) -> bool:
+        return "qd_studio.engine.frontend.walk" in self.modules
+
+    @property
+    def ran_llvm(self) -> bool:
+        return "llvmlite" in self.modules
+
+    @property
+    def ran_passes(self) -> bool:
+        return self.passes > 0
+
+
+@dataclass
+class Runs:
+    """A folder for programs and the cache directory that they share."""
+
+    folder: Path
+    name: str = "program"
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        """What XDG_CACHE_HOME is for the programs."""
+        return self.folder / "cache"
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.name}.py"
+
+    def write(self, text: str, name: str | None = None) -> Path:
+        """Write a program, or a module beside it."""
+        path = self.path if name is None else self.folder / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def edit(self, old: str, new: str, name: str | None = None) -> None:
+        """Change a text of a program, which must be there."""
+        path = self.path if name is None else self.folder / f"{name}.py"
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"nothing to edit: {old!r}"
+        self.write(text.replace(old, new), name)
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-B", str(CHILD), str(self.path)]
+
+    def environment(self, **env: str) -> dict[str, str]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(OPTIONS)}
+        return {**clean, "XDG_CACHE_HOME": str(self.home), "OMP_NUM_THREADS": "1",
+                **self.env, **env}  # fmt: skip
+
+    def run(self, error: str = "", **env: str) -> Run:
+        """Run the program in a new process. Fails if it dies, or raises not what it should.
+
+        error: the class of the exception that ``main`` raises, or one that it derives from.
+        """
+        done = subprocess.run(
+            self.command(), env=self.environment(**env), capture_output=True, text=True,
+            timeout=120, cwd=self.folder,
+        )  # fmt: skip
+        run = read(done)
+        as_expected = error in run.error.split() if error else not run.error
+        assert as_expected, f"{run.error}: {run.message}\n{run.stderr}"
+        return run
+
+    def files(self, layer: str = "") -> list[Path]:
+        """The entries on disk, of one layer or all."""
+        root = self.home / "qd-studio" / "qdcache" / layer
+        return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Run:
+    """What a finished child says."""
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    *printed, last = done.stdout.splitlines()
+    told = json.loads(last)
+    kernels = {name: Seen(**seen) for name, seen in told.pop("kernels").items()}
+    modules = set(told.pop("modules"))
+    return Run(
+        **told, kernels=kernels, modules=modules, stdout="\n".join(printed), stderr=done.stderr
+    )

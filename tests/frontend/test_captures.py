@@ -1,0 +1,389 @@
+"""What a kernel reads from outside of itself: `BuildResult.captures`."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.frontend.build import BuildResult, build
+from qd_studio.engine.frontend.captures import ABSENT, Capture
+from qd_studio.engine.frontend.features import InstanceFeature, RecordFeature, ndarray_feature
+
+from tests.reference import corpus
+
+other = ModuleType("other")
+vars(other).update(limit=4, WIDTH=7, deep=SimpleNamespace(steps=SimpleNamespace(n=5)))
+number = 3
+numbers = [1, 2, 3]
+vec3 = qd.types.vector(3, qd.f32)
+dt = qd.i32
+vec2 = qd.Vector([1.0, 2.0])
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Settings:
+    n = 3
+
+    class Inner:
+        k = 4
+
+
+settings = Settings()
+several = [Settings, Settings.Inner]
+
+
+def twice(x: int) -> int:
+    return 2 * x
+
+
+def built(kernel: Any, *features: Any) -> BuildResult:
+    qd.init(arch=qd.cpu)
+    return build(kernel.decl, features, CompileConfig())
+
+
+def captures(kernel: Any, *features: Any) -> dict[str, Capture]:
+    """By name; names of inlined functions are prefixed by theirs."""
+    found = built(kernel, *features).captures
+    return {c.name if c.decl is kernel.decl else f"{c.decl.name}:{c.name}": c for c in found}
+
+
+def shown(kernel: Any, *features: Any) -> dict[str, tuple[str, Any]]:
+    return {k: (c.origin, c.value) for k, c in captures(kernel, *features).items()}
+
+
+def test_globals_and_builtins() -> None:
+    @qd.kernel
+    def k() -> qd.i32:
+        total = number
+        for i in range(numbers[1]):
+            total += i
+        return total
+
+    assert shown(k) == {
+        "number": ("global", 3),
+        "range": ("builtin", range),
+        "numbers": ("global", numbers),
+    }
+
+
+def test_closure_cells_in_order_of_first_use() -> None:
+    b, a = 2, 1
+
+    @qd.kernel
+    def k() -> qd.i32:
+        return a + b + a
+
+    assert list(shown(k).items()) == [("a", ("closure", 1)), ("b", ("closure", 2))]
+
+
+def test_one_capture_for_the_longest_path() -> None:
+    @qd.kernel
+    def k() -> qd.i32:
+        return other.deep.steps.n + Settings.Inner.k + settings.n
+
+    assert shown(k) == {
+        "other.deep.steps.n": ("global", 5),
+        "Settings.Inner.k": ("global", 4),
+        "settings.n": ("global", 3),
+    }
+
+
+def test_members_of_an_enum() -> None:
+    @qd.kernel
+    def k() -> qd.i32:
+        r = 0
+        if qd.static(Color.RED == Color.BLUE):
+            r = Color.RED.value
+        return r + Color.BLUE.value
+
+    found = shown(k)
+    assert found["Color.RED"] == ("global", Color.RED)
+    assert found["Color.BLUE.value"] == ("global", 2)
+    assert "Color" not in found
+
+
+def test_a_value_ends_the_path() -> None:
+    array = np.array([1, 2])
+
+    @qd.kernel
+    def k() -> qd.f32:
+        return vec2.x + array.shape[0] + vec2.norm()
+
+    assert shown(k) == {"vec2": ("global", vec2), "array": ("closure", array)}
+
+
+def test_types_and_data_types() -> None:
+    @qd.kernel
+    def k() -> qd.f32:
+        x: dt = 3
+        return vec3(1.0, 2.0, 3.0)[0] + qd.cast(x, qd.f32)
+
+    found = shown(k)
+    assert found["dt"] == ("global", qd.i32)
+    assert found["vec3"] == ("global", vec3)
+    assert found["qd"] == ("global", qd)
+    assert set(found) == {"dt", "vec3", "qd"}
+
+
+def test_what_only_the_meaning_of_a_call_was_asked_for() -> None:
+    rows = range
+
+    @qd.kernel
+    def k() -> qd.i32:
+        r = 0
+        for i in rows(3):
+            r += i
+        for i in qd.static((1, 2)):
+            r += i
+        n = qd.static(2)
+        return r + n
+
+    assert shown(k) == {"rows": ("closure", range), "qd": ("global", qd)}
+
+
+def test_names_of_the_language_by_themselves() -> None:
+    sine, static = qd.sin, qd.static
+
+    @qd.kernel
+    def k() -> qd.f32:
+        r = 0.0
+        for _ in static(range(2)):
+            r += sine(1.0)
+        return r
+
+    assert shown(k) == {
+        "static": ("closure", qd.static),
+        "range": ("builtin", range),
+        "sine": ("closure", qd.sin),
+    }
+
+
+def test_static_only_if_read_nowhere_else() -> None:
+    n, m = 2, 3
+
+    @qd.kernel
+    def k() -> qd.i32:
+        r = 0
+        for i in qd.static(range(n)):
+            r += i
+        if qd.static(m > 2):
+            r += m
+        return r
+
+    found = captures(k)
+    assert found["n"].static
+    assert not found["m"].static
+    assert found["m"].loc.line == found["n"].loc.line + 3
+
+
+def test_functions_and_what_they_read() -> None:
+    c = 5
+
+    @qd.func
+    def add(a: qd.i32, b: qd.i32 = number) -> qd.i32:
+        return a + b + c
+
+    @qd.kernel
+    def k() -> qd.i32:
+        return add(1)
+
+    found = captures(k)
+    assert found["add"].value is add
+    assert found["add:b.default"].value == 3
+    assert found["add:b.default"].origin == "default"
+    assert found["add:c"].value == 5
+    assert [found[f"add:{p.name}"].value for p in add.decl.params] == list(add.decl.params)
+    assert found["add:return"].value == (qd.i32,)
+    assert found["add:c"].loc.file == __file__
+    assert found["add:c"].loc.parent is not None  # where it was inlined
+    assert built(k).decls == (k.decl, add.decl)
+
+
+def test_a_default_that_is_given_is_not_read() -> None:
+    @qd.func
+    def add(a, b=number):
+        return a + b
+
+    @qd.kernel
+    def k() -> qd.i32:
+        return add(1, 2)
+
+    assert list(shown(k)) == ["add"]
+
+
+def test_an_object_that_is_passed_on_keeps_its_path() -> None:
+    @qd.func
+    def take(m: qd.template()):
+        return m.limit
+
+    @qd.kernel
+    def k() -> qd.i32:
+        alias = qd.static(other)
+        return take(other) + alias.WIDTH
+
+    found = shown(k)
+    assert found["other.limit"] == ("global", 4)
+    assert found["other.WIDTH"] == ("global", 7)
+
+
+def test_objects_in_containers_cannot_be_found_again() -> None:
+    @qd.kernel
+    def k() -> qd.i32:
+        return several[0].n
+
+    found = captures(k)
+    assert found["several[0].n"].opaque.startswith("several[0].n is an attribute of an object")
+    assert found["several"].value is several
+
+
+def test_python_functions_that_ran() -> None:
+    @qd.kernel
+    def k() -> qd.f32:
+        return qd.static(twice(2)) + math.sqrt(4.0) + np.sqrt(4.0) + len("abc")
+
+    found = captures(k)
+    assert found["twice(2)"].opaque == "the Python function twice ran while the kernel was compiled"
+    assert found["twice(2)"].origin == "call"
+    assert [c.name for c in found.values() if c.opaque] == ["twice(2)"]
+
+
+def test_what_an_object_was_asked_for() -> None:
+    @qd.kernel
+    def k() -> qd.i32:
+        r = 0
+        if qd.static(hasattr(settings, "missing")):
+            r = 1
+        if qd.static(hasattr(settings, "n")):
+            r += getattr(settings, "n")  # noqa: B009
+        return r + getattr(settings, "other", 2)
+
+    found = shown(k)
+    assert found["settings.missing"] == ("global", ABSENT)
+    assert found["settings.n"] == ("global", 3)
+    assert found["settings.other"] == ("global", ABSENT)
+    assert "settings" not in found
+
+
+@qd.data_oriented
+class Body:
+    K = 3
+
+    def __init__(self) -> None:
+        self.n = 2
+        self.settings = settings
+        self.array = qd.ndarray(qd.f32, 4)
+        self.nothing = None
+
+    @property
+    def double(self) -> int:
+        return 2 * self.n
+
+    @qd.func
+    def force(self, x):
+        return x * self.K
+
+    @qd.kernel
+    def step(self) -> qd.f32:
+        r = self.force(2) + self.n + self.settings.n + self.double + number
+        if qd.static(self.nothing is None):
+            r += 1
+        return r + self.array[0]
+
+
+def test_members_of_the_object_of_a_method() -> None:
+    qd.init(arch=qd.cpu)
+    body = Body()
+
+    def look(value: Any) -> Any:
+        return ndarray_feature(qd.f32, 1) if isinstance(value, qd.Ndarray) else value
+
+    result = build(Body.step.decl, [InstanceFeature(body, look)], CompileConfig())
+    found = {c.name: (c.origin, c.value) for c in result.captures}
+    assert found["self.K"] == ("argument", 3)
+    assert found["self.n"] == ("argument", 2)
+    assert found["self.settings.n"] == ("argument", 3)
+    assert found["self.double"] == ("argument", 4)
+    assert found["number"] == ("global", 3)
+    assert found["self.force"][0] == "argument"
+    # These are arguments of the launch, and looked at there.
+    assert not {"self", "self.array", "self.nothing", "self.settings"} & set(found)
+
+
+@dataclasses.dataclass
+class Pair:
+    a: qd.types.NDArray[qd.f32, 1]
+    K = 4
+
+    @qd.func
+    def first(self):
+        return self.a[0]
+
+
+def test_what_the_class_of_a_dataclass_argument_has() -> None:
+    @qd.kernel
+    def k(p: Pair) -> qd.f32:
+        return p.first() + p.K
+
+    feature = RecordFeature(Pair, {"a": ndarray_feature(qd.f32, 1)})
+    found = shown(k, feature)
+    assert found["p.first"] == ("argument", Pair.first)
+    assert found["p.K"] == ("argument", 4)
+
+
+@qd.data_oriented
+class Base:
+    def value(self) -> int:
+        return 3
+
+
+@qd.data_oriented
+class Derived(Base):
+    @qd.kernel
+    def step(self) -> qd.i32:
+        return qd.static(super().value())
+
+
+def test_what_super_finds_cannot_be_found_again() -> None:
+    qd.init(arch=qd.cpu)
+    body = Derived()
+    feature = InstanceFeature(body, lambda value: value)
+    found = build(Derived.step.decl, [feature], CompileConfig()).captures
+    opaque = {c.name: c.opaque for c in found if c.opaque}
+    assert opaque["super()"] == "what super() finds depends on all classes of the object"
+
+
+PROGRAMS = ("classes", "fields_in_kernels", "functions", "purity_allowed", "structs", "tools")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_name_and_no_attribute_is_missed(program: str, tmp_path: Path) -> None:
+    """All that the corpus' kernels look up outside of themselves is in some capture."""
+    names = [case.name for case in corpus.cases(program) if case.name.startswith("case_")]
+    path = corpus.HERE / "programs" / f"{program}.py"
+    child = Path(__file__).with_name("captures_child.py")
+    done = subprocess.run(
+        [sys.executable, str(child), str(path), str(tmp_path / "out"), "cpu", *names],
+        env={**os.environ, "PYTHONPATH": str(corpus.ROOT), "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=300, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["missed"] == []
+    assert seen["builds"] >= 5
+    assert seen["names"] >= 5
+    assert seen["attributes"] >= 1
