@@ -13,6 +13,7 @@
       RuntimeError
         QuadrantsRuntimeError            a compiled kernel, or the program around it, failed
           QuadrantsAssertionError        (+ AssertionError) a kernel assert or bounds check
+            AdStackOverflowError         an adstack was full; names it, and what it needs
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
           BackendUnavailableError        no such backend on this machine, with the reason
 
@@ -46,6 +47,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, Self
 
 __all__ = [
+    "AdStackOverflowError",
     "BackendUnavailableError",
     "IRParseError",
     "IRVerificationError",
@@ -440,6 +442,16 @@ class QuadrantsRuntimeError(_Located, RuntimeError):
 
 class QuadrantsAssertionError(QuadrantsRuntimeError, AssertionError):
     """A kernel assert, or a check that `debug` or `check_out_of_bound` puts in, did not hold."""
+
+
+class AdStackOverflowError(QuadrantsAssertionError):
+    """An adstack of a gradient kernel was too small for what was pushed.
+
+    task: number of the task. stack: number of the stack in it.
+    """
+
+    task: int = -1
+    stack: int = -1
 
 
 class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):

@@ -41,8 +41,11 @@ __all__ = [
     "HelperCode",
     "KernelMeta",
     "PrintSite",
+    "StackMeta",
+    "StackPlan",
     "Target",
     "TaskMeta",
+    "TaskPlan",
     "availability",
     "find",
     "helper_code",
@@ -95,8 +98,37 @@ class PrintSite(NamedTuple):
     types: tuple[DataType, ...]
 
 
+class StackMeta(NamedTuple):
+    """An adstack of a task, in the order of their ops. See `ir.attrs.AdStackAttr`.
+
+    real: it lies in the heap of real numbers, else in that of integers. size: the text of its
+    size, as an `adstack.size_expr` over the kernel's parameters. max_size: its entries, if that
+    was known at compile time, else 0.
+    """
+
+    name: str
+    dtype: DataType
+    adjoint: bool
+    size: str
+    max_size: int
+    forced_by: str
+    loc: Loc
+
+    @property
+    def real(self) -> bool:
+        return self.dtype.is_real
+
+    @property
+    def entry(self) -> int:
+        """Bytes of one entry."""
+        return self.dtype.size * (1 + self.adjoint)
+
+
 class TaskMeta(NamedTuple):
-    """A task as it was compiled. kind: serial or range_for. name: its symbol."""
+    """A task as it was compiled. kind: serial or range_for. name: its symbol.
+
+    stacks: its adstacks. trip, gate: of a task with stacks; see `ir.attrs.TaskAttr`.
+    """
 
     name: str
     kind: str
@@ -105,6 +137,42 @@ class TaskMeta(NamedTuple):
     axes: int
     loc: Loc
     ops: int
+    stacks: tuple[StackMeta, ...] = ()
+    trip: str = ""
+    gate: str = ""
+
+
+class TaskPlan(NamedTuple):
+    """What one launch gives the adstacks of one task.
+
+    Row ``r`` of its real stacks lies ``r * real_stride`` bytes after the start of the program's
+    real heap, and in it each real stack ``offsets[i]`` bytes further; so with integers. A thread
+    has row ``its number`` of the integers. Of the reals too, unless the task is ``gated``: then a
+    thread takes the next free row when it first passes the gate.
+
+    real_rows / integer_rows: how many there are. capacities: entries of each stack. offsets: bytes.
+    """
+
+    real_rows: int
+    integer_rows: int
+    real_stride: int
+    integer_stride: int
+    capacities: tuple[int, ...]
+    offsets: tuple[int, ...]
+    gated: bool = False
+
+
+class StackPlan(NamedTuple):
+    """What one launch gives the adstacks of a kernel.
+
+    tasks: of each task, None for one without stacks. real_heap / integer_heap: addresses of the
+    program's heaps, which hold all rows of the largest task; nobody else uses them meanwhile. Equal
+    plans need not be told to a frame twice.
+    """
+
+    tasks: tuple[TaskPlan | None, ...]
+    real_heap: int = 0
+    integer_heap: int = 0
 
 
 class KernelMeta(NamedTuple):
@@ -128,6 +196,11 @@ class KernelMeta(NamedTuple):
     prints: tuple[PrintSite, ...] = ()
     reports: tuple[AssertSite, ...] = ()
     timed: bool = False
+
+    @property
+    def has_stacks(self) -> bool:
+        """Whether a launch needs a `StackPlan`."""
+        return any(task.stacks for task in self.tasks)
 
 
 @dataclass(slots=True)
@@ -176,8 +249,12 @@ class Executable(Protocol):
     meta: KernelMeta
     told: Callable[[Sequence[int]], None] | None
 
-    def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
+    ) -> tuple[Any, ...]:
         """Run once and wait.
+
+        stacks: for a kernel with adstacks, which it needs; AdStackOverflow when one is too small.
 
         ``values``: for each parameter a number, or a C-contiguous NumPy array of its dtype: of an
         ndarray its axes in the order of memory, then those of an element; of a field the flat view

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ..backends.base import Artifact, AssertSite, KernelMeta, PrintSite, Target, TaskMeta
+from ..backends.base import Artifact, AssertSite, KernelMeta, PrintSite, StackMeta, Target, TaskMeta
 from ..backends.llvm.abi import Layout as FrameLayout
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type
@@ -41,7 +41,7 @@ def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, byte
         "tmp": meta.global_tmp_size,
         "written": list(meta.written),
         "flags": [meta.noalias, meta.seeded, meta.timed],
-        "tasks": [[t.name, t.kind, t.unit, t.loop_name, t.axes, t.ops] for t in meta.tasks],
+        "tasks": [_task(t, places) for t in meta.tasks],
         "asserts": [_site(s, places) for s in meta.asserts],
         "reports": [_site(s, places) for s in meta.reports],
         "prints": [[_plain(s.pieces), _names(s.types)] for s in meta.prints],
@@ -68,7 +68,7 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
         tuple(load["written"]),
         noalias,
         seeded,
-        tuple([_read_task(*task) for task in load["tasks"]]),
+        tuple([_read_task(places, *task) for task in load["tasks"]]),
         tuple([_read_site(s, places) for s in load["asserts"]]),
         tuple([PrintSite(_value(pieces), _types(types)) for pieces, types in load["prints"]]),
         tuple([_read_site(s, places) for s in load["reports"]]),
@@ -96,13 +96,18 @@ def moved(
         return artifact
     places = Places(functions)
     meta = artifact.meta
-    sites = (*meta.asserts, *meta.reports)
+    stacks = [stack for task in meta.tasks for stack in task.stacks]
+    sites: list[Any] = [*meta.asserts, *meta.reports, *stacks]
     numbers = [places.number(loc) for loc in (*[site.loc for site in sites], *artifact.places)]
     located = Located(places.table, here)
     locs = [located[number] for number in numbers]
     sites = [site._replace(loc=loc) for site, loc in zip(sites, locs, strict=False)]
-    count = len(meta.asserts)
-    found = _changed(artifact, asserts=tuple(sites[:count]), reports=tuple(sites[count:]))
+    first, end = len(meta.asserts), len(sites) - len(stacks)
+    rest = iter(sites[end:])
+    tasks = [task._replace(stacks=tuple([next(rest) for _ in task.stacks])) for task in meta.tasks]
+    found = _changed(
+        artifact, asserts=tuple(sites[:first]), reports=tuple(sites[first:end]), tasks=tuple(tasks)
+    )
     found.places = tuple(locs[len(sites) :])
     return found
 
@@ -134,26 +139,41 @@ def _param(p: Param) -> list[Any]:
     layout = None if p.layout is None else [list(part) for part in p.layout]
     return [
         p.name, p.kind, p.dtype.name, p.ndim, p.needs_grad, p.boundary, list(p.element_shape),
-        None if p.axes is None else list(p.axes), layout,
+        None if p.axes is None else list(p.axes), layout, p.grad,
     ]  # fmt: skip
 
 
 def _read_param(row: Sequence[Any]) -> Param:
-    name, kind, dtype, ndim, needs_grad, boundary, shape, axes, layout = row
+    name, kind, dtype, ndim, needs_grad, boundary, shape, axes, layout, grad = row
     if layout is not None:
         extents, origin, terms = layout
         digits = [(axis, div, mod, stride) for axis, div, mod, stride in terms]
         layout = Layout(tuple(extents), tuple(origin), tuple(digits))
     return Param(
         name, kind, _type(dtype), ndim, needs_grad, boundary, tuple(shape),
-        None if axes is None else tuple(axes), layout,
+        None if axes is None else tuple(axes), layout, grad,
     )  # fmt: skip
 
 
+def _task(t: TaskMeta, places: Places) -> list[Any]:
+    stacks = [
+        [s.name, s.dtype.name, s.adjoint, s.size, s.max_size, s.forced_by, places.number(s.loc)]
+        for s in t.stacks
+    ]
+    return [t.name, t.kind, t.unit, t.loop_name, t.axes, t.ops, stacks, t.trip, t.gate]
+
+
 def _read_task(
-    name: str, kind: str, unit: str, loop_name: str, axes: int, ops: int
+    places: Located, name: str, kind: str, unit: str, loop_name: str, axes: int, ops: int,
+    stacks: Sequence[Any], trip: str, gate: str,
 ) -> TaskMeta:  # fmt: skip
-    return TaskMeta(name, kind, unit, loop_name, axes, UNKNOWN, ops)
+    found = [
+        StackMeta(label, _type(dtype), adjoint, size, max_size, forced_by, places[place])
+        for label, dtype, adjoint, size, max_size, forced_by, place in stacks
+    ]
+    return TaskMeta(
+        name, kind, unit, loop_name, axes, UNKNOWN, ops, tuple(found), trip, gate
+    )  # fmt: skip
 
 
 def _site(site: AssertSite, places: Places) -> list[Any]:

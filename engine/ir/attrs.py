@@ -10,6 +10,7 @@ __all__ = [
     "DEFAULT_BLOCK_DIM",
     "RECORDS",
     "RECURSION_LIMIT",
+    "AdStackAttr",
     "ArrayAttr",
     "AssertAttr",
     "ForAttr",
@@ -23,7 +24,9 @@ class ForAttr(NamedTuple):
 
     axes: order in which axes are nested, outermost first; None is 0, 1, 2, ...
     num_cpu_threads: 0 means the configured number. block_dim: 0 means the default.
-    strictly_serialized: never run in parallel, keep the order of iterations.
+    strictly_serialized: never run in parallel, keep the order of iterations. reversed: from the
+        last iteration to the first. trip: of a root loop with adstacks, how often it runs, as the
+        text of an `adstack.size_expr`.
     """
 
     axes: tuple[int, ...] | None = None
@@ -32,6 +35,7 @@ class ForAttr(NamedTuple):
     strictly_serialized: bool = False
     reversed: bool = False
     loop_name: str = ""
+    trip: str = ""
 
 
 class TaskAttr(NamedTuple):
@@ -42,6 +46,9 @@ class TaskAttr(NamedTuple):
     unit: ``cell`` when an iteration is one of the user's loop, ``chunk`` when it is a piece of it
         that one CPU thread runs (after make_cpu_multithreaded_range_for).
     read_only: numbers of the array parameters that this task only reads (detect_read_only).
+    trip: how often the body of a task with adstacks runs, as the text of an `adstack.size_expr`.
+    gate: which iterations of it use their real adstacks, as the text of an `adstack.gate`; empty
+        where that is not known.
     """
 
     kind: str = "serial"
@@ -51,6 +58,24 @@ class TaskAttr(NamedTuple):
     loop_name: str = ""
     unit: str = "cell"
     read_only: tuple[int, ...] = ()
+    trip: str = ""
+    gate: str = ""
+
+
+class AdStackAttr(NamedTuple):
+    """A stack that keeps the values of a variable for the reverse pass.
+
+    name: the user's name for what it keeps. size: how many entries it needs, as the text of an
+        `adstack.size_expr`; evaluated before each launch. max_size: the entries it has, where that
+        is known when the kernel is compiled; 0 where ``size`` says. adjoint: each entry has an
+        adjoint beside its value. forced_by: the loop that makes it necessary, for people.
+    """
+
+    name: str = ""
+    size: str = ""
+    max_size: int = 0
+    adjoint: bool = True
+    forced_by: str = ""
 
 
 class ArrayAttr(NamedTuple):
@@ -88,6 +113,8 @@ class Param(NamedTuple):
         `external_ptr` has ``ndim + len(element_shape)`` indices, those of the element last.
     boundary: of an ndarray. axes: order in which the axes of an ndarray lie in memory, outermost
         first; None is row-major. layout: of a field, over its axes and those of its element.
+    grad: number of the parameter that holds its adjoints (in forward mode its duals), of the same
+        kind, type and axes; -1 if there is none, or if the kernel is not differentiated.
     """
 
     name: str
@@ -99,6 +126,7 @@ class Param(NamedTuple):
     element_shape: tuple[int, ...] = ()
     axes: tuple[int, ...] | None = None
     layout: Layout | None = None
+    grad: int = -1
 
 
 DEFAULT_BLOCK_DIM = 128
@@ -107,4 +135,4 @@ DEFAULT_BLOCK_DIM = 128
 RECURSION_LIMIT = 4096
 """Calls of real functions inside of each other; more is an error of the kernel."""
 
-RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, ArrayAttr, AssertAttr)}
+RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr)}

@@ -100,6 +100,13 @@ MEM_FENCE: Final = 86
 ASSERT: Final = 87
 PRINT: Final = 88
 RETURN: Final = 89
+AD_STACK_ALLOCA: Final = 90
+AD_STACK_PUSH: Final = 91
+AD_STACK_POP: Final = 92
+AD_STACK_LOAD_TOP: Final = 93
+AD_STACK_LOAD_TOP_ADJ: Final = 94
+AD_STACK_ACC_ADJOINT: Final = 95
+AD_STACK_CLAIM: Final = 96
 
 COUNT: Final = len(CODES)
 NAME: Final[list[str]] = [info.name for info in CODES]
@@ -122,9 +129,10 @@ SHIFT: Final = _with("shift")
 BITWISE: Final = _with("bitwise")
 MATH: Final = _with("math")
 FENCE: Final = _with("fence")
+STACK: Final = _with("stack")
 CONTROL: Final = _with("control")
 LOOP: Final = _with("loop")
 END: Final = _with("end")
 # May be deleted when nothing uses its value.
 REMOVABLE: Final = [p or r or f for p, r, f in zip(PURE, READ, _with("fresh"), strict=True)]
-REMOVABLE[RAND] = True
+REMOVABLE[RAND] = REMOVABLE[AD_STACK_LOAD_TOP] = REMOVABLE[AD_STACK_LOAD_TOP_ADJ] = True

@@ -22,7 +22,7 @@ def equal(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> bool:
 
 def difference(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> str | None:
     """The first difference in words, None if there is none. See `equal`."""
-    for field in ("name", "params", "results", "stage", "noalias", "global_tmp_size"):
+    for field in ("name", "params", "results", "stage", "noalias", "autodiff", "global_tmp_size"):
         if getattr(a, field) != getattr(b, field):
             return f"{field}: {getattr(a, field)!r} and {getattr(b, field)!r}"
     if locs and a.loc is not b.loc:

@@ -80,11 +80,14 @@ class Func:
     stage: the stage spec the IR meets (`spec.STAGES`): ast, lowered, typed, offloaded, accesses.
     global_tmp_size: bytes of the buffer between tasks.
     callees: real functions by name, those that they call among them.
+    autodiff: what is to be made of it: ``none`` (it runs as it is), ``reverse`` (its gradient),
+        ``forward`` (it, with the duals of what it computes) or ``validation`` (it, with a check of
+        the rules that gradients rest on). The passes that do so leave the mark.
     """
 
     __slots__ = (
-        "body", "callees", "global_tmp_size", "loc", "name", "next_id", "noalias", "origins",
-        "params", "results", "stage", "version",
+        "autodiff", "body", "callees", "global_tmp_size", "loc", "name", "next_id", "noalias",
+        "origins", "params", "results", "stage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +109,7 @@ class Func:
         self.stage = "ast"
         self.global_tmp_size = 0
         self.callees: dict[str, Callee] = {}
+        self.autodiff = "none"
 
     def new_op(
         self,

@@ -46,6 +46,7 @@ class OpInfo(NamedTuple):
 #   effect      another visible effect (assert, print, control)
 #   atomic      reads and writes its first operand, gives the old value
 #   unary, binary, commutative, compare, shift, bitwise, math   what the name says
+#   stack       works on an adstack, its first operand
 #   fence       others (iterations, a callee) may read and write memory here
 #   control     structured control flow: owns regions
 #   loop        a loop; its regions' last block may hold `continue`, `loop_index` may name it
@@ -141,6 +142,13 @@ mem_fence        |               | str      | void    | fence effect        | or
 assert           | cond *args    | AssertAttr | void  | effect              | an error with a text if cond is 0; kind overflow: a report
 print            | *args         | tuple    | void    | effect              | write to standard output; attribute: pieces, each a text or a format spec in a 1-tuple
 return           | *values       | none     | void    | effect end          | the kernel's results
+ad_stack_alloca  |               | AdStackAttr | pointer | fresh            | an empty stack of values, each with an adjoint unless the attribute says no; its op executed again empties it
+ad_stack_push    | stack val     | none     | void    | effect stack        | put a value on top, with adjoint 0; an error if the stack is full
+ad_stack_pop     | stack         | none     | void    | effect stack        | take the top off
+ad_stack_load_top | stack        | none     | pointee | effect stack        | the value on top
+ad_stack_load_top_adj | stack    | none     | pointee | effect stack        | the adjoint of the value on top
+ad_stack_acc_adjoint | stack val | none     | void    | effect stack        | add to the adjoint of the value on top
+ad_stack_claim   |               | none     | void    | effect              | this iteration is one that the gate of its task counts: its real stacks get a row
 """  # noqa: E501
 
 

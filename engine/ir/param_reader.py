@@ -17,7 +17,7 @@ _NAME: Final = rf"{PLAIN_NAME}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 PARAM: Final = re.compile(
     rf"(?:field ({_NAME}): (\w+)\[([^\]]*)\](?: layout\(([^)]*)\))?"
     rf"|({_NAME}): (?:ndarray<(\w+), (\d+)((?:; \d+(?:, \d+)*)?)(, needs_grad)?(?:, (\w+))?"
-    r"(?:, axes=\(([\d, ]*)\))?>|(\w+)))(?:, |(?=\)))"
+    r"(?:, axes=\(([\d, ]*)\))?>|(\w+)))(?: grad (\d+))?(?:, |(?=\)))"
 )
 """One parameter of a function's first line, with the comma after it."""
 
@@ -50,7 +50,14 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def read_param(match: re.Match[str]) -> Param:
     """The parameter that `PARAM` has found. ValueError says what is wrong with it."""
-    field, held, box, terms, name, elem, ndim, shape, grad, boundary, axes, scalar = match.groups()
+    *_, adjoints = match.groups()
+    param = _read_plain(match)
+    return param if adjoints is None else param._replace(grad=int(adjoints))
+
+
+def _read_plain(match: re.Match[str]) -> Param:
+    groups = match.groups()[:-1]
+    field, held, box, terms, name, elem, ndim, shape, grad, boundary, axes, scalar = groups
     if field is not None:
         return _read_field(_read_name(field), _type(held), box, terms)
     name = _read_name(name)

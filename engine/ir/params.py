@@ -6,6 +6,7 @@
     x: ndarray<f32, 2>                       an array of two axes
     x: ndarray<f32, 1; 3, 3, needs_grad, clamp>      ... of 3x3 matrices
     x: ndarray<f32, 2, axes=(1, 0)>          ... whose last axis lies outermost in memory
+    x: ndarray<f32, 1> grad 3                ... whose adjoints parameter 3 holds; so with fields
     field x: f32[128, 128]                   a field, its elements in the order of the indices
     field v: f32[-64:64, 8; 2]               ... of vectors; the first axis begins at -64
     field m: i32[16] layout(0/4*8, 0%4*1)    ... with the digits of a layout, outermost first
@@ -43,6 +44,10 @@ def arg_text(arg: Arg) -> str:
 
 def param_text(p: Param) -> str:
     """One parameter as text."""
+    return _plain_text(p) if p.grad < 0 else f"{_plain_text(p)} grad {p.grad}"
+
+
+def _plain_text(p: Param) -> str:
     name = _shown(p.name)
     if p.kind == "scalar":
         return f"{name}: {p.dtype.name}"

@@ -137,6 +137,7 @@ def header(func: Func) -> str:
 def trailer(func: Func) -> str:
     """What follows the stage in a function's first line."""
     text = "" if func.noalias or isinstance(func, Callee) else " may_alias"
+    text += "" if func.autodiff == "none" else f" autodiff={func.autodiff}"
     return text + (f" global_tmp={func.global_tmp_size}" if func.global_tmp_size else "")
 
 

@@ -20,7 +20,9 @@ COUNTS: Final[list[tuple[int, int]]] = [
 ]
 """Least and most operands of each opcode."""
 _RESULT: Final = [info.result for info in CODES]
-_POINTER_FIRST: Final = [C.ATOMIC[code] or C.WRITE[code] or C.READ[code] for code in range(C.COUNT)]
+_POINTER_FIRST: Final = [
+    C.ATOMIC[code] or C.WRITE[code] or C.READ[code] or C.STACK[code] for code in range(C.COUNT)
+]
 _REAL_ONLY: Final = frozenset(
     [C.SIN, C.COS, C.TAN, C.ASIN, C.ACOS, C.TANH, C.FLOOR, C.CEIL, C.ROUND]
 )

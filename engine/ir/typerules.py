@@ -65,7 +65,7 @@ def operand_type(
         if code == C.POW and index == 1 and args[1].is_int:
             return None
         return result
-    if C.ATOMIC[code] or C.WRITE[code]:
+    if C.ATOMIC[code] or C.WRITE[code] or C.STACK[code]:
         pointer = args[0]
         return pointer.elem if index > 0 and isinstance(pointer, PointerType) else None
     if code in (C.SQRT, C.RSQRT, C.EXP, C.LOG):

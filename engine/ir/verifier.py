@@ -19,6 +19,7 @@ from ..errors import IRVerificationError
 from ..types import DataType, PointerType, Type, void
 from . import codes as C
 from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
+from .autodiff_rules import adjoint_problem, alloca_problem, stack_problem
 from .edit import all_ops
 from .op import Block, Callee, Func, Op
 from .optable import CODES
@@ -190,12 +191,14 @@ def _local(v: _Verifier, op: Op) -> str | None:
 
 
 def _global(v: _Verifier, op: Op) -> str | None:
-    if op.args[0].code == C.ALLOCA:
-        return f"{op.name} takes no alloca"
+    if op.args[0].code in (C.ALLOCA, C.AD_STACK_ALLOCA):
+        return f"{op.name} takes no {op.args[0].name}"
     return _element(v, op)
 
 
 def _element(v: _Verifier, op: Op) -> str | None:
+    if op.args[0].code == C.AD_STACK_ALLOCA:
+        return f"{op.name} takes no stack"
     if op.args[0].code == C.ARRAY_ALLOCA:
         return f"{op.name} takes an element, not the array ${op.args[0].id} as a whole"
     return None
@@ -355,6 +358,8 @@ for _code, _rule in {
     C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
     C.BOUNDS: _bounds, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.ASSERT: _assert,
     C.RETURN: _return, C.CALL: _call, C.CALL_ARG: _call_arg,
+    C.AD_STACK_ALLOCA: alloca_problem,
+    **dict.fromkeys([code for code in range(C.COUNT) if C.STACK[code]], stack_problem),
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _element),
 }.items():  # fmt: skip
     _RULES[_code] = _rule
@@ -383,7 +388,7 @@ class _Verifier:
         if body.owner is not None:
             self.error(None, "the root block has an owner")
         for param in self.func.params:
-            problem = param_problem(param)
+            problem = param_problem(param) or adjoint_problem(param, self.func.params)
             if problem:
                 self.error(None, problem)
         self.block(body)

@@ -10,6 +10,7 @@ from qd_studio.engine.backends.base import (
     AssertSite,
     KernelMeta,
     PrintSite,
+    StackMeta,
     Target,
     TaskMeta,
     find,
@@ -36,6 +37,7 @@ PARAMS = (
     Param("my 'field'", "field", f32, 1, element_shape=(2,),
           layout=Layout((8, 2), (-4, 0), ((0, 4, 0, 8), (0, 1, 4, 2), (1, 1, 0, 1)))),
 )  # fmt: skip
+STACK = StackMeta("v", f64, True, "(add (shape 1 0) 1)", 3, "the loop at line 12", IN_KERNEL)
 META = KernelMeta(
     name="k",
     params=PARAMS,
@@ -44,7 +46,20 @@ META = KernelMeta(
     written=(1, 2),
     noalias=False,
     seeded=True,
-    tasks=(TaskMeta("k_kernel_0_range_for", "range_for", "chunk", "loop", 2, IN_KERNEL, 17),),
+    tasks=(
+        TaskMeta(
+            "k_kernel_0_range_for",
+            "range_for",
+            "chunk",
+            "loop",
+            2,
+            IN_KERNEL,
+            17,
+            (STACK,),
+            "(shape 0 0)",
+            "gate",
+        ),
+    ),
     asserts=(
         AssertSite("user", "x is %d\n\ud800", (i32, f32), INLINED),
         AssertSite("check", "", (), OUTSIDE),
@@ -85,7 +100,7 @@ def test_the_example_says_something_in_every_field():
     for record in (META, META.tasks[0], META.asserts[0], META.prints[0], *PARAMS[1:2]):
         defaults = record._field_defaults
         same = [f for f in record._fields if f in defaults and getattr(record, f) == defaults[f]]
-        assert same == (["layout"] if isinstance(record, Param) else [])
+        assert same == (["layout", "grad"] if isinstance(record, Param) else [])
     empty = [f.name for f in dataclasses.fields(ARTIFACT) if not getattr(ARTIFACT, f.name)]
     assert empty == ["texts", "lines", "lazy"]  # not kept
 

@@ -109,6 +109,15 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
   <*i32> $96 = array_alloca {count=3 space='shared'}
   <*i32> $97 = shift_ptr $96, $5
   <i32> $98 = atomic_add $97, $0
+  <*f32> $112 = ad_stack_alloca {name='v' size='(add (shape 2 0) 1)' forced_by='the loop at line 3'}
+  <*i32> $113 = ad_stack_alloca {max_size=4 adjoint=False}
+  $114 : ad_stack_claim
+  $115 : ad_stack_push $112, $1
+  $116 : ad_stack_push $113, $0
+  <f32> $117 = ad_stack_load_top $112
+  $118 : ad_stack_acc_adjoint $112, $117
+  <f32> $119 = ad_stack_load_top_adj $112
+  $120 : ad_stack_pop $112
   $90 : print $0, $1 [('n =', ('d',), "it's", (None,), ' \\n\\x85')]
   $91 : return $0, $26
 }
