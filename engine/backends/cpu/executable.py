@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..base import Artifact, KernelMeta
+from ..base import Artifact, KernelMeta, StackPlan
 from ..llvm import abi
 from . import native
 from .frame import FramePool, forget_printer, register_printer
@@ -35,7 +35,9 @@ class CpuExecutable:
             weakref.finalize(self, forget_printer, handle)
         self.frame: Final = FramePool(self.meta, layout, native.native(), threads, handle)
 
-    def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
+    ) -> tuple[Any, ...]:
         """Run once and wait. The caller has made sure that written arrays overlap no others."""
         pool = self.frame
         given, fields = pool.values(values, seed)

@@ -10,7 +10,8 @@ from ...errors import IRParseError
 from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text, walk
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, KernelMeta, Target, TaskMeta
+from ..base import Artifact, Caps, KernelMeta, StackPlan, Target, TaskMeta
+from ..stacks import stack_metas
 from .run import compile_func
 
 if TYPE_CHECKING:
@@ -44,7 +45,16 @@ def _meta(func: Func) -> KernelMeta:
         size = len(walk(task.regions[1]))
         tasks.append(
             TaskMeta(
-                name, task.attr.kind, task.attr.unit, task.attr.loop_name, axes, task.loc, size
+                name,
+                task.attr.kind,
+                task.attr.unit,
+                task.attr.loop_name,
+                axes,
+                task.loc,
+                size,
+                stack_metas(task),
+                task.attr.trip,
+                task.attr.gate,
             )
         )
     return KernelMeta(
@@ -61,9 +71,11 @@ class InterpExecutable:
         self.told: Callable[[Sequence[int]], None] | None = None
         self.program: Final = compile_func(func)
 
-    def launch(self, values: Sequence[Any], seed: int = 0) -> tuple[Any, ...]:
-        """Run once; see `base.Executable`."""
-        return self.program.launch(values, seed=seed)
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
+    ) -> tuple[Any, ...]:
+        """Run once; see `base.Executable`. Stacks without a plan have no limit."""
+        return self.program.launch(values, seed=seed, stacks=stacks)
 
 
 class InterpBackend:

@@ -11,9 +11,9 @@
 
 Names: ``v`` a value, ``a`` a local variable, ``p`` an address, ``i`` a loop index, ``m`` the
 elements of an array, ``g`` of its gradient, ``t`` the buffer between tasks, ``s`` an extent,
-``x`` a scalar argument, ``f`` a function of `semantics`; the number is the op's id or the
-parameter's. An address is an index into the array that its chain of ops starts from, which is
-known here; -1 stands for an element that does not exist, found out only when it is used.
+``x`` a scalar argument, ``f`` a function of `semantics`, ``w d n`` an adstack; the number is the
+op's id or the parameter's. An address is an index into the array that its chain of ops starts from,
+which is known here; -1 stands for an element that does not exist, found out only when it is used.
 
 What runs is exactly what the table says, in program order; parallel tasks run their iterations one
 after the other. Operands that are not yet of the type that typed IR asks for are converted, so IR
@@ -32,9 +32,11 @@ from ...ir import Block, Callee, Func, Op, Param, all_ops, operand_type, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
+from ..stacks import stack_places
 from .blocks import block_loop, block_sync, mem_fence
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
+from .stacks import STACK_OPS
 
 __all__ = ["Emitter"]
 
@@ -76,6 +78,8 @@ class Emitter:
         self.values: dict[Op, str] = {}
         """The Python expression of each op's value: a name or a literal."""
         self.functions: dict[Any, str] = {}
+        self.stacks = {place.op: i for i, place in enumerate(stack_places(func))}
+        """The number of each adstack in the whole kernel."""
 
     def run(self) -> str:
         """The source."""
@@ -485,5 +489,5 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,
     C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg,
-    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence,
+    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, **STACK_OPS,
 }  # fmt: skip

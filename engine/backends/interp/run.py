@@ -26,7 +26,9 @@ from ...ir import Func, Op, Param, all_ops
 from ...ir import codes as C
 from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
+from ..base import StackPlan
 from ..messages import assert_text, print_text, tell_report
+from ..stacks import Place, overflow, stack_meta, stack_places
 from . import blocks
 from .emit import Emitter
 from .memory import array_view, extents, tmp_views
@@ -54,6 +56,9 @@ class _Context:
         self.tmp: dict[str, Any] = {}
         self.results: tuple[Any, ...] = ()
         self.reports: dict[Op, tuple[int, tuple[Any, ...]]] = {}
+        self.stacks: list[Place] = []
+        self.capacities: list[float] = []
+        self.claims = 0
 
     def take(self, param: Param, value: Any) -> None:
         """Store one argument."""
@@ -83,6 +88,12 @@ class _Context:
     def failed(self, op: Op, values: tuple[Any, ...]) -> None:
         text = assert_text(op.attr.text, values, [a.type for a in op.args[1:]])
         raise QuadrantsAssertionError.from_loc(text, op.loc, kernel=self.func.name)
+
+    def full(self, number: int) -> None:
+        """A push finds the stack full."""
+        place = self.stacks[number]
+        capacity = int(self.capacities[number])
+        raise overflow(self.func.name, place.task, place.stack, stack_meta(place.op), capacity)
 
     def print(self, op: Op, values: tuple[Any, ...]) -> None:
         self.print_fn(print_text(op.attr, values, [a.type for a in op.args]))
@@ -116,7 +127,11 @@ def _deep(func: Func) -> Generator[None]:
 
 
 class Program:
-    """A function made ready to run. source: the Python code. ops: the op behind each line of it."""
+    """A function made ready to run.
+
+    source: the Python code. ops: the op behind each line of it. claims: how often the last launch
+    passed an `ad_stack_claim`.
+    """
 
     def __init__(self, func: Func, debug: bool, counted: bool) -> None:
         emitter = Emitter(func, debug, counted)
@@ -124,6 +139,8 @@ class Program:
         self.counted: Final = counted
         self.source: Final = emitter.run()
         self.ops: Final = emitter.ops
+        self.stacks: Final = stack_places(func)
+        self.claims = 0
         self.tmp_types: Final = {
             op.type.elem for op in all_ops(func)
             if op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType)
@@ -146,6 +163,7 @@ class Program:
         print_fn: PrintFn | None = None,
         max_steps: int | None = None,
         seed: int = 0,
+        stacks: StackPlan | None = None,
     ) -> tuple[Any, ...]:
         """Run once. See `run`; ``max_steps`` counts only if the program was compiled for it."""
         func = self.func
@@ -159,14 +177,23 @@ class Program:
         types = [t for t in self.tmp_types if isinstance(t, DataType)]
         views = tmp_views(func.global_tmp_size, types)
         cx.tmp = {t.name: view for t, view in views.items()}
+        if self.stacks:
+            cx.stacks, cx.capacities = self.stacks, self.capacities(stacks)
         try:
             with np.errstate(all="ignore"), _deep(func):
                 self.entry(cx)
         except IndexError as error:
             raise self.lost(error) from None
         finally:
+            self.claims = cx.claims
             cx.tell()
         return cx.results
+
+    def capacities(self, plan: StackPlan | None) -> list[float]:
+        """The entries of each stack."""
+        if plan is None:
+            return [place.op.attr.max_size or math.inf for place in self.stacks]
+        return [n for task in plan.tasks if task is not None for n in task.capacities]
 
     def lost(self, error: IndexError) -> BaseException:
         """The error for an access outside of memory, from the line that made it."""
@@ -179,6 +206,10 @@ class Program:
         if not line:
             return error
         op = self.ops[line - 1]
+        if op is not None and C.STACK[op.code]:
+            return QuadrantsRuntimeError.from_loc(
+                f"interp: {op!r} finds its stack empty", op.loc, kernel=self.func.name
+            )
         return QuadrantsRuntimeError.from_loc(
             f"interp: {op!r} is outside of the memory it points into",
             op.loc if op else None,
@@ -203,6 +234,7 @@ def run(
     print_fn: PrintFn | None = None,
     max_steps: int | None = None,
     seed: int = 0,
+    stacks: StackPlan | None = None,
 ) -> tuple[Any, ...]:
     """Run ``func`` once and return its results as Python numbers.
 
@@ -213,9 +245,11 @@ def run(
     print_fn: takes each printed text; standard output if None.
     max_steps: about how many ops may run inside loops.
     seed: the value of `launch_seed`.
+    stacks: what the adstacks get; without it they have the entries that their ops speak of, and
+        those whose size the launch has to find have no limit.
 
     Raises QuadrantsAssertionError for a failed assert and QuadrantsRuntimeError for an access
     outside of memory or a run that takes too long.
     """
     program = Program(func, debug, max_steps is not None)
-    return program.launch(args, print_fn=print_fn, max_steps=max_steps, seed=seed)
+    return program.launch(args, print_fn=print_fn, max_steps=max_steps, seed=seed, stacks=stacks)
