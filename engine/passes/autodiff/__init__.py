@@ -1,0 +1,1 @@
+"""Derivatives of kernels: reverse mode, forward mode, and the checks that go before them."""
