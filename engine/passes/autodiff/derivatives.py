@@ -16,7 +16,8 @@ for the values that are readable there.
 
 What the rules say where calculus leaves a choice, or IEEE numbers do:
 
-* ``min``/``max`` of equal numbers: the right operand gets it all; of a NaN and a number, the number.
+* ``min``/``max`` of equal numbers: the right operand gets it all; of a NaN and a number,
+  the number.
 * ``abs`` at 0: 0. ``sqrt`` at 0: infinity (an adjoint of 0 gives NaN there), ``rsqrt`` and ``inv``
   at 0: -infinity.
 * ``floor ceil round sgn floordiv`` and comparisons: 0 everywhere, also at the steps.
