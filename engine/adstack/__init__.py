@@ -1,0 +1,13 @@
+"""How large adstacks are: the expressions, what evaluates them, how they are shown.
+
+============ ===================================================================================
+`size_expr`  the nodes, and their text
+`formulas`   them in the user's names, for people
+`host_eval`  their values, from the arguments of a launch
+============ ===================================================================================
+"""
+
+from .formulas import TreeRow, formula, tree
+from .size_expr import SizeExpr, bound_vars, leaves, parse, text
+
+__all__ = ["SizeExpr", "TreeRow", "bound_vars", "formula", "leaves", "parse", "text", "tree"]
