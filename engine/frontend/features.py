@@ -158,7 +158,7 @@ def content_of(value: Any) -> Any:
     """What a vector, matrix or struct of Python scope holds, to compare; None for other values."""
     name = INTRINSICS.get(value.__class__)
     if name == "Vector" or name == "Matrix":
-        array = value.entries
+        array = value.to_numpy()
         return array.dtype.str, array.shape, array.tobytes()
     if name == "Struct":
         members = value._entries().items()

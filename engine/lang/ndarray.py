@@ -18,7 +18,16 @@ import numpy as np
 from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRuntimeError
 from ..frontend.features import NdarrayFeature, ndarray_feature
 from ..runtime import program
-from ..types import MAKERS, ArrayHandle, CompoundType, DataType, MatrixType, i32, matrix_type
+from ..types import (
+    MAKERS,
+    ArrayHandle,
+    CompoundType,
+    DataType,
+    Generation,
+    MatrixType,
+    i32,
+    matrix_type,
+)
 from ..types.compound import ArrayMaker
 from .fields.axes import MAX_AXES
 from .fields.exchange import SHARED_TYPES, zero_copy_error
@@ -79,8 +88,8 @@ class Ndarray(ArrayHandle, Exchanges):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_program", "dtype",
-        "element_shape", "grad", "layout",
+        "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_program", "_writes",
+        "dtype", "element_shape", "grad", "layout",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +105,7 @@ class Ndarray(ArrayHandle, Exchanges):
         self.element_shape: Final = element_shape
         self.layout: Final = axes
         self._extents = shape
+        self._writes: Final = Generation()
         self._program: Final = owner
         order = axes or tuple(range(len(shape)))
         data = _zeros(dtype, tuple([shape[a] for a in order]) + element_shape)
@@ -128,7 +138,15 @@ class Ndarray(ArrayHandle, Exchanges):
         self._live()
         return self._elements
 
-    _strided_view = _canonical
+    def _strided_view(self) -> Array:
+        data = self._canonical()
+        self._writes.untracked = True
+        return data
+
+    @property
+    def generation(self) -> int | None:
+        """A number that changes when the values do; None once a view of them was handed out."""
+        return self._writes.generation
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -200,7 +218,7 @@ class Ndarray(ArrayHandle, Exchanges):
     def __getitem__(self, key: Any) -> Any:
         found = self._canonical()[self._index(key)]
         if self.element_shape:
-            return live(found)
+            return live(found, self._writes)
         return python_number(found, self.dtype)
 
     def __iter__(self) -> NoReturn:
@@ -213,6 +231,7 @@ class Ndarray(ArrayHandle, Exchanges):
             self._canonical()[where] = numbers(value, self.dtype, self.element_shape)
         else:
             self._canonical()[where] = number(value, self.dtype)
+        self._writes.touched = True
 
     def fill(self, val: Any) -> None:
         """Set every element: to a number, or to a vector or matrix."""
@@ -221,6 +240,7 @@ class Ndarray(ArrayHandle, Exchanges):
             data[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
         else:
             data.fill(number(val, self.dtype, truncate=True))
+        self._writes.touched = True
 
     def copy_from(self, other: Any) -> None:
         """Take the values of an array of equal shape, converted to this one's dtype."""
@@ -234,6 +254,7 @@ class Ndarray(ArrayHandle, Exchanges):
         if other.element_shape != self.element_shape:
             raise mismatch(self.element_shape, other.element_shape)
         assign(data, source)
+        self._writes.touched = True
 
     def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
         """The values as an array of the array's shape, then that of an element.
@@ -254,6 +275,7 @@ class Ndarray(ArrayHandle, Exchanges):
         if copy:
             return data.copy("C")
         if self.dtype in SHARED_TYPES:
+            self._writes.untracked = True
             return data[...]
         if copy is False:
             raise zero_copy_error(f"dtype={self.dtype}")
@@ -266,6 +288,7 @@ class Ndarray(ArrayHandle, Exchanges):
         if source.shape != data.shape:
             raise ValueError(f"Mismatch shape: {data.shape} expected, but {source.shape} provided")
         assign(data, source)
+        self._writes.touched = True
 
 
 class _Kind(type):

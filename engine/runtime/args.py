@@ -15,7 +15,7 @@ import dataclasses
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -39,6 +39,7 @@ from ..ir import Param
 from ..types import (
     DataType,
     FieldHandle,
+    Generation,
     MatrixType,
     StructFieldHandle,
     StructType,
@@ -56,7 +57,7 @@ from .foreign import foreign_array
 _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
 """How the files of the engine's own code begin, generated code among it."""
 
-__all__ = ["Argument", "bind", "check_writable", "classify", "flat", "leaf_value"]
+__all__ = ["Argument", "bind", "check_writable", "classify", "flat", "leaf_value", "writes_of"]
 
 
 class Argument(NamedTuple):
@@ -439,6 +440,14 @@ def check_writable(name: str, value: Any) -> None:
 
 
 # What a compiled kernel takes
+
+
+def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:
+    """What counts the writes to the array or field behind a parameter; None for other memory."""
+    if leaf.field is not None:
+        return leaf.field.writes
+    given = found[leaf.arg].given
+    return getattr(follow(given, leaf.path) if leaf.path else given, "_writes", None)
 
 
 def leaf_value(

@@ -312,6 +312,20 @@ class Launchers:
         finally:
             for copy in back:
                 copy()
+            self.written(variant, found)
+
+    def written_by(self, args: tuple[Any, ...]) -> None:
+        """The same for the arguments of a launch that has failed."""
+        variant, found, _ = self._find(args)
+        self.written(variant, found)
+
+    def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
+        """Note that a launch with these arguments may have written what the kernel writes."""
+        leaves = variant.compiled.plan.leaves
+        for i in variant.executable.meta.written:
+            writes = arguments.writes_of(leaves[i], found)
+            if writes is not None:
+                writes.touched = True
 
 
 def launch_values(

@@ -6,10 +6,10 @@ What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
         c = a0.__class__
         if c is Ndarray:
             if a0._key is not K0: return miss(a0, a1, *rest)
-            p0 = a0._address; s0 = a0._extents
+            p0 = a0._address; s0 = a0._extents; w0 = a0._writes
         elif c is ndarray:
             if a0.dtype is not D0 or a0.ndim != 1 or not a0.flags.carray: return miss(...)
-            p0 = address_at(id(a0) + 16).value; s0 = a0.shape
+            p0 = address_at(id(a0) + 16).value; s0 = a0.shape; w0 = UNSEEN
         else: return miss(...)
         c = a1.__class__
         if (c is not float and c is not int) or rest: return miss(...)
@@ -19,6 +19,7 @@ What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
         try: pack(buffer, 128, p0, *s0, a1)
         except RANGE: return slow(...)
         if enter(pointer): return failed(frame, ...)
+        w0.touched = True
         free.append(frame)
 
 Members of dataclasses and of ``self`` are read by plain attribute access, those only that the
@@ -55,7 +56,15 @@ from ..frontend.features import (
     same,
 )
 from ..ir import Param
-from ..types import CompoundType, DataType, FieldHandle, StructType, TensorHandle, flat_names
+from ..types import (
+    CompoundType,
+    DataType,
+    FieldHandle,
+    Generation,
+    StructType,
+    TensorHandle,
+    flat_names,
+)
 from .args import flat
 from .binding import MISSING
 from .foreign import torch_tensor
@@ -115,6 +124,7 @@ class _Writer:
         self.again: Final = ", ".join([*self.names, "*rest"])
         self.lines: list[str] = []
         self.values: list[str] = []
+        self.writes: Final[list[str]] = []  # what counts the writes to arrays that are written
         self.numbers: Final = itertools.count()  # of names of locals
         self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
             (i, ()): name for i, name in enumerate(self.names)
@@ -129,20 +139,23 @@ class _Writer:
             "next_seed": variant.program.next_seed, "running": executable,
             # So with the memory of fields, while another thread destroys their tree.
             "memory": [field.flat() for field in fields],
-            "Tensor": TensorHandle, "flat": flat, "same": same, "kernel": owner.decl.name,
+            "UNSEEN": Generation(), "Tensor": TensorHandle, "flat": flat, "same": same,
+            "kernel": owner.decl.name,
         }  # fmt: skip
 
     def launcher(self) -> Callable[..., Any]:
         head = ", ".join([*(f"{n}=MISSING" for n in self.names), "*rest"])
         for i, param in enumerate(self.owner.decl.params):
             self.argument(i, param.kind)
-        plan = self.variant.compiled.plan
+        plan, meta = self.variant.compiled.plan, self.variant.executable.meta
         for used in plan.used:
             self.used(used)
         leaves: list[Leaf] = list(plan.leaves)
-        for param, leaf in zip(self.variant.executable.meta.params, leaves, strict=True):
+        for i, (param, leaf) in enumerate(zip(meta.params, leaves, strict=True)):
             if leaf.field is None:
-                self.leaf(param, leaf)
+                self.leaf(i, param, leaf)
+            elif i in meta.written:
+                self.writes.append(self.constant("W", leaf.field.writes))
         body = self.lines
         if any("." in line for line in body) and len(self.members) > len(self.names):
             # A member that is missing: the long way says so.
@@ -157,7 +170,11 @@ class _Writer:
             return owner.patient(args)
 
         def failed(used: Any, *args: Any) -> Any:
-            frame.check(used)
+            try:
+                frame.check(used)
+            except BaseException:
+                owner.written_by(args)
+                raise
             return owner.patient(args)
 
         self.env["slow"], self.env["failed"] = slow, failed
@@ -225,7 +242,7 @@ class _Writer:
         if not isinstance(feature, DataType | CompoundType | NdarrayFeature):
             self.known(self.member(used.arg, used.path), feature, feature)
 
-    def leaf(self, param: Param, leaf: Leaf) -> None:
+    def leaf(self, number: int, param: Param, leaf: Leaf) -> None:
         """Check and read one parameter of the compiled kernel."""
         if leaf.part > 0:
             return  # came with part 0
@@ -235,7 +252,7 @@ class _Writer:
         elif param.kind == "scalar":
             self.scalar(name, param.dtype)
         else:
-            self.array(name, param, leaf)
+            self.array(name, param, leaf, number in self.variant.executable.meta.written)
 
     def scalar(self, name: str, dtype: DataType) -> None:
         self.lines.append(f"    c = {name}.__class__")
@@ -285,9 +302,14 @@ class _Writer:
         self.lines.append(f"    if {wrong}: {bad}")
         return [f"*{row}" for row in rows]
 
-    def array(self, name: str, param: Param, leaf: Leaf) -> None:
-        """Check an array, and put its address and extents into ``p`` and ``s``."""
+    def array(self, name: str, param: Param, leaf: Leaf, watched: bool) -> None:
+        """Check an array, and put its address and extents into ``p`` and ``s``.
+
+        watched: put what counts its writes into ``w``.
+        """
         k = len(self.values)
+        if watched:
+            self.writes.append(f"w{k}")
         ndim, element = param.ndim, param.element_shape
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
         feature = self.constant("K", key)
@@ -302,7 +324,8 @@ class _Writer:
             f"        {name} = {name}._unwrap(); c = {name}.__class__",
             "    if c is Ndarray:",
             f"        if {name}._key is not {feature}: {miss}",
-            f"        p{k} = {name}._address; s{k} = {name}._extents",
+            f"        p{k} = {name}._address; s{k} = {name}._extents"
+            + (f"; w{k} = {name}._writes" if watched else ""),
         ]
         if not param.needs_grad and param.axes is None:
             shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
@@ -312,9 +335,10 @@ class _Writer:
             self.lines += [
                 "    elif c is ndarray:",
                 f"        if {bad}: {miss}",
-                f"        p{k} = {pointer}; s{k} = {shape}",
+                f"        p{k} = {pointer}; s{k} = {shape}"
+                + (f"; w{k} = UNSEEN" if watched else ""),
             ]
-        self.tensor(name, param, leaf, k)
+        self.tensor(name, param, leaf, k, watched)
         self.lines.append(f"    else: {miss}")
         self.values.append(f"p{k}")
         if param.needs_grad:
@@ -322,7 +346,7 @@ class _Writer:
         if ndim:
             self.values.append(f"*s{k}")
 
-    def tensor(self, name: str, param: Param, leaf: Leaf, k: int) -> None:
+    def tensor(self, name: str, param: Param, leaf: Leaf, k: int, watched: bool) -> None:
         """Take a tensor of torch, if the call that this is made from has one."""
         seen = follow(self.args[leaf.arg], leaf.path)
         if not torch_tensor(seen) or seen.device.type != "cpu":
@@ -341,7 +365,8 @@ class _Writer:
         self.lines += [
             f"    elif c is {self.constant('Torch', seen.__class__)}:",
             f"        if {bad}: return miss({self.again})",
-            f"        p{k} = {name}.data_ptr(); s{k} = {shape}",
+            f"        p{k} = {name}.data_ptr(); s{k} = {shape}"
+            + (f"; w{k} = UNSEEN" if watched else ""),
         ]
 
     # The launch
@@ -363,6 +388,7 @@ class _Writer:
                 f"    except RANGE: return slow({again})",
             ]
         lines.append(f"    if enter(pointer): return failed(frame, {again})")
+        lines += [f"    {name}.touched = True" for name in self.writes]
         if meta.results:
             lines.append(f"    result = unpack(buffer, {frame.results_at})")
         lines.append("    free.append(frame)")

@@ -3,6 +3,7 @@
 from .annotations import *  # noqa: F403
 from .compound import *  # noqa: F403
 from .dtypes import *  # noqa: F403
+from .generation import *  # noqa: F403
 from .handles import *  # noqa: F403
 from .later import unsupported
 from .layout import *  # noqa: F403

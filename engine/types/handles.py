@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from .compound import StructType
 from .dtypes import DataType
+from .generation import Generation
 from .layout import Layout
 
 __all__ = [
@@ -31,6 +32,7 @@ class FieldHandle:
 
     part_of: a scalar field that is one component of a vector or matrix field has that field and
     the component's element index here; others have None. Two such handles name the same memory.
+    writes: counts what is written to that memory.
     """
 
     __slots__ = ()
@@ -39,6 +41,7 @@ class FieldHandle:
     dtype: DataType
     element_shape: tuple[int, ...]
     part_of: tuple[FieldHandle, tuple[int, ...]] | None
+    writes: Generation
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -49,6 +49,7 @@ class ExchangesNumpy(Exchanges):
         elements = field.grouped()
         if elements.shape != shape:
             raise ValueError("the elements of a nested field do not lie at fixed distances")
+        field.writes.untracked = True
         return elements
 
     def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
@@ -72,6 +73,7 @@ class ExchangesNumpy(Exchanges):
                     )
             elif not isinstance(view, str):
                 out = view
+                field.writes.untracked = True
             elif copy is False:
                 raise zero_copy_error(view)
         if out is None:
@@ -94,6 +96,7 @@ class ExchangesNumpy(Exchanges):
                 f"qd.field shape {shape} does not match the numpy array shape {source.shape}"
             )
         assign(elements, source.reshape(elements.shape))
+        field.writes.touched = True
 
     def copy_from(self, other: Any) -> None:
         """Take the elements of a field of the same shape, converted.
@@ -111,7 +114,8 @@ class ExchangesNumpy(Exchanges):
             raise ValueError(
                 f"qd.field shape {field.shape} does not match the source field shape {source.shape}"
             )
-        target, found = field.grouped(), source.to_numpy(copy=None)
+        target = field.grouped()
+        found = source.grouped().reshape(source._placed().shape)  # pyright: ignore[reportPrivateUsage]
         if source.element_shape != field.element_shape:
             if source.element_shape:
                 raise mismatch(field.element_shape, source.element_shape)
@@ -120,3 +124,4 @@ class ExchangesNumpy(Exchanges):
                 found.reshape(*source.shape, *tail), (*field.shape, *field.element_shape)
             )
         assign(target, found.reshape(target.shape))
+        field.writes.touched = True

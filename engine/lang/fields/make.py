@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ...types import DataType
+from ...types import DataType, Generation
 from ..host import field_index, is_number, number, numbers, python_number
 from ..values.matrix import live
 from .placed import PlacedField
@@ -83,6 +83,7 @@ class ScalarField(PlacedField):
         self._companions: dict[str, ScalarField] = {}
         self._given: Placement | None = None
         self._at = self._elements = self._layout = None
+        self.writes = Generation()
 
     def owner(self) -> PlacedField:
         """The vector field that it is a component of, or itself."""
@@ -176,11 +177,13 @@ class ScalarField(PlacedField):
     def __setitem__(self, key: Any, value: Any) -> None:
         elements = self.grouped()
         elements[self._where(key)] = number(value, self.dtype)
+        self.writes.touched = True
 
     def fill(self, val: Any) -> None:
         """Set every element; a real number is cut to an integer for a field of integers."""
         elements = self.grouped()
         elements[...] = number(val, self.dtype, truncate=True)
+        self.writes.touched = True
 
     def __repr__(self) -> str:
         return self._repr("qd.field")
@@ -210,9 +213,11 @@ class MatrixField(PlacedField):
         self.part_of = None
         self._companions: dict[str, MatrixField] = {}
         self._at = self._elements = self._layout = None
+        self.writes = Generation()
         for number_, component in enumerate(self.components):
             index = np.unravel_index(number_, element_shape)
             component.part_of = self, tuple([int(i) for i in index])
+            component.writes = self.writes
 
     @property
     def n(self) -> int:
@@ -285,11 +290,12 @@ class MatrixField(PlacedField):
 
     def __getitem__(self, key: Any) -> Any:
         elements = self.grouped()
-        return live(elements[self._where(key)])
+        return live(elements[self._where(key)], self.writes)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         elements = self.grouped()
         elements[self._where(key)] = numbers(value, self.dtype, self.element_shape)
+        self.writes.touched = True
 
     def to_numpy(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, keep_dims: bool = False, dtype: Any = None, *, copy: bool | None = True
@@ -317,6 +323,7 @@ class MatrixField(PlacedField):
         if is_number(val):
             val = np.full(self.element_shape, val)
         elements[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
+        self.writes.touched = True
 
     def __repr__(self) -> str:
         return self._repr(f"{self.n}x{self.m} qd.Matrix.field")

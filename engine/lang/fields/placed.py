@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ...types import FieldHandle, Layout
+from ...types import FieldHandle, Generation, Layout
 from ..host import ended, field_index
 from .exchange import ExchangesNumpy
 from .snode import SNode
@@ -30,12 +30,14 @@ class PlacedField(FieldHandle, Field):
     """A field with elements of its own: of scalars, vectors or matrices.
 
     role: ``primal``, ``grad`` or ``dual``. program: that it belongs to. layout: the order of its
-    axes in memory if the user gave one, else None.
+    axes in memory if the user gave one, else None. writes: counts what is written; components share
+    that of their vector field.
     """
 
     role: str
     program: program.Program
     layout: tuple[int, ...] | None
+    writes: Generation
     _at: Placement | None
     _elements: Array | None
     _layout: Layout | None
@@ -76,6 +78,12 @@ class PlacedField(FieldHandle, Field):
     def block(self) -> Any:
         """The memory it lies in, a `storage.Block`."""
         return self._placed().block
+
+    @property
+    def generation(self) -> int | None:
+        """A number that changes when the elements do; None once a view of them was handed out."""
+        own = self.writes.generation
+        return None if own is None else own + self._placed().block.restored
 
     def memory_layout(self) -> Layout:
         at = self._placed()

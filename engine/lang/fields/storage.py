@@ -39,14 +39,15 @@ class Block:
     """The memory of one or more children of a root.
 
     data: its bytes; None when the program ended or the tree was destroyed. NumPy views of it keep
-    the bytes alive, whatever happens to the block.
+    the bytes alive, whatever happens to the block. restored: how often all of it was replaced.
     """
 
-    __slots__ = ("__weakref__", "data", "size")
+    __slots__ = ("__weakref__", "data", "restored", "size")
 
     def __init__(self, size: int) -> None:
         self.size: Final = size
         self.data: Array | None = aligned_zeros(size)
+        self.restored = 0
 
     def program_ended(self) -> None:
         """Let go of the memory."""

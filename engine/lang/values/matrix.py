@@ -21,6 +21,7 @@ import numpy as np
 
 from ...errors import QuadrantsIndexError, QuadrantsTypeError
 from ...frontend.registry import INTRINSICS
+from ...types import Generation
 from . import matrix_makers as makers
 from .linear import cofactor_inverse, determinant
 from .number_types import numpy_type
@@ -34,7 +35,7 @@ Array = np.ndarray[Any, Any]
 def _entries(arr: Any, dt: Any) -> Array:
     """The array that a constructor's argument stands for."""
     if isinstance(arr, Matrix):
-        arr = arr.entries
+        arr = arr._data  # pyright: ignore[reportPrivateUsage]
     if not isinstance(arr, list | tuple | np.ndarray):
         raise QuadrantsTypeError(
             "An Matrix/Vector can only be initialized with an array-like object"
@@ -123,17 +124,19 @@ class Matrix:
     __hash__ = object.__hash__
 
     _data: Array
-    _live: bool
+    _live: Generation | None
 
     def __init__(self, arr: Any, dt: Any = None) -> None:
         self._data = _entries(arr, dt)
-        self._live = False
+        self._live = None
 
     # Shape and contents
 
     @property
     def entries(self) -> Array:
         """The array that holds the elements; writing to it changes the value."""
+        if self._live is not None:
+            self._live.untracked = True
         return self._data
 
     def plain(self) -> Array:
@@ -223,7 +226,7 @@ class Matrix:
         self._store(self._checked(key), value)
 
     def _store(self, keys: Any, value: Any) -> None:
-        new: Any = value.entries if isinstance(value, Matrix) else np.asarray(value)
+        new: Any = value._data if isinstance(value, Matrix) else np.asarray(value)
         if new.dtype.kind not in "biuf":
             raise TypeError(f"an element of a vector or matrix cannot be set to {value!r}")
         target = self._data[keys]
@@ -233,6 +236,8 @@ class Matrix:
             raise TypeError(f"an integer element cannot be set to the real number {value!r}")
         with np.errstate(all="ignore"):
             self._data[keys] = new.astype(self._data.dtype)
+        if self._live is not None:
+            self._live.touched = True
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and self._data.ndim == 1:
@@ -461,7 +466,7 @@ def wrapped(found: Any) -> Any:
     value = Vector.__new__(Vector) if found.ndim == 1 else Matrix.__new__(Matrix)
     # `Matrix.__setattr__` would look for swizzles first.
     _set_data(value, found)
-    _set_live(value, False)
+    _set_live(value, None)
     return value
 
 
@@ -469,10 +474,10 @@ _set_data: Final = Matrix.__dict__["_data"].__set__
 _set_live: Final = Matrix.__dict__["_live"].__set__
 
 
-def live(memory: Array) -> Any:
-    """A live value on ``memory``, which has one or two axes."""
+def live(memory: Array, writes: Generation) -> Any:
+    """A live value on ``memory``, which has one or two axes. writes: of the array that it is in."""
     value = wrapped(memory)
-    value._live = True
+    value._live = writes
     return value
 
 
