@@ -14,6 +14,7 @@
         QuadrantsRuntimeError            a compiled kernel, or the program around it, failed
           QuadrantsAssertionError        (+ AssertionError) a kernel assert or bounds check
             AdStackOverflowError         an adstack was full; names it, and what it needs
+          NoGradientsError               a kernel to be differentiated uses nothing with gradients
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
           BackendUnavailableError        no such backend on this machine, with the reason
 
@@ -52,6 +53,7 @@ __all__ = [
     "IRParseError",
     "IRVerificationError",
     "LocLike",
+    "NoGradientsError",
     "QuadrantsAssertionError",
     "QuadrantsCompilationError",
     "QuadrantsIndexError",
@@ -452,6 +454,10 @@ class AdStackOverflowError(QuadrantsAssertionError):
 
     task: int = -1
     stack: int = -1
+
+
+class NoGradientsError(QuadrantsRuntimeError):
+    """The gradient of a kernel was asked for, and nothing that it uses has gradients."""
 
 
 class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):

@@ -24,6 +24,7 @@ from . import (
     branches,
     calls,
     exprs,
+    gradients,
     intrinsics,
     loops,
     mathlib,
@@ -46,9 +47,8 @@ __all__ = ["BuildResult", "InlinedFunc", "build"]
 
 # Imported for the handlers they register.
 _TABLES = (
-    blocks, branches, calls, exprs, intrinsics, loops, mathlib, matrix_makers, matrix_methods,
-    printing,
-    results, stmts, structs,
+    blocks, branches, calls, exprs, gradients, intrinsics, loops, mathlib, matrix_makers,
+    matrix_methods, printing, results, stmts, structs,
 )  # fmt: skip
 
 InlinedFunc = tuple[str, str, int, int]
@@ -112,10 +112,11 @@ def build(
     if len(features) != len(decl.params):
         raise ValueError(f"{decl.name} has {len(decl.params)} parameters, got {len(features)}")
     loc = get_loc(
-        decl.file, tree.lineno, tree.col_offset, tree.lineno, tree.col_offset + 4 + len(decl.name),
-        decl.name,
+        decl.file, tree.lineno, tree.col_offset, tree.lineno,
+        tree.col_offset + 4 + len(decl.src.name), decl.src.name,
     )  # fmt: skip
     func = Func(decl.name, (), decl.flat_results(config), loc)
+    func.autodiff = decl.autodiff
     frame = Frame(decl, None, None, 0)
     w = Walk(func, config, frame, quiet)
     for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
@@ -137,6 +138,8 @@ def build(
             "Kernel has a return type but does not have a return statement",
             tree.returns or tree, "return a value at the end, or remove the return annotation",
         )  # fmt: skip
+    if func.autodiff != "none":
+        gradients.add_companions(w, tree)
     func.params = tuple(w.params)
     func.body.ops[:0] = w.prologue.values()
     if func.callees:

@@ -30,8 +30,9 @@ __all__ = [
 class NdarrayFeature(NamedTuple):
     """What the code for an array argument depends on; its shape is known only at the launch.
 
-    element_shape: of the vectors or matrices it holds. axes: the order of its axes in memory,
-    outermost first; None is row-major.
+    needs_grad, needs_dual: whether it has an array of gradients, of duals. element_shape: of the
+    vectors or matrices it holds. axes: the order of its axes in memory, outermost first; None is
+    row-major.
     """
 
     dtype: DataType
@@ -39,9 +40,14 @@ class NdarrayFeature(NamedTuple):
     needs_grad: bool = False
     element_shape: tuple[int, ...] = ()
     axes: tuple[int, ...] | None = None
+    needs_dual: bool = False
+
+    def has(self, companion: str) -> bool:
+        """Whether it has the array called ``grad`` or ``dual``."""
+        return self.needs_grad if companion == "grad" else companion == "dual" and self.needs_dual
 
     def of_grad(self) -> NdarrayFeature:
-        """The feature of the array of gradients."""
+        """The feature of the array of gradients, and of that of duals."""
         return ndarray_feature(self.dtype, self.ndim, False, self.element_shape, self.axes)
 
 
@@ -54,9 +60,10 @@ def ndarray_feature(
     needs_grad: bool = False,
     element_shape: tuple[int, ...] = (),
     axes: tuple[int, ...] | None = None,
+    needs_dual: bool = False,
 ) -> NdarrayFeature:
     """The one feature with these values: launches compare it with ``is``."""
-    key = (dtype, ndim, needs_grad, element_shape, axes)
+    key = (dtype, ndim, needs_grad, element_shape, axes, needs_dual)
     found = _known.get(key)
     return found if found is not None else _known.setdefault(key, NdarrayFeature(*key))
 
@@ -80,7 +87,7 @@ class RecordFeature:
         for name in path:
             if isinstance(found, RecordFeature):
                 found = found.members.get(name)
-            elif isinstance(found, NdarrayFeature) and found.needs_grad and name == "grad":
+            elif isinstance(found, NdarrayFeature) and found.has(name):
                 found = found.of_grad()
             else:
                 return None
@@ -190,8 +197,9 @@ class Leaf(NamedTuple):
     """Where the value of one parameter of a compiled function comes from.
 
     arg: number of the argument, or -1 for a field. path: attributes to follow from there; the last
-        may be ``"grad"``. part: for a vector, matrix or struct argument, which of its scalars (in
-        the order of `types.flat_names`); all parts of one value are parameters in a row.
+        may be ``"grad"`` or ``"dual"``. part: for a vector, matrix or struct argument, which of its
+        scalars (in the order of `types.flat_names`); all parts of one value are parameters in a
+        row.
     type: of the whole value that ``part`` belongs to; None for other leaves.
     field: the field, for ``arg == -1``.
     """

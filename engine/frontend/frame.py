@@ -42,7 +42,7 @@ class Frame:
     ) -> None:
         fn: Any = decl.fn
         self.decl = decl
-        self.name = decl.name
+        self.name = decl.src.name
         self.file = decl.file
         self.globals: dict[str, Any] = fn.__globals__
         cells: Any = fn.__closure__ or ()

@@ -75,6 +75,10 @@ class Parameters:
 
     def field_base(self, field: FieldHandle, name: str, node: ast.AST) -> Op:
         """The address of a field's base; ``name``: how the kernel calls it."""
+        return self.param(C.ARG_ADDR, self.field_param(field, name, node))
+
+    def field_param(self, field: FieldHandle, name: str, node: ast.AST) -> int:
+        """The number of a field's parameter; ``name``: how the kernel calls it."""
         index = self.field_params.get(field)
         if index is None:
             layout = self.python(node, field.memory_layout)
@@ -86,7 +90,7 @@ class Parameters:
             )  # fmt: skip
             index = self.add_param(param, Leaf(-1, field=field))
             self.field_params[field] = index
-        return self.param(C.ARG_ADDR, index)
+        return index
 
     def leaf(
         self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str = "unsafe"
@@ -117,9 +121,7 @@ class Parameters:
                 name, "ndarray", f.dtype, f.ndim, f.needs_grad, boundary, f.element_shape, f.axes
             )
             index = self.add_param(param, Leaf(arg, path))
-            return NdarrayRef(
-                name, index, f.dtype, f.ndim, boundary, f.element_shape, f.needs_grad, arg, path
-            )
+            return NdarrayRef(name, index, f.dtype, f.ndim, boundary, f.element_shape, f, arg, path)
         if isinstance(feature, DataType):
             index = self.add_param(Param(name, "scalar", feature), Leaf(arg, path))
             return self.param(C.ARG_LOAD, index)

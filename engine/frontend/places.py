@@ -24,7 +24,6 @@ from ..ir import codes as C
 from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64
 from ..types.later import NotYetError
 from .captured import known
-from .features import ndarray_feature
 from .matrices import element, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
@@ -398,13 +397,12 @@ def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
         return array.dtype
     if name == "ndim":
         return array.ndim
-    if name == "grad" and array.needs_grad:
-        axes = w.params[array.param].axes
-        feature = ndarray_feature(array.dtype, array.ndim, False, array.element_shape, axes)
-        path = (*array.path, "grad")
-        return w.leaf(array.arg, path, feature, f"{array.name}.grad", array.boundary)
+    if array.feature.has(name):
+        path = (*array.path, name)
+        feature = array.feature.of_grad()
+        return w.leaf(array.arg, path, feature, f"{array.name}.{name}", array.boundary)
     raise w.type_error(
         f'An ndarray has no attribute "{name}" in a kernel', node,
-        "it was made without needs_grad" if name == "grad" else
+        f"it was made without needs_{name}" if name in ("grad", "dual") else
         "a kernel can use its elements, .shape and .dtype",
     )  # fmt: skip

@@ -12,7 +12,7 @@ import builtins
 import inspect
 import typing
 from types import FunctionType
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, Literal, NoReturn, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
@@ -33,11 +33,17 @@ __all__ = [
     "NO_DEFAULT",
     "FuncDecl",
     "KernelDecl",
+    "Mode",
     "ParamDecl",
     "parse_func",
     "parse_kernel",
     "scalar_type",
 ]
+
+Mode = Literal["none", "reverse", "forward", "validation"]
+"""What is made of a kernel: see `Func.autodiff`."""
+_SUFFIXES: Final = {"reverse": "reverse", "forward": "forward", "validation": "validate"}
+"""How the kernels that are made so are called, so that profiles and dumps tell them apart."""
 
 _PURE_METHODS: Final = frozenset((
     "all", "any", "cast", "cross", "determinant", "dot", "frobenius_inner", "get_shape", "inverse",
@@ -64,9 +70,9 @@ class _Decl:
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
-        returns_tuple: bool,
+        returns_tuple: bool, name: str = "",
     ) -> None:  # fmt: skip
-        self.name: Final = src.name
+        self.name: Final = name or src.name
         self.fn: Final[Any] = src.fn
         self.src: Final = src
         self.params: Final = params
@@ -163,18 +169,26 @@ class KernelDecl(_Decl):
     """A kernel. ``returns`` is empty for none.
 
     fastcache: it is looked up by its source, and so has to be pure (see `purity`). told: warnings
-    that were given and are not to be given again.
+    that were given and are not to be given again. autodiff: what is made of it: ``none`` (it runs
+    as it is) or a mode, see `Func.autodiff`.
     """
 
-    __slots__ = ("fastcache", "told")
+    __slots__ = ("autodiff", "fastcache", "told")
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
-        returns_tuple: bool, fastcache: bool,
+        returns_tuple: bool, fastcache: bool, autodiff: Mode = "none",
     ) -> None:  # fmt: skip
-        super().__init__(src, params, returns, returns_tuple)
+        name = "" if autodiff == "none" else f"{src.name}_{_SUFFIXES[autodiff]}_grad"
+        super().__init__(src, params, returns, returns_tuple, name)
         self.fastcache = fastcache
+        self.autodiff: Final[Mode] = autodiff
         self.told: Final[set[Any]] = set()
+
+    def in_mode(self, mode: Mode) -> KernelDecl:
+        """The same kernel, differentiated. The gradient of a kernel returns nothing."""
+        returns = () if mode == "reverse" else self.returns
+        return KernelDecl(self.src, self.params, returns, self.returns_tuple, self.fastcache, mode)
 
 
 class FuncDecl(_Decl):

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeGuard
 
 from ..ir import Op
 from ..types import DataType, StructType, promote, u1
-from .features import InstanceFeature, RecordFeature
+from .features import InstanceFeature, NdarrayFeature, RecordFeature
 
 __all__ = [
     "SEQUENCES",
@@ -51,7 +51,7 @@ __all__ = [
 class NdarrayRef:
     """An array parameter. ``param`` counts the parameters of the compiled function.
 
-    arg, path: where the launch finds it (see `features.Leaf`). needs_grad: it has a gradient.
+    arg, path: where the launch finds it (see `features.Leaf`). feature: what it is known by.
     """
 
     name: str
@@ -59,9 +59,9 @@ class NdarrayRef:
     dtype: DataType
     ndim: int
     boundary: str
-    element_shape: tuple[int, ...] = ()
-    needs_grad: bool = False
-    arg: int = -1
+    element_shape: tuple[int, ...]
+    feature: NdarrayFeature
+    arg: int
     path: tuple[str, ...] = ()
 
 

@@ -6,6 +6,9 @@ A kernel that is a method has a `Kernel` for each object it is called on: the nu
 holds are constants of the code. These are kept by the objects themselves, so that they go with
 them.
 
+What differentiation makes of a kernel, such as its gradient ``kernel.grad``, is a `Kernel` of its
+own (`Kernel.in_mode`), which shares the function and takes the same arguments.
+
 The call is the hot path of the whole engine. `Kernel._hot` is the launcher of the last call; it
 checks that the arguments still have the features it was made for and launches, or passes the call
 to `Kernel._miss`, which finds or makes the right launcher.
@@ -33,7 +36,7 @@ from .ndarray import Ndarray
 from .results import maker
 
 if TYPE_CHECKING:
-    from ..frontend.signature import KernelDecl
+    from ..frontend.signature import KernelDecl, Mode
     from . import workload as workloads
     from ._kernel_types import Primal
 
@@ -78,21 +81,27 @@ class Kernel:
     """
 
     def __init__(
-        self, fn: Callable[..., Any], of: Kernel | None = None, fastcache: bool = False
-    ) -> None:
-        """of: the kernel of the class, for one of an object."""
+        self, fn: Callable[..., Any], of: Kernel | None = None, fastcache: bool = False,
+        owner: Callable[[], Any] | None = None, decl: KernelDecl | None = None,
+    ) -> None:  # fmt: skip
+        """of, owner: the kernel of the class, and what gives the object, for one of an object.
+        decl: known already."""
         from ..frontend.signature import parse_kernel
 
         functools.update_wrapper(self, fn)
         self.fn: Final = fn
-        self.decl: Final[KernelDecl] = of.decl if of else parse_kernel(fn, fastcache)
-        if not fastcache and of is None:
+        known = of.decl if of else decl
+        self.decl: Final[KernelDecl] = known or parse_kernel(fn, fastcache)
+        if not fastcache and known is None:
             # Whatever the caches hold, its first call needs this: better to wait for it now.
             importlib.import_module("..frontend.build", __package__)
         self.workloads: list[workloads.Workload] = of.workloads if of else []
         self.checks: list[workloads.Check] = of.checks if of else []
         observed = of.launchers.observed if of else None
         self.launchers: Final = launch.Launchers(self.decl, Ndarray, maker, observed)
+        self._of: Final = of
+        self._owner: Final = owner
+        self._modes: Final[dict[Mode, Kernel]] = {}
         self._per_object: Final = self.decl.is_method and of is None
         self._hot: Callable[..., Any] = self._dispatch if self._per_object else self._miss
 
@@ -135,13 +144,14 @@ class Kernel:
             kept = instance.__dict__["_qd_kernels"] = _Kept(weakref.ref(instance))
         found = kept.get(self)
         if found is None:
-            found = kept[self] = Kernel(self.fn, self)
+            found = kept[self] = Kernel(self.fn, self, owner=kept.owner)
         return found
 
     def _of_slotted(self, instance: Any) -> Kernel:
         found = _slotted.get((id(instance), self))
         if found is None:
-            found = _slotted[id(instance), self] = instance, Kernel(self.fn, self)
+            made = Kernel(self.fn, self, owner=lambda: instance)
+            found = _slotted[id(instance), self] = instance, made
         return found[1]
 
     def _dispatch(self, *args: Any) -> Any:
@@ -208,14 +218,29 @@ class Kernel:
 
         return workloads.check(self, fn)
 
+    def in_mode(self, mode: Mode) -> Kernel:
+        """What differentiation makes of the kernel; it takes the same arguments.
+
+        mode: ``reverse`` for its gradient, ``forward`` for the kernel with duals, ``validation``
+        for one that checks the rules that gradients rest on.
+        """
+        of, owner = self._of, self._owner
+        if of is not None and owner is not None:
+            return of.in_mode(mode).of(owner())
+        found = self._modes.get(mode)
+        if found is None:
+            found = self._modes[mode] = Kernel(self.fn, decl=self.decl.in_mode(mode))
+        return found
+
     @property
     def grad(self) -> Callable[..., Any]:
-        """The kernel's gradient. Raises when called: this version does not differentiate."""
+        """The kernel's gradient, to be called with the arguments that the kernel was called with.
 
-        def unsupported(*args: Any, **kwargs: Any) -> Any:
-            raise QuadrantsUnsupportedError(feature=f"kernel.grad (of {self.name})")
-
-        return unsupported
+        It adds to the gradients of what the kernel read, from those of what it wrote, and returns
+        nothing. QuadrantsRuntimeError when called, if nothing that the kernel uses has gradients.
+        """
+        found = self.in_mode("reverse")
+        return found if self._owner is None else MethodType(found, self._owner())
 
 
 def _check_options(options: dict[str, Any]) -> None:

@@ -311,7 +311,10 @@ class _Writer:
         if watched:
             self.writes.append(f"w{k}")
         ndim, element = param.ndim, param.element_shape
+        seen = follow(self.args[leaf.arg], leaf.path)
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
+        if isinstance(seen, self.owner.array_class):
+            key = seen._key  # it knows of duals, which no parameter tells of
         feature = self.constant("K", key)
         dtype = self.constant("D", np.dtype(param.dtype.np))
         pointer = f"address_at(id({name}) + {_DATA_OFFSET}).value" if _FAST_ADDRESS else (
@@ -327,7 +330,7 @@ class _Writer:
             f"        p{k} = {name}._address; s{k} = {name}._extents"
             + (f"; w{k} = {name}._writes" if watched else ""),
         ]
-        if not param.needs_grad and param.axes is None:
+        if not param.needs_grad and not key.needs_dual and param.axes is None:
             shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
             bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.carray"
             if element:

@@ -152,7 +152,7 @@ def _type(t: Any) -> str:
 def _array(feature: NdarrayFeature, given: Any) -> str:
     """An array, by the names of whose it is."""
     shape, ndim, dtype = feature.element_shape, feature.ndim, feature.dtype
-    tail = "-g" if feature.needs_grad else ""
+    tail = ("-g" if feature.needs_grad else "") + ("-d" if feature.needs_dual else "")
     if isinstance(given, ArrayHandle):
         if feature.axes is not None:
             tail += f"-L{feature.axes}"

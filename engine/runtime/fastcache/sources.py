@@ -51,7 +51,8 @@ def digest_of(decl: Decl) -> str:
         return "engine"
     kind = type(decl).__name__, getattr(decl, "real", False)
     top = getattr(decl, "requires_top_level", False)
-    return digest(f"{kind} {top} {decl.name} {declared(decl)}\n{decl.src.identity}")
+    mode = getattr(decl, "autodiff", "none")
+    return digest(f"{kind} {top} {decl.name} {mode} {declared(decl)}\n{decl.src.identity}")
 
 
 def name_of(decl: Decl) -> tuple[str, str] | None:
