@@ -84,12 +84,12 @@ class Ndarray(ArrayHandle, Exchanges):
 
     dtype: of one number. shape: of the array, without the axes of an element. element_shape: () for
     numbers, (n,) for vectors, (n, m) for matrices. layout: the order of the axes in memory if it is
-    not theirs, else None. grad: the array of gradients, or None.
+    not theirs, else None. grad, dual: the arrays of gradients and of duals, or None.
     """
 
     __slots__ = (
         "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_program", "_writes",
-        "dtype", "element_shape", "grad", "layout",
+        "dtype", "dual", "element_shape", "grad", "layout",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +99,7 @@ class Ndarray(ArrayHandle, Exchanges):
         needs_grad: bool = False,
         element_shape: tuple[int, ...] = (),
         axes: tuple[int, ...] | None = None,
+        needs_dual: bool = False,
     ) -> None:
         owner = program.current()
         self.dtype: Final = dtype
@@ -115,9 +116,10 @@ class Ndarray(ArrayHandle, Exchanges):
         self._elements: Array = data.transpose(*back, *tail) if axes else data
         self._address: int = data.ctypes.data
         self._key: NdarrayFeature | None = ndarray_feature(
-            dtype, len(shape), needs_grad, element_shape, axes
+            dtype, len(shape), needs_grad, element_shape, axes, needs_dual
         )
         self.grad: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
+        self.dual: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
         owner.own(self)
 
     def program_ended(self) -> None:
@@ -183,8 +185,8 @@ class Ndarray(ArrayHandle, Exchanges):
         return self.grad is not None
 
     def has_dual(self) -> bool:
-        """False: only fields have duals."""
-        return False
+        """Whether it was made with ``needs_dual``."""
+        return self.dual is not None
 
     def __repr__(self) -> str:
         state = "" if self._data is not None else ", no longer valid"
@@ -321,19 +323,21 @@ class MatrixNdarray(metaclass=_Kind):
     axes = 2
 
 
-def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Ndarray:
+def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Ndarray:
     """A new array of zeros.
 
     dtype: ``qd.f32`` and the like, or a vector or matrix type; ``int`` and ``float`` are the
     configured defaults, ``bool`` is ``qd.u1``. shape: a positive integer or a tuple of up to 12;
-    ``()`` is a single element.
+    ``()`` is a single element. needs_grad, needs_dual: whether there are arrays of gradients
+    (`Ndarray.grad`) and of duals (`Ndarray.dual`); for real numbers only.
     """
-    return made(dtype, shape, needs_grad)
+    return made(dtype, shape, needs_grad, needs_dual=needs_dual)
 
 
 def made(
-    dtype: Any, shape: Any, needs_grad: bool = False, axes: tuple[int, ...] | None = None
-) -> Ndarray:
+    dtype: Any, shape: Any, needs_grad: bool = False, axes: tuple[int, ...] | None = None,
+    needs_dual: bool = False,
+) -> Ndarray:  # fmt: skip
     """`ndarray`, with its axes in the order ``axes`` in memory."""
     t = value_type(dtype)
     if isinstance(t, CompoundType) and not isinstance(t, MatrixType):
@@ -342,13 +346,13 @@ def made(
             hint="use a field of structs, StructType.field(shape=...), or an array for each member",
         )
     number_type = cast(DataType, t.dtype) if isinstance(t, MatrixType) else t
-    if needs_grad and not number_type.is_real:
+    if (needs_grad or needs_dual) and not number_type.is_real:
         raise QuadrantsRuntimeError(
             f"{number_type} is not supported for ndarray with `needs_grad=True` or"
             " `needs_dual=True`."
         )
     element_shape = t.shape if isinstance(t, MatrixType) else ()
-    return Ndarray(number_type, _extents(shape), needs_grad, element_shape, axes)
+    return Ndarray(number_type, _extents(shape), needs_grad, element_shape, axes, needs_dual)
 
 
 MAKERS[ArrayMaker] = ndarray

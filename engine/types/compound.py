@@ -81,9 +81,9 @@ class MatrixType(CompoundType):
         """A field of such elements; options as `qd.field` has them."""
         return MAKERS[FieldMaker](self, **options)
 
-    def ndarray(self, shape: Any, needs_grad: bool = False) -> Any:
+    def ndarray(self, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Any:
         """An ndarray of such elements."""
-        return MAKERS[ArrayMaker](self, shape, needs_grad)
+        return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
         dtype = getattr(self.dtype, "__name__", None) or repr(self.dtype)
@@ -147,9 +147,9 @@ class StructType(CompoundType):
         """A field of such structs; options as `qd.field` has them."""
         return MAKERS[FieldMaker](self, **options)
 
-    def ndarray(self, shape: Any, needs_grad: bool = False) -> Any:
+    def ndarray(self, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Any:
         """An ndarray of such elements."""
-        return MAKERS[ArrayMaker](self, shape, needs_grad)
+        return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
         inside = ", ".join(

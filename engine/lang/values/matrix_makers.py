@@ -119,14 +119,18 @@ def vector_field(n: int, dtype: Any, shape: Any = None, **options: Any) -> Any:
     return matrix_type((n,), _common(dtype, n)).field(shape=shape, **options)
 
 
-def matrix_ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+def matrix_ndarray(
+    n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False
+) -> Any:
     """An array of matrices of n x m; see `qd.ndarray`."""
-    return matrix_type((n, m), dtype).ndarray(shape, needs_grad)
+    return matrix_type((n, m), dtype).ndarray(shape, needs_grad, needs_dual)
 
 
-def vector_ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+def vector_ndarray(
+    n: int, dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False
+) -> Any:
     """An array of vectors of n elements; see `qd.ndarray`."""
-    return matrix_type((n,), dtype).ndarray(shape, needs_grad)
+    return matrix_type((n,), dtype).ndarray(shape, needs_grad, needs_dual)
 
 
 def matrix_tensor(n: int, m: int, dtype: Any, shape: Any, **options: Any) -> Any:
