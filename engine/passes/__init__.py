@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODULES: Final = (
     "alg_simp",
+    "autodiff.make_dual",
     "binary_op_simplify",
     "cache_loop_invariant_global_vars",
     "cfg_optimization",
@@ -48,7 +49,7 @@ MODULES: Final = (
     "type_check",
     "unreachable_code_elimination",
 )
-"""The modules of this package that hold passes, each called like its pass."""
+"""The modules of this package that hold passes, each called like its pass; some have a room."""
 
 for _module in MODULES:
     import_module(f".{_module}", __name__)

@@ -29,6 +29,13 @@ POINTS: Final = (
 )  # fmt: skip
 """Names of the points of the pipeline, in order; all but the last are passed on the way."""
 
+_AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
+    "forward": ("make_dual",),
+    "reverse": (),
+    "validation": (),
+}
+"""The passes that differentiate, in order. They find the root simplified, with no task cut out."""
+
 _CPU_THREADS: Final = frozenset({"cpu", "x64", "arm64"})
 
 
@@ -67,6 +74,9 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     _simplify(cx, "simplify_II")
     cx.stage("after_simplify_II")
 
+    if func.autodiff != "none":
+        _differentiate(func, cx)
+
     cx.begin("offload")
     # On simplified IR: the fewer values cross between tasks, the fewer go through memory.
     cx.run_pass("offload")
@@ -76,6 +86,15 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     # From here on cfg_optimization runs too, on one graph a task.
     _simplify(cx, "simplify_III")
     cx.stage("after_simplify_III")
+
+
+def _differentiate(func: Func, cx: PassCx) -> None:
+    """Make of the kernel what ``func.autodiff`` says."""
+    cx.begin("autodiff")
+    for name in _AUTODIFF[func.autodiff]:
+        cx.run_pass(name)
+    # Forward work that no derivative needs goes here.
+    _simplify(cx, "post_autodiff")
 
 
 def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
