@@ -2,12 +2,18 @@
 
 ============ ===================================================================================
 `size_expr`  the nodes, and their text
+`linear`     sums in one form
+`intervals`  what is known of a value without a launch
+`simplifier` smaller expressions of the same value
 `formulas`   them in the user's names, for people
 `host_eval`  their values, from the arguments of a launch
 ============ ===================================================================================
 """
 
 from .formulas import TreeRow, formula, tree
+from .simplifier import simplify
 from .size_expr import SizeExpr, bound_vars, leaves, parse, text
 
-__all__ = ["SizeExpr", "TreeRow", "bound_vars", "formula", "leaves", "parse", "text", "tree"]
+__all__ = [
+    "SizeExpr", "TreeRow", "bound_vars", "formula", "leaves", "parse", "simplify", "text", "tree",
+]  # fmt: skip

@@ -155,6 +155,8 @@ class _Walk:
         begins, ends = _spread(begin, cells), _spread(end, cells)
         counts = np.maximum(ends - begins, 0)
         self.check_count(e, int(counts.max(initial=0)))
+        if e.var not in free_vars(e.body):
+            counts = np.minimum(counts, 1)  # any number of the range will do
         return self.many_ranges(e, vars, begins, counts.astype(np.int64))
 
     def check_count(self, e: MaxOver, count: int) -> None:

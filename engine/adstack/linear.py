@@ -1,0 +1,74 @@
+"""Sums: a size expression as numbers times what is no sum, plus a number.
+
+``n - 1 + 2 * (i + 1) - n`` is ``{i: 2} + 1``. That cancels what cancels, and gives a sum one form.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .size_expr import Binary, Const, MaxOver, SizeExpr, free_vars
+
+__all__ = ["Linear", "from_linear", "linear"]
+
+
+class Linear(NamedTuple):
+    """The sum of ``times * atom`` over the terms, and ``const``."""
+
+    terms: dict[SizeExpr, int]
+    const: int
+
+
+def linear(e: SizeExpr) -> Linear:
+    """``e`` as a sum."""
+    terms: dict[SizeExpr, int] = {}
+    const = _collect(e, 1, terms)
+    return Linear({atom: times for atom, times in terms.items() if times}, const)
+
+
+def _collect(e: SizeExpr, times: int, terms: dict[SizeExpr, int]) -> int:
+    """Add ``times * e`` to the terms; gives what is a number of it."""
+    if isinstance(e, Const):
+        return e.value * times
+    if isinstance(e, Binary):
+        if e.op == "add":
+            return _collect(e.a, times, terms) + _collect(e.b, times, terms)
+        if e.op == "sub":
+            return _collect(e.a, times, terms) + _collect(e.b, -times, terms)
+        if e.op == "mul":
+            if isinstance(e.a, Const):
+                return _collect(e.b, times * e.a.value, terms)
+            if isinstance(e.b, Const):
+                return _collect(e.a, times * e.b.value, terms)
+    terms[e] = terms.get(e, 0) + times
+    return 0
+
+
+def from_linear(form: Linear) -> SizeExpr:
+    """The expression: what is added first, then the number, then what is taken off.
+
+    A maximum over a range, which reads as far as the formula goes, stands last.
+    """
+    plus = [(atom, times) for atom, times in form.terms.items() if times > 0]
+    minus = [(atom, -times) for atom, times in form.terms.items() if times < 0]
+    parts = [_term(atom, times) for atom, times in plus if not isinstance(atom, MaxOver)]
+    parts.sort(key=_depends)
+    if form.const > 0 or (not parts and not plus and (form.const or not minus)):
+        parts.append(Const(form.const))
+    parts += [_term(atom, times) for atom, times in plus if isinstance(atom, MaxOver)]
+    out: SizeExpr = Const(0)
+    for n, part in enumerate(parts):
+        out = Binary("add", out, part) if n else part
+    for atom, times in minus:
+        out = Binary("sub", out, _term(atom, times))
+    if form.const < 0 and (parts != [Const(form.const)]):
+        out = Binary("sub", out, Const(-form.const))
+    return out
+
+
+def _depends(e: SizeExpr) -> bool:
+    return not free_vars(e)
+
+
+def _term(atom: SizeExpr, times: int) -> SizeExpr:
+    return atom if times == 1 else Binary("mul", Const(times), atom)
