@@ -33,7 +33,7 @@ EXIT_USAGE: Final = 2
 EXIT_ENVIRONMENT: Final = 3
 EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = ("open", "show", "doctor", "cache")
-PANELS: Final = ("source", "passes", "ir", "cfg", "caches", "launch", "code", "log")
+PANELS: Final = ("source", "passes", "ir", "cfg", "adstack", "caches", "launch", "code", "log")
 
 
 class _Failure(Exception):
@@ -303,7 +303,7 @@ def _show(options: argparse.Namespace) -> int:
         record = _saved(options.file)
     else:
         settings = _settings(options)
-        settings["launch"] = options.panel in ("launch", "log")
+        settings["launch"] = options.panel in ("launch", "log", "adstack")
         settings["only"] = [options.kernel] if options.kernel else []
         record = _measured([options.file], ["show"], settings)
     try:

@@ -8,6 +8,8 @@ parts, as the schema describes them, in one object per kernel and backend::
     cfg      {"kernel", "backend", "cfgs": [CfgRecord]}
     code     {"kernel", "backend", "artefacts": [Artefact]}
     launch   {"kernel", "backend", "launches": [LaunchRecord], "agreement": AgreementRecord}
+    adstack  {"kernel", "backend", "autodiff": AutodiffRecord, "forward": Snapshot or null,
+              "reverse": Snapshot or null}; of gradient kernels only
     caches   {"kernel", "backend", "caches": [CacheLayer]}
     source   {"kernel", "backend", "file": FileRecord, "statements": {line: [before, after]},
               "params": [LeafRecord]}
@@ -32,7 +34,8 @@ from ..engine.inspect.record import (
 )
 from .core.format import error_text
 from .core.lines import Line, plain, text_of
-from .core.panels import caches, cfg, changes, code, launch, misc, passes, source
+from .core.panels import adstack_text, caches, cfg, changes, code, launch, misc, passes, source
+from .core.panels.reversal import FORWARD, REVERSE, listing
 
 __all__ = ["NothingToShow", "show"]
 
@@ -66,6 +69,8 @@ def show(
             return _json([msgspec.to_builtins(line) for line in record.log])
         return plain(misc.log_lines(record))
     kernels = _kernels(record, kernel)
+    if panel == "adstack":
+        kernels = adstack_text.kernels_told(record, kernels)
     if as_json:
         make = _JSON[panel]
         return _json([x for k in kernels for x in make(record, k, pass_name)])
@@ -109,6 +114,8 @@ def _text(record: Record, panel: str, kernel: KernelRecord, pass_name: str | Non
         return _headed(kernel.id, lines)
     if panel == "caches":
         return _headed(kernel.id, _caches(kernel))
+    if panel == "adstack":
+        return _headed(kernel.id, adstack_text.told_lines(record, kernel, _width()))
     parts = _parts(kernel)
     if panel == "source":
         compiled = parts[0][1] if parts else None
@@ -293,6 +300,18 @@ def _caches_json(record: Record, kernel: KernelRecord, pass_name: str | None) ->
         yield {**_head(kernel, backend), "caches": msgspec.to_builtins(backend.caches)}
 
 
+def _adstack_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
+    for backend in kernel.backends:
+        found = backend.autodiff
+        if found is not None:
+            sides = {side: listing(backend.compile, found, side) for side in (FORWARD, REVERSE)}
+            yield {
+                **_head(kernel, backend),
+                "autodiff": msgspec.to_builtins(found),
+                **{side: msgspec.to_builtins(shot) for side, shot in sides.items()},
+            }
+
+
 def _source_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
     file = next((f for f in record.files if f.path == kernel.file), None)
     for backend, compiled in _parts(kernel):
@@ -312,6 +331,7 @@ _JSON: Final[dict[str, Callable[[Record, KernelRecord, str | None], Iterator[Any
     "cfg": _cfg_json,
     "code": _code_json,
     "launch": _launch_json,
+    "adstack": _adstack_json,
     "caches": _caches_json,
     "source": _source_json,
 }

@@ -7,6 +7,7 @@ A rule is ``metric OP value``, checked for every kernel that has the metric (see
     launch.cpu.median_us>+20%    slower than the baseline by more than 20 % and by more than noise
     agreement!=ok                a word; `agreement` stands for every backend's
     cache.fastcache!=loaded      a layer's state: hit (or loaded), miss, bypass, off, damaged
+    adstack.bytes>+0%            adstacks of a gradient kernel take more than at the baseline
     compile.error                short for compile.error>0
 
 The rule states the *failure*: a gate trips when it is true. Relative rules need a baseline; a

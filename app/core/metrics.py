@@ -11,6 +11,11 @@ baseline::
     launch.<backend>.median_us                  launch time of the first workload
     launch.<backend>.<workload>.median_us       ... of the named one
     agreement.<backend>                         ok, differs, unchecked; of all but the interpreter
+    adstack.bytes, .stacks, .slots              heap that a gradient kernel's launch needed, its
+                                                adstacks, and the slots of one row of each, summed;
+                                                of the first backend that told them
+    adstack.overflow                            1 if a stack was too small at a launch, else 0
+    adstack.<backend>.bytes, ...                ... of the named one
     cache.<layer>                               what it would answer for the first backend that
                                                 knows it: hit (or loaded), miss, bypass, off,
                                                 damaged
@@ -22,12 +27,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ...engine.inspect.record import BackendRecord, KernelRecord, Record
+from ...engine.inspect.record import AutodiffRecord, BackendRecord, KernelRecord, Record
 
 __all__ = ["FAMILIES", "Metric", "is_time", "kernel_metrics", "record_metrics"]
 
 Value = int | float | str
-FAMILIES: Final = ("agreement", "cache", "code", "compile", "ir", "launch")
+FAMILIES: Final = ("adstack", "agreement", "cache", "code", "compile", "ir", "launch")
 """What the name of a metric begins with."""
 _TIMES: Final = ("_ms", "_us")
 _COMPILE: Final = frozenset({"frontend", "passes", "codegen", "load", "compile"})
@@ -57,6 +62,9 @@ def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
     primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
     for backend in kernel.backends:
         out.update(_backend_metrics(backend))
+        for name, metric in _stack_metrics(backend.autodiff):
+            out.setdefault(f"adstack.{name}", metric)
+            out[f"adstack.{backend.backend}.{name}"] = metric
         for layer in backend.caches:
             if layer.state != "not_applicable":
                 out.setdefault(f"cache.{layer.name}", Metric(layer.state, why=layer.reason))
@@ -70,6 +78,20 @@ def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
             out["code.bytes"] = Metric(primary.code_bytes)
     out["compile.error"] = Metric(int(failed))
     return out
+
+
+def _stack_metrics(autodiff: AutodiffRecord | None) -> Iterator[tuple[str, Metric]]:
+    """What the adstacks of a gradient kernel take; bytes and slots only if there was a launch."""
+    if autodiff is None:
+        return
+    stacks = [stack for task in autodiff.tasks for stack in task.stacks]
+    yield "stacks", Metric(len(stacks))
+    yield "overflow", Metric(int(bool(autodiff.overflow)), why=autodiff.overflow)
+    if autodiff.sized:
+        peak = next((x.name for x in stacks if x.peak), "")
+        why = f"{peak} takes the most" if peak else ""
+        yield "bytes", Metric(autodiff.bytes, why=why)
+        yield "slots", Metric(sum(x.slots for x in stacks))
 
 
 def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:

@@ -37,7 +37,7 @@ __all__ = [
     "step_run",
 ]
 
-TABS = ("source", "passes", "cfg", "launch", "code", "caches")
+TABS = ("source", "passes", "cfg", "launch", "code", "caches", "autodiff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Selection:
 
     run: the selected pass run; None for the first that changed something. op, line: held across
     passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
-    caches, with its backend (``cpu offline``); empty for the one that has most to tell.
+    caches, with its backend (``cpu offline``); empty for the one that has most to tell. stack: of
+    the adstacks (``0.2``); empty for the one that takes most.
     """
 
     kernel: str = ""
@@ -58,6 +59,7 @@ class Selection:
     artefact: int = 0
     cfg: int = 0
     layer: str = ""
+    stack: str = ""
     split: bool = False
     fold_noops: bool = True
     whole: bool = False

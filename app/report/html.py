@@ -30,6 +30,7 @@ from ..core.gates import Finding
 from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
 from ..core.panels.home import absent, backends_of
 from ..core.panels.params import HEADER, param_rows
+from .gradients import section
 from .plots import samples_plot, timeline
 from .style import STYLE
 
@@ -163,6 +164,7 @@ def _kernel(kernel: KernelRecord) -> str:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
         if backend.compile is not None and (backend.backend != "interp" or len(compiled) == 1):
             parts.append(_compile(kernel, backend.compile, backend.backend))
+    parts.append(section(kernel, _anchor(kernel)))
     parts.append(_caches(kernel))
     return "".join(parts) + "</section>"
 

@@ -13,6 +13,17 @@ from ...engine.inspect.record import (
 )
 from ..core import format as fmt
 from ..core.gates import Finding
+from ..core.panels.autodiff import (
+    REDUCER_HEAD,
+    STACK_HEADS,
+    fact_texts,
+    number,
+    reducer_rows,
+    slots_text,
+    stacks_of,
+    summary,
+    type_text,
+)
 from ..core.panels.caches import changed_lines, compared_with, layers_of
 from ..core.panels.home import absent, backends_of
 from ..core.panels.params import HEADER, param_rows
@@ -124,7 +135,39 @@ def _kernel(kernel: KernelRecord) -> list[str]:
     compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)
     if compiled is not None:
         out += _passes(kernel, compiled)
-    return out + _caches(kernel)
+    return out + _autodiff(kernel) + _caches(kernel)
+
+
+def _autodiff(kernel: KernelRecord) -> list[str]:
+    """What the adstacks of a gradient kernel take, on the first backend that tells it."""
+    found = next((b for b in kernel.backends if b.autodiff is not None), None)
+    if found is None or found.autodiff is None:
+        return []
+    autodiff = found.autodiff
+    out = ["### Autodiff", "", f"On {found.backend}, {_text(summary(autodiff))}.", ""]
+    if autodiff.overflow:
+        out += [f"**Overflow**: {_text(autodiff.overflow)}", ""]
+    stacks = stacks_of(autodiff)
+    if stacks:
+        rows = [
+            [str(task.index), _text(x.name) + (" (takes the most)" if x.peak else ""),
+             _text(type_text(x)), slots_text(x, autodiff.sized), str(x.entry or ""),
+             number(x.rows) if autodiff.sized else "", fmt.size(x.total) if autodiff.sized else "",
+             _code(x.formula) if x.formula else "", _text(x.forced_by)]
+            for task, x, _ in stacks
+        ]  # fmt: skip
+        out += _table(("task", *STACK_HEADS), rows)
+    out += [
+        f"- {_code(leaf.text)} = {'not known' if leaf.value is None else number(leaf.value)}"
+        for leaf in dict.fromkeys(leaf for _, x, _ in stacks for leaf in x.leaves)
+    ]
+    out += [""] if out[-1] else []
+    facts = [_text(f"{name}: {text}" if name else text) for name, text in fact_texts(autodiff)]
+    out += [f"- {text}" for text in facts]
+    out += [""] if facts else []
+    if autodiff.reducers:
+        out += _table(REDUCER_HEAD, [[_text(t) for t in row] for row in reducer_rows(autodiff)])
+    return out
 
 
 def _caches(kernel: KernelRecord) -> list[str]:

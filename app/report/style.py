@@ -64,5 +64,10 @@ td[class^=cache-]{white-space:nowrap}
 .timeline rect{stroke:var(--bg);stroke-width:.4}
 .cfgs{display:flex;flex-wrap:wrap;gap:24px;overflow-x:auto;align-items:flex-start}
 figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}
+.peak{color:var(--bad);font-weight:600;white-space:nowrap}
+.sides{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:16px}
+.sides figure{margin:0;min-width:0}.sides .ir{max-height:640px;overflow:auto}
+.sides tr:target td{background:var(--move)}.sides .sg{font-weight:400;white-space:nowrap}
+@media(max-width:760px){.sides{grid-template-columns:minmax(0,1fr)}}
 @media print{details{break-inside:avoid}}
 """

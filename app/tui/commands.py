@@ -31,6 +31,8 @@ SCOPES: Final = {
     "kernel": "On a kernel",
 }
 
+_TABS: Final = ("source", "passes", "cfg", "launch", "code", "caches", "autodiff")
+
 COMMANDS: Final = (
     Command("help", "question_mark,f1", "Help", "Show all keys.", "app.help", "everywhere"),
     Command("quit", "q", "Quit", "Leave the studio.", "app.quit", "everywhere"),
@@ -79,7 +81,7 @@ COMMANDS: Final = (
     *(
         Command(f"tab-{name}", str(i), f"Tab {name}", f"Show the {name} tab.",
                 f"screen.show_tab('{name}')", "kernel")
-        for i, name in enumerate(("source", "passes", "cfg", "launch", "code", "caches"), 1)
+        for i, name in enumerate(_TABS, 1)
     ),
     Command("next-pass", "right_square_bracket", "Next pass",
             "Step to the next pass that did something (on CFG and Code: the next graph or text).",
@@ -98,7 +100,8 @@ COMMANDS: Final = (
     Command("error", "E", "Go to the error", "Show the source line of the first error.",
             "screen.error", "kernel"),
     Command("pane", "w", "Other pane", "Move between the list of passes and the diff, or the cache "
-            "layers and what is known of one.", "screen.other_pane", "kernel"),
+            "layers and what is known of one; on Autodiff: the next of its panes.",
+            "screen.other_pane", "kernel"),
     Command("narrower", "less_than_sign", "Narrower list", "Give the diff more columns.",
             "screen.widen(-6)", "kernel"),
     Command("wider", "greater_than_sign", "Wider list", "Give the list of passes more columns.",

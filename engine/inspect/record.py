@@ -10,7 +10,7 @@ Schema is generated from these classes and shipped as ``record.schema.json``.
        └── kernels ── params, workloads
               └── backends ── compile ── runs (passes) ── snapshots (IR texts, shared)
                       │           └── cfgs, artefacts, tasks, remarks, locs, metrics
-                      └── launches, agreement, caches
+                      └── launches, agreement, caches, autodiff (see `record_autodiff`)
 
 Fields whose values change from run to run without any change of input are listed in `VOLATILE`.
 Times say their unit in their name.
@@ -22,11 +22,14 @@ from typing import Any, Final
 
 import msgspec
 
+from .record_autodiff import AutodiffRecord
+
 __all__ = [
     "VERSION",
     "VOLATILE",
     "AgreementRecord",
     "Artefact",
+    "AutodiffRecord",
     "BackendRecord",
     "CacheDifference",
     "CacheLayer",
@@ -422,8 +425,9 @@ class CacheLayer(_Base, frozen=True, kw_only=True):
 class BackendRecord(_Base, frozen=True, kw_only=True):
     """A kernel on one backend. status: ok, absent, error, not_run; reason says why not ok.
 
-    earlier: while a look goes on, the parts that are still those of the one before: passes, code,
-    launches, caches. Empty in a finished record.
+    autodiff: of a kernel that differentiates another one. earlier: while a look goes on, the parts
+    that are still those of the one before: passes, code, launches, caches. Empty in a finished
+    record.
     """
 
     backend: str
@@ -433,6 +437,7 @@ class BackendRecord(_Base, frozen=True, kw_only=True):
     launches: tuple[LaunchRecord, ...] = ()
     agreement: AgreementRecord | None = None
     caches: tuple[CacheLayer, ...] = ()
+    autodiff: AutodiffRecord | None = None
     errors: tuple[ErrorRecord, ...] = ()
     earlier: tuple[str, ...] = ()
 
@@ -441,7 +446,9 @@ class KernelRecord(_Base, frozen=True, kw_only=True):
     """A kernel of a file. id: "file name:kernel name", unique within a record.
 
     A method's name is "class.method". instance: how the file calls the object that a method was
-    captured for, and which others there are; empty for functions.
+    captured for, and which others there are; empty for functions. gradient: id of the kernel that
+    differentiates this one, if its arguments or fields have gradients; primal: of such a kernel,
+    the id of what it differentiates.
     """
 
     id: str
@@ -456,6 +463,8 @@ class KernelRecord(_Base, frozen=True, kw_only=True):
     workloads: tuple[WorkloadRecord, ...] = ()
     backends: tuple[BackendRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
+    gradient: str = ""
+    primal: str = ""
     stale: bool = False
 
     def backend(self, name: str) -> BackendRecord | None:

@@ -23,6 +23,7 @@ from ...core.panels.places import user_lines
 from ...core.panels.source import source_lines
 from ...core.state import TABS, backend_of, compiled_of, kernel_of, run_of, step_run
 from ..commands import bindings
+from ..widgets.autodiff import AutodiffPane
 from ..widgets.bars import KeyBar, TabBar, TitleBar
 from ..widgets.caches import CachesPane
 from ..widgets.lines import LineView
@@ -43,13 +44,15 @@ _KEYS: Final = {
     "launch": (("refresh", "measure again"), ("next-tab", "tab"), ("copy-all", "copy")),
     "code": ((_STEP, "text"), ("backend", "backend"), ("search", "search"), ("copy-all", "copy")),
     "caches": (("pane", "pane"), ("search", "search"), ("next-tab", "tab"), ("copy-all", "copy")),
+    "autodiff": (("pane", "pane"), ("choose", "counterpart"), ("zoom", "zoom"),
+                 ("search", "search"), ("backend", "backend")),
 }  # fmt: skip
 _OPERAND: Final = re.compile(r"\$(\d+)")
 # A drawing wider than this is no easier to read.
 _WIDEST_GRAPH = 110
 # The part of a backend's record that a tab shows, where it may be older than the rest.
 _PART_OF_TAB: Final = {"passes": "passes", "cfg": "passes", "code": "code", "launch": "launches",
-                      "caches": "caches"}  # fmt: skip
+                      "caches": "caches", "autodiff": "passes"}  # fmt: skip
 
 
 class KernelScreen(StudioScreen):
@@ -80,6 +83,7 @@ class KernelScreen(StudioScreen):
             for name in ("cfg", "launch", "code"):
                 yield LineView(id=name)
             yield CachesPane(id="caches")
+            yield AutodiffPane(id="autodiff")
 
     @property
     def pane(self) -> PassesPane:
@@ -215,6 +219,9 @@ class KernelScreen(StudioScreen):
     def _paint_caches(self) -> None:
         self.query_one(CachesPane).paint()
 
+    def _paint_autodiff(self) -> None:
+        self.query_one(AutodiffPane).paint()
+
     # --- what the person does --------------------------------------------------------------
 
     @on(LineView.Moved)
@@ -243,7 +250,7 @@ class KernelScreen(StudioScreen):
             self.action_error()
         elif event.view.id in ("source", "side"):
             self._open_line()
-        elif event.view.id in ("diff", "cfg", "code", "layer") and line:
+        elif event.view.id in ("diff", "cfg", "code", "layer", "adstack") and line:
             self.studio.select(line=line)
             self.action_show_tab("source")
 
@@ -285,6 +292,9 @@ class KernelScreen(StudioScreen):
         tab = self.studio.sel.tab
         name = ("diff" if self.pane.diff_shown else "runs") if tab == "passes" else tab
         name = "layers" if tab == "caches" else name
+        if tab == "autodiff":
+            self.query_one(AutodiffPane).focus_first()
+            return
         self.query_one(f"#{name}", LineView).focus()
 
     def action_tab(self, step: int) -> None:
@@ -325,6 +335,8 @@ class KernelScreen(StudioScreen):
     def action_other_pane(self) -> None:
         if self.studio.sel.tab == "caches":
             self.query_one(CachesPane).other_pane()
+        elif self.studio.sel.tab == "autodiff":
+            self.query_one(AutodiffPane).other_pane()
         else:
             self._on_passes().other_pane()
 
@@ -335,14 +347,18 @@ class KernelScreen(StudioScreen):
         self._on_passes().widen(step)
 
     def action_zoom(self) -> None:
-        self._on_passes().zoom()
+        if self.studio.sel.tab == "autodiff":
+            self.query_one(AutodiffPane).zoom()
+        else:
+            self._on_passes().zoom()
 
     def _ir_view(self) -> LineView | None:
         """The list of IR that is shown."""
         tab = self.studio.sel.tab
-        return self.query_one(f"#{'diff' if tab == 'passes' else 'cfg'}", LineView) if (
-            tab in ("passes", "cfg")
-        ) else None  # fmt: skip
+        if tab == "autodiff":
+            return self.query_one(AutodiffPane).side_view()
+        name = {"passes": "diff", "cfg": "cfg"}.get(tab)
+        return self.query_one(f"#{name}", LineView) if name is not None else None
 
     def action_definition(self) -> None:
         view = self._ir_view()
@@ -401,6 +417,8 @@ class KernelScreen(StudioScreen):
             self._focus_tab()
         elif where == "layer":
             self.query_one(CachesPane).to_pane(details=False)
+        elif self.studio.sel.tab == "autodiff":
+            return self.query_one(AutodiffPane).back()
         elif self.studio.sel.tab == "passes" and self.pane.zoomed:
             self.pane.zoom()
         elif where in ("diff", "remarks", "side"):
