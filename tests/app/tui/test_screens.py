@@ -27,7 +27,7 @@ async def test_every_screen_draws_at_every_size(record, size):
         wanted = {
             "source": "x[i] = x[i] * s", "passes": "simplify_I", "cfg": "graph 1 of",
             "launch": "backend" if record.kernels[0].backends[0].launches else "launched",
-            "code": "text 1 of 3", "caches": "layer",
+            "code": "text 1 of 3", "caches": "layer", "autodiff": "has no gradient",
         }  # fmt: skip
         for number, tab in enumerate(TABS, 1):
             await press(pilot, str(number))
