@@ -117,7 +117,7 @@ def folder(tmp_path):
         "symbol": made.facts["symbol"],
         "tmp": made.meta.global_tmp_size,
         "layout": [layout.params, layout.fields, layout.results, layout.failed, layout.reports,
-                   layout.stamps, layout.tmp, layout.size],
+                   layout.stamps, layout.stacks, layout.tmp, layout.size],
         "tasks": [(t.name, t.kind) for t in made.meta.tasks],
         "asserts": [(s.kind, s.text, len(s.types)) for s in made.meta.asserts],
     }))  # fmt: skip

@@ -1,9 +1,14 @@
-"""Kernels with adstacks in IR: the gradients of small programs, written by hand."""
+"""Kernels with adstacks: what a launch gives them, and gradients of small programs by hand."""
 
+import numpy as np
+from qd_studio.engine import passes
+from qd_studio.engine.backends import base
+from qd_studio.engine.backends.base import StackPlan, TaskPlan
+from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import parse
 
 POWER = """\
-kernel power(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, n: i32) stage=lowered {
+kernel power(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, n: i32) stage=ast {
   <i32> $0 = const 0
   <i32> $1 = const 1
   <f32> $2 = const 1.0
@@ -48,3 +53,60 @@ kernel power(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, n: i3
 def power(size=""):
     """`POWER` with attributes for its stack."""
     return parse(POWER.replace(" SIZE", size and " " + size))
+
+
+def compiled(func, target="cpu", **options):
+    """``func`` (stage ast) run through all passes and loaded."""
+    config = CompileConfig().replace(
+        **{"debug": True, "fast_math": False, "cpu_max_num_threads": 3, **options}
+    )
+    passes.run(func, config, target)
+    backend = base.find(target)
+    return backend.load(backend.lower(func, config))
+
+
+class Heaps:
+    """Memory for the stacks of a kernel, laid out without gaps, between guards.
+
+    capacities: of each stack of each task; a number for all. rows, real_rows: of each task. gated:
+    whether tasks with a gate claim their rows.
+    """
+
+    GUARD = 0xA5
+
+    def __init__(self, meta, capacities, rows=3, real_rows=None, gated=True):
+        self.size = 0
+        tasks = []
+        for t, task in enumerate(meta.tasks):
+            if not task.stacks:
+                tasks.append(None)
+                continue
+            given = capacities if isinstance(capacities, int) else capacities[t]
+            given = (given,) * len(task.stacks) if isinstance(given, int) else tuple(given)
+            tasks.append(self._task(task, given, rows, real_rows or rows, gated))
+        self.memory = np.full(2 * self.size + 192, self.GUARD, np.uint8)
+        start = self.memory.ctypes.data + 64
+        start += -start % 64
+        self.real = start - self.memory.ctypes.data
+        self.integer = self.real + self.size
+        self.plan = StackPlan(tuple(tasks), start, start + self.size)
+
+    def _task(self, task, capacities, rows, real_rows, gated):
+        ends = {True: 0, False: 0}
+        offsets = [0] * len(task.stacks)
+        order = sorted(range(len(offsets)), key=lambda i: -task.stacks[i].dtype.size)
+        for i in order:
+            stack = task.stacks[i]
+            offsets[i] = ends[stack.real]
+            ends[stack.real] += stack.entry * capacities[i]
+        real, integer = (-(-ends[kind] // 8) * 8 for kind in (True, False))
+        self.size = max(self.size, -(-(rows + real_rows) * max(real, integer) // 64) * 64)
+        return TaskPlan(
+            real_rows, rows, real, integer, capacities, tuple(offsets),
+            gated and bool(task.gate),
+        )  # fmt: skip
+
+    def is_whole(self):
+        """Whether nothing has been written before the heaps or behind them."""
+        outside = [self.memory[: self.real], self.memory[self.integer + self.size :]]
+        return all((part == self.GUARD).all() for part in outside)

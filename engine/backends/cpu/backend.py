@@ -48,7 +48,10 @@ class CpuBackend:
         from ..llvm.kernel import lower_kernel
         from .native import finish
 
-        kernel = lower_kernel(func, config.fast_math, _attributes(config), config.kernel_profiler)
+        threads = config.cpu_max_num_threads
+        kernel = lower_kernel(
+            func, config.fast_math, _attributes(config), config.kernel_profiler, threads
+        )
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
         with toolchain.LOCK:
@@ -62,7 +65,7 @@ class CpuBackend:
             {"llvm_ir": kernel.ids},
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"},
             facts={"symbol": kernel.symbol, "layout": kernel.layout,
-                   "threads": config.cpu_max_num_threads},
+                   "threads": threads},
         )  # fmt: skip
         later = _LaterTexts(artifact, machine, level)
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)

@@ -42,6 +42,8 @@ class CpuExecutable:
         pool = self.frame
         given, fields = pool.values(values, seed)
         frame = pool.take(fields)
+        if stacks is not None or self.meta.has_stacks:
+            pool.write_stacks(frame, stacks)
         if given:
             pool.pack(frame[0], pool.start, *given)
         code = self.enter(frame[1])

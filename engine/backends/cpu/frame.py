@@ -13,16 +13,17 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import QuadrantsAssertionError, QuadrantsInternalError
+from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
 from ...types import DataType, u1
-from ..base import KernelMeta
+from ..base import KernelMeta, StackPlan
 from ..llvm import abi
 
 if TYPE_CHECKING:
     from ...ir import Param
     from .native import Native
+    from .rows import StackWriter
 
-__all__ = ["Frame", "FramePool", "forget_printer", "register_printer"]
+__all__ = ["Frame", "FramePool", "StackFrame", "forget_printer", "register_printer"]
 
 Frame = tuple[memoryview, ctypes.c_void_p]
 """The memory, and its address as the kernel's entry takes it."""
@@ -39,6 +40,12 @@ def _param_format(param: Param) -> str:
     if param.kind == "field":
         return ""  # stands in the frame from its beginning
     return "Q" * (1 + param.needs_grad) + "i4x" * param.ndim
+
+
+class StackFrame(tuple[memoryview, ctypes.c_void_p]):
+    """The frame of a kernel with adstacks. plan: what is written in it."""
+
+    plan: StackPlan | None = None
 
 
 class FramePool:
@@ -63,6 +70,11 @@ class FramePool:
         ).pack_into
         count = sum(param.kind == "field" for param in meta.params)
         self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
+        self._stacks: StackWriter | None = None
+        if meta.has_stacks:
+            from .rows import StackWriter
+
+            self._stacks = StackWriter(meta, layout, threads)
         self._fields: tuple[int, ...] | None = None
         self._loose: Final[list[Frame]] = []
         self.results_at: Final = layout.results
@@ -113,7 +125,22 @@ class FramePool:
         pad = -address % 64
         view = memoryview(raw).cast("B")[pad : pad + self.layout.size]
         view[: len(self._head)] = self._head
-        return view, ctypes.c_void_p(address + pad)
+        frame = view, ctypes.c_void_p(address + pad)
+        return frame if self._stacks is None else StackFrame(frame)
+
+    def write_stacks(self, frame: Frame, plan: StackPlan | None) -> None:
+        """Let launches with ``frame``, of a kernel with adstacks, use this plan.
+
+        Costs next to nothing where it has been the plan for the last launch.
+        """
+        if isinstance(frame, StackFrame) and frame.plan is plan and plan is not None:
+            return
+        if self._stacks is None or not isinstance(frame, StackFrame) or plan is None:
+            raise QuadrantsInternalError(
+                f"kernel {self.meta.name} and a plan for adstacks: "
+                "it needs one where it has adstacks, else none"
+            )
+        self._stacks.write(frame, plan)
 
     def values(self, arguments: Sequence[Any], seed: int) -> tuple[list[Any], list[int]]:
         """What `pack` and what `take` want for canonical arguments."""
@@ -141,6 +168,9 @@ class FramePool:
         (error,) = struct.unpack_from("<q", frame[0], abi.ERROR)
         if not error:
             return
+        stack = abi.stack_of_error(error)
+        if stack is not None:
+            raise self._overflow(frame, *stack)
         from ..messages import assert_text
 
         site = self.meta.asserts[error - 1]
@@ -149,6 +179,15 @@ class FramePool:
         raise QuadrantsAssertionError.from_loc(
             assert_text(site.text, values, site.types), site.loc, kernel=self.meta.name
         )
+
+    def _overflow(self, frame: Frame, task: int, stack: int) -> AdStackOverflowError:
+        from ..stacks import overflow, rows_overflow
+
+        plan = frame.plan.tasks[task] if isinstance(frame, StackFrame) and frame.plan else None
+        if stack < 0:
+            return rows_overflow(self.meta.name, task, plan.real_rows if plan else 0)
+        capacity = plan.capacities[stack] if plan else 0
+        return overflow(self.meta.name, task, stack, self.meta.tasks[task].stacks[stack], capacity)
 
     def stamps(self, frame: Frame) -> list[int]:
         """The times a launch with ``frame`` has taken, in nanoseconds."""

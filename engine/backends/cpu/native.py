@@ -9,6 +9,7 @@ never freed: the pool's threads live as long as the process.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import sys
 import threading
@@ -81,7 +82,7 @@ class Native(NamedTuple):
 _PARALLEL: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32
 )
-_TASK: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)
+_TASK: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
 
 
 def _python_parallel(frame: int, task: int, begin: int, end: int) -> None:
@@ -90,15 +91,19 @@ def _python_parallel(frame: int, task: int, begin: int, end: int) -> None:
     error = ctypes.c_int64.from_address(frame + abi.ERROR)
     threads = ctypes.c_int64.from_address(frame + abi.THREADS).value
 
-    def chunk(number: int) -> None:
-        if not error.value:
-            run(frame, number)
+    chunks = itertools.count(begin)
 
-    if min(threads, end - begin) < 2:
-        for number in range(begin, end):
-            chunk(number)
+    def work(thread: int) -> None:
+        for number in chunks:
+            if number >= end or error.value:
+                return
+            run(frame, number, thread)
+
+    width = min(threads, end - begin)
+    if width < 2:
+        work(0)
     else:
-        list(_python_pool().map(chunk, range(begin, end)))
+        list(_python_pool().map(work, range(width)))
 
 
 @cache

@@ -12,6 +12,9 @@ as a whole, so that it can never join a job that has been closed, however late i
 are handed out by one counter. Whoever finds the pool busy (a launch from a second Python thread,
 or from a callback of a launch) runs all its chunks itself.
 
+A task is told which thread it runs on: 0 for the launch, 1 and so on for workers. In one launch no
+two threads that work at the same time have the same number.
+
 Workers wait for the next job by spinning for some microseconds, then on a condition variable. A
 sleeper announces itself in `sleepers` before it looks at `state` for the last time, and a launch
 looks at `sleepers` after it has opened the job; both sequentially consistent, so that one of them
@@ -212,7 +215,7 @@ done:
 }}
 
 ; Take chunks of the open job until none is left or an assertion has failed.
-define internal void @take(ptr %frame, ptr %task, i64 %end) nounwind {{
+define internal void @take(ptr %frame, ptr %task, i64 %end, i32 %thread) nounwind {{
 entry:
   br label %head
 head:
@@ -225,7 +228,7 @@ check:
   br i1 %fine, label %run, label %done
 run:
   %number = trunc i64 %chunk to i32
-  call void %task(ptr %frame, i32 %number)
+  call void %task(ptr %frame, i32 %number, i32 %thread)
   br label %head
 done:
   ret void
@@ -290,7 +293,9 @@ work:
   %frame = load ptr, ptr @job.frame, align 8
   %task = load ptr, ptr @job.task, align 8
   %end = load i64, ptr @job.end, align 8
-  call void @take(ptr %frame, ptr %task, i64 %end)
+  %me32 = trunc i64 %me to i32
+  %thread = add i32 %me32, 1
+  call void @take(ptr %frame, ptr %task, i64 %end, i32 %thread)
   br label %leave.now
 leave.now:
   %before = atomicrmw sub ptr @state, i64 1 seq_cst, align 8
@@ -310,7 +315,7 @@ leave:
   br label %look
 }}
 
-; Run task(frame, c) for begin <= c < end, on the pool if there is more than one chunk.
+; Run task(frame, c, thread) for begin <= c < end, on the pool if there is more than one chunk.
 define void @qd_parallel(ptr %frame, ptr %task, i32 %begin, i32 %end) nounwind {{
 entry:
   %begin64 = sext i32 %begin to i64
@@ -354,7 +359,7 @@ rouse:
   %r.unlock = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %work
 work:
-  call void @take(ptr %frame, ptr %task, i64 %end64)
+  call void @take(ptr %frame, ptr %task, i64 %end64, i32 0)
   %closed = atomicrmw and ptr @state, i64 -2147483649 seq_cst, align 8
   br label %wait
 wait:
@@ -400,7 +405,7 @@ check:
   %fine = icmp eq i64 %error, 0
   br i1 %fine, label %run, label %done
 run:
-  call void %task(ptr %frame, i32 %c)
+  call void %task(ptr %frame, i32 %c, i32 0)
   %c.next = add nsw i32 %c, 1
   br label %head
 done:

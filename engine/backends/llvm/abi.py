@@ -2,7 +2,8 @@
 
 ::
 
-    byte 0    error     i64   0, else 1 + number of the assertion that failed first
+    byte 0    error     i64   0, else 1 + number of the assertion that failed first, or what
+                              `stack_error` gives
          8    parallel  ptr   void (ptr frame, ptr task, i32 begin, i32 end): runs task chunks
         16    print     ptr   void (i64 handle, i32 site, ptr values)
         24    handle    i64   tells the printing callback which kernel prints
@@ -17,15 +18,17 @@
          .    values of the failed assertion, 8 bytes each
          .    for each report: how often its condition failed, and the two values of the first time
          .    for a timed kernel the time before its first task and after each, a `timespec` each
+         .    for each task with adstacks what its `TaskPlan` gives it (see `StackArea`)
          .    global temporaries, aligned to 64
 
 A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 0 or 1. A kernel is
-``i32 kernel(ptr frame)``; a task is ``void task(ptr frame, i32 chunk)``.
+``i32 kernel(ptr frame)``; a task is ``void task(ptr frame, i32 chunk, i32 thread)``, where the
+calling thread is number 0 and all are less than ``threads``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
     from ...types import DataType
 
 __all__ = [
-    "ASSERTED", "DONE", "ERROR", "HANDLE", "OVERLAP", "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT",
-    "REPORT", "SEED", "STAMP", "THREADS", "Layout", "layout",
+    "ASSERTED", "DONE", "ERROR", "GATED", "HANDLE", "INTEGER_ROWS", "INTEGER_STRIDE", "OVERLAP",
+    "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT", "REAL_ROWS", "REAL_STRIDE", "REPORT", "SEED",
+    "STACKS", "STAMP", "THREADS", "Layout", "StackArea", "layout", "stack_areas", "stack_error",
+    "stack_of_error",
 ]  # fmt: skip
 
 ERROR: Final = 0
@@ -63,7 +68,8 @@ class Layout(NamedTuple):
 
     params: of each parameter. fields: of the first field's address. results / failed / reports: of
     the first result, of the first value of a failed assertion, of the first report. stamps: of the
-    first time. tmp: of the global temporaries. size: of the whole frame.
+    first time. stacks: of the first `StackArea`. tmp: of the global temporaries. size: of the whole
+    frame.
     """
 
     params: tuple[int, ...]
@@ -72,6 +78,7 @@ class Layout(NamedTuple):
     failed: int
     reports: int
     stamps: int
+    stacks: int
     tmp: int
     size: int
 
@@ -81,11 +88,80 @@ def param_slots(param: Param) -> int:
     return 1 + param.needs_grad + param.ndim if param.kind == "ndarray" else 1
 
 
+class StackArea(NamedTuple):
+    """Where the facts about one task's adstacks lie in the frame; 8 bytes each.
+
+    ::
+
+        at        real rows
+           8      integer rows
+          16      bytes of a row of the reals
+          24      bytes of a row of the integers
+          32      gated: whether threads claim their rows
+          40      for each stack its capacity, and its address in row 0
+        claims    how many rows have been claimed
+           8      for each thread its row of the reals, -1 while it has none
+
+    stacks: how many there are. claims: -1 in a task without a gate, whose threads' rows are their
+    numbers.
+    """
+
+    at: int
+    stacks: int
+    claims: int
+
+    def stack(self, number: int) -> int:
+        """The offset of the capacity of a stack, with the address behind it."""
+        return self.at + STACKS + 16 * number
+
+
+REAL_ROWS: Final = 0
+INTEGER_ROWS: Final = 8
+REAL_STRIDE: Final = 16
+INTEGER_STRIDE: Final = 24
+GATED: Final = 32
+STACKS: Final = 40
+
+
+def stack_areas(
+    tasks: Iterable[tuple[int, bool]], threads: int, at: int
+) -> tuple[list[StackArea | None], int]:
+    """The areas of tasks with so many stacks and maybe a gate, from ``at`` on, and their end."""
+    areas: list[StackArea | None] = []
+    for stacks, gated in tasks:
+        if not stacks:
+            areas.append(None)
+            continue
+        claims = at + STACKS + 16 * stacks
+        areas.append(StackArea(at, stacks, claims if gated else -1))
+        at = claims + 8 * (1 + threads) * gated
+    return areas, at
+
+
+_FULL: Final = 1 << 62
+
+
+def stack_error(task: int, stack: int) -> int:
+    """The error of a full stack; with -1 for ``stack`` that of a task with too few rows."""
+    return _FULL + (task << 24) + 1 + stack
+
+
+def stack_of_error(error: int) -> tuple[int, int] | None:
+    """What `stack_error` was given; None for other errors."""
+    if error < _FULL:
+        return None
+    task, stack = divmod(error - _FULL, 1 << 24)
+    return task, stack - 1
+
+
 def layout(
     params: Sequence[Param], results: Sequence[DataType], failed: int, reports: int, tmp_size: int,
-    stamps: int = 0,
+    stamps: int = 0, stacks: Iterable[tuple[int, bool]] = (), threads: int = 0,
 ) -> Layout:  # fmt: skip
-    """The frame of a kernel. failed: most values an assertion shows. reports, stamps: how many."""
+    """The frame of a kernel. failed: most values an assertion shows. reports, stamps: how many.
+
+    stacks, threads: as `stack_areas` takes them.
+    """
     at = PARAMS
     offsets = [0] * len(params)
     # Fields come after all that a launch writes, in their own order.
@@ -100,6 +176,10 @@ def layout(
     failed_at = results_at + 8 * len(results)
     reports_at = failed_at + 8 * failed
     stamps_at = reports_at + REPORT * reports
-    tmp = (stamps_at + STAMP * stamps + 63) & -64
+    stacks_at = stamps_at + STAMP * stamps
+    end = stack_areas(stacks, threads, stacks_at)[1]
+    tmp = (end + 63) & -64
     size = (tmp + tmp_size + 63) & -64
-    return Layout(tuple(offsets), fields, results_at, failed_at, reports_at, stamps_at, tmp, size)
+    return Layout(
+        tuple(offsets), fields, results_at, failed_at, reports_at, stamps_at, stacks_at, tmp, size
+    )

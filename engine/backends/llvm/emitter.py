@@ -30,6 +30,7 @@ from . import abi
 from .control import CONTROL_OPS, Counter
 from .memory import MEMORY_OPS
 from .scalars import SCALAR
+from .stacks import STACK_OPS, TaskStacks
 from .text import SIZE, VALUE, name_of, names_of
 
 __all__ = ["Emitter", "ModuleState", "only_in_addresses"]
@@ -80,10 +81,11 @@ class ModuleState:
     arrays and fields that are written. seeded: whether any code asks for the launch's seed. failed:
     most values an assertion shows. param_names: of each parameter, unique. apart: whether it shares
     no memory with another parameter. properties: of loops, with the number of their metadata.
-    stamps: how often a launch takes the time.
+    stamps: how often a launch takes the time. threads: most that work on a task. areas: of the
+    adstacks of each task.
     """
 
-    def __init__(self, func: Func, fast_math: bool, stamps: int = 0) -> None:
+    def __init__(self, func: Func, fast_math: bool, stamps: int = 0, threads: int = 1) -> None:
         self.func: Final = func
         # All of LLVM's `fast` but nnan and ninf: with them an infinity or NaN that the compiler
         # sees (`m = inf`, `x / 0.0`) is poison, and a branch on poison may run into anything.
@@ -107,10 +109,18 @@ class ModuleState:
             name: f"@function_{k}_{name_of(name, 'unnamed')}" for k, name in enumerate(func.callees)
         }
         self.failed = max([len(op.args) - 1 for op in ending], default=0)
+        stacks = [
+            (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])), task.attr.gate)
+            for task in func.tasks()
+        ]
+        counts = [(count, bool(gate)) for count, gate in stacks]
+        self.threads: Final = threads
         self.layout: Final = abi.layout(
             func.params, func.results, self.failed, len(asserts) - len(ending),
-            func.global_tmp_size, stamps,
+            func.global_tmp_size, stamps, counts, threads,
         )  # fmt: skip
+        self.areas: Final = abi.stack_areas(counts, threads, self.layout.stacks)[0]
+        self.fails: Final = bool(ending) or any(self.areas)
         self.param_names: Final = names_of([p.name for p in func.params])
         arrays = any(p.kind == "ndarray" for p in func.params)
         self.apart: Final = [
@@ -149,6 +159,8 @@ class Emitter:
     computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays that the
     function's task only reads. callee: the real function that is emitted, if it is one. calls:
     there are calls of real functions, which get at arrays by other ways than this function.
+    stacks: the adstacks of the function's task, if it has any. tail: blocks for the end of the
+    function, by label.
     """
 
     def __init__(
@@ -178,6 +190,8 @@ class Emitter:
         self.block = "entry"
         self.ended = False
         self.asserts = False
+        self.stacks: TaskStacks | None = None
+        self.tail: dict[str, list[str]] = {}
         self.stack = 0
         self._names: dict[int, int] = {}
         self._labels = 0
@@ -238,8 +252,10 @@ class Emitter:
             self.line(f"br label %{label}")
             self.ended = True
 
-    def branch(self, cond: str, yes: str, no: str) -> None:
-        self.line(f"br i1 {cond}, label %{yes}, label %{no}")
+    def branch(self, cond: str, yes: str, no: str, likely: bool = False) -> None:
+        """likely: ``no`` is hardly ever taken."""
+        weights = ", !prof !1" if likely else ""
+        self.line(f"br i1 {cond}, label %{yes}, label %{no}{weights}")
         self.ended = True
 
     def take_stack(self, op: Op, size: int) -> None:
@@ -392,5 +408,5 @@ def _refuse(e: Emitter, op: Op) -> None:
 
 
 _EMIT: Final[list[Callable[[Emitter, Any], None]]] = [_refuse] * C.COUNT
-for _code, _fn in {**SCALAR, **MEMORY_OPS, **CONTROL_OPS}.items():
+for _code, _fn in {**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **STACK_OPS}.items():
     _EMIT[_code] = _fn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = ["helper_text"]
 
 _F64_TO_F16 = """\
@@ -56,10 +58,37 @@ reciprocal:
 """
 
 
+_CLAIM: Final = """\
+; The row of the real adstacks that a thread has, or takes now; -1 if there are no more than `rows`.
+define internal i64 @qd.claim(ptr %claims, i64 %thread, i64 %rows) noinline cold nounwind {
+entry:
+  %table = getelementptr inbounds i64, ptr %claims, i64 1
+  %slot = getelementptr inbounds i64, ptr %table, i64 %thread
+  %had = load i64, ptr %slot, align 8
+  %has = icmp sge i64 %had, 0
+  br i1 %has, label %check, label %take
+take:
+  %next = atomicrmw add ptr %claims, i64 1 monotonic, align 8
+  br label %check
+check:
+  %row = phi i64 [ %had, %entry ], [ %next, %take ]
+  %fits = icmp ult i64 %row, %rows
+  br i1 %fits, label %keep, label %none
+keep:
+  store i64 %row, ptr %slot, align 8
+  ret i64 %row
+none:
+  ret i64 -1
+}
+"""
+
+
 def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
     """The definition of ``@qd.<name>`` and the intrinsics that it calls."""
     if name == "f64_to_f16":
         return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
+    if name == "claim":
+        return _CLAIM, ()
     _, ty, *unsigned = name.split(".")
     suffix = ".unsigned" if unsigned else ""
     return _IPOW.format(ty=ty, suffix=suffix, sign="0" if unsigned else "%sign"), ()

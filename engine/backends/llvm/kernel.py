@@ -4,7 +4,7 @@
 
     define i32 @saxpy(ptr %frame)                            what a launch enters
         [overlap check] [clear] task 0; task 1 ...           headers are evaluated here
-    define void @saxpy_kernel_1_range_for(ptr %frame, i32 %chunk)
+    define void @saxpy_kernel_1_range_for(ptr %frame, i32 %chunk, i32 %thread)
         loads arguments from the frame, calls the body       what the thread pool runs
     define internal void @saxpy_kernel_1_range_for.body(...) one chunk of the task
         arguments by value, arrays as `noalias` pointers
@@ -22,11 +22,13 @@ from typing import Final, NamedTuple
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
+from ..stacks import stack_metas
 from . import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text
 from .memory import MEMSET
+from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import SIZE, VALUE, constant, name_of
 
 __all__ = ["KernelText", "lower_kernel"]
@@ -63,10 +65,13 @@ class _Module:
 class _Kernel:
     """Emits the tasks of one kernel and its entry function."""
 
-    def __init__(self, func: Func, fast_math: bool, attributes: str, timed: bool) -> None:
+    def __init__(
+        self, func: Func, fast_math: bool, attributes: str, timed: bool, threads: int
+    ) -> None:
         self.func: Final = func
         self.timed: Final = timed
-        self.state: Final = ModuleState(func, fast_math, 1 + len(func.tasks()) if timed else 0)
+        stamps = 1 + len(func.tasks()) if timed else 0
+        self.state: Final = ModuleState(func, fast_math, stamps, threads)
         self.module: Final = _Module()
         self.entry: Final = Emitter(self.state, in_entry=True)
         self.symbol: Final = name_of(func.name, "kernel")
@@ -79,21 +84,31 @@ class _Kernel:
         chunked = attr.kind != "serial" and attr.unit == "chunk"
         calls = any(x.code == C.CALL for x in walk(op.regions[1]))
         body = Emitter(self.state, read_only=attr.read_only, calls=calls)
+        area = self.state.areas[index]
+        if area is not None:
+            body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
         self._body(body, op, chunked)
-        chunk = ["i32 noundef %chunk"] if chunked else []
+        numbers = ["i32 noundef %chunk"] if chunked else []
+        if chunked and area is not None:
+            numbers.append("i32 noundef %thread")
         slots = list(body.params.values())
-        params = ["ptr noalias noundef align 64 %frame", *chunk, *(s.declaration for s in slots)]
+        params = ["ptr noalias noundef align 64 %frame", *numbers, *(s.declaration for s in slots)]
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
         self.module.add(["entry:", *body.head])
         self.module.add(body.lines, body.ids)
+        for label, lines in body.tail.items():
+            self.module.add([f"{label}:", *lines])
         self.module.add(["stop:", "  ret void", "}"])
-        call = ", ".join(["ptr %frame", *(["i32 %chunk"] if chunked else []),
-                          *(f"{s.type} %{s.name}" for s in slots)])  # fmt: skip
+        passed = [text.replace("noundef ", "") for text in numbers]
+        call = ", ".join(["ptr %frame", *passed, *(f"{s.type} %{s.name}" for s in slots)])
         entry = self.entry
         entry.op_id = op.id
+        if area is not None and area.claims >= 0:
+            reset_claims(entry, area, self.state.threads)
         if chunked:
-            self.module.add(["", f"define internal void @{name}(ptr %frame, i32 %chunk) #0 {{"])
+            params = "ptr %frame, i32 %chunk, i32 %thread"
+            self.module.add(["", f"define internal void @{name}({params}) #0 {{"])
             for slot in slots:
                 self.module.add(slot.load())
             self.module.add([f"  call void @{name}.body({call})", "  ret void", "}"])
@@ -109,7 +124,7 @@ class _Kernel:
             TaskMeta(
                 name, attr.kind, attr.unit, attr.loop_name,
                 0 if attr.kind == "serial" else len(op.regions[0].ops[-1].args) // 2,
-                op.loc, len(walk(op.regions[1])),
+                op.loc, len(walk(op.regions[1])), stack_metas(op), attr.trip, attr.gate,
             )
         )  # fmt: skip
 
@@ -124,6 +139,8 @@ class _Kernel:
     def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
         body.op_id = op.id
         body.unused = only_in_addresses(walk(op.regions[1]))
+        if body.stacks is not None:
+            begin_rows(body)
         if chunked:
             wide = body.value("sext i32 %chunk to i64")
             body.loop_values[op.id, 0] = Counter("%chunk", wide)
@@ -194,7 +211,7 @@ class _Kernel:
         checks = func.noalias and written and len(arrays) > 1 and "ndarray" in kinds
         if checks:
             head += self._overlap_check(arrays, set(written))
-        if state.asserts:
+        if state.fails:
             head.append("  store i64 0, ptr %frame, align 8")
         if func.global_tmp_size:
             state.declares["@llvm.memset.p0.i64"] = MEMSET
@@ -211,7 +228,7 @@ class _Kernel:
         module.add(head)
         module.add(entry.lines, entry.ids)
         module.add([f"  ret i32 {abi.DONE}"])
-        if state.asserts:
+        if state.fails:
             module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
         module.add(["}"])
         module.add(self.module.lines, self.module.ids)
@@ -272,17 +289,20 @@ class _Kernel:
         module.add(["", f"attributes #0 = {{ noinline optnone {text} }}"])
         module.add([f"attributes #1 = {{ noinline {text} }}"])
         module.add([f"attributes #2 = {{ {text} }}"])
-        module.add(["!0 = !{}"])
+        module.add(["!0 = !{}", '!1 = !{!"branch_weights", i32 2000, i32 1}'])
         for number, text in state.properties:
             module.add([f"!{number} = distinct !{{!{number}, !{number + 1}}}"])
             module.add([f"!{number + 1} = {text}"])
 
 
 def lower_kernel(
-    func: Func, fast_math: bool, attributes: str = "", timed: bool = False
+    func: Func, fast_math: bool, attributes: str = "", timed: bool = False, threads: int = 1
 ) -> KernelText:
-    """``func`` as an LLVM module. attributes: for every function of it. timed: times its tasks."""
-    kernel = _Kernel(func, fast_math, attributes, timed)
+    """``func`` as an LLVM module.
+
+    attributes: for every function of it. timed: times its tasks. threads: most that work on one.
+    """
+    kernel = _Kernel(func, fast_math, attributes, timed, threads)
     kernel.stamp(0)
     for callee in func.callees.values():
         kernel.function(callee)

@@ -1,0 +1,237 @@
+"""LLVM IR for adstacks: entries in a heap, the count in a register.
+
+::
+
+    $11 : ad_stack_push $10, $2        %n = load i64, ptr %v10            (a register after LLVM)
+                                       %fits = icmp ult i64 %n, %s0.capacity
+                                       br i1 %fits, label %fits1, label %full.0
+                                     fits1:
+                                       %row = getelementptr i8, ptr %s0.base, i64 %row.real
+                                       %at = getelementptr [2 x float], ptr %row, i64 %n
+                                       store float ..., ptr %at;  store 0 behind it
+                                       store i64 %n + 1, ptr %v10
+
+Capacity and address come from the frame (`abi.StackArea`) as parameters of the task's function, the
+address as `noalias`: a stack shares memory with nothing. An entry is the value, and the adjoint
+behind it. A full stack sets the frame's error and leaves the task.
+
+A thread has one row in each heap. `row.integer` and `row.real` are how many bytes it lies behind
+row 0. In a task with a gate the latter is found by `ad_stack_claim`; ops on reals stand behind one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import QuadrantsInternalError
+from ...ir import Block, Op, walk
+from ...ir import codes as C
+from ...types import DataType
+from ..stacks import element
+from . import abi
+from .memory import MEMSET, in_memory
+from .scalars import combine
+from .text import MEMORY, SIZE, zero
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["STACK_OPS", "TaskStacks", "begin_rows", "reset_claims"]
+
+
+class TaskStacks:
+    """The stacks of the task that is emitted.
+
+    task: its number. numbers: of each stack's op. thread: the operand that says which thread runs.
+    """
+
+    def __init__(self, number: int, task: Op, area: abi.StackArea, thread: str) -> None:
+        body = walk(task.regions[1])
+        stacks = [op for op in body if op.code == C.AD_STACK_ALLOCA]
+        self.task: Final = number
+        self.area: Final = area
+        self.numbers: Final = {op.id: i for i, op in enumerate(stacks)}
+        self.kinds: Final = {element(op).is_real for op in stacks}
+        self.thread: Final = thread
+        if area.claims >= 0:
+            _check_claims(task.regions[1], False)
+
+
+def _check_claims(block: Block, claimed: bool) -> None:
+    """Raise if an op works on a real stack where its thread may have no row yet."""
+    for op in block.ops:
+        if op.code == C.AD_STACK_CLAIM:
+            claimed = True
+        elif C.STACK[op.code] and not claimed and element(op.args[0]).is_real:
+            raise QuadrantsInternalError.from_loc(
+                f"${op.id} = {op.name} stands before the ad_stack_claim of its task", op.loc
+            )
+        for region in op.regions:
+            _check_claims(region, claimed)
+
+
+def _stacks(e: Emitter, op: Op) -> TaskStacks:
+    if e.stacks is None:
+        raise e.unsupported(op)
+    return e.stacks
+
+
+def _fact(e: Emitter, name: str, offset: int) -> str:
+    """A number of the task's area."""
+    assert e.stacks is not None
+    return e.param(name, "i64", e.stacks.area.at + offset, "noundef")
+
+
+def _fail(e: Emitter, label: str, stack: int) -> str:
+    """The block that ends the task because a stack is full, or with -1 the rows are used up."""
+    assert e.stacks is not None
+    error = abi.stack_error(e.stacks.task, stack)
+    e.asserts = True
+    e.tail[label] = [
+        f"  %{label}.set = cmpxchg ptr %frame, i64 0, i64 {error} monotonic monotonic, align 8",
+        "  br label %stop",
+    ]
+    return label
+
+
+def begin_rows(e: Emitter) -> None:
+    """At the start of a task: where this thread's rows are."""
+    stacks = e.stacks
+    assert stacks is not None
+    thread = stacks.thread
+    if thread != "0":
+        thread = e.value(f"zext i32 {thread} to i64")
+    for real in sorted(stacks.kinds):
+        kind = "real" if real else "integer"
+        rows = _fact(e, f"rows.{kind}", abi.REAL_ROWS if real else abi.INTEGER_ROWS)
+        stride = _fact(e, f"stride.{kind}", abi.REAL_STRIDE if real else abi.INTEGER_STRIDE)
+        if real and stacks.area.claims >= 0:
+            e.head.append("  %claimed = alloca i64, align 8")
+            e.line("store i64 -1, ptr %claimed")
+            e.line(f"%thread.wide = add i64 {thread}, 0")
+            continue
+        there = e.label("row")
+        e.branch(e.value(f"icmp ult i64 {thread}, {rows}"), there, _fail(e, "norows", -1))
+        e.place(there)
+        e.line(f"%row.{kind} = mul nuw nsw i64 {thread}, {stride}")
+
+
+def reset_claims(e: Emitter, area: abi.StackArea, threads: int) -> None:
+    """In the entry function, before a task with a gate: no thread has a row."""
+    at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {area.at + abi.GATED}")
+    gated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
+    reset, go_on = e.label("reset"), e.label("claims")
+    e.branch(gated, reset, go_on)
+    e.place(reset)
+    claims = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {area.claims}")
+    e.line(f"store i64 0, ptr {claims}, align 8")
+    table = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {area.claims + 8}")
+    e.state.declares["@llvm.memset.p0.i64"] = MEMSET
+    e.line(
+        f"call void @llvm.memset.p0.i64(ptr align 8 {table}, i8 -1, i64 {8 * threads}, i1 false)"
+    )
+    e.jump(go_on)
+    e.place(go_on)
+
+
+def _claim(e: Emitter, op: Op) -> None:
+    stacks = e.stacks
+    if stacks is None or stacks.area.claims < 0 or True not in stacks.kinds:
+        return  # a thread's row is its number
+    claim, claimed, go_on = e.label("claim"), e.label("claimed"), e.label("row")
+    e.branch(e.value(f"icmp sge i64 {e.value('load i64, ptr %claimed')}, 0"), go_on, claim)
+    e.place(claim)
+    claims = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {stacks.area.claims}")
+    rows = _fact(e, "rows.real", abi.REAL_ROWS)
+    call = f"call i64 {e.helper('claim')}(ptr {claims}, i64 %thread.wide, i64 {rows})"
+    row = e.value(call)
+    e.branch(e.value(f"icmp sge i64 {row}, 0"), claimed, _fail(e, "norows", -1))
+    e.place(claimed)
+    stride = _fact(e, "stride.real", abi.REAL_STRIDE)
+    e.line(f"store i64 {e.value(f'mul nuw nsw i64 {row}, {stride}')}, ptr %claimed")
+    e.jump(go_on)
+    e.place(go_on)
+
+
+def _alloca(e: Emitter, op: Op) -> None:
+    _stacks(e, op)
+    name = e.v[op.id] = e.name()
+    e.head.append(f"  {name} = alloca i64, align 8")
+    e.line(f"store i64 0, ptr {name}")
+
+
+def _slot(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> str:
+    """The address of the value, or the adjoint, of an entry."""
+    stacks = _stacks(e, stack)
+    number, t = stacks.numbers[stack.id], element(stack)
+    offset = stacks.area.stack(number) + 8
+    base = e.param(f"s{number}.base", "ptr", offset, f"noalias noundef align {SIZE[t.name]}")
+    kind = "real" if t.is_real else "integer"
+    row = f"%row.{kind}"
+    if t.is_real and stacks.area.claims >= 0:
+        row = e.value("load i64, ptr %claimed")
+    start = e.value(f"getelementptr inbounds i8, ptr {base}, i64 {row}")
+    ty = MEMORY[t.name]
+    entry = f"[2 x {ty}]" if stack.attr.adjoint else f"[1 x {ty}]"
+    return e.value(f"getelementptr inbounds {entry}, ptr {start}, i64 {index}, i64 {int(adjoint)}")
+
+
+def _count(e: Emitter, stack: Op) -> str:
+    return e.value(f"load i64, ptr {e.v[stack.id]}")
+
+
+def _top(e: Emitter, stack: Op, adjoint: bool = False) -> str:
+    """The address of the value, or the adjoint, on top."""
+    return _slot(e, stack, e.value(f"add nsw i64 {_count(e, stack)}, -1"), adjoint)
+
+
+def _push(e: Emitter, op: Op) -> None:
+    stack, value = op.args
+    stacks, t = _stacks(e, op), element(stack)
+    number = stacks.numbers[stack.id]
+    offset = stacks.area.stack(number)
+    capacity = e.param(f"s{number}.capacity", "i64", offset, "noundef")
+    count = _count(e, stack)
+    fits = e.label("fits")
+    full = _fail(e, f"full.{number}", number)
+    e.branch(e.value(f"icmp ult i64 {count}, {capacity}"), fits, full, likely=True)
+    e.place(fits)
+    _put(e, in_memory(e, e.v[value.id], t), t, _slot(e, stack, count))
+    if stack.attr.adjoint:
+        _put(e, zero(t), t, _slot(e, stack, count, adjoint=True))
+    e.line(f"store i64 {e.value(f'add nuw nsw i64 {count}, 1')}, ptr {e.v[stack.id]}")
+
+
+def _put(e: Emitter, value: str, t: DataType, at: str) -> None:
+    e.line(f"store {MEMORY[t.name]} {value}, ptr {at}, align {SIZE[t.name]}")
+
+
+def _get(e: Emitter, t: DataType, at: str) -> str:
+    return e.value(f"load {MEMORY[t.name]}, ptr {at}, align {SIZE[t.name]}")
+
+
+def _pop(e: Emitter, op: Op) -> None:
+    stack = op.args[0]
+    e.line(f"store i64 {e.value(f'add nsw i64 {_count(e, stack)}, -1')}, ptr {e.v[stack.id]}")
+
+
+def _load(e: Emitter, op: Op) -> None:
+    stack = op.args[0]
+    t = element(stack)
+    got = _get(e, t, _top(e, stack, op.code == C.AD_STACK_LOAD_TOP_ADJ))
+    e.v[op.id] = e.value(f"trunc i8 {got} to i1") if t.bits == 1 else got
+
+
+def _acc_adjoint(e: Emitter, op: Op) -> None:
+    stack, value = op.args
+    t = element(stack)
+    at = _top(e, stack, adjoint=True)
+    _put(e, combine(e, C.ADD, t, _get(e, t, at), e.v[value.id]), t, at)
+
+
+STACK_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
+    C.AD_STACK_ALLOCA: _alloca, C.AD_STACK_PUSH: _push, C.AD_STACK_POP: _pop,
+    C.AD_STACK_LOAD_TOP: _load, C.AD_STACK_LOAD_TOP_ADJ: _load,
+    C.AD_STACK_ACC_ADJOINT: _acc_adjoint, C.AD_STACK_CLAIM: _claim,
+}  # fmt: skip
