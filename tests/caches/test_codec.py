@@ -69,7 +69,7 @@ META = KernelMeta(
     reports=(AssertSite("overflow", "%d + %d", (i32, i32), IN_KERNEL),),
     timed=True,
 )
-FRAME = FrameLayout((64, 72), 120, 128, 136, 144, 168, 192, 256)
+FRAME = FrameLayout((64, 72), 120, 128, 136, 144, 168, 176, 192, 256)
 ARTIFACT = Artifact(
     backend="cpu",
     target=Target("cpu", "x86_64", "zen", "+a,-b"),
