@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODULES: Final = (
     "alg_simp",
+    "autodiff.insert_access_checks",
     "autodiff.make_dual",
     "binary_op_simplify",
     "cache_loop_invariant_global_vars",

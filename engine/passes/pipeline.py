@@ -32,7 +32,7 @@ POINTS: Final = (
 _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
     "forward": ("make_dual",),
     "reverse": (),
-    "validation": (),
+    "validation": ("insert_access_checks",),
 }
 """The passes that differentiate, in order. They find the root simplified, with no task cut out."""
 

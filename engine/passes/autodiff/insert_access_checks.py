@@ -1,0 +1,98 @@
+"""insert_access_checks: under validation, an element that was read must not be overwritten.
+
+::
+
+    <f32> $3 = global_load $2             <f32> $3 = global_load $2
+                                          $9 : global_store $8, <1>       (the element's mark)
+    $5 : global_store $4, $3              <f32> $11 = global_load $10
+                                          <u1> $12 = cmp_eq $11, <0>
+                                          $13 : assert $12 {kind='check' text='...'}
+                                          $5 : global_store $4, $3
+
+Gradients are computed from what arrays and fields hold after the kernels ran, so an element whose
+value a gradient needs has to keep it: that is the global data access rule. Each array or field that
+is differentiated by has another one for marks, `Param.grad`, of its own type: 0 says that nothing
+has read the element yet. Whoever launches the kernels clears the marks once, before the first.
+A read sets the mark, a store and an atomic first ask for it. The kernel does all that it did.
+
+It leaves alone arrays and fields without marks, local variables, and kernels that are not
+validated. The check is per element: reading one and writing another is fine.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...ir import AssertAttr, Block, Builder, Callee, Func, Op
+from ...ir import codes as C
+from ...ir.edit import all_blocks
+from ...types import DataType
+from ..manager import PassCx
+from ..registry import register
+
+_TEXT: Final = (
+    "Breaks the global data access rule. {what} {name} is overwritten unexpectedly. "
+    "Gradients need the value that was read from it before."
+)
+
+
+@register("insert_access_checks")
+def insert_access_checks(func: Func, cx: PassCx) -> bool:
+    """Assert that no element is overwritten after it was read (validation mode)."""
+    if func.autodiff != "validation" or isinstance(func, Callee):
+        return False
+    changed = False
+    for block in all_blocks(func.body):
+        if any(_marked(func, op) >= 0 for op in block.ops):
+            _check_block(func, block)
+            changed = True
+    return changed
+
+
+def _marked(func: Func, op: Op) -> int:
+    """The number of the parameter that ``op`` reads or writes, -1 if it has no marks."""
+    code = op.code
+    if code not in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and not C.ATOMIC[code]:
+        return -1
+    ptr = op.args[0]
+    if ptr.code != C.EXTERNAL_PTR or ptr.args[0].code != C.ARG_ADDR or ptr.args[0].attr[1]:
+        return -1
+    number = int(ptr.args[0].attr[0])
+    return number if func.params[number].grad >= 0 else -1
+
+
+def _check_block(func: Func, block: Block) -> None:
+    b = Builder(func, block, ops=[])
+    for op in block.ops:
+        number = _marked(func, op)
+        if number < 0:
+            b.ops.append(op)
+            continue
+        b.loc = op.loc
+        param = func.params[number]
+        one = b.const(1, param.dtype)
+        if op.code == C.GLOBAL_LOAD or _reads_anew(op):
+            b.ops.append(op)
+            b.store(_mark(func, b, op.args[0], number), one)
+            continue
+        mark = b.load(_mark(func, b, op.args[0], number))
+        assert isinstance(mark.type, DataType)
+        fine = b.binary(C.CMP_EQ, mark, b.const(0, mark.type))
+        what = "Field" if param.kind == "field" else "Array"
+        text = _TEXT.format(what=what, name=param.name)
+        b.emit(C.ASSERT, (fine,), AssertAttr("check", text))
+        b.ops.append(op)
+    block.ops = b.ops
+
+
+def _mark(func: Func, b: Builder, ptr: Op, number: int) -> Op:
+    """The address of the mark of the element at ``ptr``."""
+    base = ptr.args[0]
+    marks = b.emit(C.ARG_ADDR, (), (func.params[number].grad, False), base.type)
+    return b.emit(C.EXTERNAL_PTR, (marks, *ptr.args[1:]), ptr.attr, ptr.type)
+
+
+def _reads_anew(op: Op) -> bool:
+    """Whether an atomic stands for a read that must happen each time: it changes nothing."""
+    value = op.args[1]
+    return op.code == C.ATOMIC_ADD and value.code == C.CONST and value.attr == 0
