@@ -125,7 +125,9 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool 
     truncate: whether real numbers may become integers. TypeError for other shapes, and for what
     holds no numbers.
     """
-    plain: Any = value.plain() if hasattr(type(cast(Any, value)), "plain") else value
+    plain: Any = value
+    if hasattr(plain.__class__, "plain"):
+        plain = plain.plain()
     if type(plain) is list and len(shape) == 1:  # the common case, without the detour
         items = cast("list[Any]", plain)
         kinds = _WHOLE if dtype.is_int else _REAL

@@ -57,7 +57,10 @@ from .foreign import foreign_array
 _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
 """How the files of the engine's own code begin, generated code among it."""
 
-__all__ = ["Argument", "bind", "check_writable", "classify", "flat", "leaf_value", "writes_of"]
+__all__ = [
+    "Argument", "bind", "check_writable", "classify", "flat", "leaf_value",
+    "source_of", "writes_of",
+]  # fmt: skip
 
 
 class Argument(NamedTuple):
@@ -440,6 +443,11 @@ def check_writable(name: str, value: Any) -> None:
 
 
 # What a compiled kernel takes
+
+
+def source_of(leaf: Leaf, found: Sequence[Argument]) -> Any:
+    """What knows the generation of the array or field behind a parameter; None for other memory."""
+    return writes_of(leaf, found) if leaf.field is None else leaf.field
 
 
 def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:

@@ -114,24 +114,35 @@ class Variant:
                 return False
         return all(used.still(features) for used in self.compiled.plan.used)
 
-    def run(self, values: Sequence[Any]) -> Any:
-        """Launch with canonical values; the kernel's result as Python sees it."""
+    def run(self, values: Sequence[Any], sources: Sequence[Any] = ()) -> Any:
+        """Launch with canonical values; the kernel's result as Python sees it.
+
+        sources: what arrays and fields the values come from, for a kernel with adstacks.
+        """
         executable = self.executable
         meta = executable.meta
         if meta.noalias and meta.written and _overlap(values, meta):
             executable = self.overlapping().executable
         seed = self.program.next_seed() if meta.seeded else 0
+        launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
+        if meta.has_stacks:
+            launch = partial(self._launch_stacks, executable, sources)
         profiler = self.program.profiler
         if profiler is None:
-            return self.result(executable.launch(values, seed))
+            return self.result(launch(values, seed))
         names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
         if meta.timed:
             executable.told = partial(profiler.record, meta.name, names)
-            return self.result(executable.launch(values, seed))
+            return self.result(launch(values, seed))
         begin = perf_counter_ns()
-        results = executable.launch(values, seed)
+        results = launch(values, seed)
         profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
         return self.result(results)
+
+    def _launch_stacks(
+        self, executable: Executable, sources: Sequence[Any], values: Sequence[Any], seed: int
+    ) -> tuple[Any, ...]:
+        return self.program.stacks.launch(executable, values, seed, sources)
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
         """What a call returns, from the numbers that the kernel gave."""
@@ -308,7 +319,11 @@ class Launchers:
             self._tell(error)
             raise
         try:
-            return variant.run(values)
+            sources: list[Any] = []
+            if meta.has_stacks:
+                leaves = variant.compiled.plan.leaves
+                sources = [arguments.source_of(leaf, found) for leaf in leaves]
+            return variant.run(values, sources)
         finally:
             for copy in back:
                 copy()

@@ -26,6 +26,7 @@ from . import arch as archs
 
 if TYPE_CHECKING:
     from .profiler import Profiler
+    from .stacks import Stacks
 
 __all__ = [
     "NOT_INITIALIZED", "Program", "current", "init", "outliving_reset", "peek", "reset", "sync",
@@ -85,6 +86,28 @@ class Program:
         self.offline: Final = Offline(config, backend)
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self.alive = True
+        self._stacks: Stacks | None = None
+        self._held: list[Any] = []
+
+    @property
+    def stacks(self) -> Stacks:
+        """The adstacks: heaps, and launches of kernels that have some."""
+        if self._stacks is None:
+            from .stacks import Stacks
+
+            with self.lock:
+                if self._stacks is None:
+                    self._stacks = Stacks(self)
+        return self._stacks
+
+    def get_max_reducer_dispatch_count(self) -> int:
+        """How many maxima over ranges were evaluated to size adstacks, since the last reset."""
+        return 0 if self._stacks is None else self._stacks.dispatched
+
+    def reset_max_reducer_dispatch_count(self) -> None:
+        """Count from 0 again."""
+        if self._stacks is not None:
+            self._stacks.dispatched = 0
 
     def next_seed(self) -> int:
         """A 64-bit seed that differs by launch and depends on `random_seed` alone."""
@@ -101,6 +124,19 @@ class Program:
             forget = getattr(thing, "forget_launchers", None)
             if forget is not None:
                 forget()
+
+    def hold(self) -> None:
+        """Wait for compiles, and for launches of kernels with adstacks, in other threads."""
+        stacks = self._stacks
+        self._held = [self.lock] if stacks is None else [stacks.lock, self.lock]
+        for lock in self._held:
+            lock.acquire()
+
+    def let_go(self) -> None:
+        """The end of `hold`."""
+        held, self._held = self._held, []
+        for lock in reversed(held):
+            lock.release()
 
     def end(self) -> None:
         """Make everything that belongs to the program invalid."""
@@ -121,19 +157,19 @@ _forking: Final[list[Program]] = []
 
 
 def _before_fork() -> None:
-    """Wait for the compile that another thread is at.
+    """Wait for what another thread must not be in the middle of.
 
     The child has no such thread: the lock would never be free there, and LLVM not in order.
     """
     _lock.acquire()
     if _current is not None:
-        _current.lock.acquire()
+        _current.hold()
         _forking.append(_current)
 
 
 def _after_fork() -> None:
     while _forking:
-        _forking.pop().lock.release()
+        _forking.pop().let_go()
     _lock.release()
 
 

@@ -1,0 +1,91 @@
+"""What sizing keeps between launches of one kernel, in four layers, and how often it helped.
+
+================= ==============================================================================
+`size_expr`       the value of each size expression
+`max_reducer`     the result of each maximum that is found by itself (`max_reducer`)
+`task_metadata`   where the stacks of each task lie in a row
+`reducer_code`    the compiled kernel of each such maximum
+================= ==============================================================================
+
+An entry holds what was *observed* when it was made: scalar arguments and extents by value, arrays
+by their generation (`types.generation`), which is another one after every write. It is good as long
+as the same would be observed again. Where a generation is not known, because somebody may write to
+the memory unseen, nothing is kept. The layers stand above each other: a launch that observes what
+the one before did does not even ask them (see `runtime.stacks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final, NamedTuple, TypeVar, cast
+
+__all__ = ["LAYERS", "Caches", "Layer", "LayerFact", "Observed"]
+
+T = TypeVar("T")
+
+Observed = tuple[Hashable, ...]
+"""What a result depends on. None in it: that is not known."""
+
+LAYERS: Final = ("size_expr", "max_reducer", "task_metadata", "reducer_code")
+
+
+class LayerFact(NamedTuple):
+    """A layer as people see it."""
+
+    name: str
+    hits: int
+    misses: int
+
+
+class Layer:
+    """One layer: for each key the last result, and what was observed for it."""
+
+    __slots__ = ("_kept", "hits", "misses", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.hits = 0
+        self.misses = 0
+        self._kept: Final[dict[Hashable, tuple[Observed, object]]] = {}
+
+    def get(self, key: Hashable, observed: Observed, make: Callable[[], T]) -> T:
+        """What is kept under ``key`` for this observation, or else what ``make`` gives."""
+        found = self._kept.get(key)
+        if found is not None and found[0] == observed and None not in observed:
+            self.hits += 1
+            return cast(T, found[1])
+        self.misses += 1
+        made = make()
+        self._kept[key] = observed, made
+        return made
+
+    def clear(self) -> None:
+        """Forget everything but the counts."""
+        self._kept.clear()
+
+    def fact(self) -> LayerFact:
+        return LayerFact(self.name, self.hits, self.misses)
+
+
+class Caches:
+    """The layers of one kernel; see the module docstring."""
+
+    __slots__ = ("max_reducer", "reducer_code", "size_expr", "task_metadata")
+
+    def __init__(self) -> None:
+        self.size_expr: Final = Layer("size_expr")
+        self.max_reducer: Final = Layer("max_reducer")
+        self.task_metadata: Final = Layer("task_metadata")
+        self.reducer_code: Final = Layer("reducer_code")
+
+    def clear(self) -> None:
+        """Forget what depends on the arguments of launches: all but compiled code."""
+        for layer in (self.size_expr, self.max_reducer, self.task_metadata):
+            layer.clear()
+
+    def facts(self) -> tuple[LayerFact, ...]:
+        """The layers, in the order of the table."""
+        return (
+            self.size_expr.fact(), self.max_reducer.fact(), self.task_metadata.fact(),
+            self.reducer_code.fact(),
+        )  # fmt: skip

@@ -1,0 +1,214 @@
+"""The adstacks of a program: the heaps they lie in, and launches of the kernels that have them.
+
+One heap holds the stacks of reals, one those of integers; every kernel of the program uses the same
+two, from their beginning. So only one kernel with adstacks runs at a time: `lock` is held from the
+plan to the end of the launch. A heap grows when a plan needs more than it has, to at least twice
+its size; plans for the old one are void then. Nothing is kept in a heap between launches.
+
+A kernel that prints calls Python code while it runs, which may launch any kernel, in any thread:
+it gets heaps of its own, and runs without the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..adstack.host_eval import Env
+from ..adstack.max_reducer import MaxReducerSpec
+from ..adstack.reducer_kernels import Reducer, reduce_by_kernel, reduce_by_numpy
+from ..adstack.size_expr import SizeExpr
+from ..backends.base import Executable, StackPlan, TaskPlan
+from ..errors import AdStackOverflowError
+from ..ir import Func, to_text
+from .overflow import diagnosis, out_of_memory
+from .sizer import Sizer, Source, bytes_of
+
+if TYPE_CHECKING:
+    from .program import Program
+
+__all__ = ["Heap", "Stacks"]
+
+_LINE: Final = 64
+
+
+class Heap:
+    """Memory for the stacks of one kind. kind: ``real`` or ``integer``."""
+
+    __slots__ = ("_data", "address", "kind", "size")
+
+    def __init__(self, kind: str) -> None:
+        self.kind: Final = kind
+        self.free()
+
+    def free(self) -> None:
+        """Give the memory back."""
+        self.size = 0
+        self.address = 0
+        self._data: Any = None
+
+    def fits(self, needed: int) -> bool:
+        return needed <= self.size
+
+    def grow(self, needed: int) -> None:
+        """Make room for ``needed`` bytes. MemoryError if there is not enough."""
+        old = self.size
+        for size in (max(needed, 2 * old), needed):
+            if size > _memory():
+                continue
+            self.free()
+            try:
+                data = np.empty(size + _LINE, np.uint8)
+            except (MemoryError, ValueError):
+                continue
+            self._data = data
+            self.address = -(-data.ctypes.data // _LINE) * _LINE
+            self.size = size
+            return
+        raise MemoryError
+
+    @property
+    def memory(self) -> Any:
+        """What keeps the memory alive."""
+        return self._data
+
+
+def _memory() -> int:
+    """The bytes of memory of this machine; more would never be there."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
+
+
+class Stacks:
+    """See the module docstring.
+
+    threads: rows of a parallel task. fixed_size: the option `ad_stack_size`. real, integer: the
+    heaps. evaluated: how many expressions,
+    maxima and gates have been evaluated. dispatched: how many maxima. reused: how many launches
+    found their plan as it was.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program: Final = weakref.ref(program)
+        config, caps = program.config, program.backend.caps
+        self.fixed_size: Final[int] = config.ad_stack_size
+        self.threads: Final[int] = config.cpu_max_num_threads if caps.parallel else 1
+        self.lock: Final = threading.RLock()
+        self.real: Final = Heap("real")
+        self.integer: Final = Heap("integer")
+        self.evaluated = 0
+        self.dispatched = 0
+        self.reused = 0
+        self.native: Final = caps.parallel
+        self._config: Final = config.replace(
+            debug=False, check_out_of_bound=False, kernel_profiler=False
+        ).freeze()
+        self._reducers: Final[dict[str, Executable]] = {}
+        self._sizers: Final[weakref.WeakKeyDictionary[Any, Sizer]] = weakref.WeakKeyDictionary()
+        program.own(self)
+
+    def sizer(self, executable: Executable) -> Sizer:
+        """What sizes the stacks of this kernel."""
+        found = self._sizers.get(executable)
+        if found is None:
+            found = self._sizers.setdefault(executable, Sizer(self, executable.meta))
+        return found
+
+    def launch(
+        self, executable: Executable, values: Sequence[Any], seed: int = 0,
+        sources: Sequence[Source | None] = (),
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Launch a kernel with adstacks.
+
+        sources: where each array comes from, None for memory that is not ours; an empty sequence if
+        nothing is known. AdStackOverflowError, with what may have caused it, if a stack was full.
+        """
+        sizer = self.sizer(executable)
+        with self.lock:
+            plan = sizer.plan(values, sources)
+            if not executable.meta.prints:
+                return self._run(sizer, executable, values, seed, plan)
+        needed = bytes_of(plan.tasks)
+        own = Heap("real"), Heap("integer")
+        for heap, size in zip(own, needed, strict=True):
+            self._grow(heap, size, sizer, plan.tasks)
+        plan = plan._replace(real_heap=own[0].address, integer_heap=own[1].address)
+        return self._run(sizer, executable, values, seed, plan)
+
+    def _run(
+        self, sizer: Sizer, executable: Executable, values: Sequence[Any], seed: int,
+        plan: StackPlan,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        memory = self.real.memory, self.integer.memory  # another thread may end the program
+        try:
+            return executable.launch(values, seed, plan)
+        except AdStackOverflowError as error:
+            with self.lock:
+                told = diagnosis(error, sizer, values, plan)
+                sizer.forget()
+            raise told from None
+        finally:
+            del memory
+
+    # --- heaps ----------------------------------------------------------------------------------
+
+    def placed(self, sizer: Sizer, tasks: tuple[TaskPlan | None, ...]) -> StackPlan:
+        """The plan of a kernel whose tasks need this."""
+        for heap, needed in zip((self.real, self.integer), bytes_of(tasks), strict=True):
+            if not heap.fits(needed):
+                for other in list(self._sizers.values()):
+                    other.ready = None
+                self._grow(heap, needed, sizer, tasks)
+        return StackPlan(tasks, self.real.address, self.integer.address)
+
+    def _grow(
+        self, heap: Heap, needed: int, sizer: Sizer, tasks: Sequence[TaskPlan | None]
+    ) -> None:
+        try:
+            if needed:
+                heap.grow(needed)
+        except MemoryError:
+            raise out_of_memory(heap.kind, needed, sizer, tasks) from None
+
+    def reduce(
+        self, sizer: Sizer, spec: MaxReducerSpec, env: Env, results: Mapping[SizeExpr, int]
+    ) -> int:
+        """Evaluate one captured maximum."""
+        if not self.native:
+            return reduce_by_numpy(spec, env, results)
+
+        def reducer() -> Reducer:
+            return sizer.caches.reducer_code.get(
+                spec, (), lambda: Reducer(spec, sizer.meta.params, self._compile)
+            )
+
+        return reduce_by_kernel(spec, env, results, reducer)
+
+    def _compile(self, func: Func) -> Executable:
+        """The kernel of a maximum; equal ones are compiled once."""
+        from ..passes import run
+
+        program = self._program()
+        assert program is not None
+        key = to_text(func)
+        found = self._reducers.get(key)
+        if found is None:
+            with program.lock:
+                run(func, self._config, program.backend.name)
+                found = program.backend.load(program.backend.lower(func, self._config))
+            self._reducers[key] = found
+        return found
+
+    def program_ended(self) -> None:
+        """Give the memory back."""
+        self.real.free()
+        self.integer.free()
+        for sizer in list(self._sizers.values()):
+            sizer.forget()
