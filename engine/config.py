@@ -251,14 +251,17 @@ class CompileConfig:
 
     # Gradients
     ad_stack_experimental_enabled: bool = option(
-        False, "Stacks for values that loops overwrite.", key=True, later="adstack"
+        False,
+        "Gradients of loops whose length is known only when they run: values that they overwrite"
+        " are kept on stacks.",
+        key=True,
+        later="adstack",
     )
     ad_stack_size: int = option(
         0,
         "Entries in each stack; 0 sizes every stack by itself.",
         key=True,
         minimum=0,
-        later="adstack",
     )
     ad_stack_sparse_threshold_bytes: int = option(
         104857600,

@@ -54,7 +54,8 @@ def put_back(contents: Contents) -> None:
     for block, data in contents.items():
         if block.data is not None:
             np.copyto(block.data, data)
-            block.restored += 1
+            for writes in block.writes:
+                writes.touched = True
 
 
 @contextmanager

@@ -146,11 +146,6 @@ class Ndarray(ArrayHandle, Exchanges):
         return data
 
     @property
-    def generation(self) -> int | None:
-        """A number that changes when the values do; None once a view of them was handed out."""
-        return self._writes.generation
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the axes, without those of the elements."""
         return self._extents

@@ -59,7 +59,7 @@ _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<la
 
 __all__ = [
     "Argument", "bind", "check_writable", "classify", "flat", "leaf_value",
-    "source_of", "writes_of",
+    "writes_of",
 ]  # fmt: skip
 
 
@@ -443,11 +443,6 @@ def check_writable(name: str, value: Any) -> None:
 
 
 # What a compiled kernel takes
-
-
-def source_of(leaf: Leaf, found: Sequence[Argument]) -> Any:
-    """What knows the generation of the array or field behind a parameter; None for other memory."""
-    return writes_of(leaf, found) if leaf.field is None else leaf.field
 
 
 def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:

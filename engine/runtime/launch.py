@@ -322,7 +322,7 @@ class Launchers:
             sources: list[Any] = []
             if meta.has_stacks:
                 leaves = variant.compiled.plan.leaves
-                sources = [arguments.source_of(leaf, found) for leaf in leaves]
+                sources = [arguments.writes_of(leaf, found) for leaf in leaves]
             return variant.run(values, sources)
         finally:
             for copy in back:

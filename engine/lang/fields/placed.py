@@ -58,6 +58,7 @@ class PlacedField(FieldHandle, Field):
             if not self.program.alive:
                 raise ended("field")
             at = self._at = self._locate()
+            at.block.writes.add(self.writes)
         if at.block.data is None:
             if not self.program.alive:
                 raise ended("field")
@@ -78,12 +79,6 @@ class PlacedField(FieldHandle, Field):
     def block(self) -> Any:
         """The memory it lies in, a `storage.Block`."""
         return self._placed().block
-
-    @property
-    def generation(self) -> int | None:
-        """A number that changes when the elements do; None once a view of them was handed out."""
-        own = self.writes.generation
-        return None if own is None else own + self._placed().block.restored
 
     def memory_layout(self) -> Layout:
         at = self._placed()

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ...errors import QuadrantsRuntimeError
-from ...types import DataType, row_major
+from ...types import DataType, Generation, row_major
 from ...types.layout import Layout, Term
 
 __all__ = ["Block", "Digit", "Placement", "aligned_zeros", "grouped_view", "joined", "layout_of"]
@@ -39,15 +39,16 @@ class Block:
     """The memory of one or more children of a root.
 
     data: its bytes; None when the program ended or the tree was destroyed. NumPy views of it keep
-    the bytes alive, whatever happens to the block. restored: how often all of it was replaced.
+    the bytes alive, whatever happens to the block.
+    writes: what counts the writes to the fields in it that were used.
     """
 
-    __slots__ = ("__weakref__", "data", "restored", "size")
+    __slots__ = ("__weakref__", "data", "size", "writes")
 
     def __init__(self, size: int) -> None:
         self.size: Final = size
         self.data: Array | None = aligned_zeros(size)
-        self.restored = 0
+        self.writes: Final[set[Generation]] = set()
 
     def program_ended(self) -> None:
         """Let go of the memory."""
