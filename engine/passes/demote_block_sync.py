@@ -34,6 +34,7 @@ Tasks without barriers and shared arrays stay.
 from __future__ import annotations
 
 from ..analysis import block_dim, is_parallel, needs_blocks, shared_arrays
+from ..errors import QuadrantsCompilationError
 from ..ir import AssertAttr, Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone
@@ -222,6 +223,14 @@ class _Splitter:
 
     def context_array(self, x: Op) -> Op:
         """An array with room for ``x`` for each iteration of the block."""
+        if x.code == C.AD_STACK_ALLOCA:
+            raise QuadrantsCompilationError.from_loc(
+                f"{x.attr.name or 'a value'!r} would have to be kept for the reverse pass across a "
+                "barrier of the block",
+                x.loc,
+                hint="differentiate the kernel without barriers, or put what lies between two of "
+                "them into a kernel of its own",
+            )
         if x.code == C.ARRAY_ALLOCA:
             return self.top.array(_elem(x), self.dim * x.attr.count, x.attr.name)
         if x.code == C.ALLOCA:

@@ -10,6 +10,8 @@ Before::
 After: ``$4`` is gone. One sweep from the end finds whole chains, since every use stands after its
 definition.
 
+So does all that is done to an adstack that nothing reads, and to adjoints on it that nothing reads.
+
 It leaves alone stores (also to locals that nobody loads: `cfg_optimization` knows which are dead),
 atomics, asserts, prints and control flow. Loads go when unused; so does an unused random number.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ir import Block, Func
+from ..ir import Block, Func, Op, drop, walk
 from ..ir import codes as C
 from .registry import register
 
@@ -31,7 +33,29 @@ __all__ = ["die"]
 @register("die", optional=True)
 def die(func: Func, cx: PassCx) -> bool:
     """Delete unused ops that have no effect."""
-    return _sweep(func.body, bytearray(func.next_id))
+    changed = _sweep(func.body, bytearray(func.next_id))
+    if func.autodiff == "reverse" and _drop_unread_stacks(func):
+        _sweep(func.body, bytearray(func.next_id))
+        return True
+    return changed
+
+
+def _drop_unread_stacks(func: Func) -> bool:
+    """Delete what is done to adstacks, and to their adjoints, that nothing reads."""
+    ops = [op for op in walk(func.body) if C.STACK[op.code]]
+    adjoints = {op.args[0] for op in ops if op.code == C.AD_STACK_LOAD_TOP_ADJ}
+    read = adjoints | {op.args[0] for op in ops if op.code == C.AD_STACK_LOAD_TOP}
+    dead: set[Op] = set()
+    changed = False
+    for op in ops:
+        stack = op.args[0]
+        if stack not in read or (op.code == C.AD_STACK_ACC_ADJOINT and stack not in adjoints):
+            dead.add(op)
+        elif stack.attr.adjoint and stack not in adjoints:
+            stack.attr = stack.attr._replace(adjoint=False)
+            changed = True
+    drop(dead)
+    return changed or bool(dead)
 
 
 def _sweep(block: Block, live: bytearray) -> bool:

@@ -24,7 +24,9 @@ What one task makes and another needs (`cross-task values`):
   slots, addressed as before;
 * a local variable that more than one task uses, or a parallel task, *is* such a slot: loads,
   stores and atomics on it become global. So ``r += i`` in a parallel loop is an atomic on a
-  global temporary. The buffer is zero at each launch, as a local is; a first store of 0 goes.
+  global temporary. The buffer is zero at each launch, as a local is; a first store of 0 goes;
+* an adstack is of one serial task, or of an iteration. One that more would share is a fault of the
+  pass that made it.
 
 Slots are given in the order of definition, so equal kernels have equal slots. Tasks left without
 ops vanish. What stays as it is: loops inside ``if`` and ``while`` and serialized loops (they stand
@@ -33,7 +35,7 @@ in a serial task), the inside of every loop body.
 
 from __future__ import annotations
 
-from ..errors import QuadrantsCompilationError
+from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Callee, Func, Loc, Op, TaskAttr
 from ..ir import codes as C
 from ..ir.edit import walk
@@ -148,6 +150,10 @@ class _Carrier:
                     var.loc,
                 )
             only = next(iter(segments))
+            if var.code == C.AD_STACK_ALLOCA and (len(segments) > 1 or only.loop is not None):
+                raise QuadrantsInternalError.from_loc(
+                    f"adstack ${var.id} is shared by tasks or iterations", var.loc
+                )
             if len(segments) > 1 or only.loop is not None:
                 self.shared.add(var)
                 self.cx.remark(var, "shared by tasks or iterations: becomes a global temporary")
@@ -271,8 +277,9 @@ class _Carrier:
         loop.code, loop.args = C.OFFLOADED, ()
         loop.regions = (header, body)
         loop.attr = TaskAttr(
-            "range_for", attr.axes, attr.block_dim, attr.num_cpu_threads, attr.loop_name
-        )
+            "range_for", attr.axes, attr.block_dim, attr.num_cpu_threads, attr.loop_name,
+            trip=attr.trip,
+        )  # fmt: skip
         return loop
 
     def serial_task(self, segment: _Segment) -> Op | None:
@@ -300,7 +307,7 @@ class _Carrier:
         return task
 
 
-_MEMORY = frozenset({C.ALLOCA, C.ARRAY_ALLOCA})
+_MEMORY = frozenset({C.ALLOCA, C.ARRAY_ALLOCA, C.AD_STACK_ALLOCA})
 _ZERO = frozenset({"0", "0.0", "False"})
 _GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
 

@@ -145,4 +145,5 @@ def _make_serial(func: Func, task: Op) -> None:
     set_block(body.ops, body)
     bounds.args = ()
     header.ops = [bounds]
-    task.attr = attr._replace(kind="serial", axes=None)
+    # One thread needs one row of each adstack, however often, and by whatever gate, it is used.
+    task.attr = attr._replace(kind="serial", axes=None, trip="", gate="")

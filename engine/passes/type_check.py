@@ -10,7 +10,7 @@ casts are put in front of the op, as `typerules.operand_type` asks::
 
 A constant operand becomes a constant of the wanted type where that is exact. Conditions become
 comparisons with 0. ``truediv`` becomes ``div`` of its result type. Indices and loop bounds become
-i32, the amount of a shift the left type, the value of a store or atomic the type of its
+i32, the amount of a shift the left type, the value of a store, atomic or push the type of its
 destination, a returned value the declared type. The exponent of an integer power keeps its type.
 """
 
@@ -26,7 +26,7 @@ from .registry import register
 
 # Codes with operands that `operand_type` has an opinion on.
 _RULED = [
-    C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c]
+    C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c] or C.STACK[c]
     or c in (C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF, C.WHILE_CONTROL,
              C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
     for c in range(C.COUNT)

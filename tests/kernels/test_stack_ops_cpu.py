@@ -4,6 +4,12 @@ import numpy as np
 import pytest
 from qd_studio.engine.backends import interp
 from qd_studio.engine.errors import AdStackOverflowError, QuadrantsInternalError
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.ir import parse, to_text
+from qd_studio.engine.types import f32, f64, i32
+
+from tests.passes.qdir import arguments
+from tests.passes.random_ir import random_func
 
 from .stackkit import Heaps, compiled, power
 
@@ -40,3 +46,20 @@ def test_a_launch_without_a_plan_is_refused():
     kernel = compiled(power())
     with pytest.raises(QuadrantsInternalError, match="plan"):
         kernel.launch((*_arrays(3), 1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories(seed):
+    func = random_func(seed, (i32, f32, f64), stacks=True)
+    func.stage = "ast"
+    for op in func.body.ops:
+        if op.code == C.RANGE_FOR:  # its iterations need their order
+            op.attr = op.attr._replace(strictly_serialized=True)
+    wanted, got = arguments(func, seed), arguments(func, seed)
+    results = interp.run(func, wanted)
+    kernel = compiled(parse(to_text(func)), debug=False)
+    heaps = Heaps(kernel.meta, 40, rows=1)
+    found = kernel.launch(got, 0, heaps.plan if kernel.meta.has_stacks else None)
+    for a, b in zip([*results, *wanted], [*found, *got], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert heaps.is_whole()

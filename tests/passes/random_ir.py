@@ -6,9 +6,11 @@ with constants, conditions known and unknown) far more often than chance would g
 """
 
 import random
+from contextlib import contextmanager
 
-from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param
+from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param, walk
 from qd_studio.engine.ir import codes as C
+from qd_studio.engine.ir.attrs import AdStackAttr
 from qd_studio.engine.types import (
     Layout,
     f32,
@@ -64,11 +66,12 @@ def random_terms(rng: random.Random, shape: tuple) -> tuple:
 
 class RandomIR:
     """Builds one function; ``types``: what values may have. fields: with fields and vectors.
+    stacks: with adstacks, as a gradient has them.
 
     arrays: by number of the parameter, the type of what it holds.
     """
 
-    def __init__(self, seed: int, types: tuple, ops: int, fields: bool) -> None:
+    def __init__(self, seed: int, types: tuple, ops: int, fields: bool, stacks: bool) -> None:
         self.rng = random.Random(seed)
         self.types = types
         self.left = ops
@@ -87,6 +90,8 @@ class RandomIR:
         self.b = Builder(self.func, self.func.body)
         self.values: list[Op] = []
         self.loops: list[Op] = []
+        self.kinds = 16 if stacks else 12
+        self.tops: list[Op] = []  # stacks that hold something
         self.jumps = 0  # loops around that a continue may belong to
         self.locals = [self.b.alloca(self.rng.choice((*types, u1)), f"v{i}") for i in range(4)]
 
@@ -170,6 +175,10 @@ class RandomIR:
                 return b.load(rng.choice(same))
         if kind == 5 and t in self.arrays:
             return b.load(self.element(t))
+        if kind == 6 and self.tops:
+            same = [s for s in self.tops if s.type is pointer_to(t)]
+            if same:
+                return b.emit(C.AD_STACK_LOAD_TOP, (rng.choice(same),))
         code = rng.choice(_BINARY_BOTH if t.is_real else _BINARY_INT)
         return b.binary(code, self.value(t), self.value(t))
 
@@ -204,8 +213,10 @@ class RandomIR:
 
     def statement(self) -> None:
         b, rng = self.b, self.rng
-        kind = rng.randrange(12)
-        if kind < 4:
+        kind = rng.randrange(self.kinds)
+        if kind >= 12:
+            self.history()
+        elif kind < 4:
             local = rng.choice(self.locals)
             b.store(local, self.value(local.type.elem))
         elif kind < 7:
@@ -252,6 +263,94 @@ class RandomIR:
         self.jumps -= 1
         self.loops.pop()
 
+    def history(self) -> None:
+        """A loop that keeps values on a stack, and the loop that takes them off again."""
+        b, rng = self.b, self.rng
+        if len(self.loops) >= 2 or len(self.tops) >= 3:
+            return
+        jumps = self.jumps
+        t = rng.choice(self.types)
+        stack = self.stack(t, "h")
+        b.emit(C.AD_STACK_PUSH, (stack, self.value(t)))
+        kept = self.stack(u1, "c") if rng.random() < 0.5 else None
+        end = b.const(rng.randrange(TRIPS + 1), i32)
+        self.tops.append(stack)
+        self.jumps = 0  # a continue would leave out a push
+        forward = b.range_for((b.const(0, i32), end), ForAttr())
+        self.loops.append(forward)
+        with self.region(forward.regions[0]):
+            self.statements(min(rng.randrange(6), self.left))
+            self.push(stack, kept)
+        self.loops.pop()
+        self.statements(min(rng.randrange(4), self.left))
+        back = b.range_for((b.const(0, i32), end), ForAttr(reversed=True))
+        self.loops.append(back)
+        with self.region(back.regions[0]):
+            self.pop(stack, kept)
+            self.statements(min(rng.randrange(4), self.left))
+        self.loops.pop()
+        self.tops.pop()
+        self.jumps = jumps
+        self.take(stack)
+        b.emit(C.AD_STACK_POP, (stack,))
+
+    @contextmanager
+    def region(self, block):
+        """Emit into ``block``; what is made there is not seen outside."""
+        saved = list(self.values)
+        with self.b.inside(block):
+            yield
+        self.values = saved
+
+    def stack(self, t, name: str) -> Op:
+        attr = AdStackAttr(name, adjoint=t.is_real)
+        return self.b.emit(C.AD_STACK_ALLOCA, (), attr, pointer_to(t))
+
+    def push(self, stack: Op, kept: Op | None) -> None:
+        """One value more, under a condition that is ``kept``."""
+        b, value = self.b, self.value(stack.type.elem)
+        if kept is None:
+            b.emit(C.AD_STACK_PUSH, (stack, value))
+            return
+        cond = self.value(u1)
+        b.emit(C.AD_STACK_PUSH, (kept, cond))
+        with b.inside(b.if_(cond).regions[self.rng.randrange(2)]):
+            b.emit(C.AD_STACK_PUSH, (stack, value))
+
+    def pop(self, stack: Op, kept: Op | None) -> None:
+        """What `push` did, undone."""
+        b = self.b
+        if kept is None:
+            self.take(stack)
+            b.emit(C.AD_STACK_POP, (stack,))
+            return
+        cond = b.emit(C.AD_STACK_LOAD_TOP, (kept,))
+        b.emit(C.AD_STACK_POP, (kept,))
+        forward = self.pushed_in(stack)
+        with self.region(b.if_(cond).regions[forward]):
+            self.take(stack)
+            b.emit(C.AD_STACK_POP, (stack,))
+
+    def pushed_in(self, stack: Op) -> int:
+        """The branch in which the last push on ``stack`` stands."""
+        pushes = [
+            op for op in walk(self.func.body)
+            if op.code == C.AD_STACK_PUSH and op.args[0] is stack
+        ]  # fmt: skip
+        block = pushes[-1].block
+        return block.owner.regions.index(block)
+
+    def take(self, stack: Op) -> None:
+        """Use what is on top."""
+        b, t = self.b, stack.type.elem
+        b.emit(C.AD_STACK_LOAD_TOP, (stack,))
+        if t.is_real:
+            adjoint = b.emit(C.AD_STACK_LOAD_TOP_ADJ, (stack,))
+            b.emit(C.AD_STACK_ACC_ADJOINT, (stack, b.binary(C.ADD, adjoint, self.value(t))))
+            same = [v for v in self.locals if v.type is pointer_to(t)]
+            if same:
+                b.emit(C.ATOMIC_ADD, (same[0], adjoint))
+
     def repeat(self, end: Op) -> None:
         """A while that leaves after ``end`` iterations, or earlier."""
         b, rng = self.b, self.rng
@@ -271,6 +370,11 @@ class RandomIR:
         self.values = saved
 
 
-def random_func(seed: int, types: tuple, ops: int = 60, fields: bool = False) -> Func:
+def random_func(
+    seed: int, types: tuple, ops: int = 60, fields: bool = False, stacks: bool = False
+) -> Func:
     """The function of this seed, with about ``ops`` operations and statements."""
-    return RandomIR(seed, types, ops, fields).build()
+    func = RandomIR(seed, types, ops, fields, stacks).build()
+    if stacks:
+        func.autodiff = "reverse"
+    return func

@@ -15,8 +15,8 @@ NAMES = [*dict.fromkeys(ROUND), "per_task_cse", "full_simplify"]
 SEEDS = range(12)
 
 
-def check(seed, types, names, config, exact=True, fields=False):
-    before = random_func(seed, types, fields=fields)
+def check(seed, types, names, config, exact=True, fields=False, stacks=False):
+    before = random_func(seed, types, fields=fields, stacks=stacks)
     text = to_text(before)
     assert not verify(before), text
     after = parse(text)
@@ -52,13 +52,19 @@ def test_each_pass_keeps_fields_and_elements(name):
         check(500 + seed, (i32, f32), [name], {"fast_math": False}, fields=True)
 
 
-@pytest.mark.parametrize("fields", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_pass_keeps_what_adstacks_hold(name):
+    for seed in range(16):
+        check(600 + seed, (i32, f32, f64), [name], {"fast_math": False}, stacks=True)
+
+
+@pytest.mark.parametrize("kind", ["plain", "fields", "stacks"])
 @pytest.mark.parametrize("target", ["interp", "cpu"])
-def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, fields):
+def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, kind):
     config = CompileConfig().replace(fast_math=False)
     for seed in SEEDS:
-        types = (i32, f32, f64) if fields else (*INTS, *REALS)
-        before = random_func(400 + seed, types, fields=fields)
+        types = (*INTS, *REALS) if kind == "plain" else (i32, f32, f64)
+        before = random_func(400 + seed, types, fields=kind == "fields", stacks=kind == "stacks")
         before.stage = "ast"
         for op in before.body.ops:
             # The loops depend on their order, so none may run in parallel.
