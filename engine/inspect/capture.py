@@ -105,7 +105,8 @@ def describe(kernel: Kernel | Subject) -> KernelRecord:
 class KernelCapture:
     """See the module docstring.
 
-    record: what is known so far. cases: what the kernel can be launched with.
+    record: what is known so far. cases: what the kernel can be launched with. seen: the features of
+    the arguments that it was launched with, and the first case that has them.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class KernelCapture:
         self.steps: Final = steps or Steps()
         self.record = described or describe(kernel)
         self.cases: list[LaunchCase] = []
+        self.seen: dict[tuple[Any, ...], int] = {}
         self._calls = calls
         self._look = look
         self._features: tuple[Any, ...] | None = None
@@ -140,6 +142,19 @@ class KernelCapture:
 
     def compile(self) -> KernelRecord:
         """Compile for every backend."""
+        self._prepare()
+        for name in self._backends:
+            works, reason = base.availability(name)
+            if not works:
+                self.put(BackendRecord(backend=name, status="absent", reason=f"{name}: {reason}"))
+        for name, backend in list(self._backends.items()):
+            if backend.status == "not_run":
+                self._compile_for(name)
+                self.steps.updated(self._publish())
+        return self._publish()
+
+    def _prepare(self) -> None:
+        """Find out what to launch with, and from that what to compile for."""
         try:
             decl, instance = self.kernel.decl, self.instance
             self.cases = cases_of(decl, self.kernel.workloads, self._calls, self.config, instance)
@@ -152,21 +167,15 @@ class KernelCapture:
             self._grow(workloads=(none,))
         else:
             self._grow(workloads=tuple(case.record() for case in self.cases))
-        for name in self._backends:
-            works, reason = base.availability(name)
-            if not works:
-                self.put(BackendRecord(backend=name, status="absent", reason=f"{name}: {reason}"))
-        for name, backend in list(self._backends.items()):
-            if backend.status == "not_run":
-                self._compile_for(name)
-                self.steps.updated(self._publish())
-        return self._publish()
 
     def launch(self, budget_s: float = 0.4) -> KernelRecord:
         """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
         self.generate_texts()
-        Launcher(self, budget_s).run()
+        self._launcher(budget_s).run()
         return self._publish()
+
+    def _launcher(self, budget_s: float) -> Launcher:
+        return Launcher(self, budget_s)
 
     def generate_texts(self) -> KernelRecord:
         """Add the generated texts that cost time to make and are not needed to launch."""

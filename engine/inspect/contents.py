@@ -21,7 +21,7 @@ from ..types import FieldHandle, Layout
 
 __all__ = [
     "LIMIT", "NOTHING", "Contents", "Copies", "elements", "installed", "live_blocks", "put_back",
-    "remember",
+    "put_elements", "remember",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -92,10 +92,27 @@ class Copies:
 def elements(layout: Layout, flat: Array) -> Array:
     """The elements of a field, by index, from what a launch was given for it."""
     if layout.is_row_major():
-        count = 1
-        for extent in layout.shape:
-            count *= extent
-        return flat[:count].reshape(layout.shape).copy()
+        return flat[: _count(layout)].reshape(layout.shape).copy()
+    return flat[_offsets(layout)]
+
+
+def put_elements(layout: Layout, flat: Array, values: Array) -> None:
+    """Let a field, as a launch is given it, hold ``values``; what lies between them stays."""
+    if layout.is_row_major():
+        flat[: _count(layout)] = values.reshape(-1)
+    else:
+        flat[_offsets(layout)] = values
+
+
+def _count(layout: Layout) -> int:
+    count = 1
+    for extent in layout.shape:
+        count *= extent
+    return count
+
+
+def _offsets(layout: Layout) -> Any:
+    """Where each element lies."""
     offsets: Any = np.zeros(layout.shape, np.int64)
     for axis, divisor, modulus, stride in layout.terms:
         digit = np.arange(layout.shape[axis]) // divisor
@@ -104,4 +121,4 @@ def elements(layout: Layout, flat: Array) -> Array:
         along = [1] * len(layout.shape)
         along[axis] = -1
         offsets += (digit * stride).reshape(along)
-    return flat[offsets]
+    return offsets

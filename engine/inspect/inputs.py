@@ -8,7 +8,7 @@ they were made, with these copies where the arrays were, also inside of dataclas
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from ..runtime.args import Argument
     from ..runtime.compile import FullCompile
 
-__all__ = ["Inputs"]
+__all__ = ["Inputs", "Place"]
 
 Array = np.ndarray[Any, Any]
+Place = tuple[int, tuple[str, ...]]
+"""Number of an argument, and the attributes that lead from there to an array."""
 
 
 class Inputs:
@@ -57,6 +59,7 @@ class Inputs:
         copies = _copied(arrays)
         seen = _Arguments(args)
         self.values: Final[list[Any]] = []
+        self._leaves: Final = compiled.plan.leaves
         for leaf, value in zip(compiled.plan.leaves, found, strict=True):
             if leaf.field is not None:
                 value = fields.flat(leaf.field)
@@ -68,6 +71,12 @@ class Inputs:
         self.blocks: Final[Mapping[Block, Array]] = fields.blocks
         self._arrays: Final = list(copies.values())
         self._twice: Final = len(copies) < len(arrays)
+
+    def arrays(self) -> Iterator[tuple[Place, Array]]:
+        """The arrays among the values, and where each stands in the arguments."""
+        for leaf, value in zip(self._leaves, self.values, strict=True):
+            if leaf.field is None and isinstance(value, np.ndarray):
+                yield (leaf.arg, leaf.path), cast("Array", value)
 
     def overlap(self) -> bool:
         """Whether two of the arrays share memory, so that the code must not assume otherwise."""

@@ -19,12 +19,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 
 from ..backends import interp
+from ..backends.base import StackPlan
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from ..runtime.compile import FullCompile
 from .agreement import Comparison, Named, compare
@@ -39,16 +41,19 @@ from .timing import measure
 if TYPE_CHECKING:
     from .capture import KernelCapture
 
-__all__ = ["ORACLE", "ORACLE_STEPS", "ORACLE_STEPS_FIRST", "Launcher"]
+__all__ = [
+    "ORACLE", "ORACLE_STEPS", "ORACLE_STEPS_FIRST", "SEED", "Launcher", "Round", "TooLong",
+    "counted", "discard",
+]  # fmt: skip
 
 ORACLE: Final = "interp"
 ORACLE_STEPS: Final = 1_000_000
 ORACLE_STEPS_FIRST: Final = 20_000_000
-_SEED: Final = 1
+SEED: Final = 1
 _ORACLE_BUDGET_S: Final = 0.02
 
 
-class _TooLong(Exception):
+class TooLong(Exception):
     """The interpreter did not finish within its steps."""
 
 
@@ -73,7 +78,7 @@ class _State:
 
 
 @dataclass
-class _Round:
+class Round:
     """One case while it is launched on one backend after the other.
 
     contents: of the fields, before each launch. first: it is the first of the kernel's cases.
@@ -110,6 +115,7 @@ class Launcher:
                 continue
             names = self._kernel.decl.fn.__globals__
             self._capture.put_workload(index, case.record(found.args, names))
+            self._capture.seen.setdefault(found.features, index)
             self._interpret(found)
             for name in self._names:
                 if name != ORACLE:
@@ -120,16 +126,16 @@ class Launcher:
 
     # ---- one case
 
-    def _made(self, case: LaunchCase, first: bool) -> _Round | None:
+    def _made(self, case: LaunchCase, first: bool) -> Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
         made = self._capture.made(case)
         if made is None:
             return None
         args, contents = made
         features = tuple(arg.feature for arg in self._capture.bound(args))
-        return _Round(case, args, contents, features, first)
+        return Round(case, args, contents, features, first)
 
-    def _interpret(self, found: _Round) -> None:
+    def _interpret(self, found: Round) -> None:
         """Let the interpreter say what is right."""
         state = self._state[ORACLE]
         shown = self._names == [ORACLE]
@@ -141,14 +147,14 @@ class Launcher:
             return
         try:
             compiled, given = self._ready(ORACLE, found)
-            program = interp.compile_func(compiled.func, counted=True)
+            interpret = self._interpreter(compiled, given, None if shown else discard)
             with self._limited(ORACLE, found, "interpret"):
                 most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 began = time.perf_counter_ns()
-                results = _counted(program, given.values, None if shown else _discard, most)
+                results = interpret(most)
                 first_us = (time.perf_counter_ns() - began) / 1e3
             found.oracle = self._outcome(compiled, given, results)
-        except (_TooLong, StepLimit):
+        except (TooLong, StepLimit):
             found.unchecked = f"{found.case.label} takes the interpreter too long"
             state.unchecked = state.unchecked or found.unchecked
         except Exception as raised:
@@ -163,7 +169,7 @@ class Launcher:
                 budget_s = min(self._budget_s, _ORACLE_BUDGET_S)
                 self._time(ORACLE, found, compiled, first_us, budget_s, "interpret")
 
-    def _launch(self, name: str, found: _Round) -> None:
+    def _launch(self, name: str, found: Round) -> None:
         """Launch on a backend, compare, check, and time."""
         state = self._state[name]
         if found.unfit is not None:
@@ -178,9 +184,10 @@ class Launcher:
             return
         try:
             compiled, given = self._ready(name, found)
+            start = self._starter(name, compiled, given)
             with self._limited(name, found, "launch"):
                 began = time.perf_counter_ns()
-                results = compiled.executable.launch(given.values, _SEED)
+                results = start()
                 first_us = (time.perf_counter_ns() - began) / 1e3
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
@@ -194,7 +201,7 @@ class Launcher:
         self._check(name, found, compiled, given, results)
         self._time(name, found, compiled, first_us, self._budget_s, "launch")
 
-    def _ready(self, name: str, found: _Round) -> tuple[FullCompile, Inputs]:
+    def _ready(self, name: str, found: Round) -> tuple[FullCompile, Inputs]:
         """The kernel as it is compiled for the case, and what it is launched with."""
         compiled = self._capture.compiled(name, found.features)
         given = self._inputs(compiled, found)
@@ -202,14 +209,28 @@ class Launcher:
             compiled = self._capture.compiled(name, found.features, False)
         return compiled, given
 
-    def _limited(self, name: str, found: _Round, kind: str) -> Any:
+    def _limited(self, name: str, found: Round, kind: str) -> Any:
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
         return self._steps.step("launch", text, backend=name, kind=kind)
 
-    def _inputs(self, compiled: FullCompile, found: _Round) -> Inputs:
+    def _inputs(self, compiled: FullCompile, found: Round) -> Inputs:
         """Fresh copies of what the kernel is launched with."""
         bound, config = self._capture.bound(found.args), self._capture.config
         return Inputs(self._kernel.name, compiled, bound, found.args, found.contents, config)
+
+    def _starter(
+        self, name: str, compiled: FullCompile, given: Inputs
+    ) -> Callable[[], tuple[Any, ...]]:
+        """What launches on ``given``; the same again and again."""
+        executable = compiled.executable
+        return lambda: executable.launch(given.values, SEED)
+
+    def _interpreter(
+        self, compiled: FullCompile, given: Inputs, print_fn: Callable[[str], object] | None
+    ) -> Callable[[int], tuple[Any, ...]]:
+        """What interprets ``given`` with at most so many steps."""
+        program = interp.compile_func(compiled.func, counted=True)
+        return partial(counted, program, given.values, print_fn)
 
     def _outcome(self, compiled: FullCompile, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
         names: list[str | Named] = []
@@ -228,7 +249,7 @@ class Launcher:
     def _check(
         self,
         name: str,
-        found: _Round,
+        found: Round,
         compiled: FullCompile,
         given: Inputs,
         results: tuple[Any, ...],
@@ -260,17 +281,18 @@ class Launcher:
                 state.check_failure = state.check_failure or f"{found.case.label}: {error.message}"
 
     def _time(
-        self, name: str, found: _Round, compiled: FullCompile, first_us: float, budget_s: float,
+        self, name: str, found: Round, compiled: FullCompile, first_us: float, budget_s: float,
         kind: str,
     ) -> None:  # fmt: skip
-        state, executable = self._state[name], compiled.executable
+        state = self._state[name]
         given = self._inputs(compiled, found)
-        restore = given.restorer(executable.meta.written)
+        restore = given.restorer(compiled.executable.meta.written)
+        start = self._starter(name, compiled, given)
         try:
             with self._limited(name, found, kind), self._steps.silent():
                 timed = measure(
                     found.case.label,
-                    lambda: executable.launch(given.values, _SEED),
+                    start,
                     restore,
                     budget_s,
                     found.case.bytes,
@@ -328,19 +350,21 @@ class Launcher:
         )
 
 
-def _discard(text: str) -> None:
+def discard(text: str) -> None:
     """Where the interpreter's prints go when another backend prints the same."""
 
 
-def _counted(
+def counted(
     program: interp.Program,
     values: Sequence[Any],
     print_fn: Callable[[str], object] | None,
     most: int,
+    stacks: StackPlan | None = None,
 ) -> tuple[Any, ...]:
+    """Interpret with at most ``most`` steps; TooLong if it takes more."""
     try:
-        return program.launch(values, print_fn=print_fn, max_steps=most, seed=_SEED)
+        return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
     except QuadrantsRuntimeError as error:
         if "step limit" in error.message:
-            raise _TooLong from None
+            raise TooLong from None
         raise
