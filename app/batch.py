@@ -45,12 +45,15 @@ def failures(record: Record) -> list[str]:
     """One line for everything in the record that failed; empty if all is well.
 
     A backend that is absent is no failure, and neither is a result that differs from the
-    interpreter's (a gate can make it one); a check of the author's that does not hold is.
+    interpreter's (a gate can make it one), or a kernel that cannot be differentiated; a check of
+    the author's that does not hold is.
     """
     out = [_line(error, os.path.basename(error.file)) for error in record.errors]
     for kernel in record.kernels:
         out += [_line(error, kernel.id) for error in kernel.errors]
         for backend in kernel.backends:
+            if kernel.primal and backend.errors and not any(map(_of_launch, backend.errors)):
+                continue
             out += [_line(e, f"{kernel.id} on {backend.backend}") for e in backend.errors]
             if backend.status == "error" and not backend.errors:
                 out.append(f"{kernel.id} on {backend.backend}: {backend.reason}")
@@ -58,6 +61,11 @@ def failures(record: Record) -> list[str]:
             if agreement is not None and agreement.check == "failed":
                 out.append(f"{kernel.id} on {backend.backend}: check: {agreement.check_message}")
     return list(dict.fromkeys(out))
+
+
+def _of_launch(error: ErrorRecord) -> bool:
+    """Whether an error of a gradient is more than that there can be none."""
+    return error.stage not in ("frontend", "passes") or error.kind == "QuadrantsInternalError"
 
 
 def _line(error: ErrorRecord, where: str) -> str:

@@ -7,6 +7,7 @@ baseline::
     ir.initial                                  statements before the first pass
     code.bytes                                  object code
     compile.error                               1 if the kernel failed to compile, else 0
+    gradient.error                              the same of a gradient, in place of compile.error
     compile.<backend>.cold_ms                   compile time
     launch.<backend>.median_us                  launch time of the first workload
     launch.<backend>.<workload>.median_us       ... of the named one
@@ -32,7 +33,7 @@ from ...engine.inspect.record import AutodiffRecord, BackendRecord, KernelRecord
 __all__ = ["FAMILIES", "Metric", "is_time", "kernel_metrics", "record_metrics"]
 
 Value = int | float | str
-FAMILIES: Final = ("adstack", "agreement", "cache", "code", "compile", "ir", "launch")
+FAMILIES: Final = ("adstack", "agreement", "cache", "code", "compile", "gradient", "ir", "launch")
 """What the name of a metric begins with."""
 _TIMES: Final = ("_ms", "_us")
 _COMPILE: Final = frozenset({"frontend", "passes", "codegen", "load", "compile"})
@@ -76,7 +77,8 @@ def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
         out["ir.initial"] = Metric(primary.snapshots[0].ops if primary.snapshots else 0)
         if primary.code_bytes:
             out["code.bytes"] = Metric(primary.code_bytes)
-    out["compile.error"] = Metric(int(failed))
+    # That a kernel cannot be differentiated is no failure of the kernel.
+    out["gradient.error" if kernel.primal else "compile.error"] = Metric(int(failed))
     return out
 
 

@@ -89,11 +89,16 @@ class Session:
         What was known of them is kept, as stale except for the ids in ``current``.
         """
         old = {k.id: k for k in self._state(path).kernels}
-        taken = tuple(
-            old[k.id] if k.id in current and k.id in old else _carried(k, old.get(k.id))
-            for k in kernels
-        )
-        return self._with(FileState(path, files, taken, errors))
+        taken: list[KernelRecord] = []
+        for kernel in kernels:
+            before = old.get(kernel.id)
+            kept = before is not None and kernel.id in current
+            taken.append(before if before is not None and kept else _carried(kernel, before))
+            gradient = old.get(before.gradient) if before is not None else None
+            if gradient is not None:
+                same = gradient.id in current
+                taken.append(gradient if same else with_fields(gradient, stale=True))
+        return self._with(FileState(path, files, tuple(taken), errors))
 
     def file_failed(
         self, path: str, files: tuple[FileRecord, ...], errors: tuple[ErrorRecord, ...]
@@ -115,12 +120,26 @@ class Session:
 
     def kernel_updated(self, kernel: KernelRecord, final: bool = True) -> Session:
         """Put in a kernel's new record, keeping what its failure could not renew and, unless it is
-        ``final``, what is still to come."""
+        ``final``, what is still to come.
+
+        A gradient that is new comes after its kernel; one that a kernel has no more goes.
+        """
         for state in self.states:
             for i, old in enumerate(state.kernels):
                 if old.id == kernel.id:
                     new = merged(kernel if final else awaited(kernel, old), old)
-                    kernels = (*state.kernels[:i], new, *state.kernels[i + 1 :])
+                    rest = state.kernels[i + 1 :]
+                    if not new.gradient:
+                        rest = tuple(k for k in rest if k.primal != kernel.id)
+                    kernels = (*state.kernels[:i], new, *rest)
+                    return self._with(replace(state, kernels=kernels))
+        return self._with_gradient(kernel) if kernel.primal else self
+
+    def _with_gradient(self, kernel: KernelRecord) -> Session:
+        for state in self.states:
+            for i, primal in enumerate(state.kernels):
+                if primal.id == kernel.primal:
+                    kernels = (*state.kernels[: i + 1], kernel, *state.kernels[i + 1 :])
                     return self._with(replace(state, kernels=kernels))
         return self
 
@@ -180,7 +199,13 @@ def _carried(listed: KernelRecord, old: KernelRecord | None) -> KernelRecord:
     """A kernel just listed, with the results it had before, as stale."""
     if old is None or not old.backends:
         return listed
-    return with_fields(listed, backends=old.backends, workloads=old.workloads, stale=True)
+    return with_fields(
+        listed,
+        backends=old.backends,
+        workloads=old.workloads,
+        gradient=old.gradient,
+        stale=True,
+    )
 
 
 def awaited(new: KernelRecord, old: KernelRecord) -> KernelRecord:
@@ -191,7 +216,7 @@ def awaited(new: KernelRecord, old: KernelRecord) -> KernelRecord:
         if before is not None and before.compile is not None:
             backend = _awaited(backend, before)
         backends.append(backend)
-    return with_fields(new, backends=tuple(backends))
+    return with_fields(new, backends=tuple(backends), gradient=new.gradient or old.gradient)
 
 
 def _awaited(new: BackendRecord, before: BackendRecord) -> BackendRecord:
@@ -236,6 +261,7 @@ def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
                 compile=before.compile,
                 launches=before.launches,
                 agreement=before.agreement,
+                autodiff=before.autodiff,
             )
         backends.append(backend)
     return with_fields(new, backends=tuple(backends), stale=stale or new.stale)

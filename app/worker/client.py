@@ -293,7 +293,12 @@ class WorkerClient:
             self._arm(_START_S, "the worker did not answer")
 
     def _final_in(self, paths: set[str]) -> list[str]:
-        return sorted(self._final.intersection(self._session.ids_in(paths)))
+        """Kernels of these files that need no further look, and neither do their gradients."""
+        ids = self._final.intersection(self._session.ids_in(paths))
+        found = ((id, self._session.kernel(id)) for id in ids)
+        return sorted(
+            id for id, k in found if k is None or not k.gradient or k.gradient in self._final
+        )
 
     def _arm(self, seconds: float, reason: str) -> None:
         """Kill the worker for ``reason`` if nothing disarms or re-arms the clock in time."""

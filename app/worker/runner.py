@@ -128,8 +128,7 @@ class Runner:
         captures: list[Any] = []
         steps.total += 2 * len(kernels)
         for kernel, described in self._ordered(job, kernels):
-            unwanted = job.only and not {described.id, described.name} & set(job.only)
-            if unwanted or described.id in job.skip:
+            if not _wanted(job, described) or described.id in job.skip:
                 steps.done += 2
                 continue
             steps.kernel = described
@@ -140,14 +139,25 @@ class Runner:
                 steps,
                 calls.get(inspect.call_key(kernel.kernel), ()),
                 described,
-                inspect.Look(job.look) if job.watching and described.id == job.focus else None,
+                _look(job, described.id),
             )
             captures.append(capture)
             capture.compile()
             steps.done += 1
             if not job.launch:
                 self._look_up(steps, capture)
+                gradient = self._gradient(job, steps, capture, make=True)
+                steps.kernel = capture.record
                 steps.send_kernel(capture.generate_texts(), final=True)
+                if gradient is not None:
+                    steps.kernel = gradient.record
+                    self._look_up(steps, gradient)
+                    steps.send_kernel(gradient.generate_texts(), final=True)
+            elif job.focus == inspect.gradient_name(described.id):
+                # Somebody looks at it: it is not to wait for launches.
+                gradient = self._gradient(job, steps, capture, make=True)
+                if gradient is not None:
+                    captures.append(gradient)
         if not job.launch:
             return
         # Everybody's passes come before anybody's caches.
@@ -157,8 +167,35 @@ class Runner:
         for capture in captures:
             steps.kernel = capture.record
             capture.launch(job.limits.measure_s)
+            # Only arguments tell whether arrays have gradients.
+            gradient = None
+            if not (capture.record.gradient or capture.record.primal):
+                gradient = self._gradient(job, steps, capture)
+                steps.kernel = capture.record
             steps.done += 1
             steps.send_kernel(capture.record, final=True)
+            if gradient is not None:
+                steps.kernel = gradient.record
+                self._look_up(steps, gradient)
+                gradient.launch(job.limits.measure_s)
+                steps.done += 1
+                steps.send_kernel(gradient.record, final=True)
+
+    def _gradient(
+        self, job: Job, steps: JobSteps, capture: Any, make: bool = False
+    ) -> inspect.GradientCapture | None:
+        """The capture of a kernel's gradient, compiled; None if it has none."""
+        id = inspect.gradient_name(capture.record.id)
+        gradient = inspect.gradient_of(capture, make=make, look=_look(job, id))
+        if gradient is not None:
+            steps.total += 2
+            steps.kernel = gradient.record
+            # The studio learns of it before anything can go wrong in it.
+            steps.send_kernel(capture.record, final=False)
+            steps.send_kernel(gradient.record, final=False)
+            gradient.compile()
+            steps.done += 1
+        return gradient
 
     def _look_up(self, steps: JobSteps, capture: inspect.KernelCapture) -> KernelRecord:
         """Ask the user's caches, and let the studio know, for a later worker, what was asked."""
@@ -179,9 +216,21 @@ class Runner:
 
         def rank(pair: tuple[Any, KernelRecord]) -> tuple[bool, bool]:
             id = pair[1].id
-            return id != job.focus, before.get(id) == texts[id]
+            looked_at = job.focus in (id, inspect.gradient_name(id))
+            return not looked_at, before.get(id) == texts[id]
 
         return sorted(kernels, key=rank)
+
+
+def _wanted(job: Job, kernel: KernelRecord) -> bool:
+    """Whether the job asks for the kernel, or for its gradient."""
+    names = (kernel.id, kernel.name)
+    return not job.only or bool({*names, *map(inspect.gradient_name, names)} & set(job.only))
+
+
+def _look(job: Job, id: str) -> inspect.Look | None:
+    """The run of kernel ``id`` that is on the screen."""
+    return inspect.Look(job.look) if job.watching and id == job.focus else None
 
 
 def _as_run(kernels: list[Any], loaded: Loaded) -> list[Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .arguments import Call
     from .caches import LookUps, dry_caches
     from .capture import KernelCapture, capture_ir, capture_kernel, describe, kernel_id
+    from .differentiable import gradient_name, gradient_of
     from .discover import (
         Subject,
         call_key,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     )
     from .faults import error_record, is_user_file
     from .folders import CacheFolder, LayerFolder, cache_folder
+    from .gradients import GradientCapture
     from .recorder import Look, Recorder
     from .settings import BackendInfo, OptionInfo, backends, options, parse_setting, self_test
     from .steps import StepLimit, Steps
@@ -42,6 +44,7 @@ __all__ = [
     "Caches",
     "CachesBusyError",
     "Call",
+    "GradientCapture",
     "KernelCapture",
     "LayerFolder",
     "Look",
@@ -65,6 +68,8 @@ __all__ = [
     "effective_config",
     "ensure_program",
     "error_record",
+    "gradient_name",
+    "gradient_of",
     "has_functions",
     "is_user_file",
     "kernel_id",
@@ -110,6 +115,9 @@ _LAZY: Final = {
     "effective_config": "discover",
     "ensure_program": "discover",
     "error_record": "faults",
+    "GradientCapture": "gradients",
+    "gradient_name": "differentiable",
+    "gradient_of": "differentiable",
     "has_functions": "discover",
     "is_user_file": "faults",
     "kernel_id": "capture",

@@ -328,14 +328,31 @@ class KernelCapture:
                 grad, element = bool(param.needs_grad), param.element_shape
                 out.append(arguments.ndarray_feature(dtype, param.ndim, grad, element))
             else:
-                return self._features_of_a_case()
+                return self.features_of_a_case()
         return tuple(out)
 
-    def _features_of_a_case(self) -> tuple[Any, ...] | None:
+    def features_of_a_case(self) -> tuple[Any, ...] | None:
         if not self.cases:
             return None
         made = self.made(self.cases[0])
         return None if made is None else tuple(arg.feature for arg in self.bound(made[0]))
+
+    # ---- for its gradient
+
+    def uses_gradient_fields(self) -> bool:
+        """Whether a field that the compiled kernel uses has gradients."""
+        fields = {
+            leaf.field
+            for compiled in self._compiled.values()
+            for leaf in compiled.plan.leaves
+            if leaf.field is not None
+        }
+        several: list[Any] = list(fields)
+        return any(getattr(f, "role", "") == "primal" and f.has_grad() for f in several)
+
+    def has_gradient(self, id: str) -> None:
+        """Note the id of its gradient."""
+        self._grow(gradient=id)
 
     def _compile_for(self, name: str) -> None:
         held = self.steps.held(name, "compile")

@@ -1,0 +1,257 @@
+"""What a compile and a launch tell of differentiation: an `AutodiffRecord`.
+
+`described` looks at a compile: which snapshots stand before and after, which ops of the two belong
+together, the stacks with their formulas. `sized` adds what a launch gave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from ..adstack.formulas import TreeRow, formula, tree
+from ..adstack.host_eval import Env, evaluate
+from ..adstack.size_expr import Arg, Const, MaxOver, Read, Shape, SizeExpr, free_vars, parse, walk
+from ..backends.base import KernelMeta, StackMeta, StackPlan, TaskMeta, TaskPlan
+from ..errors import QuadrantsRuntimeError
+from ..passes import registry
+from .record import AutodiffRecord, CompileRecord, PassRun, Remark, Snapshot
+from .record_autodiff import GateRecord, OpLink, SizeLeaf, SizeRow, StackRecord, StackTask
+
+if TYPE_CHECKING:
+    from ..ir import Param
+
+__all__ = ["described", "links_of", "sides_of", "sized"]
+
+_GATES: Final = "recognize_gates"
+_MOST_CELLS: Final = 1 << 20
+"""A maximum over more than this is not found again only to be shown."""
+
+
+# ---- the compile
+
+
+def described(
+    compiled: CompileRecord, mode: str, meta: KernelMeta | None = None, reason: str = ""
+) -> AutodiffRecord:
+    """What is known without a launch. meta: of the finished kernel, if it was finished."""
+    before, after = sides_of(compiled.runs)
+    links: tuple[OpLink, ...] = ()
+    if before >= 0 and after >= 0:
+        origins = {int(new): old for new, old in compiled.origins.items()}
+        links = links_of(compiled.snapshots[before], compiled.snapshots[after], origins)
+    tasks: tuple[StackTask, ...] = ()
+    if meta is not None:
+        remarks = _gate_remarks(compiled.runs)
+        tasks = tuple(
+            _task(i, task, meta.params, remarks.get(i))
+            for i, task in enumerate(meta.tasks)
+            if task.stacks
+        )
+    return AutodiffRecord(
+        mode=mode, forward=before, reverse=after, links=links, tasks=tasks, reason=reason
+    )
+
+
+def sides_of(runs: Sequence[PassRun]) -> tuple[int, int]:
+    """The snapshots before and after differentiation; -1 for what there is not."""
+    known = {info.name for info in registry.all_passes() if ".autodiff." in info.fn.__module__}
+    mine = [r for r in runs if r.name in known and r.name != _GATES]
+    if not mine:
+        return -1, -1
+    tidied = [r for r in runs if r.stage == "post_autodiff"]
+    last = max([*mine, *tidied], key=lambda run: run.index)
+    whole = last.state != "failed"
+    return mine[0].before, last.after if whole else -1
+
+
+def links_of(before: Snapshot, after: Snapshot, origins: Mapping[int, int]) -> tuple[OpLink, ...]:
+    """For each op of ``after`` the op of ``before`` that it belongs to, if there is one."""
+    known = {op for op in before.ids if op >= 0}
+    # Of the ops of one place the last is the value, those before it lead there.
+    by_place = {loc: op for op, loc in zip(before.ids, before.locs, strict=True) if op >= 0}
+    by_place.pop(-1, None)
+    out: list[OpLink] = []
+    for op, loc in zip(after.ids, after.locs, strict=True):
+        if op < 0:
+            continue
+        if op in known:
+            out.append(OpLink(forward=op, reverse=op, by="same"))
+            continue
+        source = origins.get(op)
+        while source is not None and source not in known:
+            source = origins.get(source)
+        if source is not None:
+            out.append(OpLink(forward=source, reverse=op, by="made"))
+        elif loc in by_place:
+            out.append(OpLink(forward=by_place[loc], reverse=op, by="place"))
+    return tuple(out)
+
+
+def _gate_remarks(runs: Sequence[PassRun]) -> dict[int, Remark]:
+    """Why the gate of a task was not captured, by task."""
+    return {
+        run.task: run.remarks[-1]
+        for run in runs
+        if run.name == _GATES and run.task is not None and run.remarks
+    }
+
+
+def _task(index: int, task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> StackTask:
+    trip = formula(parse(task.trip), params) if task.trip else ""
+    return StackTask(
+        index=index,
+        name=task.name,
+        line=task.loc.line,
+        trip=trip,
+        gate=_gate(task, params, remark),
+        stacks=tuple([_stack(stack, params) for stack in task.stacks]),
+    )
+
+
+def _gate(task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> GateRecord | None:
+    if task.gate:
+        from ..adstack import gate
+
+        return GateRecord(state="captured", formula=gate.formula(gate.parse(task.gate), params))
+    if not any(stack.real for stack in task.stacks) or task.kind == "serial":
+        return None
+    return GateRecord(state="not captured", reason="" if remark is None else remark.text)
+
+
+def _stack(stack: StackMeta, params: Sequence[Param]) -> StackRecord:
+    found = StackRecord(
+        name=stack.name,
+        dtype=stack.dtype.name,
+        real=stack.real,
+        adjoint=stack.adjoint,
+        max_size=stack.max_size,
+        formula=str(stack.max_size) if stack.max_size else "",
+        forced_by=stack.forced_by,
+        line=stack.loc.line,
+        entry=stack.entry,
+    )
+    if stack.max_size or not stack.size:
+        return found
+    e = parse(stack.size)
+    return replace(
+        found,
+        size=stack.size,
+        formula=formula(e, params),
+        tree=tuple(_rows(tree(e, params), 0, None)),
+        leaves=_leaves(e, params, None),
+    )
+
+
+# ---- the launch
+
+
+def sized(
+    record: AutodiffRecord, meta: KernelMeta, plan: StackPlan, values: Sequence[Any], workload: str
+) -> AutodiffRecord:
+    """``record`` with what a launch with ``values`` gave the stacks."""
+    env = Env(meta.params, values)
+    tasks = [_sized_task(task, meta, plan.tasks[task.index], env) for task in record.tasks]
+    most = max((x.total for task in tasks for x in task.stacks), default=0)
+    marked: list[StackTask] = []
+    for task in tasks:
+        stacks: list[StackRecord] = []
+        for x in task.stacks:
+            peak = most > 0 and x.total == most
+            stacks.append(replace(x, peak=True) if peak else x)
+            most = 0 if peak else most  # of equal ones the first
+        marked.append(replace(task, stacks=tuple(stacks)))
+    real = max((t.real_rows * t.real_stride for t in tasks), default=0)
+    integer = max((t.integer_rows * t.integer_stride for t in tasks), default=0)
+    return replace(
+        record, tasks=tuple(marked), sized=True, workload=workload, bytes=real + integer, reason=""
+    )
+
+
+def _sized_task(task: StackTask, meta: KernelMeta, plan: TaskPlan | None, env: Env) -> StackTask:
+    if plan is None:
+        return task
+    stacks = meta.tasks[task.index].stacks
+    return replace(
+        task,
+        stacks=tuple(
+            _sized_stack(x, stack, slots, plan, env)
+            for x, stack, slots in zip(task.stacks, stacks, plan.capacities, strict=True)
+        ),
+        real_rows=plan.real_rows,
+        integer_rows=plan.integer_rows,
+        real_stride=plan.real_stride,
+        integer_stride=plan.integer_stride,
+    )
+
+
+def _sized_stack(
+    x: StackRecord, stack: StackMeta, slots: int, plan: TaskPlan, env: Env
+) -> StackRecord:
+    rows = plan.real_rows if stack.real else plan.integer_rows
+    size = slots * stack.entry
+    found = replace(x, slots=slots, bytes=size, rows=rows, total=size * rows)
+    if not stack.size or stack.max_size:
+        return found
+    e = parse(stack.size)
+    return replace(
+        found,
+        tree=tuple(_rows(tree(e, env.params), 0, env)),
+        leaves=_leaves(e, env.params, env),
+    )
+
+
+def _rows(row: TreeRow, depth: int, env: Env | None) -> list[SizeRow]:
+    """A tree as flat rows; with an environment also its values."""
+    text = f"{row.role} {row.label}".strip()
+    out = [SizeRow(depth=depth, text=text, value=_value(row.node, env))]
+    for below in row.rows:
+        out += _rows(below, depth + 1, env)
+    return out
+
+
+def _value(e: SizeExpr, env: Env | None) -> int | None:
+    """The value of a node that has one; None for what would take long to find again."""
+    if env is None or isinstance(e, Const) or free_vars(e):
+        return None
+    try:
+        if any(_cells(node, env) > _MOST_CELLS for node in walk(e) if isinstance(node, MaxOver)):
+            return None
+        return evaluate(e, env)
+    except (QuadrantsRuntimeError, ValueError):
+        return None
+
+
+def _cells(e: MaxOver, env: Env) -> int:
+    """How many numbers a range has; one that depends on variables counts as none."""
+    if free_vars(e.begin) or free_vars(e.end):
+        return 0
+    return evaluate(e.end, env) - evaluate(e.begin, env)
+
+
+def _leaves(e: SizeExpr, params: Sequence[Param], env: Env | None) -> tuple[SizeLeaf, ...]:
+    """What of the arguments the size depends on, each once. Of elements whose index varies the
+    largest of the array is told."""
+    out: dict[str, int | None] = {}
+    for node in walk(e):
+        if isinstance(node, Arg | Shape) or (isinstance(node, Read) and not free_vars(node)):
+            out.setdefault(formula(node, params), _value(node, env))
+        elif isinstance(node, Read):
+            largest = None if env is None else _largest(env, node.param)
+            out.setdefault(f"largest in {params[node.param].name}", largest)
+    return tuple([SizeLeaf(text=text, value=value) for text, value in out.items()])
+
+
+def _largest(env: Env, param: int) -> int | None:
+    array: Any = env.values[param]
+    layout = env.params[param].layout
+    if not 0 < array.size <= _MOST_CELLS:
+        return None
+    if layout is not None:
+        from .contents import elements
+
+        array = elements(layout, array)
+    return int(np.max(array))

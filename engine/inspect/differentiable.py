@@ -1,0 +1,58 @@
+"""Whether a captured kernel has a gradient to capture: a few questions that cost nothing.
+
+It has one if arrays of its arguments, or fields that it uses, have gradients. What captures it is
+in `gradients`, which is loaded for such kernels only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..frontend.features import NdarrayFeature, RecordFeature
+
+if TYPE_CHECKING:
+    from .capture import KernelCapture
+    from .gradients import GradientCapture
+    from .recorder import Look
+
+__all__ = ["gradient_name", "gradient_of", "has_gradients"]
+
+
+def gradient_name(name: str) -> str:
+    """What the gradient of a kernel is called, or has as its id: ``power.grad``."""
+    return f"{name}.grad"
+
+
+def gradient_of(
+    primal: KernelCapture, *, make: bool = False, look: Look | None = None
+) -> GradientCapture | None:
+    """The capture of the gradient of a kernel that was compiled; None if it has none.
+
+    make: also make the arguments of the first case, to see whether they have gradients; without,
+    what the kernel was compiled for and launched with has to say so. It is then known to the
+    primal's record.
+    """
+    if primal.kernel.decl.autodiff != "none":
+        return None
+    features = next((f for f in primal.seen if has_gradients(f)), None)
+    if features is None and (has_gradients(primal.features) or primal.uses_gradient_fields()):
+        features = primal.features
+    if features is None and make and primal.cases and primal.cases[0].origin != "synthetic":
+        made = primal.features_of_a_case()
+        features = made if made is not None and has_gradients(made) else None
+    if features is None:
+        return None
+    from .gradients import GradientCapture
+
+    return GradientCapture(primal, features, look)
+
+
+def has_gradients(features: tuple[Any, ...]) -> bool:
+    """Whether one of these arguments is, or holds, an array with gradients."""
+    return any(map(_has_gradient, features))
+
+
+def _has_gradient(feature: Any) -> bool:
+    if isinstance(feature, NdarrayFeature):
+        return feature.needs_grad
+    return isinstance(feature, RecordFeature) and has_gradients(tuple(feature.members.values()))

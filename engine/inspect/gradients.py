@@ -1,0 +1,310 @@
+"""The gradient of a captured kernel: a capture of its own beside that of the kernel.
+
+A gradient is launched on what the kernel has left: for each case the kernel runs first, on copies.
+Where all gradients of what it wrote are 0 then, they are filled with numbers between 0.5 and 1.5,
+the same ones every time: gradients of nothing would tell nothing. All arrays and fields, gradients
+among them, are compared with the interpreter's.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+from msgspec.structs import replace
+
+from ..backends import interp
+from ..backends.base import KernelMeta, StackPlan
+from ..errors import AdStackOverflowError
+from ..runtime import program
+from .arguments import LaunchCase
+from .autodiff import described, sized
+from .capture import KernelCapture
+from .contents import elements, put_elements
+from .differentiable import gradient_name, has_gradients
+from .discover import Subject
+from .inputs import Inputs, Place
+from .launching import (
+    ORACLE,
+    ORACLE_STEPS,
+    ORACLE_STEPS_FIRST,
+    SEED,
+    Launcher,
+    Round,
+    TooLong,
+    counted,
+    discard,
+)
+from .record import AutodiffRecord, BackendRecord, KernelRecord
+from .stack_facts import facts_of
+
+if TYPE_CHECKING:
+    from ..lang.fields.storage import Block
+    from ..runtime.compile import FullCompile
+    from .recorder import Look
+
+__all__ = ["GradientCapture"]
+
+Array = np.ndarray[Any, Any]
+_MODE: Final = "reverse"
+
+
+def _described(primal: KernelRecord) -> KernelRecord:
+    """What is known of the gradient before it is compiled."""
+    return replace(
+        primal,
+        id=gradient_name(primal.id),
+        name=gradient_name(primal.name),
+        returns="",
+        workloads=(),
+        backends=(),
+        errors=(),
+        gradient="",
+        primal=primal.id,
+        stale=False,
+    )
+
+
+class GradientCapture(KernelCapture):
+    """See the module docstring. primal: the capture of the kernel that is differentiated."""
+
+    def __init__(
+        self, primal: KernelCapture, features: tuple[Any, ...], look: Look | None = None
+    ) -> None:
+        """features: of arguments with gradients. It makes itself known to the primal's record."""
+        kernel = primal.kernel.in_mode(_MODE)
+        record = _described(primal.record)
+        subject = Subject(kernel, record.name, primal.instance, record.instance)
+        backends = [b.backend for b in primal.backends]
+        super().__init__(
+            subject, backends, primal.config, primal.steps, described=record, look=look
+        )
+        self.primal: Final = primal
+        self._wanted: Final = features
+        primal.has_gradient(record.id)
+        self._publish()
+
+    def _prepare(self) -> None:
+        """The cases of the primal; of those it was launched with, those that have gradients."""
+        primal = self.primal
+        fields = primal.uses_gradient_fields()
+        unfit = {i for f, i in primal.seen.items() if not (fields or has_gradients(f))}
+        self.cases: list[LaunchCase] = [c for i, c in enumerate(primal.cases) if i not in unfit]
+        self._features = self._wanted
+        self._grow(workloads=tuple(case.record() for case in self.cases))
+
+    def put(self, backend: BackendRecord) -> None:
+        if backend.compile is not None and backend.autodiff is None:
+            compiled = self._compiled.get((backend.backend, self._wanted, True))
+            meta = compiled.executable.meta if compiled is not None else None
+            found = described(backend.compile, _MODE, meta, backend.reason)
+            backend = replace(backend, autodiff=found)
+        super().put(backend)
+
+    def fits(self, features: tuple[Any, ...]) -> bool:
+        """Whether arguments with these features can be differentiated for."""
+        return has_gradients(features) or self.primal.uses_gradient_fields()
+
+    def _launcher(self, budget_s: float) -> Launcher:
+        return _GradientLauncher(self, budget_s)
+
+
+@dataclass
+class _Start:
+    """What a gradient is launched on: what the primal has left, and the first gradients."""
+
+    arrays: dict[Place, Array] = field(default_factory=dict["Place", "Array"])
+    blocks: dict[Block, Array] = field(default_factory=dict["Block", "Array"])
+    written: set[object] = field(default_factory=set[object])
+    failure: str = ""
+
+
+class _Still:
+    """A source of an array that nobody changes while it is launched with, as far as sizes go: a
+    gradient writes gradients only."""
+
+    generation = 0
+
+
+class _GradientLauncher(Launcher):
+    """Launches a gradient; see the module docstring."""
+
+    def __init__(self, capture: GradientCapture, budget_s: float) -> None:
+        super().__init__(capture, budget_s)
+        self._gradient: Final = capture
+        self._starts: Final[dict[int, _Start]] = {}
+        # Rounds, so that no other takes the id of one.
+        self._keep: Final[list[Round]] = []
+
+    def _made(self, case: LaunchCase, first: bool) -> Round | None:
+        found = super()._made(case, first)
+        if found is None or not self._gradient.fits(found.features):
+            return None
+        start = self._starts[id(found)] = self._forward(found)
+        self._keep.append(found)
+        if start.failure:
+            for state in self._state.values():
+                state.unchecked = state.unchecked or start.failure
+            return None
+        return found
+
+    def _forward(self, found: Round) -> _Start:
+        """Run the primal on copies."""
+        primal, start = self._gradient.primal, _Start()
+        try:
+            compiled = primal.compiled(ORACLE, found.features)
+            given = self._of_primal(compiled, found)
+            program = interp.compile_func(compiled.func, counted=True)
+            most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
+            try:
+                with self._limited(ORACLE, found, "interpret"):
+                    counted(program, given.values, discard, most)
+            except TooLong:
+                given = self._of_primal(compiled, found)
+                self._compiled_forward(found, given)
+        except Exception as error:
+            start.failure = f"the kernel itself fails: {error}".splitlines()[0]
+            return start
+        start.arrays = dict(given.arrays())
+        start.blocks = dict(given.blocks)
+        leaves = compiled.plan.leaves
+        for i in compiled.executable.meta.written:
+            leaf = leaves[i]
+            start.written.add(leaf.field if leaf.field is not None else (leaf.arg, leaf.path))
+        return start
+
+    def _of_primal(self, compiled: FullCompile, found: Round) -> Inputs:
+        primal = self._gradient.primal
+        bound = primal.bound(found.args)
+        kernel, config = primal.kernel.name, primal.config
+        return Inputs(kernel, compiled, bound, found.args, found.contents, config)
+
+    def _compiled_forward(self, found: Round, given: Inputs) -> None:
+        """Run the primal where the interpreter would take too long."""
+        primal = self._gradient.primal
+        name = next(n for n in self._names if n != ORACLE)
+        compiled = primal.compiled(name, found.features, not given.overlap())
+        with self._limited(name, found, "launch"), self._steps.silent():
+            compiled.executable.launch(given.values, SEED)
+
+    # ---- what it is launched with
+
+    def _inputs(self, compiled: FullCompile, found: Round) -> Inputs:
+        start = self._starts[id(found)]
+        contents = {**found.contents, **start.blocks}
+        bound, config = self._capture.bound(found.args), self._capture.config
+        given = Inputs(self._kernel.name, compiled, bound, found.args, contents, config)
+        for place, array in given.arrays():
+            left = start.arrays.get(place)
+            if left is not None:
+                np.copyto(array, left)
+        self._seed(compiled, given, start)
+        return given
+
+    def _seed(self, compiled: FullCompile, given: Inputs, start: _Start) -> None:
+        """Give what the primal wrote a gradient, if nothing of it has one."""
+        outputs = list(_outputs(compiled, start))
+        meta = compiled.executable.meta
+        held = [_held(meta, given, grad) for _, grad in outputs]
+        if any(np.any(array) for array in held):
+            return
+        for (number, grad), array in zip(outputs, held, strict=True):
+            rng = np.random.default_rng(zlib.crc32(meta.params[number].name.encode()))
+            values: Array = (0.5 + np.asarray(rng.random(array.shape))).astype(array.dtype)
+            layout = meta.params[grad].layout
+            if layout is None:
+                np.copyto(given.values[grad], values)
+            else:
+                put_elements(layout, given.values[grad], values)
+
+    def _starter(
+        self, name: str, compiled: FullCompile, given: Inputs
+    ) -> Callable[[], tuple[Any, ...]]:
+        executable = compiled.executable
+        if not executable.meta.has_stacks:
+            return super()._starter(name, compiled, given)
+        stacks = _stacks()
+        sources = [_Still() for _ in given.values]
+        return lambda: stacks.launch(executable, given.values, SEED, sources)
+
+    def _interpreter(
+        self, compiled: FullCompile, given: Inputs, print_fn: Callable[[str], object] | None
+    ) -> Callable[[int], tuple[Any, ...]]:
+        run = interp.compile_func(compiled.func, counted=True)
+        return partial(counted, run, given.values, print_fn, stacks=_plan(compiled, given))
+
+    # ---- what is told of the stacks
+
+    def _finished(self, backend: BackendRecord) -> BackendRecord:
+        finished = super()._finished(backend)
+        if finished.autodiff is None:
+            return finished
+        return replace(finished, autodiff=self._told(finished, finished.autodiff))
+
+    def _told(self, backend: BackendRecord, autodiff: AutodiffRecord) -> AutodiffRecord:
+        """The record with what the largest case that was launched gave the stacks."""
+        overflow = next(
+            (e.message for e in backend.errors if e.kind == AdStackOverflowError.__name__), ""
+        )
+        autodiff = replace(autodiff, overflow=overflow)
+        if not autodiff.tasks:
+            return autodiff
+        launched = {x.workload for x in backend.launches}
+        rounds = [r for r in self._keep if r.case.label in launched]
+        if not rounds:
+            return replace(autodiff, reason=backend.reason or "it was not launched")
+        found = rounds[-1]
+        compiled = self._capture.compiled(backend.backend, found.features)
+        if found.features != self._capture.features:
+            fresh = described_again(autodiff, backend, compiled)
+            autodiff = replace(fresh, overflow=overflow)
+        given = self._inputs(compiled, found)
+        plan = _plan(compiled, given)
+        assert plan is not None
+        meta = compiled.executable.meta
+        told = sized(autodiff, meta, plan, given.values, found.case.label)
+        return facts_of(told, _stacks(), compiled.executable)
+
+
+def described_again(
+    autodiff: AutodiffRecord, backend: BackendRecord, compiled: FullCompile
+) -> AutodiffRecord:
+    """The tasks of another compile, for arguments of another form."""
+    assert backend.compile is not None
+    fresh = described(backend.compile, autodiff.mode, compiled.executable.meta)
+    return replace(autodiff, tasks=fresh.tasks)
+
+
+def _stacks() -> Any:
+    """Of the program."""
+    return cast(Any, program.current()).stacks
+
+
+def _plan(compiled: FullCompile, given: Inputs) -> StackPlan | None:
+    executable = compiled.executable
+    if not executable.meta.has_stacks:
+        return None
+    stacks = _stacks()
+    with stacks.lock:
+        return stacks.sizer(executable).plan(given.values)
+
+
+def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
+    """(number, number of its gradients) of each parameter that the primal wrote."""
+    for number, (param, leaf) in enumerate(
+        zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True)
+    ):
+        place = leaf.field if leaf.field is not None else (leaf.arg, leaf.path)
+        if param.grad >= 0 and place in start.written:
+            yield number, param.grad
+
+
+def _held(meta: KernelMeta, given: Inputs, number: int) -> Array:
+    """What an array or field holds, by element."""
+    layout = meta.params[number].layout
+    value = given.values[number]
+    return value if layout is None else elements(layout, value)
