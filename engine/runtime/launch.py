@@ -23,7 +23,7 @@ import numpy as np
 
 from ..backends.base import Executable, KernelMeta
 from ..config import CompileConfig
-from ..errors import QuadrantsRuntimeError
+from ..errors import AdStackOverflowError, QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
 from . import args as arguments
 from .binding import MISSING
@@ -143,6 +143,13 @@ class Variant:
         self, executable: Executable, sources: Sequence[Any], values: Sequence[Any], seed: int
     ) -> tuple[Any, ...]:
         return self.program.stacks.launch(executable, values, seed, sources)
+
+    def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
+        """The error of a prepared launch that found an adstack full."""
+        stacks = self.program.stacks
+        sizer = stacks.sizer(self.executable)
+        plan = sizer.plan_made
+        return error if plan is None else stacks.diagnosed(sizer, error, values, plan)
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
         """What a call returns, from the numbers that the kernel gave."""
@@ -329,10 +336,16 @@ class Launchers:
                 copy()
             self.written(variant, found)
 
-    def written_by(self, args: tuple[Any, ...]) -> None:
-        """The same for the arguments of a launch that has failed."""
+    def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
+        """The error of a prepared launch with these arguments, which may have written some."""
         variant, found, _ = self._find(args)
         self.written(variant, found)
+        if not isinstance(error, AdStackOverflowError):
+            return error
+        config = variant.program.config
+        name, compiled = self.decl.name, variant.compiled
+        values, _ = launch_values(name, compiled, found, config, self.array_class)
+        return variant.failed(error, values)
 
     def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
         """Note that a launch with these arguments may have written what the kernel writes."""

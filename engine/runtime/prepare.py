@@ -71,6 +71,7 @@ from .foreign import torch_tensor
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
+    from .sizer import Need, Sizer
 
 __all__ = ["prepare"]
 
@@ -90,6 +91,10 @@ def _slow_address(array: np.ndarray[Any, Any]) -> int:
     return array.ctypes.data
 
 
+_UNSEEN: Final = Generation()
+"""Counts the writes to memory of others, which nobody counts."""
+_UNSEEN.untracked = True
+
 _FAST_ADDRESS: Final = _data_pointer_is_readable()
 
 
@@ -99,14 +104,31 @@ def prepare(
     """The launcher for ``variant``, which passes other calls to ``miss``.
 
     None if the executable has no native frame (another backend than the CPU), or for what only the
-    long way takes (kernels that have something to report after a launch, or that are timed).
+    long way takes: kernels that have something to report after a launch, that are timed, that print
+    and have adstacks, or whose adstacks are sized by a component of a vector.
     """
     frame = getattr(variant.executable, "frame", None)
-    if frame is None or variant.executable.meta.reports or variant.executable.meta.timed:
+    meta = variant.executable.meta
+    if frame is None or meta.reports or meta.timed or (meta.has_stacks and meta.prints):
         return None
     fields = [leaf.field for leaf in variant.compiled.plan.leaves if leaf.field is not None]
     frame.bind_fields([field.address() for field in fields])
-    return _Writer(owner, variant, args, miss, frame, fields).launcher()
+    writer = _Writer(owner, variant, args, miss, frame, fields)
+    try:
+        return writer.launcher()
+    except _TooInvolved:
+        return None
+
+
+def _sizer(variant: Variant) -> Sizer | None:
+    """What sizes the adstacks of the kernel, if it has some."""
+    if not variant.executable.meta.has_stacks:
+        return None
+    return variant.program.stacks.sizer(variant.executable)
+
+
+class _TooInvolved(Exception):
+    """A launcher for this would do no better than the long way."""
 
 
 class _Writer:
@@ -124,7 +146,13 @@ class _Writer:
         self.again: Final = ", ".join([*self.names, "*rest"])
         self.lines: list[str] = []
         self.values: list[str] = []
-        self.writes: Final[list[str]] = []  # what counts the writes to arrays that are written
+        # What counts the writes to arrays that are written, and of any that are watched.
+        self.writes: Final[list[str]] = []
+        self.counts: Final[dict[int, str]] = {}
+        self.known_as: Final[dict[int, str]] = {}  # scalars, and extents of arrays, by parameter
+        self.sizer: Final = _sizer(variant)
+        needs = self.sizer.needs if self.sizer else ()
+        self.contents: Final = {need.param for need in needs if need.kind == "content"}
         self.numbers: Final = itertools.count()  # of names of locals
         self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
             (i, ()): name for i, name in enumerate(self.names)
@@ -139,7 +167,7 @@ class _Writer:
             "next_seed": variant.program.next_seed, "running": executable,
             # So with the memory of fields, while another thread destroys their tree.
             "memory": [field.flat() for field in fields],
-            "UNSEEN": Generation(), "Tensor": TensorHandle, "flat": flat, "same": same,
+            "UNSEEN": _UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
             "kernel": owner.decl.name,
         }  # fmt: skip
 
@@ -154,8 +182,8 @@ class _Writer:
         for i, (param, leaf) in enumerate(zip(meta.params, leaves, strict=True)):
             if leaf.field is None:
                 self.leaf(i, param, leaf)
-            elif i in meta.written:
-                self.writes.append(self.constant("W", leaf.field.writes))
+            elif i in meta.written or i in self.contents:
+                self.watch(i, self.constant("W", leaf.field.writes))
         body = self.lines
         if any("." in line for line in body) and len(self.members) > len(self.names):
             # A member that is missing: the long way says so.
@@ -172,9 +200,8 @@ class _Writer:
         def failed(used: Any, *args: Any) -> Any:
             try:
                 frame.check(used)
-            except BaseException:
-                owner.written_by(args)
-                raise
+            except BaseException as error:
+                raise owner.failed(args, error) from None
             return owner.patient(args)
 
         self.env["slow"], self.env["failed"] = slow, failed
@@ -251,8 +278,9 @@ class _Writer:
             self.compound(name, leaf)
         elif param.kind == "scalar":
             self.scalar(name, param.dtype)
+            self.known_as[number] = name
         else:
-            self.array(name, param, leaf, number in self.variant.executable.meta.written)
+            self.array(name, param, leaf, number)
 
     def scalar(self, name: str, dtype: DataType) -> None:
         self.lines.append(f"    c = {name}.__class__")
@@ -302,14 +330,22 @@ class _Writer:
         self.lines.append(f"    if {wrong}: {bad}")
         return [f"*{row}" for row in rows]
 
-    def array(self, name: str, param: Param, leaf: Leaf, watched: bool) -> None:
+    def watch(self, number: int, name: str) -> None:
+        """``name`` counts the writes to the array or field of a parameter."""
+        self.counts[number] = name
+        if number in self.variant.executable.meta.written:
+            self.writes.append(name)
+
+    def array(self, name: str, param: Param, leaf: Leaf, number: int) -> None:
         """Check an array, and put its address and extents into ``p`` and ``s``.
 
-        watched: put what counts its writes into ``w``.
+        If need be also what counts its writes into ``w``.
         """
         k = len(self.values)
+        watched = number in self.variant.executable.meta.written or number in self.contents
         if watched:
-            self.writes.append(f"w{k}")
+            self.watch(number, f"w{k}")
+        self.known_as[number] = f"s{k}"
         ndim, element = param.ndim, param.element_shape
         seen = follow(self.args[leaf.arg], leaf.path)
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
@@ -374,6 +410,33 @@ class _Writer:
 
     # The launch
 
+    def within_lock(self, sizer: Sizer, lines: list[str]) -> list[str]:
+        """The lines that fill a frame and enter a kernel with adstacks, given the plan."""
+        observed = ", ".join([self.observed(need) for need in sizer.needs])
+        self.env["sizer"], self.env["lock"] = sizer, sizer.stacks.lock
+        self.env["write_stacks"] = self.frame.write_stacks
+        again = f"return slow({self.again})"
+        test = "ready is None" + (f" or ready.observed != ({observed},)" if observed else "")
+        at = lines.index("    buffer, pointer = frame") + 1
+        plan = ["    if frame.plan is not plan: write_stacks(frame, plan)"]
+        return [
+            "    ready = sizer.ready",
+            f"    if {test}: {again}",
+            "    plan = ready.plan",
+            "    with lock:",
+            f"        if sizer.ready is not ready: {again}",
+            *(f"    {line}" for line in (*lines[:at], *plan, *lines[at:])),
+        ]
+
+    def observed(self, need: Need) -> str:
+        """What is observed of something that sizes depend on."""
+        if need.kind == "content":
+            return f"{self.counts[need.param]}.generation"
+        name = self.known_as.get(need.param)
+        if name is None:
+            raise _TooInvolved
+        return f"{name}[{need.axis}]" if need.kind == "shape" else name
+
     def launch_lines(self) -> list[str]:
         """The part after the checks: fill a frame, enter the kernel, read results."""
         variant, frame, values, again = self.variant, self.frame, self.values, self.again
@@ -391,6 +454,8 @@ class _Writer:
                 f"    except RANGE: return slow({again})",
             ]
         lines.append(f"    if enter(pointer): return failed(frame, {again})")
+        if self.sizer is not None:
+            lines = self.within_lock(self.sizer, lines)
         lines += [f"    {name}.touched = True" for name in self.writes]
         if meta.results:
             lines.append(f"    result = unpack(buffer, {frame.results_at})")

@@ -60,6 +60,14 @@ def _needs(e: SizeExpr, params: Sequence[Any]) -> tuple[Need, ...]:
     return tuple(found)
 
 
+class Ready(NamedTuple):
+    """A plan that is right as long as the same is observed. memory: keeps the heaps alive."""
+
+    observed: Observed
+    plan: StackPlan
+    memory: Any
+
+
 class _Size(NamedTuple):
     """The size of a stack. observed: positions of its needs in those of the kernel."""
 
@@ -102,8 +110,9 @@ class Sizer:
     """See the module docstring.
 
     needs: what all sizes together depend on. specs: the maxima that are found by themselves.
-    ready: the plan of the last launch with what was observed for it, for prepared launchers:
-    ``(observed, plan)``; None for no plan, and while the heaps are elsewhere than it says.
+    ready: the plan of the last launch with what was observed for it; None for no plan, for one that
+    depends on what is not known, and while the heaps are elsewhere than it says. plan_made: the
+    last one, in any case. evaluated, dispatched: as those of `Stacks`, for this kernel.
     """
 
     def __init__(self, stacks: Stacks, meta: KernelMeta) -> None:
@@ -124,7 +133,11 @@ class Sizer:
         self.needs: Final = tuple(needs)
         self._positions: Final = needs
         self.tasks: Final = tuple([self._task(i, task) for i, task in enumerate(meta.tasks)])
-        self.ready: tuple[Observed, StackPlan] | None = None
+        self.ready: Ready | None = None
+        self.plan_made: StackPlan | None = None
+        self.evaluated = 0
+        self.dispatched = 0
+        self.overflow = ""
         self.last: Observed | None = None
         self.values: dict[SizeExpr, int] = {}
 
@@ -152,13 +165,15 @@ class Sizer:
         """
         launch = Launch(self.meta.params, values, sources, self.needs, f"kernel {self.meta.name}")
         ready = self.ready
-        if ready is not None and None not in launch.seen and launch.seen == ready[0]:
+        if ready is not None and launch.seen == ready.observed:
             self.stacks.reused += 1
-            return ready[1]
+            return ready.plan
+        self.ready = None
         tasks = self.sized(launch)
-        plan = self.stacks.placed(self, tasks)
+        plan = self.plan_made = self.stacks.placed(self, tasks)
         self.last = launch.seen
-        self.ready = launch.seen, plan
+        if None not in launch.seen:
+            self.ready = Ready(launch.seen, plan, self.stacks.memory)
         return plan
 
     def sized(self, launch: Launch) -> tuple[TaskPlan | None, ...]:
@@ -181,7 +196,8 @@ class Sizer:
 
     def _dispatch(self, spec: MaxReducerSpec, launch: Launch, results: dict[SizeExpr, int]) -> int:
         self.stacks.dispatched += 1
-        self.stacks.evaluated += 1
+        self.dispatched += 1
+        self._count()
         return self.stacks.reduce(self, spec, launch.env, results)
 
     def _task_plan(self, task: _Task, launch: Launch, results: dict[SizeExpr, int]) -> TaskPlan:
@@ -208,8 +224,12 @@ class Sizer:
         rest = substituted(e, results)
         if isinstance(rest, Const):
             return rest.value
-        self.stacks.evaluated += 1
+        self._count()
         return host_eval.evaluate(rest, launch.env)
+
+    def _count(self) -> None:
+        self.stacks.evaluated += 1
+        self.evaluated += 1
 
     def sized_now(self, values: Sequence[Any]) -> tuple[TaskPlan | None, ...]:
         """What each task needs with the arrays as they are now, whatever is kept."""

@@ -146,16 +146,28 @@ class Stacks:
         self, sizer: Sizer, executable: Executable, values: Sequence[Any], seed: int,
         plan: StackPlan,
     ) -> tuple[Any, ...]:  # fmt: skip
-        memory = self.real.memory, self.integer.memory  # another thread may end the program
+        memory = self.memory  # another thread may end the program
         try:
             return executable.launch(values, seed, plan)
         except AdStackOverflowError as error:
             with self.lock:
-                told = diagnosis(error, sizer, values, plan)
-                sizer.forget()
-            raise told from None
+                raise self.diagnosed(sizer, error, values, plan) from None
         finally:
             del memory
+
+    def diagnosed(
+        self, sizer: Sizer, error: AdStackOverflowError, values: Sequence[Any], plan: StackPlan
+    ) -> AdStackOverflowError:
+        """The error of a full stack, with what may have caused it. The next launch sizes afresh."""
+        told = diagnosis(error, sizer, values, plan)
+        sizer.overflow = told.message
+        sizer.forget()
+        return told
+
+    @property
+    def memory(self) -> Any:
+        """What keeps the memory of the heaps alive."""
+        return self.real.memory, self.integer.memory
 
     # --- heaps ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from qd_studio.engine import passes
 from qd_studio.engine.ir import parse
 from qd_studio.engine.lang.ndarray import Ndarray
 from qd_studio.engine.runtime import program
+from qd_studio.engine.runtime.compile import Compiled
 from qd_studio.engine.types import FieldHandle
 
 RAGGED = """\
@@ -113,3 +114,16 @@ class Case:
     @property
     def sizer(self):
         return program.current().stacks.sizer(self.kernel)
+
+
+def installed(kernel, text, *args):
+    """Let the kernel, called with these arguments once, be that of an IR text.
+
+    Its parameters must be those of the kernel.
+    """
+    kernel(*args)
+    (variant,) = set(kernel.launchers.variants.values())
+    was = variant.compiled
+    variant.compiled = Compiled(was.artifact, compiled(text), {}, was.plan)
+    kernel.forget_launchers()
+    return variant
