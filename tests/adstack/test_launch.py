@@ -9,11 +9,11 @@ from .launchkit import Case
 def test_each_stack_gets_what_its_formula_says(arch):
     case = Case(qd, [3, 0, 5, 1])
     case.check()
-    assert program.current().stacks.sizer(case.kernel).ready[1].tasks[0].capacities == (6,)
+    assert case.sizer.plan_made.tasks[0].capacities == (6,)
     case.check(2)
-    assert case.sizer.ready[1].tasks[0].capacities == (8,)
+    assert case.sizer.plan_made.tasks[0].capacities == (8,)
     case.check(-9)
-    assert case.sizer.ready[1].tasks[0].capacities == (1,), "a size below 1 means 1"
+    assert case.sizer.plan_made.tasks[0].capacities == (1,), "a size below 1 means 1"
 
 
 def test_nothing_is_evaluated_while_nothing_changes(arch):
@@ -21,11 +21,11 @@ def test_nothing_is_evaluated_while_nothing_changes(arch):
     stacks = program.current().stacks
     case.check()
     before = stacks.evaluated, stacks.dispatched
-    plan = case.sizer.ready[1]
+    plan = case.sizer.plan_made
     for _ in range(5):
         case.check()
     assert (stacks.evaluated, stacks.dispatched) == before
-    assert case.sizer.ready[1] is plan
+    assert case.sizer.plan_made is plan
     assert stacks.reused == 5
 
 
@@ -37,4 +37,4 @@ def test_memory_of_others_is_looked_at_each_time(arch):
     case.a[0] = 30
     case.check()
     assert stacks.dispatched == 2
-    assert case.sizer.ready[1].tasks[0].capacities == (31,)
+    assert case.sizer.plan_made.tasks[0].capacities == (31,)
