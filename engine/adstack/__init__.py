@@ -5,6 +5,10 @@
 `linear`     sums in one form
 `intervals`  what is known of a value without a launch
 `simplifier` smaller expressions of the same value
+`places`     who writes the variables and stacks of a kernel
+`arithmetic` operations of a kernel as expressions
+`resolve`    values of a kernel as expressions
+`push_count` the entries of a stack as an expression
 `formulas`   them in the user's names, for people
 `host_eval`  their values, from the arguments of a launch
 ============ ===================================================================================

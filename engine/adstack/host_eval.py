@@ -210,6 +210,8 @@ class _Walk:
         extents, origin = self.env.extents(e.param), self.env.origin(e.param)
         if len(indices) != len(extents):
             raise ValueError(f"{len(indices)} indices for the {len(extents)} axes of {e}")
+        if 0 in extents:
+            return 0
         for axis, index in enumerate(indices):
             self.check_index(e, axis, index, origin[axis], extents[axis])
         layout = self.env.params[e.param].layout
@@ -233,11 +235,10 @@ class _Walk:
             return
         wrong, params = low if low < first else high, self.env.params
         what = f"{self.env.what}: " if self.env.what else ""
-        valid = f"{first} to {first + extent - 1}" if extent else "none, it is empty"
         raise QuadrantsRuntimeError(
             f"{what}the size of an adstack is {formula(self.root, params)}; it reads"
             f" {formula(e, params)} with the index {wrong} on axis {axis} of"
-            f" {params[e.param].name} (valid: {valid})",
+            f" {params[e.param].name} (valid: {first} to {first + extent - 1})",
             hint="the kernel itself would read outside of the array",
         )
 

@@ -19,6 +19,9 @@ equal texts, and ``parse(text(e)) == e``. It stands in attributes of ops and in 
 Numbers are exact integers. Nothing is clamped: a trip count is ``(max 0 (sub END BEGIN))``.
 ``floordiv`` and ``mod`` are Python's; both are 0 for a divisor of 0, as in kernels. BEGIN and END
 lie outside of V's scope. A size below 1 means 1.
+
+An index outside of an array is an error when it is evaluated. An array without elements is another
+matter: what is asked of it is 0, since a kernel that launches with one does not get to the read.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODULES: Final = (
     "alg_simp",
+    "autodiff.determine_ad_stack_size",
     "autodiff.insert_access_checks",
     "autodiff.make_dual",
     "binary_op_simplify",

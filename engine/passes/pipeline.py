@@ -95,6 +95,9 @@ def _differentiate(func: Func, cx: PassCx) -> None:
         cx.run_pass(name)
     # Forward work that no derivative needs goes here.
     _simplify(cx, "post_autodiff")
+    if func.autodiff == "reverse":
+        # The stacks that are left; before offload, which cuts the values that bound them apart.
+        cx.run_pass("determine_ad_stack_size")
 
 
 def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:

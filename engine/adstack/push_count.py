@@ -1,0 +1,162 @@
+"""How many entries a stack has at most, from where its pushes and pops stand.
+
+One walk over the block that makes the stack, from the ops inside out. Of each part it takes the
+*peak*, the most entries above what there was before, and the *net* of what is left after it; both
+for one execution of the part, as size expressions that are never too small::
+
+    push                peak 1, net 1                    pop     peak 0, net -1
+    a, then b           max(peak a, net a + peak b), net a + net b
+    if                  the larger of its branches, in both
+    loop, body net 0    peak of the body, its largest over the iterations
+    loop, body net n    trip count * n, n its largest over the iterations
+
+A loop around the stack's block changes nothing but variables in the result: they stay free in it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..ir import Block, Op
+from ..ir import codes as C
+from ..ir.edit import walk
+from .linear import from_linear, linear
+from .resolve import DOWN, UP, Resolver, Unresolved
+from .size_expr import ONE, ZERO, Binary, Const, SizeExpr
+
+__all__ = ["Growing", "Pushes", "Unbounded", "count_pushes"]
+
+
+class Unbounded(Exception):
+    """A loop that pushes, whose trip count no size expression tells.
+
+    loop: a range_for or while. cause: the value that cannot be told, None for a while.
+    """
+
+    def __init__(self, loop: Op, cause: Unresolved | None) -> None:
+        super().__init__()
+        self.loop = loop
+        self.cause = cause
+
+
+class Growing(NamedTuple):
+    """Entries of a part, above what there was before."""
+
+    peak: SizeExpr
+    net: SizeExpr
+
+
+class Pushes(NamedTuple):
+    """What there is to know of one stack. loops: those that make it grow, outermost first."""
+
+    peak: SizeExpr
+    loops: tuple[Op, ...]
+
+
+def count_pushes(stack: Op, resolver: Resolver) -> Pushes:
+    """The peak of ``stack`` in one execution of its block. Raises Unbounded."""
+    counter = _Counter(stack, resolver)
+    assert stack.block is not None
+    peak = counter.block(stack.block).peak
+    order = resolver.places.order
+    return Pushes(peak, tuple(sorted(counter.growing, key=lambda loop: order[loop])))
+
+
+class _Counter:
+    def __init__(self, stack: Op, resolver: Resolver) -> None:
+        self.stack = stack
+        self.resolver = resolver
+        self.growing: list[Op] = []
+        self.inside: dict[Block, list[Op]] = {}  # ops that change the stack, or hold such ops
+        places = resolver.places
+        found: set[Op] = set()
+        for op in places.writes.get(stack, []):
+            found.update([op, *places.owners(op)])
+        for op in sorted(found, key=lambda o: places.order[o]):
+            assert op.block is not None
+            self.inside.setdefault(op.block, []).append(op)
+
+    def block(self, block: Block) -> Growing:
+        peak: SizeExpr = ZERO
+        net: SizeExpr = ZERO
+        for op in self.inside.get(block, []):
+            grown = self.op(op)
+            peak = _largest(peak, _plus(net, grown.peak))
+            net = _plus(net, grown.net)
+        return Growing(peak, net)
+
+    def op(self, op: Op) -> Growing:
+        code = op.code
+        if code == C.AD_STACK_PUSH:
+            return Growing(ONE, ONE)
+        if code == C.AD_STACK_POP:
+            return Growing(ZERO, Const(-1))
+        if code == C.RANGE_FOR:
+            return self.loop(op)
+        parts = [self.block(region) for region in op.regions]
+        peak, net = parts[0]
+        for part in parts[1:]:
+            peak, net = _largest(peak, part.peak), _largest(net, part.net)
+        if code == C.WHILE and _sign(net) > 0:
+            raise Unbounded(op, None)
+        return Growing(peak, net)
+
+    def loop(self, op: Op) -> Growing:
+        peak, net = self.block(op.regions[0])
+        if any(o.code in (C.CONTINUE, C.WHILE_CONTROL) for o in walk(op.regions[0])):
+            net = _largest(net, peak)  # what is popped after it may be left
+        resolver = self.resolver
+        way = _sign(net)
+        try:
+            if way > 0:
+                trips = resolver.trips(op, UP)
+                if trips == ZERO:
+                    return Growing(ZERO, ZERO)
+                self.growing.append(op)
+                rest = resolver.close(_minus(peak, net), [op], UP)
+                total = _times(trips, resolver.close(_positive(net), [op], UP))
+                return Growing(_plus(total, rest), total)
+            peak = resolver.close(peak, [op], UP)
+        except Unresolved as cause:
+            raise Unbounded(op, cause) from None
+        if not way:
+            return Growing(peak, ZERO)
+        try:
+            # A loop that pops takes off at least this much.
+            less = _times(resolver.trips(op, DOWN), net) if isinstance(net, Const) else ZERO
+        except Unresolved:
+            less = ZERO
+        return Growing(peak, less)
+
+
+def _sign(net: SizeExpr) -> int:
+    """What an iteration leaves: 1 where that is not known to be nothing or less."""
+    if isinstance(net, Const):
+        return (net.value > 0) - (net.value < 0)
+    return 1
+
+
+def _plus(a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    return from_linear(linear(Binary("add", a, b)))
+
+
+def _minus(a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    return from_linear(linear(Binary("sub", a, b)))
+
+
+def _times(a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    if ONE in (a, b):
+        return b if a == ONE else a
+    return from_linear(linear(Binary("mul", a, b)))
+
+
+def _positive(e: SizeExpr) -> SizeExpr:
+    return e if isinstance(e, Const) else Binary("max", ZERO, e)
+
+
+def _largest(a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    """The larger one; a difference that is a number tells which that is."""
+    gap = linear(Binary("sub", a, b))
+    if not gap.terms:
+        return a if gap.const >= 0 else b
+    return Binary("max", a, b)

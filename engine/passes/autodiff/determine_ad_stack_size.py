@@ -1,0 +1,175 @@
+"""determine_ad_stack_size: how many entries each adstack needs.
+
+::
+
+    <*f32> $5 = ad_stack_alloca {name='v'}            ... {name='v' size='(add (read 0 (var 0)) 1)'
+    $6 : ad_stack_push $5, $4                              forced_by='the loop over j at line 7'}
+    $9 : range_for $1, $8 body {
+      ...
+      $12 : ad_stack_push $5, $11
+    }
+
+here with the outer loop's variable closed: ``(maxover 0 0 (shape 0 0) (add (read 0 (var 0)) 1))``.
+The size is the most entries that one execution of the stack's block makes (`adstack.push_count`),
+over all iterations of the loops around that block. One that is known now goes to ``max_size`` (1 at
+least); for another ``size`` has the text of the expression, which is evaluated before each launch.
+`ad_stack_size` fixes all sizes instead. A root loop with stacks gets its trip count, as ``trip``.
+
+Trip counts are made of what `adstack.resolve` understands. Where that ends, there is an error at
+the loop, which names the part of its bounds that cannot be told before a launch.
+
+It stands after the last pass that moves stacks, and before `offload`: bounds that are values of one
+function, not of tasks. Nothing else is changed.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from typing import Final
+
+from ...adstack.places import Places
+from ...adstack.push_count import Pushes, Unbounded, count_pushes
+from ...adstack.resolve import UP, Resolver, Unresolved
+from ...adstack.simplifier import simplify
+from ...adstack.size_expr import Const, MaxOver, SizeExpr, free_vars, text
+from ...errors import QuadrantsCompilationError
+from ...ir import Func, Loc, Op
+from ...ir import codes as C
+from ...ir.edit import walk
+from ..manager import PassCx
+from ..registry import register
+
+_REMEDY: Final = (
+    "bound it by integers that are there before the launch: numbers, scalar arguments, shapes,"
+    " elements of integer arrays or fields, indices of loops around it, and + - * // % min max of"
+    " them; or give all adstacks a fixed size with qd.init(ad_stack_size=N)"
+)
+
+
+@register("determine_ad_stack_size")
+def determine_ad_stack_size(func: Func, cx: PassCx) -> bool:
+    """Give each adstack its size: a number, or an expression that each launch evaluates."""
+    stacks = [op for op in walk(func.body) if op.code == C.AD_STACK_ALLOCA]
+    if not stacks:
+        return False
+    resolver = Resolver(func, Places(func))
+    changed = False
+    for stack in stacks:
+        attr = stack.attr
+        if not attr.max_size and not attr.size:
+            stack.attr = _sized(stack, resolver, cx)
+            changed |= stack.attr != attr
+    for loop in _root_loops(stacks, resolver):
+        changed |= _count_trips(loop, resolver)
+    return changed
+
+
+def _sized(stack: Op, resolver: Resolver, cx: PassCx) -> object:
+    """The attribute of a stack, with its size."""
+    attr = stack.attr
+    try:
+        pushes = count_pushes(stack, resolver)
+    except Unbounded as problem:
+        if not cx.config.ad_stack_size:
+            raise _error(stack, problem, resolver) from None
+        return attr._replace(max_size=cx.config.ad_stack_size, forced_by=_loops([problem.loop]))
+    attr = attr._replace(forced_by=_loops(list(pushes.loops)))
+    if cx.config.ad_stack_size:
+        return attr._replace(max_size=cx.config.ad_stack_size)
+    size = simplify(_closed(stack, pushes, resolver), resolver.func.params, floor=1)
+    if isinstance(size, Const):
+        return attr._replace(max_size=max(size.value, 1))
+    return attr._replace(size=text(size))
+
+
+def _closed(stack: Op, pushes: Pushes, resolver: Resolver) -> SizeExpr:
+    """The largest peak over all iterations of the loops around the stack."""
+    size = pushes.peak
+    for loop in reversed(resolver.places.loops(stack)):
+        if not any(resolver.var(loop, n).number in free_vars(size) for n in _axes(loop)):
+            continue
+        try:
+            ranges = resolver.ranges(loop)
+        except Unresolved as cause:
+            raise _error(stack, Unbounded(loop, cause), resolver) from None
+        for var, begin, end in reversed(ranges):
+            size = MaxOver(var.number, begin, end, size)
+    return size
+
+
+def _axes(loop: Op) -> range:
+    return range(len(loop.args) // 2)
+
+
+# --- trip counts of root loops ----------------------------------------------------------------
+
+
+def _root_loops(stacks: list[Op], resolver: Resolver) -> list[Op]:
+    """Root loops that hold stacks, each once."""
+    outermost = [owners[-1] for s in stacks if (owners := resolver.places.owners(s))]
+    return [op for op in dict.fromkeys(outermost) if op.code == C.RANGE_FOR]
+
+
+def _count_trips(loop: Op, resolver: Resolver) -> bool:
+    """Note how often a root loop runs; a loop where that cannot be told keeps none."""
+    try:
+        trips = resolver.trips(loop, UP)
+    except Unresolved:
+        return False
+    attr = loop.attr
+    loop.attr = attr._replace(trip=text(simplify(trips, resolver.func.params, floor=0)))
+    return loop.attr != attr
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def _source(loc: Loc) -> str:
+    """The user's text at a location on one line; empty if it is not there."""
+    if loc.line <= 0 or loc.end_line != loc.line:
+        return ""
+    linecache.checkcache(loc.file)
+    line = linecache.getline(loc.file, loc.line).encode()
+    return line[loc.col : loc.end_col].decode(errors="replace").strip()
+
+
+def _loop(loop: Op) -> str:
+    """A loop as people call it: over j at line 7."""
+    loc = loop.loc
+    target = re.match(r"for\s+(.+?)\s+in\b", _source(loc))
+    what = f"over {target[1]} " if target else ""
+    return f"{what}at line {loc.line}" if loc.line > 0 else what.strip()
+
+
+def _loops(loops: list[Op]) -> str:
+    """What makes a stack large."""
+    named = list(dict.fromkeys([name for loop in loops if (name := _loop(loop))]))
+    if not named:
+        return ""
+    return f"the loop{'s' if len(named) > 1 else ''} {' and '.join(named)}"
+
+
+def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompilationError:
+    """The error at a loop whose trip count cannot be told."""
+    loop, cause = problem.loop, problem.cause
+    name = f" of {stack.attr.name}" if stack.attr.name else ""
+    where = _loop(loop) or "of this kernel"
+    if cause is None:
+        message = (
+            f"the reverse pass keeps the values{name} of each iteration of the while loop {where},"
+            " and how many it has cannot be told before the launch"
+        )
+        return QuadrantsCompilationError.from_loc(
+            message, loop.loc, hint=f"use a for loop and {_REMEDY}"
+        )
+    at = cause.op.loc
+    source = _source(at)
+    part = f"`{source}`" if source else "a part of its bounds"
+    if source and at.line != loop.loc.line:
+        part += f" at line {at.line}"
+    message = (
+        f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and how"
+        f" many it has cannot be told before the launch: {part} is {cause.why}"
+    )
+    return QuadrantsCompilationError.from_loc(message, loop.loc, hint=_REMEDY)
