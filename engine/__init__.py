@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         QuadrantsTypeError,
         QuadrantsUnsupportedError,
     )  # fmt: skip
-    from .lang import algorithms, experimental, math, profiler, simt
+    from .lang import ad, algorithms, experimental, math, profiler, simt
     from .lang import types_room as types
     from .lang.atomics import (
         atomic_add,
@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         select,
         sin,
         sqrt,
+        stop_grad,
         tan,
         tanh,
         zero,
@@ -211,7 +212,7 @@ _ROOMS: Final = {
     "lang.func": "func pyfunc real_func",
     "lang.functions": "abs acos asin atan2 bit_cast bit_shr cast ceil clz cos exp ffs floor "
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
-    "tan tanh zero",
+    "stop_grad tan tanh zero",
     "lang.fields.indices": "rescale_index",
     "lang.kernel": "Kernel kernel pure",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
@@ -244,7 +245,8 @@ _ARCHES: Final = (
 )  # fmt: skip
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {
-    "algorithms": "lang.algorithms", "experimental": "lang.experimental", "inspect": "inspect",
+    "ad": "lang.ad", "algorithms": "lang.algorithms", "experimental": "lang.experimental",
+    "inspect": "inspect",
     "math": "lang.math", "profiler": "lang.profiler", "simt": "lang.simt",
     "types": "lang.types_room",
 }  # fmt: skip
@@ -257,7 +259,8 @@ __all__ = [
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
     "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
-    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "algorithms",
+    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "ad",
+    "algorithms",
     "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
     "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
     "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
@@ -269,7 +272,7 @@ __all__ = [
     "opencl", "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc",
     "randn", "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root",
     "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert",
-    "static_print", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
+    "static_print", "stop_grad", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
     "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
     "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip

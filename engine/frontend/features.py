@@ -22,9 +22,13 @@ from ..types import CompoundType, DataType, FieldHandle, TensorHandle
 from .registry import INTRINSICS
 
 __all__ = [
-    "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used",
+    "MARKS", "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used",
     "ValueFeature", "content_of", "follow", "ndarray_feature", "same", "unwrapped",
 ]  # fmt: skip
+
+
+MARKS: Final = "marks"
+"""The last of a path to the marks of an array or field; see `runtime.marks`."""
 
 
 class NdarrayFeature(NamedTuple):
@@ -197,9 +201,9 @@ class Leaf(NamedTuple):
     """Where the value of one parameter of a compiled function comes from.
 
     arg: number of the argument, or -1 for a field. path: attributes to follow from there; the last
-        may be ``"grad"`` or ``"dual"``. part: for a vector, matrix or struct argument, which of its
-        scalars (in the order of `types.flat_names`); all parts of one value are parameters in a
-        row.
+        may be ``"grad"``, ``"dual"`` or `MARKS`. part: for a vector, matrix or struct argument,
+        which of its scalars (in the order of `types.flat_names`); all parts of one value are
+        parameters in a row.
     type: of the whole value that ``part`` belongs to; None for other leaves.
     field: the field, for ``arg == -1``.
     """

@@ -1,23 +1,34 @@
 """What differentiation needs of the frontend: where gradients lie.
 
 A kernel that is differentiated takes, beside each array and field of real numbers, the array or
-field of its gradients (in forward mode: of its duals), if there is one. Such a companion is an
+field of its gradients (in forward mode: of its duals), if there is one. In the mode
+``validation`` it takes marks of what was read (see `runtime.marks`) instead. Such a companion is an
 ordinary parameter; `Param.grad` of the other says which. Code that reads ``x.grad`` itself uses the
 same parameter.
+
+After ``qd.stop_grad(x)`` elements of ``x`` are read through a second parameter for the same memory,
+which has no companion.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Container, Iterator
+from typing import Any, Final
 
-from ..errors import NoGradientsError
-from ..ir import Param
-from .features import Leaf
-from .values import NdarrayRef
+from ..errors import NoGradientsError, QuadrantsCompilationError
+from ..ir import Op, Param
+from ..ir import codes as C
+from ..types import FieldHandle, StructFieldHandle, TensorHandle
+from .calls import arguments
+from .features import MARKS, Leaf
+from .registry import handler
+from .values import NdarrayRef, describe
 from .walk import Walk
 
 __all__ = ["add_companions"]
+
+_WRITES: Final = frozenset((C.GLOBAL_STORE, *(k for k, is_one in enumerate(C.ATOMIC) if is_one)))
 
 
 def add_companions(w: Walk, node: ast.AST) -> None:
@@ -26,48 +37,131 @@ def add_companions(w: Walk, node: ast.AST) -> None:
     NoGradientsError for a gradient that would have nowhere to go.
     """
     mode = w.func.autodiff
-    if mode == "validation":
-        return
     kind = "dual" if mode == "forward" else "grad"
     without: list[tuple[Param, Leaf]] = []
     found = False
-    for number in range(len(w.params)):
+    copies = set(w.copies.values())
+    first = len(w.params)
+    for number in range(first):
         param, leaf = w.params[number], w.leaves[number]
-        if param.kind == "scalar" or not param.dtype.is_real or _is_companion(leaf):
+        if (
+            number in copies
+            or param.kind == "scalar"
+            or not param.dtype.is_real
+            or _is_companion(leaf)
+        ):
             continue
-        index = _companion(w, param, leaf, kind, node)
+        index = _companion(w, param, leaf, kind, mode == "validation", node)
         if index < 0:
             without.append((param, leaf))
         else:
             found = True
+            if index < first and mode == "reverse":
+                _check_grad_loads(w, index)
             w.params[number] = param._replace(grad=index)
     if mode == "reverse" and not found:
         raise missing(w, without)
+    if mode == "forward" and copies:
+        _check_copies(w)
 
 
 def _is_companion(leaf: Leaf) -> bool:
     """Whether a parameter is an array or field of gradients or duals itself."""
     field: Any = leaf.field
     if field is None:
-        return leaf.path[-1:] in (("grad",), ("dual",))
-    return getattr(field, "role", "primal") != "primal"
+        return leaf.path[-1:] in (("grad",), ("dual",), (MARKS,))
+    return leaf.path == (MARKS,) or getattr(field, "role", "primal") != "primal"
 
 
-def _companion(w: Walk, param: Param, leaf: Leaf, kind: str, node: ast.AST) -> int:
-    """The number of the parameter for the gradients of ``param``; -1 if there are none."""
+def _companion(w: Walk, param: Param, leaf: Leaf, kind: str, marks: bool, node: ast.AST) -> int:
+    """The number of the parameter for the gradients of ``param``; -1 if there are none.
+
+    marks: of that for its marks, if it has gradients.
+    """
     name = f"{param.name}.{kind}"
     field: Any = leaf.field
     if field is not None:
         companion = getattr(field, kind)
         if companion is None or not companion.is_placed():
             return -1
-        return w.field_param(companion, name, node)
+        return _marks(w, param, leaf) if marks else w.field_param(companion, name, node)
     array = w.bound_leaves[leaf.arg, leaf.path]
     assert isinstance(array, NdarrayRef)
     if not array.feature.has(kind):
         return -1
+    if marks:
+        return _marks(w, param, leaf)
     path = (*leaf.path, kind)
     return w.leaf(leaf.arg, path, array.feature.of_grad(), name, param.boundary).param
+
+
+def _marks(w: Walk, param: Param, leaf: Leaf) -> int:
+    """The parameter for the marks of ``param``."""
+    name = f"{param.name}.{MARKS}"
+    like = param._replace(name=name, needs_grad=False, grad=-1)
+    return w.add_param(like, leaf._replace(path=(*leaf.path, MARKS)))
+
+
+def _accesses(w: Walk, codes: Container[int]) -> Iterator[tuple[Op, int]]:
+    """The ops with these codes, which work on an element, and the parameter it belongs to."""
+    blocks = [w.func.body]
+    while blocks:
+        for op in blocks.pop().ops:
+            blocks += op.regions
+            ptr = op.args[0] if op.args else op
+            if op.code in codes and ptr.code == C.EXTERNAL_PTR and ptr.args[0].code == C.ARG_ADDR:
+                yield op, ptr.args[0].attr[0]
+
+
+def _check_grad_loads(w: Walk, index: int) -> None:
+    """QuadrantsCompilationError if the kernel reads the gradients that its gradient adds to."""
+    for op, param in _accesses(w, (C.GLOBAL_LOAD,)):
+        if param == index:
+            raise QuadrantsCompilationError.from_loc(
+                f"Cannot automatically differentiate through a grad tensor: {w.params[index].name}"
+                " is read here, and the gradient of the kernel adds to it", op.loc,
+                hint="compute with gradients in a kernel of its own, called outside of the tape",
+            )  # fmt: skip
+
+
+def _check_copies(w: Walk) -> None:
+    """QuadrantsCompilationError for what is written and read without its duals.
+
+    The two parameters for its memory are taken for different fields.
+    """
+    for op, param in _accesses(w, _WRITES):
+        if param in w.copies:
+            raise QuadrantsCompilationError.from_loc(
+                f"{w.params[param].name} is written in a kernel that says stop_grad for it, which"
+                " forward mode does not support", op.loc,
+                hint="write it in another kernel",
+            )  # fmt: skip
+
+
+@handler("stop_grad")
+def _stop_grad(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    (value,) = arguments(w, node, name, ("x",))
+    if isinstance(value, TensorHandle):
+        value = value._unwrap()  # pyright: ignore[reportPrivateUsage]
+    arrays = [value]
+    while any(isinstance(a, StructFieldHandle) for a in arrays):
+        arrays = [
+            m
+            for a in arrays
+            for m in (a.members.values() if isinstance(a, StructFieldHandle) else [a])
+        ]
+    for array in arrays:
+        whole = isinstance(array, FieldHandle) and array.part_of is None
+        if not whole and not isinstance(array, NdarrayRef):
+            text = f"qd.stop_grad takes a field or an ndarray, not {describe(array)}"
+            raise w.type_error(text, node.args[0] if node.args else node)
+        if w.func.autodiff in ("reverse", "forward"):
+            index = (
+                array.param
+                if isinstance(array, NdarrayRef)
+                else w.field_param(array, array.name or w.frame.called(node.args[0]), node)
+            )
+            w.stopped.setdefault(w.block, set()).add(index)
 
 
 def missing(w: Walk, without: list[tuple[Param, Leaf]]) -> NoGradientsError:

@@ -15,7 +15,7 @@ from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
 from .exprs import elements
-from .frame import LoopInfo
+from .frame import Frame, LoopInfo
 from .places import spread
 from .registry import handler, statement
 from .stmts import bind_static, local_copy
@@ -191,6 +191,8 @@ def _range_for(
     )  # fmt: skip
     if config.loop_name and w.depth:
         w.warn("loop_config(name=...) has no effect: a loop inside another is no task", node)
+    if w.func.autodiff == "reverse" and not w.config.ad_stack_experimental_enabled:
+        _check_nesting(w, node)
     parallel = w.depth == 0 and not config.strictly_serialized
     # Without axes there is one element, whose index vector is empty.
     ends = bounds or (w.typed(0, i32, node), w.typed(1, i32, node))
@@ -213,6 +215,20 @@ def _range_for(
     w.body(node.body)
     frame.loops.pop()
     w.leave(saved, "`for`", node)
+
+
+def _check_nesting(w: Walk, node: ast.For) -> None:
+    """QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
+    frame: Frame | None = w.frame
+    while frame is not None:
+        if any(loop.kind != "static" for loop in frame.loops):
+            raise w.error(
+                QuadrantsCompilationError, "Cannot use non static range in Backwards mode",
+                node.iter,
+                "qd.init(ad_stack_experimental_enabled=True) keeps what the loop overwrites on"
+                " stacks; or unroll a short loop with qd.static",
+            )  # fmt: skip
+        frame = frame.parent
 
 
 def _assigns(loop: ast.For, name: str) -> bool:

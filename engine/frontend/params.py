@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..ir import Func, Op, Param
+from ..ir import Block, Func, Op, Param
 from ..ir import codes as C
 from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
 from .features import (
@@ -39,7 +39,10 @@ def compound(t: Any, parts: Iterator[Any]) -> Any:
 class Parameters:
     """The part of a `Walk` that holds the parameters; see the module docstring."""
 
-    __slots__ = ("bound_leaves", "field_params", "func", "leaves", "params", "prologue", "used")
+    __slots__ = (
+        "bound_leaves", "copies", "field_params", "func", "leaves", "params", "prologue", "stopped",
+        "used",
+    )  # fmt: skip
 
     def __init__(self, func: Func) -> None:
         self.func = func
@@ -49,6 +52,10 @@ class Parameters:
         self.bound_leaves: dict[tuple[int, tuple[str, ...]], Any] = {}
         self.field_params: dict[FieldHandle, int] = {}
         self.used: list[Used] = []
+        self.stopped: dict[Block, set[int]] = {}
+        """By block: the parameters through whose elements no gradient passes from here on."""
+        self.copies: dict[int, int] = {}
+        """Parameters for such elements, by those of the arrays and fields that they belong to."""
 
     def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Python code of the user's; see `Walk.python`."""
@@ -72,6 +79,15 @@ class Parameters:
         self.params.append(param)
         self.leaves.append(leaf)
         return len(self.params) - 1
+
+    def copy_without_gradient(self, index: int) -> int:
+        """The number of a parameter with the same memory as ``index``, and no gradients."""
+        found = self.copies.get(index)
+        if found is None:
+            param = self.params[index]
+            found = self.add_param(param._replace(grad=-1), self.leaves[index])
+            self.copies[index] = found
+        return found
 
     def field_base(self, field: FieldHandle, name: str, node: ast.AST) -> Op:
         """The address of a field's base; ``name``: how the kernel calls it."""

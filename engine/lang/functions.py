@@ -18,7 +18,8 @@ from .values.matrix import Matrix
 __all__ = [
     "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "exp",
     "ffs", "floor", "frexp", "log", "max", "min", "one", "popcnt", "pow", "randn", "random",
-    "raw_div", "raw_mod", "round", "rsqrt", "select", "sin", "sqrt", "tan", "tanh", "zero",
+    "raw_div", "raw_mod", "round", "rsqrt", "select", "sin", "sqrt", "stop_grad", "tan", "tanh",
+    "zero",
 ]  # fmt: skip
 
 _abs, _max, _min = abs, max, min
@@ -262,3 +263,13 @@ def randn(dt: DataType | type = float) -> Any:
     import random as _random
 
     return _random.gauss(0.0, 1.0)
+
+
+@intrinsic("stop_grad")
+def stop_grad(x: Any) -> NoReturn:
+    """Let no gradient pass through a field or ndarray, in a kernel.
+
+    Elements of ``x`` that are read later in the same block of statements, or in blocks inside of
+    it, count as constants when the kernel is differentiated.
+    """
+    only_in_kernels("stop_grad")

@@ -218,6 +218,11 @@ class Kernel:
 
         return workloads.check(self, fn)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether tapes and forward mode are told of its calls (see `ad.watching`)."""
+        return self.decl.autodiff == "none" and not self._per_object
+
     def in_mode(self, mode: Mode) -> Kernel:
         """What differentiation makes of the kernel; it takes the same arguments.
 

@@ -24,6 +24,7 @@ from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of
 from ..frontend.features import (
+    MARKS,
     InstanceFeature,
     Leaf,
     NdarrayFeature,
@@ -53,6 +54,7 @@ from ..types import (
 )
 from .binding import bind, short
 from .foreign import foreign_array
+from .marks import marks_of
 
 _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
 """How the files of the engine's own code begin, generated code among it."""
@@ -461,6 +463,12 @@ def leaf_value(
 
     argument: that which the leaf belongs to. Checks members again: they may have been replaced.
     """
+    if leaf.path[-1:] == (MARKS,):
+        path = leaf.path[:-1]
+        inner = leaf._replace(path=path)
+        value, _ = leaf_value(kernel, param, inner, argument, config, array_class)
+        owner = leaf.field if argument is None else follow(argument.given, path)
+        return marks_of(owner, value), None
     if leaf.field is not None:
         return leaf.field.flat(), None
     assert argument is not None

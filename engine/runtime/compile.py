@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from .. import logs as log
 from ..backends.base import Artifact, Backend, Executable
 from ..cache.observe import Observation
 from ..config import CompileConfig
@@ -103,6 +104,11 @@ def make_code(
     """The finished IR and the code, from what the frontend made, which is changed."""
     from .. import passes
 
+    if func.autodiff != "none" and config.opt_level == 0:
+        log.warn("opt_level = 1 is enforced to enable gradient computation.")
+        config = config.copy()
+        config.opt_level = 1
+        config.freeze()
     with clock("passes"):
         func = passes.run(func, config, backend.name, instruments)
     with clock("codegen"):

@@ -9,8 +9,8 @@ from ..errors import QuadrantsUnsupportedError
 __all__ = ["LATER", "NotYetError", "unsupported"]
 
 _TOP = """
-    AutodiffMode BitpackedFields activate ad append checkpoint deactivate deactivate_all_snodes
-    graph is_active length linalg stop_grad stream
+    AutodiffMode BitpackedFields activate append checkpoint deactivate deactivate_all_snodes
+    graph is_active length linalg stream
     stream_parallel tools
 """
 

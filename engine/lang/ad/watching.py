@@ -1,0 +1,95 @@
+"""Who is told of the kernels that are called: a tape, or forward mode.
+
+A watcher sees the calls of the thread that began it, and decides what runs. While there is none in
+any thread, calls of kernels do not know of this module at all: the first watcher puts another
+``__call__`` into the class of kernels, the last takes it out again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from ...errors import QuadrantsRuntimeError
+from ..kernel import Kernel
+
+__all__ = ["Watcher", "begin", "end", "run", "unwatched", "watcher"]
+
+
+class Watcher(Protocol):
+    """What is told of calls."""
+
+    name: str
+    """How messages call it."""
+
+    def called(self, kernel: Kernel, args: tuple[Any, ...]) -> Any:
+        """Do the call of a kernel that is none of a derivative; the result is that of the call."""
+        ...
+
+
+class _Here(threading.local):
+    watcher: Watcher | None = None
+
+
+_here: Final = _Here()
+_lock: Final = threading.Lock()
+_plain: Final = Kernel.__call__
+_count = 0
+
+
+def _watched(kernel: Kernel, *args: Any, **kwargs: Any) -> Any:
+    """``Kernel.__call__`` while there is a watcher in some thread."""
+    found = _here.watcher
+    if found is None or not kernel.is_watched:
+        return _plain(kernel, *args, **kwargs)
+    return found.called(kernel, kernel.launchers.bind(args, kwargs) if kwargs else args)
+
+
+def _count_on(step: int) -> None:
+    global _count
+    with _lock:
+        _count += step
+        found: Any = _watched if _count else _plain
+        Kernel.__call__ = found
+
+
+def run(kernel: Kernel, args: tuple[Any, ...]) -> Any:
+    """Call a kernel without telling anybody."""
+    return _plain(kernel, *args)
+
+
+def watcher() -> Watcher | None:
+    """The watcher of this thread."""
+    return _here.watcher
+
+
+def begin(new: Watcher) -> None:
+    """Tell ``new`` of calls. QuadrantsRuntimeError if this thread has a watcher."""
+    old = _here.watcher
+    if old is not None:
+        raise QuadrantsRuntimeError(
+            f"`{new.name}` cannot be entered within another `{old.name}`"
+            if new.name == old.name
+            else f"`{new.name}` cannot be entered within `{old.name}`",
+            hint="end the outer `with` block first",
+        )
+    _here.watcher = new
+    _count_on(1)
+
+
+def end() -> None:
+    """Tell the watcher of this thread no more."""
+    _here.watcher = None
+    _count_on(-1)
+
+
+@contextmanager
+def unwatched() -> Generator[None]:
+    """Within this, the watcher of this thread is not told of calls."""
+    found, _here.watcher = _here.watcher, None
+    try:
+        yield
+    finally:
+        _here.watcher = found

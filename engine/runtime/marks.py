@@ -1,0 +1,46 @@
+"""Marks of what was read, for kernels that check the rules gradients rest on.
+
+A kernel in the mode ``validation`` has, beside each array and field with gradients, a parameter of
+the same type and shape: an element of it is not 0 once somebody has read the element. That memory
+is made when it is first needed, lives as long as the array or field, and is cleared when a tape
+begins.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["clear", "marks_of"]
+
+Array = np.ndarray[Any, Any]
+
+_marks: Final[dict[int, tuple[Callable[[], Any], Array]]] = {}
+"""By the id of the owner: tensors of torch cannot be compared as keys are."""
+
+
+def marks_of(owner: Any, memory: Array) -> Array:
+    """The marks of an array or field whose memory is ``memory``, laid out like that."""
+    key = id(owner)
+    known = _marks.get(key)
+    if known is not None:
+        mine, found = known
+        if mine() is owner and found.shape == memory.shape and found.dtype == memory.dtype:
+            return found
+    found = np.zeros(memory.shape, memory.dtype)
+
+    def gone(reference: Any) -> None:
+        if key in _marks and _marks[key][0] is reference:
+            del _marks[key]
+
+    _marks[key] = weakref.ref(owner, gone), found
+    return found
+
+
+def clear() -> None:
+    """Nothing was read so far."""
+    for _, found in list(_marks.values()):
+        found.fill(0)
