@@ -272,7 +272,8 @@ __all__ = [
     "opencl", "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc",
     "randn", "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root",
     "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert",
-    "static_print", "stop_grad", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
+    "static_print", "stop_grad", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor",
+    "types", "u1",
     "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
     "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip

@@ -19,9 +19,9 @@ from typing import Any, Final
 from ..errors import NoGradientsError, QuadrantsCompilationError
 from ..ir import Op, Param
 from ..ir import codes as C
-from ..types import FieldHandle, StructFieldHandle, TensorHandle
+from ..types import FieldHandle, StructFieldHandle
 from .calls import arguments
-from .features import MARKS, Leaf
+from .features import MARKS, Leaf, unwrapped
 from .registry import handler
 from .values import NdarrayRef, describe
 from .walk import Walk
@@ -44,12 +44,9 @@ def add_companions(w: Walk, node: ast.AST) -> None:
     first = len(w.params)
     for number in range(first):
         param, leaf = w.params[number], w.leaves[number]
-        if (
-            number in copies
-            or param.kind == "scalar"
-            or not param.dtype.is_real
-            or _is_companion(leaf)
-        ):
+        if param.kind == "scalar" or not param.dtype.is_real:
+            continue
+        if number in copies or _is_companion(leaf):
             continue
         index = _companion(w, param, leaf, kind, mode == "validation", node)
         if index < 0:
@@ -130,7 +127,7 @@ def _check_copies(w: Walk) -> None:
     The two parameters for its memory are taken for different fields.
     """
     for op, param in _accesses(w, _WRITES):
-        if param in w.copies:
+        if param in w.copies and w.params[param].kind == "field":
             raise QuadrantsCompilationError.from_loc(
                 f"{w.params[param].name} is written in a kernel that says stop_grad for it, which"
                 " forward mode does not support", op.loc,
@@ -141,27 +138,25 @@ def _check_copies(w: Walk) -> None:
 @handler("stop_grad")
 def _stop_grad(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     (value,) = arguments(w, node, name, ("x",))
-    if isinstance(value, TensorHandle):
-        value = value._unwrap()  # pyright: ignore[reportPrivateUsage]
-    arrays = [value]
-    while any(isinstance(a, StructFieldHandle) for a in arrays):
-        arrays = [
-            m
-            for a in arrays
-            for m in (a.members.values() if isinstance(a, StructFieldHandle) else [a])
-        ]
-    for array in arrays:
+    for array in _members(unwrapped(value)):
         whole = isinstance(array, FieldHandle) and array.part_of is None
         if not whole and not isinstance(array, NdarrayRef):
             text = f"qd.stop_grad takes a field or an ndarray, not {describe(array)}"
             raise w.type_error(text, node.args[0] if node.args else node)
-        if w.func.autodiff in ("reverse", "forward"):
-            index = (
-                array.param
-                if isinstance(array, NdarrayRef)
-                else w.field_param(array, array.name or w.frame.called(node.args[0]), node)
-            )
-            w.stopped.setdefault(w.block, set()).add(index)
+        if w.func.autodiff not in ("reverse", "forward"):
+            continue
+        if isinstance(array, NdarrayRef):
+            index = array.param
+        else:
+            index = w.field_param(array, array.name or w.frame.called(node.args[0]), node)
+        w.stopped.setdefault(w.block, set()).add(index)
+
+
+def _members(value: Any) -> list[Any]:
+    """The fields that a field of structs consists of; another value alone."""
+    if not isinstance(value, StructFieldHandle):
+        return [value]
+    return [one for member in value.members.values() for one in _members(member)]
 
 
 def missing(w: Walk, without: list[tuple[Param, Leaf]]) -> NoGradientsError:
