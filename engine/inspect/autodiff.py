@@ -7,13 +7,14 @@ together, the stacks with their formulas. `sized` adds what a launch gave them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from ..adstack.formulas import TreeRow, formula, tree
 from ..adstack.host_eval import Env, evaluate
+from ..adstack.max_reducer import substituted
 from ..adstack.size_expr import Arg, Const, MaxOver, Read, Shape, SizeExpr, free_vars, parse, walk
 from ..backends.base import KernelMeta, StackMeta, StackPlan, TaskMeta, TaskPlan
 from ..errors import QuadrantsRuntimeError
@@ -114,9 +115,7 @@ def _task(index: int, task: TaskMeta, params: Sequence[Param], remark: Remark | 
 
 def _gate(task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> GateRecord | None:
     if task.gate:
-        from ..adstack import gate
-
-        return GateRecord(state="captured", formula=gate.formula(gate.parse(task.gate), params))
+        return GateRecord(state="captured", formula=task.gate)
     if not any(stack.real for stack in task.stacks) or task.kind == "serial":
         return None
     return GateRecord(state="not captured", reason="" if remark is None else remark.text)
@@ -149,11 +148,23 @@ def _stack(stack: StackMeta, params: Sequence[Param]) -> StackRecord:
 # ---- the launch
 
 
+class _Launch(NamedTuple):
+    """The arguments of a launch, and the maxima that were found for it."""
+
+    env: Env
+    results: Mapping[SizeExpr, int]
+
+
 def sized(
-    record: AutodiffRecord, meta: KernelMeta, plan: StackPlan, values: Sequence[Any], workload: str
+    record: AutodiffRecord,
+    meta: KernelMeta,
+    plan: StackPlan,
+    values: Sequence[Any],
+    workload: str,
+    results: Mapping[SizeExpr, int],
 ) -> AutodiffRecord:
-    """``record`` with what a launch with ``values`` gave the stacks."""
-    env = Env(meta.params, values)
+    """``record`` with what a launch with ``values`` gave the stacks. results: maxima found."""
+    env = _Launch(Env(meta.params, values), results)
     tasks = [_sized_task(task, meta, plan.tasks[task.index], env) for task in record.tasks]
     most = max((x.total for task in tasks for x in task.stacks), default=0)
     marked: list[StackTask] = []
@@ -164,14 +175,12 @@ def sized(
             stacks.append(replace(x, peak=True) if peak else x)
             most = 0 if peak else most  # of equal ones the first
         marked.append(replace(task, stacks=tuple(stacks)))
-    real = max((t.real_rows * t.real_stride for t in tasks), default=0)
-    integer = max((t.integer_rows * t.integer_stride for t in tasks), default=0)
-    return replace(
-        record, tasks=tuple(marked), sized=True, workload=workload, bytes=real + integer, reason=""
-    )
+    return replace(record, tasks=tuple(marked), sized=True, workload=workload, reason="")
 
 
-def _sized_task(task: StackTask, meta: KernelMeta, plan: TaskPlan | None, env: Env) -> StackTask:
+def _sized_task(
+    task: StackTask, meta: KernelMeta, plan: TaskPlan | None, env: _Launch
+) -> StackTask:
     if plan is None:
         return task
     stacks = meta.tasks[task.index].stacks
@@ -189,7 +198,7 @@ def _sized_task(task: StackTask, meta: KernelMeta, plan: TaskPlan | None, env: E
 
 
 def _sized_stack(
-    x: StackRecord, stack: StackMeta, slots: int, plan: TaskPlan, env: Env
+    x: StackRecord, stack: StackMeta, slots: int, plan: TaskPlan, env: _Launch
 ) -> StackRecord:
     rows = plan.real_rows if stack.real else plan.integer_rows
     size = slots * stack.entry
@@ -199,12 +208,12 @@ def _sized_stack(
     e = parse(stack.size)
     return replace(
         found,
-        tree=tuple(_rows(tree(e, env.params), 0, env)),
-        leaves=_leaves(e, env.params, env),
+        tree=tuple(_rows(tree(e, env.env.params), 0, env)),
+        leaves=_leaves(e, env.env.params, env),
     )
 
 
-def _rows(row: TreeRow, depth: int, env: Env | None) -> list[SizeRow]:
+def _rows(row: TreeRow, depth: int, env: _Launch | None) -> list[SizeRow]:
     """A tree as flat rows; with an environment also its values."""
     text = f"{row.role} {row.label}".strip()
     out = [SizeRow(depth=depth, text=text, value=_value(row.node, env))]
@@ -213,14 +222,16 @@ def _rows(row: TreeRow, depth: int, env: Env | None) -> list[SizeRow]:
     return out
 
 
-def _value(e: SizeExpr, env: Env | None) -> int | None:
+def _value(e: SizeExpr, env: _Launch | None) -> int | None:
     """The value of a node that has one; None for what would take long to find again."""
     if env is None or isinstance(e, Const) or free_vars(e):
         return None
+    rest = substituted(e, env.results)
     try:
-        if any(_cells(node, env) > _MOST_CELLS for node in walk(e) if isinstance(node, MaxOver)):
+        left = [node for node in walk(rest) if isinstance(node, MaxOver)]
+        if any(_cells(node, env.env) > _MOST_CELLS for node in left):
             return None
-        return evaluate(e, env)
+        return evaluate(rest, env.env)
     except (QuadrantsRuntimeError, ValueError):
         return None
 
@@ -232,7 +243,7 @@ def _cells(e: MaxOver, env: Env) -> int:
     return evaluate(e.end, env) - evaluate(e.begin, env)
 
 
-def _leaves(e: SizeExpr, params: Sequence[Param], env: Env | None) -> tuple[SizeLeaf, ...]:
+def _leaves(e: SizeExpr, params: Sequence[Param], env: _Launch | None) -> tuple[SizeLeaf, ...]:
     """What of the arguments the size depends on, each once. Of elements whose index varies the
     largest of the array is told."""
     out: dict[str, int | None] = {}
@@ -240,7 +251,7 @@ def _leaves(e: SizeExpr, params: Sequence[Param], env: Env | None) -> tuple[Size
         if isinstance(node, Arg | Shape) or (isinstance(node, Read) and not free_vars(node)):
             out.setdefault(formula(node, params), _value(node, env))
         elif isinstance(node, Read):
-            largest = None if env is None else _largest(env, node.param)
+            largest = None if env is None else _largest(env.env, node.param)
             out.setdefault(f"largest in {params[node.param].name}", largest)
     return tuple([SizeLeaf(text=text, value=value) for text, value in out.items()])
 

@@ -8,11 +8,12 @@ among them, are compared with the interpreter's.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from ..backends.base import KernelMeta, StackPlan
 from ..errors import AdStackOverflowError
 from ..runtime import program
 from .arguments import LaunchCase
-from .autodiff import described, sized
+from .autodiff import described
 from .capture import KernelCapture
 from .contents import elements, put_elements
 from .differentiable import gradient_name, has_gradients
@@ -40,11 +41,12 @@ from .launching import (
     discard,
 )
 from .record import AutodiffRecord, BackendRecord, KernelRecord
-from .stack_facts import facts_of
+from .stack_facts import told_by_launch
 
 if TYPE_CHECKING:
     from ..lang.fields.storage import Block
     from ..runtime.compile import FullCompile
+    from ..runtime.stacks import Stacks
     from .recorder import Look
 
 __all__ = ["GradientCapture"]
@@ -123,11 +125,14 @@ class _Start:
     failure: str = ""
 
 
-class _Still:
-    """A source of an array that nobody changes while it is launched with, as far as sizes go: a
-    gradient writes gradients only."""
+class _Still(NamedTuple):
+    """What an array comes from that nobody changes while it is launched with, as far as sizes go:
+    a gradient writes gradients only."""
 
-    generation = 0
+    generation: int
+
+
+_generations: Final = itertools.count(1)
 
 
 class _GradientLauncher(Launcher):
@@ -214,7 +219,9 @@ class _GradientLauncher(Launcher):
             return
         for (number, grad), array in zip(outputs, held, strict=True):
             rng = np.random.default_rng(zlib.crc32(meta.params[number].name.encode()))
-            values: Array = (0.5 + np.asarray(rng.random(array.shape))).astype(array.dtype)
+            values = np.empty(array.shape)
+            rng.random(out=values)
+            values += 0.5
             layout = meta.params[grad].layout
             if layout is None:
                 np.copyto(given.values[grad], values)
@@ -228,7 +235,7 @@ class _GradientLauncher(Launcher):
         if not executable.meta.has_stacks:
             return super()._starter(name, compiled, given)
         stacks = _stacks()
-        sources = [_Still() for _ in given.values]
+        sources = [_Still(next(_generations))] * len(given.values)
         return lambda: stacks.launch(executable, given.values, SEED, sources)
 
     def _interpreter(
@@ -265,9 +272,8 @@ class _GradientLauncher(Launcher):
         given = self._inputs(compiled, found)
         plan = _plan(compiled, given)
         assert plan is not None
-        meta = compiled.executable.meta
-        told = sized(autodiff, meta, plan, given.values, found.case.label)
-        return facts_of(told, _stacks(), compiled.executable)
+        executable, label = compiled.executable, found.case.label
+        return told_by_launch(autodiff, _stacks(), executable, plan, given.values, label)
 
 
 def described_again(
@@ -279,9 +285,9 @@ def described_again(
     return replace(autodiff, tasks=fresh.tasks)
 
 
-def _stacks() -> Any:
+def _stacks() -> Stacks:
     """Of the program."""
-    return cast(Any, program.current()).stacks
+    return program.current().stacks
 
 
 def _plan(compiled: FullCompile, given: Inputs) -> StackPlan | None:

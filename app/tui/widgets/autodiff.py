@@ -49,9 +49,8 @@ class AutodiffPane(Vertical):
         height: auto; max-height: 30%; border-top: solid $panel-lighten-2;
     }
     AutodiffPane #adstack { height: 38%; border-top: solid $panel-lighten-2; }
-    AutodiffPane.zoomed > * { display: none; }
-    AutodiffPane.zoomed > .shown {
-        display: block; height: 1fr; max-height: 100%; border-top: none;
+    AutodiffPane.alone #adstacks, AutodiffPane.alone #adstack {
+        height: 1fr; max-height: 100%; border-top: none;
     }
     """
 
@@ -112,12 +111,11 @@ class AutodiffPane(Vertical):
 
     def _lay_out(self, shown: Shown | None) -> None:
         """Without a gradient only the place for texts is there."""
-        self.query_one("#sides").display = shown is not None
-        self._view("adstacks").display = shown is not None
-        self.set_class(self.zoomed and shown is not None, "zoomed")
+        alone = "adstack" if shown is None else self._last if self.zoomed else ""
+        self.set_class(bool(alone), "alone")
         for name in ("sides", "adstacks", "adstack"):
-            holds = name == "sides" and self._last in _SIDES.values()
-            self.query_one(f"#{name}").set_class(holds or name == self._last, "shown")
+            holds = name == "sides" and alone in _SIDES.values()
+            self.query_one(f"#{name}").display = not alone or holds or name == alone
 
     def _paint_side(self, shown: Shown, side: str, go: bool = False) -> None:
         state = self.studio
@@ -170,16 +168,21 @@ class AutodiffPane(Vertical):
     def _op_picked(self, event: LineView.Moved) -> None:
         event.stop()
         shown = self._shown()
-        if event.line is None or shown is None:
+        # What is opened was picked before.
+        if event.line is None or shown is None or isinstance(event, LineView.Chosen):
             return
         key = event.line.key
         if event.line.line:
             self.studio.select(line=event.line.line)
         if not isinstance(key, int):
             return
-        self.studio.select(op=key)
-        side = FORWARD if event.view.id == "adforward" else REVERSE
-        other = self._mark(shown, side, key)
+        self._last = event.view.id or self._last
+        self._select(shown, FORWARD if event.view.id == "adforward" else REVERSE, key)
+
+    def _select(self, shown: Shown, side: str, op: int) -> None:
+        """Take an op of ``side``, and let the other side show what belongs to it."""
+        self.studio.select(op=op)
+        other = self._mark(shown, side, op)
         self._paint_side(shown, other, go=True)
         self._paint_side(shown, side)
 
@@ -193,15 +196,16 @@ class AutodiffPane(Vertical):
         if shown is None or not isinstance(key, int):
             return
         side = FORWARD if event.view.id == "adforward" else REVERSE
-        other = self._view(_SIDES[FORWARD if side == REVERSE else REVERSE])
+        opposite = FORWARD if side == REVERSE else REVERSE
+        other = self._view(_SIDES[opposite])
         found = counterparts(shown.autodiff, side).get(key, ())
         at = index_of(other.lines, found[0]) if found else None
         if at is None:
             self.notify("Nothing on the other side belongs to this line.", timeout=2)
             return
-        other.focus()
-        self._last = other.id or self._last
-        other.move(at)
+        other.put(at)
+        self._go(_SIDES[opposite])
+        self._select(shown, opposite, found[0])
 
     @on(LineView.Moved, "#adstacks")
     def _stack_picked(self, event: LineView.Moved) -> None:
