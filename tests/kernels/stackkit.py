@@ -55,12 +55,14 @@ def power(size=""):
     return parse(POWER.replace(" SIZE", size and " " + size))
 
 
-def compiled(func, target="cpu", **options):
-    """``func`` (stage ast) run through all passes and loaded."""
+def compiled(func, target="cpu", gate="", **options):
+    """``func`` (stage ast) run through all passes and loaded. gate: of its tasks."""
     config = CompileConfig().replace(
         **{"debug": True, "fast_math": False, "cpu_max_num_threads": 3, **options}
     )
     passes.run(func, config, target)
+    for task in func.tasks():
+        task.attr = task.attr._replace(gate=gate)
     backend = base.find(target)
     return backend.load(backend.lower(func, config))
 
@@ -110,3 +112,53 @@ class Heaps:
         """Whether nothing has been written before the heaps or behind them."""
         outside = [self.memory[: self.real], self.memory[self.integer + self.size :]]
         return all((part == self.GUARD).all() for part in outside)
+
+
+GATED = """\
+kernel gated(x: ndarray<f64, 1>, gx: ndarray<f64, 1>, steps: ndarray<i32, 1>) stage=ast {
+  <i32> $0 = const 0
+  <f64> $2 = const 0.0
+  <i32> $4 = external_tensor_shape_along_axis [(0, 0)]
+  $5 : range_for $0, $4 body {
+    <i32> $6 = loop_index $5 [0]
+    <*f64> $7 = arg_addr [(0, False)]
+    <*f64> $8 = external_ptr $7, $6 ['unsafe']
+    <f64> $9 = global_load $8
+    <*i32> $11 = arg_addr [(2, False)]
+    <*i32> $12 = external_ptr $11, $6 ['unsafe']
+    <i32> $13 = global_load $12
+    <*f64> $10 = ad_stack_alloca {name='y'}
+    <*i32> $15 = ad_stack_alloca {name='j' adjoint=False}
+    $16 : ad_stack_push $15, $13
+    <u1> $17 = cmp_gt $9, $2
+    $18 : if $17 then {
+      $19 : ad_stack_claim
+      $20 : ad_stack_push $10, $9
+      <i32> $21 = ad_stack_load_top $15
+      $22 : range_for $0, $21 body {
+        <f64> $23 = ad_stack_load_top $10
+        <f64> $24 = sin $23
+        $25 : ad_stack_push $10, $24
+      }
+      <f64> $30 = const 1.0
+      $31 : ad_stack_acc_adjoint $10, $30
+      $32 : range_for $0, $21 {reversed=True} body {
+        <f64> $33 = ad_stack_load_top_adj $10
+        $34 : ad_stack_pop $10
+        <f64> $35 = ad_stack_load_top $10
+        <f64> $36 = cos $35
+        <f64> $37 = mul $33, $36
+        $38 : ad_stack_acc_adjoint $10, $37
+      }
+      <f64> $39 = ad_stack_load_top_adj $10
+      <*f64> $40 = arg_addr [(1, False)]
+      <*f64> $41 = external_ptr $40, $6 ['unsafe']
+      <f64> $42 = atomic_add $41, $39
+    } else {
+    }
+  }
+}
+"""
+"""``y = sin(sin(... x))``, ``steps`` times, where ``x > 0``: ``gx += dy / dx``."""
+
+GATE = "(gate gt 0.0 0 0 (var 0))"
