@@ -1,19 +1,22 @@
-"""LLVM IR for adstacks: entries in a heap, the count in a register.
+"""LLVM IR for adstacks: entries in a heap, count and top in registers.
 
 ::
 
-    $11 : ad_stack_push $10, $2        %n = load i64, ptr %v10            (a register after LLVM)
-                                       %fits = icmp ult i64 %n, %s0.capacity
-                                       br i1 %fits, label %fits1, label %full.0
-                                     fits1:
-                                       %row = getelementptr i8, ptr %s0.base, i64 %row.real
-                                       %at = getelementptr [2 x float], ptr %row, i64 %n
-                                       store float ..., ptr %at;  store 0 behind it
-                                       store i64 %n + 1, ptr %v10
+    $11 : ad_stack_push $10, $2      %n = load i64, ptr %v10           (a register after LLVM)
+                                     %fits = icmp ult i64 %n, %s0.capacity
+                                     br i1 %fits, label %fits1, label %full.0
+                                   fits1:
+                                     %row = getelementptr i8, ptr %s0.base, i64 %row.real
+                                     %at = getelementptr [2 x float], ptr %row, i64 %n
+                                     store float ..., ptr %at;  store 0 behind it
+                                     store float ..., ptr %v10.top;  store 0 to %v10.adj
+                                     store i64 %n + 1, ptr %v10
 
 Capacity and address come from the frame (`abi.StackArea`) as parameters of the task's function, the
 address as `noalias`: a stack shares memory with nothing. An entry is the value, and the adjoint
-behind it. A full stack sets the frame's error and leaves the task.
+behind it. The heap always holds all of them; value and adjoint on top are variables as well, so
+that a chain of values through a stack (``x = f(x)``, its adjoint on the way back) does not wait for
+memory. A pop reads the next ones. A full stack sets the frame's error and leaves the task.
 
 A thread has one row in each heap. `row.integer` and `row.real` are how many bytes it lies behind
 row 0. In a task with a gate the latter is found by `ad_stack_claim`; ops on reals stand behind one.
@@ -156,9 +159,18 @@ def _claim(e: Emitter, op: Op) -> None:
 
 def _alloca(e: Emitter, op: Op) -> None:
     _stacks(e, op)
+    t = element(op)
     name = e.v[op.id] = e.name()
     e.head.append(f"  {name} = alloca i64, align 8")
     e.line(f"store i64 0, ptr {name}")
+    for part in _tops(op):
+        e.head.append(f"  {name}{part} = alloca {MEMORY[t.name]}, align {max(SIZE[t.name], 4)}")
+        e.line(f"store {MEMORY[t.name]} {zero(t)}, ptr {name}{part}")
+
+
+def _tops(stack: Op) -> tuple[str, ...]:
+    """What is kept of the top beside its place in the heap."""
+    return (".top", ".adj") if stack.attr.adjoint else (".top",)
 
 
 def _slot(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> str:
@@ -181,11 +193,6 @@ def _count(e: Emitter, stack: Op) -> str:
     return e.value(f"load i64, ptr {e.v[stack.id]}")
 
 
-def _top(e: Emitter, stack: Op, adjoint: bool = False) -> str:
-    """The address of the value, or the adjoint, on top."""
-    return _slot(e, stack, e.value(f"add nsw i64 {_count(e, stack)}, -1"), adjoint)
-
-
 def _push(e: Emitter, op: Op) -> None:
     stack, value = op.args
     stacks, t = _stacks(e, op), element(stack)
@@ -197,9 +204,10 @@ def _push(e: Emitter, op: Op) -> None:
     full = _fail(e, f"full.{number}", number)
     e.branch(e.value(f"icmp ult i64 {count}, {capacity}"), fits, full, likely=True)
     e.place(fits)
-    _put(e, in_memory(e, e.v[value.id], t), t, _slot(e, stack, count))
-    if stack.attr.adjoint:
-        _put(e, zero(t), t, _slot(e, stack, count, adjoint=True))
+    parts = (in_memory(e, e.v[value.id], t), zero(t))
+    for adjoint, (text, part) in enumerate(zip(parts, _tops(stack), strict=False)):
+        _put(e, text, t, _slot(e, stack, count, bool(adjoint)))
+        _put(e, text, t, e.v[stack.id] + part)
     e.line(f"store i64 {e.value(f'add nuw nsw i64 {count}, 1')}, ptr {e.v[stack.id]}")
 
 
@@ -213,21 +221,31 @@ def _get(e: Emitter, t: DataType, at: str) -> str:
 
 def _pop(e: Emitter, op: Op) -> None:
     stack = op.args[0]
-    e.line(f"store i64 {e.value(f'add nsw i64 {_count(e, stack)}, -1')}, ptr {e.v[stack.id]}")
+    t = element(stack)
+    count = e.value(f"add nsw i64 {_count(e, stack)}, -1")
+    e.line(f"store i64 {count}, ptr {e.v[stack.id]}")
+    # Of an empty stack the place of the first entry is read, and never used.
+    top = e.call("smax", "i64", f"i64 {e.value(f'add nsw i64 {count}, -1')}, i64 0", flags=False)
+    for adjoint, part in enumerate(_tops(stack)):
+        _put(e, _get(e, t, _slot(e, stack, top, bool(adjoint))), t, e.v[stack.id] + part)
 
 
 def _load(e: Emitter, op: Op) -> None:
     stack = op.args[0]
     t = element(stack)
-    got = _get(e, t, _top(e, stack, op.code == C.AD_STACK_LOAD_TOP_ADJ))
+    part = ".adj" if op.code == C.AD_STACK_LOAD_TOP_ADJ else ".top"
+    got = _get(e, t, e.v[stack.id] + part)
     e.v[op.id] = e.value(f"trunc i8 {got} to i1") if t.bits == 1 else got
 
 
 def _acc_adjoint(e: Emitter, op: Op) -> None:
     stack, value = op.args
     t = element(stack)
-    at = _top(e, stack, adjoint=True)
-    _put(e, combine(e, C.ADD, t, _get(e, t, at), e.v[value.id]), t, at)
+    top = e.v[stack.id] + ".adj"
+    total = combine(e, C.ADD, t, _get(e, t, top), e.v[value.id])
+    _put(e, total, t, top)
+    index = e.value(f"add nsw i64 {_count(e, stack)}, -1")
+    _put(e, total, t, _slot(e, stack, index, adjoint=True))
 
 
 STACK_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
