@@ -252,10 +252,8 @@ class CompileConfig:
     # Gradients
     ad_stack_experimental_enabled: bool = option(
         False,
-        "Gradients of loops whose length is known only when they run: values that they overwrite"
-        " are kept on stacks.",
+        "Allow loops inside of loops in gradients: values that they overwrite are kept on stacks.",
         key=True,
-        later="adstack",
     )
     ad_stack_size: int = option(
         0,

@@ -449,6 +449,8 @@ def check_writable(name: str, value: Any) -> None:
 
 def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:
     """What counts the writes to the array or field behind a parameter; None for other memory."""
+    if leaf.path[-1:] == (MARKS,):
+        return None
     if leaf.field is not None:
         return leaf.field.writes
     given = found[leaf.arg].given
