@@ -42,7 +42,7 @@ class CpuExecutable:
         pool = self.frame
         given, fields = pool.values(values, seed)
         frame = pool.take(fields)
-        if stacks is not None or self.meta.has_stacks:
+        if stacks is not None or pool.stacked:
             pool.write_stacks(frame, stacks)
         if given:
             pool.pack(frame[0], pool.start, *given)

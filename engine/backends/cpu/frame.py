@@ -54,7 +54,8 @@ class FramePool:
     free: frames not in use, which know the fields of `bind_fields`. start: where filling begins.
     pack(buffer, start, *values): fill the parameters but for fields: for an array its address, the
     gradient's if it has one, then the extents of its axes; before them the seed if the kernel asks
-    for it. unpack(buffer, results_at): the results.
+    for it. unpack(buffer, results_at): the results. stacked: the kernel has adstacks, so that a
+    frame needs a plan before a launch.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class FramePool:
         count = sum(param.kind == "field" for param in meta.params)
         self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
         self._stacks: StackWriter | None = None
-        if meta.has_stacks:
+        self.stacked: Final = meta.has_stacks
+        if self.stacked:
             from .rows import StackWriter
 
             self._stacks = StackWriter(meta, layout, threads)
