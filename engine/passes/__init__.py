@@ -17,9 +17,18 @@ if TYPE_CHECKING:
 
 MODULES: Final = (
     "alg_simp",
+    "autodiff.backup_ssa",
+    "autodiff.coalesce_ad_stack_loads",
     "autodiff.determine_ad_stack_size",
+    "autodiff.eliminate_recomputable_ad_stack_pushes",
+    "autodiff.forward_local_values",
     "autodiff.insert_access_checks",
+    "autodiff.make_adjoint",
     "autodiff.make_dual",
+    "autodiff.promote_ssa_to_local_var",
+    "autodiff.replace_local_var_with_stacks",
+    "autodiff.reverse_outer_loops",
+    "autodiff.reverse_segments",
     "binary_op_simplify",
     "cache_loop_invariant_global_vars",
     "cfg_optimization",

@@ -31,7 +31,20 @@ POINTS: Final = (
 
 _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
     "forward": ("make_dual",),
-    "reverse": (),
+    "reverse": (
+        # What loops do not change is a value of around them from here on.
+        "forward_local_values",
+        "reverse_segments",
+        "reverse_outer_loops",
+        # What the reverse needs of inner loops: all, on stacks, but what it can compute again.
+        "promote_ssa_to_local_var",
+        "replace_local_var_with_stacks",
+        "eliminate_recomputable_ad_stack_pushes",
+        # Before make_adjoint, which reads what these have kept.
+        "backup_ssa",
+        "make_adjoint",
+        "coalesce_ad_stack_loads",
+    ),
     "validation": ("insert_access_checks",),
 }
 """The passes that differentiate, in order. They find the root simplified, with no task cut out."""

@@ -1,0 +1,54 @@
+"""backup_ssa: values of ifs that the reverse needs, outside of loops, get a plain variable.
+
+::
+
+    $5 : if $2 then {                     <*f32> $20 = alloca ['a']
+      <f32> $9 = local_load $1            $5 : if $2 then {
+      <f32> $10 = sin $9                    <f32> $9 = local_load $1
+      ...                                   $21 : local_store $20, $9
+    }                                       <f32> $10 = sin $9
+                                            ...
+
+Such a value is made at most once, so no stack is needed. As everywhere, what can be computed again
+is not kept.
+
+It leaves alone values in loops (`promote_ssa_to_local_var`) and those that are visible anyway.
+"""
+
+from __future__ import annotations
+
+from ...ir import Func
+from ..manager import PassCx
+from ..registry import register
+from .activity import Activity
+from .independent_blocks import independent_blocks
+from .needs import Needs, kept_values
+from .promote_ssa_to_local_var import keep
+
+__all__ = ["backup_ssa"]
+
+
+@register("backup_ssa")
+def backup_ssa(func: Func, cx: PassCx) -> bool:
+    """Keep values of ifs that the reverse needs and cannot compute again in variables."""
+    if func.autodiff != "reverse":
+        return False
+    changed = False
+    activity = Activity(func)
+    for ib in independent_blocks(func, activity):
+        needs = Needs(func, ib, activity)
+        if not needs.nested:
+            continue
+        kept = kept_values(ib)
+        can = needs.again(kept)
+        wanted = {
+            x: None for x, how in needs.how.items()
+            if x in needs.nested and x not in needs.in_loop and how & ~can.get(x, 0)
+        }  # fmt: skip
+        if wanted:
+            if cx.remarking:
+                for x in wanted:
+                    cx.remark(x, f"${x.id} is kept in a variable for the reverse")
+            keep(func, ib, wanted)
+            changed = True
+    return changed

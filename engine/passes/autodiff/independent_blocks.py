@@ -1,0 +1,100 @@
+"""Independent blocks: where the values of the forward part are computed again, and then reversed.
+
+The root of a kernel consists of segments: parallel loops, and runs of other ops. Inside of one, an
+*independent block* is a list of ops whose every execution stands for itself: it touches no local
+variable from outside. The gradient of a kernel runs all of it once more and its reverse after it;
+loops around it are merely run backwards. The smaller the blocks, the fewer values are kept.
+
+`independent_blocks` takes the body of a segment, unless all that has adjoints in it stands in loops
+whose bodies are independent of each other and of what is around them; then it looks into those.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ...ir import Block, Func, Op, walk
+from ...ir import codes as C
+from .activity import Activity, root_of
+
+__all__ = ["IndependentBlock", "independent_blocks", "is_parallel", "segments"]
+
+_MEMORY: Final = frozenset({C.ALLOCA, C.ARRAY_ALLOCA})
+
+
+class IndependentBlock(NamedTuple):
+    """Some or all ops of a block, in a row, that are differentiated together."""
+
+    block: Block
+    ops: list[Op]
+
+
+def is_parallel(op: Op) -> bool:
+    """Whether a root op becomes a parallel task."""
+    return op.code == C.RANGE_FOR and not op.attr.strictly_serialized
+
+
+def segments(func: Func) -> list[list[Op]]:
+    """The ops of the root: each parallel loop by itself, the others in runs."""
+    found: list[list[Op]] = []
+    run: list[Op] = []
+    for op in func.body.ops:
+        if is_parallel(op):
+            if run:
+                found.append(run)
+                run = []
+            found.append([op])
+        else:
+            run.append(op)
+    if run:
+        found.append(run)
+    return found
+
+
+def independent_blocks(func: Func, activity: Activity) -> list[IndependentBlock]:
+    """Those of all segments, in program order."""
+    found: list[IndependentBlock] = []
+    for ops in segments(func):
+        if not any(op in activity.effects for op in ops):
+            continue
+        if is_parallel(ops[0]):
+            body = ops[0].regions[0]
+            _search(IndependentBlock(body, body.ops), activity, found)
+        else:
+            _search(IndependentBlock(func.body, ops), activity, found)
+    return found
+
+
+def _search(ib: IndependentBlock, activity: Activity, found: list[IndependentBlock]) -> None:
+    loops: list[Op] = []
+    if not _only_loops(ib.ops, activity, loops) or not all(map(_is_independent, loops)):
+        found.append(ib)
+        return
+    for loop in loops:
+        body = loop.regions[0]
+        _search(IndependentBlock(body, body.ops), activity, found)
+
+
+def _only_loops(ops: list[Op], activity: Activity, loops: list[Op]) -> bool:
+    """Whether all effects are in loops, which ``loops`` gets, and there are no variables."""
+    for op in ops:
+        code = op.code
+        if code == C.IF:
+            if not all(_only_loops(region.ops, activity, loops) for region in op.regions):
+                return False
+        elif code == C.RANGE_FOR:
+            if op in activity.effects:
+                loops.append(op)
+        elif op in activity.effects or code in _MEMORY or code in (C.WHILE, C.CONTINUE):
+            return False
+    return bool(loops) or not any(op in activity.effects for op in ops)
+
+
+def _is_independent(loop: Op) -> bool:
+    """Whether the body of a loop touches no variable from outside."""
+    inside = walk(loop.regions[0])
+    own = {op for op in inside if op.code in _MEMORY}
+    return not any(
+        root_of(a).code in _MEMORY and root_of(a) not in own
+        for op in inside for a in op.args if a.type.is_ptr
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""make_adjoint: each independent block gets its reverse, and the kernel loses its side effects.
+
+Before, where parameter 2 holds the adjoints of parameter 0, and 3 those of 1::
+
+    <f32> $4 = global_load $3
+    <f32> $5 = mul $4, $4
+    <*f32> $7 = external_ptr $6, $i ['unsafe']
+    $8 : global_store $7, $5
+
+After::
+
+    <f32> $4 = global_load $3
+    <*f32> $9 = arg_addr [(3, False)]
+    <*f32> $10 = external_ptr $9, $i ['unsafe']
+    <f32> $11 = global_load $10                    the adjoint of the element
+    <f32> $12 = const 0.0
+    $13 : global_store $10, $12                    what was in it before the store counts no more
+    <f32> $14 = mul $11, $4                        `derivatives` says so for each operation
+    <f32> $15 = mul $11, $4
+    <f32> $16 = add $14, $15
+    <*f32> $17 = arg_addr [(2, False)]
+    <*f32> $18 = external_ptr $17, $i ['unsafe']
+    <f32> $19 = atomic_add $18, $16
+
+An ``if`` becomes one on the same condition, a loop one over the same bounds in the other
+direction; a push becomes a pop. Values that were kept are read from the top of their stack; others
+are computed again in the block of the reverse that mirrors theirs. Of the forward part remains what
+the reverse reads; stores to arrays, prints, asserts of the user and the kernel's results go.
+
+It leaves alone ops through which no derivative flows, and checks of bounds.
+"""
+
+from __future__ import annotations
+
+from ...ir import Func, Op, set_block
+from ..manager import PassCx
+from ..registry import register
+from .activity import Activity
+from .independent_blocks import independent_blocks
+from .primal_effects import delete_unneeded
+from .reverse_block import reverse_block
+
+__all__ = ["make_adjoint"]
+
+
+@register("make_adjoint")
+def make_adjoint(func: Func, cx: PassCx) -> bool:
+    """Append its reverse to each independent block, and drop the kernel's side effects."""
+    if func.autodiff != "reverse":
+        return False
+    activity = Activity(func)
+    forward = set(activity.flat)
+    blocks = independent_blocks(func, activity)
+    after: dict[Op, list[Op]] = {}  # last op of an independent block -> its reverse
+    for ib in blocks:
+        made = reverse_block(func, ib, activity)
+        set_block(made, ib.block)
+        after[ib.ops[-1]] = made
+    for block in {id(ib.block): ib.block for ib in blocks}.values():
+        out: list[Op] = []
+        for op in block.ops:
+            out.append(op)
+            out += after.get(op, ())
+        block.ops = out
+    func.results = ()
+    delete_unneeded(func, forward)
+    return True

@@ -1,0 +1,80 @@
+"""promote_ssa_to_local_var: values of inner loops that the reverse needs get a variable.
+
+Before, where ``$3`` is the body of a parallel loop and ``$9`` is read by the rule of ``sin``::
+
+    $5 : range_for $b, $e body {          <*f32> $20 = alloca ['a']
+      <f32> $9 = local_load $1            $5 : range_for $b, $e body {
+      <f32> $10 = sin $9                    <f32> $9 = local_load $1
+      $11 : local_store $1, $10             $21 : local_store $20, $9
+    }                                       ...
+
+The variable stands at the top of the independent block; it is stored to once, where the value is
+made, and not read yet. `replace_local_var_with_stacks` makes a stack of it.
+
+It leaves alone what costs nothing to have again (constants, arguments, indices of loops), values
+that are visible in the reverse anyway, and those that stand in ifs only (`backup_ssa`).
+"""
+
+from __future__ import annotations
+
+from ...ir import Builder, Func, Op
+from ...ir import codes as C
+from ...types import DataType
+from ..manager import PassCx
+from ..registry import register
+from .activity import Activity
+from .independent_blocks import IndependentBlock, independent_blocks
+from .needs import FREE, Needs, kept_values
+
+__all__ = ["keep", "name_of", "promote_ssa_to_local_var"]
+
+
+@register("promote_ssa_to_local_var")
+def promote_ssa_to_local_var(func: Func, cx: PassCx) -> bool:
+    """Give values of inner loops that the reverse needs a variable each."""
+    if func.autodiff != "reverse":
+        return False
+    changed = False
+    activity = Activity(func)
+    for ib in independent_blocks(func, activity):
+        needs = Needs(func, ib, activity)
+        if not needs.in_loop:
+            continue
+        kept = kept_values(ib)
+        wanted = {
+            x: None for x in needs.how
+            if x in needs.in_loop and x.code not in FREE and x not in kept
+        }  # fmt: skip
+        if wanted:
+            keep(func, ib, wanted)
+            changed = True
+    return changed
+
+
+def keep(func: Func, ib: IndependentBlock, wanted: dict[Op, None]) -> None:
+    """Store each of ``wanted`` to a variable of its own, at the top of the block, when it is made.
+
+    The ops of the block change in place, those of ``ib`` do not.
+    """
+    first = ib.ops[0]
+    tops: list[Op] = []
+    for block in {x.block: None for x in wanted}:
+        assert block is not None
+        out: list[Op] = []
+        for op in block.ops:
+            out.append(op)
+            if op in wanted:
+                top = Builder(func, ib.block, op.loc, tops)
+                assert isinstance(op.type, DataType)
+                var = top.alloca(op.type, name_of(op))
+                out.append(Builder(func, block, op.loc, []).store(var, op))
+        block.ops = out
+    at = ib.block.ops.index(first)
+    ib.block.ops[at:at] = tops
+
+
+def name_of(op: Op) -> str:
+    """What a value is called for people: the variable it comes from, else how it is made."""
+    if op.code == C.LOCAL_LOAD:
+        return str(op.args[0].attr)
+    return op.name

@@ -1,0 +1,87 @@
+"""reverse_outer_loops: loops around independent blocks run backwards.
+
+Before, where the bodies of the two inner loops are independent blocks::
+
+    $3 : range_for $b, $e body {          $3 : range_for $b, $e body {
+      $5 : range_for $0, $n body {          $9 : range_for $0, $m {reversed=True} body {
+        ...                                   ...
+      }                                     }
+      $9 : range_for $0, $m body {          $5 : range_for $0, $n {reversed=True} body {
+        ...                                   ...
+      }                                     }
+    }                                     }
+
+Loops and ifs with something to differentiate also change places, after all else that stands in
+their block: it computes values, and the last loop comes first in the reverse.
+
+It leaves alone the order of iterations of parallel loops, which have none, and everything inside of
+independent blocks: `make_adjoint` reverses that.
+"""
+
+from __future__ import annotations
+
+from ...ir import Block, Func, Op
+from ...ir import codes as C
+from ..manager import PassCx
+from ..registry import register
+from .activity import Activity
+from .independent_blocks import independent_blocks, is_parallel, segments
+
+__all__ = ["reverse_outer_loops"]
+
+
+@register("reverse_outer_loops")
+def reverse_outer_loops(func: Func, cx: PassCx) -> bool:
+    """Run loops around independent blocks backwards, the last one first."""
+    if func.autodiff != "reverse":
+        return False
+    activity = Activity(func)
+    firsts = {ib.ops[0] for ib in independent_blocks(func, activity)}
+    before = func.body.ops
+    out: list[Op] = []
+    changed = False
+    for ops in segments(func):
+        if not any(op in activity.effects for op in ops):
+            out += ops
+        elif is_parallel(ops[0]):
+            changed |= _reverse(ops[0].regions[0], activity.effects, firsts)
+            out += ops
+        elif ops[0] in firsts:
+            out += ops
+        else:
+            out += _swapped(ops, activity.effects)
+            for op in ops:
+                changed |= _turn(op, activity.effects, firsts)
+    changed |= out != before
+    func.body.ops = out
+    return changed
+
+
+def _reverse(block: Block, effects: set[Op], firsts: set[Op]) -> bool:
+    """Reverse what is in a block, if it is around independent blocks."""
+    if not block.ops or block.ops[0] in firsts:
+        return False
+    before = block.ops
+    block.ops = _swapped(before, effects)
+    changed = block.ops != before
+    for op in before:
+        changed |= _turn(op, effects, firsts)
+    return changed
+
+
+def _swapped(ops: list[Op], effects: set[Op]) -> list[Op]:
+    """Ops without effects, then the others, the last first."""
+    return [op for op in ops if op not in effects] + [op for op in reversed(ops) if op in effects]
+
+
+def _turn(op: Op, effects: set[Op], firsts: set[Op]) -> bool:
+    """Turn a loop around independent blocks; look into it, or into an if."""
+    if op not in effects:
+        return False
+    changed = False
+    if op.code == C.RANGE_FOR:
+        op.attr = op.attr._replace(reversed=not op.attr.reversed)
+        changed = True
+    for region in op.regions:
+        changed |= _reverse(region, effects, firsts)
+    return changed
