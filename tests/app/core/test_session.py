@@ -97,3 +97,45 @@ def test_labels_are_as_short_as_they_can_be():
     paths = ["/x/one/k.py", "/x/two/k.py", "/y/two/k.py", "/y/z.py"]
     assert list(labels_of(paths).values()) == ["one/k.py", "x/two/k.py", "y/two/k.py", "z.py"]
     assert labels_of(["k.py", "a/k.py"]) == {"k.py": "k.py", "a/k.py": "a/k.py"}
+
+
+GRADIENT = replace(KERNEL, id=f"{KERNEL.id}.grad", name="scale.grad", primal=KERNEL.id)
+DIFFERENTIATED = replace(KERNEL, gradient=GRADIENT.id)
+
+
+def names(session):
+    return [k.name for k in session.record().kernels]
+
+
+def test_a_gradient_comes_after_its_kernel():
+    other = replace(LISTED, id="a.py:other", name="other")
+    session = Session.of(["a.py"]).file_loaded("a.py", (text("a.py"),), (LISTED, other), ())
+    session = session.kernel_updated(DIFFERENTIATED, final=False)
+    session = session.kernel_updated(GRADIENT, final=False)
+    assert names(session) == ["scale", "scale.grad", "other"]
+    session = session.kernel_updated(replace(GRADIENT, doc="new"))
+    assert names(session) == ["scale", "scale.grad", "other"]
+    assert session.kernel(GRADIENT.id).doc == "new"
+
+
+def test_a_gradient_without_its_kernel_is_nobodys():
+    assert names(loaded().kernel_updated(replace(GRADIENT, primal="a.py:gone"))) == ["scale"]
+
+
+def test_a_gradient_stays_stale_until_its_kernel_says_that_it_has_none():
+    session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
+    session = loaded(session)
+    assert names(session) == ["scale", "scale.grad"]
+    assert all(k.stale for k in session.record().kernels)
+    # What is known so far says nothing of gradients yet.
+    session = session.kernel_updated(KERNEL, final=False)
+    assert names(session) == ["scale", "scale.grad"]
+    assert session.kernel(KERNEL.id).gradient == GRADIENT.id
+    assert names(session.kernel_updated(KERNEL)) == ["scale"]
+    assert names(session.kernel_updated(DIFFERENTIATED)) == ["scale", "scale.grad"]
+
+
+def test_gradients_that_still_hold_are_not_stale():
+    session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
+    again = session.file_loaded("a.py", (text("a.py"),), (LISTED,), (), {KERNEL.id, GRADIENT.id})
+    assert not any(k.stale for k in again.record().kernels)

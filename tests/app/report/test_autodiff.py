@@ -1,0 +1,65 @@
+"""Gradient kernels in Markdown and HTML."""
+
+import re
+
+import msgspec
+from qd_studio.app import batch, report
+from qd_studio.engine.inspect import record as rec
+
+from tests.app import gradients
+from tests.app.gradients import AUTODIFF, make_record, with_autodiff
+from tests.app.report.test_report import Checker
+
+RECORD = make_record()
+
+
+def test_markdown_has_a_section_for_the_gradient_only():
+    text = report.to_markdown(RECORD)
+    assert text.count("### Autodiff") == 1
+    assert text.index("### Autodiff") > text.index("## power.py:power.grad")
+    assert "On cpu, reverse: 2 stacks, 624 B of heap with n=1000." in text
+    row = next(line for line in text.splitlines() if "takes the most" in line)
+    for wanted in ("33", "8", "528 B", gradients.FORMULA, "the loop over j at line 9"):
+        assert wanted in row
+    assert "the loop over \\<k\\> at line 10" in text
+    assert "`largest n[i]` = 31" in text and "- gate: not captured" in text
+    stacks = text[text.index("### Autodiff") :].splitlines()
+    cells = {line.count("|") for line in stacks if re.match(r"\| (task|0) \|", line)}
+    assert len(cells) == 1
+
+
+def test_html_is_well_formed_escaped_and_links_lead_somewhere():
+    text = report.to_html(RECORD)
+    checker = Checker()
+    checker.feed(text)
+    assert not checker.stack and "script" not in checker.tags
+    assert "the loop over &lt;k&gt; at line 10" in text and "<k>" not in text
+    assert text.count("<h3>Autodiff</h3>") == 1
+    anchors = set(re.findall(r'id="([^"]+)"', text))
+    links = [url for url in checker.urls if url.startswith("#")]
+    assert len(links) > len(AUTODIFF.links) and all(url[1:] in anchors for url in links)
+
+
+def test_an_overflow_stands_out():
+    overflow = msgspec.structs.replace(AUTODIFF, overflow="Adstack overflow: <y> is full")
+    record = with_autodiff(RECORD, overflow)
+    assert '<p class="bad">Overflow: Adstack overflow: &lt;y&gt; is full' in report.to_html(record)
+    assert "**Overflow**: Adstack overflow: \\<y\\> is full" in report.to_markdown(record)
+
+
+def test_a_kernel_that_cannot_be_differentiated_fails_nothing():
+    error = rec.ErrorRecord(kind="QuadrantsCompilationError", message="no", stage="frontend")
+    failed = rec.BackendRecord(backend="cpu", status="error", errors=(error,), reason="no")
+    primal, gradient = RECORD.kernels
+    record = msgspec.structs.replace(
+        RECORD, kernels=(primal, msgspec.structs.replace(gradient, backends=(failed,)))
+    )
+    assert batch.failures(record) == []
+    assert "no" in report.to_markdown(record)
+    same = msgspec.structs.replace(record.kernels[1], primal="")
+    assert batch.failures(msgspec.structs.replace(record, kernels=(primal, same)))
+    worse = msgspec.structs.replace(error, kind="QuadrantsInternalError", stage="passes")
+    for fault in (worse, msgspec.structs.replace(error, stage="launch")):
+        broken = msgspec.structs.replace(failed, errors=(fault,))
+        kernel = msgspec.structs.replace(gradient, backends=(broken,))
+        assert batch.failures(msgspec.structs.replace(record, kernels=(primal, kernel)))
