@@ -51,7 +51,7 @@ def test_a_launch_without_a_plan_is_refused():
 @pytest.mark.parametrize("seed", range(12))
 def test_random_histories(seed):
     func = random_func(seed, (i32, f32, f64), stacks=True)
-    func.stage = "ast"
+    func.stage, func.autodiff = "ast", "none"  # it stands for one that has been differentiated
     for op in func.body.ops:
         if op.code == C.RANGE_FOR:  # its iterations need their order
             op.attr = op.attr._replace(strictly_serialized=True)
