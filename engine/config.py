@@ -263,10 +263,10 @@ class CompileConfig:
     )
     ad_stack_sparse_threshold_bytes: int = option(
         104857600,
-        "Above this a stack is kept only for threads that need it.",
+        "From this size on the stacks of reals of a task, for 131072 threads, are kept only for as"
+        " many threads as iterations pass its condition.",
         key=True,
         minimum=0,
-        later="adstack",
     )
 
     # Caches

@@ -29,6 +29,7 @@ MODULES: Final = (
     "autodiff.replace_local_var_with_stacks",
     "autodiff.reverse_outer_loops",
     "autodiff.reverse_segments",
+    "autodiff.recognize_gates",
     "binary_op_simplify",
     "cache_loop_invariant_global_vars",
     "cfg_optimization",

@@ -87,6 +87,7 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     _simplify(cx, "simplify_II")
     cx.stage("after_simplify_II")
 
+    reverse = func.autodiff == "reverse"
     if func.autodiff != "none":
         _differentiate(func, cx)
 
@@ -98,6 +99,9 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     cx.run_pass("per_task_cse")
     # From here on cfg_optimization runs too, on one graph a task.
     _simplify(cx, "simplify_III")
+    if reverse:
+        # Whatever decides whether an iteration has something to differentiate is simple by now.
+        cx.run_pass("recognize_gates")
     cx.stage("after_simplify_III")
 
 

@@ -5,7 +5,8 @@ arguments, extents, the contents of arrays. Before a launch it *observes* these,
 generation. As long as they are as before, so is the plan: nothing is evaluated. Otherwise the
 layers of `adstack.caches` are asked, expression by expression.
 
-Rows: in a parallel task each thread of the pool has one, in a serial task there is one. A row holds
+Rows: in a parallel task each thread of the pool has one, in a serial task there is one. Of a task
+with a gate no more threads get a row of reals than iterations pass. A row holds
 the stacks of one kind, reals or integers, one behind the other: those with the widest values first,
 so that nothing lies between them, and the row's end is rounded up to that width.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from ..adstack import gate as gates
 from ..adstack import host_eval
 from ..adstack.caches import Caches, Observed
 from ..adstack.host_eval import Env
@@ -76,12 +78,35 @@ class _Size(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """A task with stacks."""
+    """A task with stacks. rows: threads that may work on it. gate, trip: where they are known."""
 
     number: int
     meta: TaskMeta
     sizes: tuple[_Size, ...]
     rows: int
+    gate: _Gate | None
+
+
+class _Gate(NamedTuple):
+    """The gate of a task. trip: how often its loop runs, if known. observed: as in `_Size`."""
+
+    gate: gates.Gate
+    trip: _Size | None
+    observed: tuple[int, ...]
+
+    @property
+    def read(self) -> Read:
+        """What it looks at."""
+        return Read(self.gate.param, self.gate.indices)
+
+
+def _gate_parts(task: TaskMeta) -> list[SizeExpr]:
+    """What the count of a gate depends on."""
+    if not task.gate:
+        return []
+    gate = gates.parse(task.gate)
+    trip = [parse(task.trip)] if task.trip else []
+    return [Read(gate.param, gate.indices), *trip]
 
 
 class Launch:
@@ -112,7 +137,9 @@ class Sizer:
     needs: what all sizes together depend on. specs: the maxima that are found by themselves.
     ready: the plan of the last launch with what was observed for it; None for no plan, for one that
     depends on what is not known, and while the heaps are elsewhere than it says. plan_made: the
-    last one, in any case. evaluated, dispatched: as those of `Stacks`, for this kernel.
+    last one, in any case. counted: iterations that passed the gate, by task; no more than there are
+    threads. overflow: what the last full stack was told with. evaluated, dispatched: as those of
+    `Stacks`, for this kernel.
     """
 
     def __init__(self, stacks: Stacks, meta: KernelMeta) -> None:
@@ -127,7 +154,8 @@ class Sizer:
             parse(stack.size) for task in meta.tasks for stack in task.stacks if not stack.max_size
         )
         needs: dict[Need, int] = {}
-        for e in sizes.values():
+        other = [e for task in meta.tasks if task.stacks for e in _gate_parts(task)]
+        for e in (*sizes.values(), *other):
             for need in _needs(e, meta.params):
                 needs.setdefault(need, len(needs))
         self.needs: Final = tuple(needs)
@@ -138,6 +166,7 @@ class Sizer:
         self.evaluated = 0
         self.dispatched = 0
         self.overflow = ""
+        self.counted: Final[dict[int, int]] = {}
         self.last: Observed | None = None
         self.values: dict[SizeExpr, int] = {}
 
@@ -145,7 +174,15 @@ class Sizer:
         if not meta.stacks:
             return None
         rows = 1 if meta.kind == "serial" else self.stacks.threads
-        return _Task(number, meta, tuple(map(self._size, meta.stacks)), rows)
+        gate = None
+        if meta.gate and rows > 1:
+            found = gates.parse(meta.gate)
+            trip = None
+            if meta.trip:
+                e = parse(meta.trip)
+                trip = _Size(e, self._observed(e))
+            gate = _Gate(found, trip, self._observed(Read(found.param, found.indices)))
+        return _Task(number, meta, tuple(map(self._size, meta.stacks)), rows, gate)
 
     def _size(self, stack: StackMeta) -> _Size:
         if stack.max_size:
@@ -202,10 +239,32 @@ class Sizer:
 
     def _task_plan(self, task: _Task, launch: Launch, results: dict[SizeExpr, int]) -> TaskPlan:
         capacities = tuple([max(self._value(s, launch, results), 1) for s in task.sizes])
-        key: Observed = (capacities, task.rows)
+        rows = task.rows if task.gate is None else self._passing(task, task.gate, launch, results)
+        key: Observed = (capacities, rows)
         return self.caches.task_metadata.get(
-            task.number, key, lambda: packed(task.meta.stacks, capacities, task.rows, task.rows)
+            task.number, key,
+            lambda: packed(
+                task.meta.stacks, capacities, rows, task.rows, task.gate is not None
+            ),
+        )  # fmt: skip
+
+    def _passing(
+        self, task: _Task, gate: _Gate, launch: Launch, results: dict[SizeExpr, int]
+    ) -> int:
+        """Rows for the iterations that pass a gate: no more are counted than there are threads."""
+        most = task.rows
+        if gate.trip is not None:
+            most = min(most, max(self._value(gate.trip, launch, results), 1))
+        observed = (most, *[launch.seen[i] for i in gate.observed])
+
+        def count() -> int:
+            self._count()
+            return gates.count(gate.gate, launch.env, most)
+
+        found = self.counted[task.number] = self.caches.size_expr.get(
+            (task.number, "gate"), observed, count
         )
+        return max(found, 1)
 
     def _value(self, size: _Size, launch: Launch, results: dict[SizeExpr, int]) -> int:
         if isinstance(size.expr, Const):

@@ -55,11 +55,15 @@ kernel ragged(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, a: n
 EXACT = "(add (maxover 0 0 (shape 3 0) (max 0 (add (arg 4) (read 3 (var 0))))) 1)"
 
 
-def compiled(text):
-    """The kernel of an IR text in the current program."""
+def compiled(text, gates=False):
+    """The kernel of an IR text, which holds its reverse already, in the current program."""
     owner = program.current()
     func = parse(text)
-    passes.run(func, owner.config, owner.backend.name)
+    cx = passes.PassCx(func, owner.config, owner.backend.name)
+    passes.compile_to_offloads(func, cx)
+    if gates:
+        cx.run_pass("recognize_gates")
+    passes.offload_to_executable(func, cx, owner.backend.name)
     return owner.backend.load(owner.backend.lower(func, owner.config))
 
 

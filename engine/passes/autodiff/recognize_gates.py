@@ -1,0 +1,362 @@
+"""recognize_gates: what decides whether an iteration of a task needs its stacks of reals.
+
+Where all work on these stacks lies behind one condition on an element that belongs to the iteration
+alone, the launch counts the elements that pass, and makes no more rows than that::
+
+    $0 : offloaded {kind='range_for'} body {       $0 : offloaded {gate='(gate gt 0.5 0 1 (var 0))'}
+      <*f32> $4 = ad_stack_alloca                    <*f32> $4 = ad_stack_alloca
+      $5 : ad_stack_push $4, $2
+      $9 : if $8 {               mask[i] > 0.5       $9 : if $8 {
+        ...                                            $20 : ad_stack_claim
+                                                       $5 : ad_stack_push $4, $2
+        $12 : ad_stack_push $4, $11                    ...
+      }                                                $12 : ad_stack_push $4, $11
+      $15 : if $8 {                                  $15 : if $8 {
+        $16 : ad_stack_pop $4                          $21 : ad_stack_claim
+      }                                                $16 : ad_stack_pop $4
+      $17 : ad_stack_pop $4
+
+The condition compares an element of an array or field, which the kernel does not write, with a
+number. Its indices are the loop's: each axis once, as it is or taken apart into ``i // n`` and
+``i % n``, in any order, beside numbers and scalar arguments. The condition may stand several times,
+before the forward and the reverse work, also inside of other conditions; the stacks may be used in
+either branch. A push at the alloca itself moves behind the condition, a last pop there goes.
+
+A task is left alone, with the reason as a remark, if that does not hold, and if its stacks are
+small: entries times `_THREADS` threads below `ad_stack_sparse_threshold_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ...adstack.gate import Gate, text
+from ...adstack.size_expr import Arg, Binary, Const, SizeExpr, Var
+from ...analysis import use_counts
+from ...ir import Block, Builder, Func, Op, all_ops, walk
+from ...ir import codes as C
+from ...ir.edit import set_block
+from ...types import DataType, PointerType
+from ..manager import PassCx
+from ..registry import register
+
+_THREADS: Final = 131072
+"""Rows that the threshold is meant for."""
+
+_COMPARE: Final = {
+    C.CMP_LT: "lt", C.CMP_LE: "le", C.CMP_GT: "gt", C.CMP_GE: "ge", C.CMP_EQ: "eq", C.CMP_NE: "ne",
+}  # fmt: skip
+_SWAPPED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+class _No(Exception):
+    """Why a task has no gate."""
+
+
+class _Condition(NamedTuple):
+    """A branch that an op lies in. key: equal for conditions that are the same."""
+
+    op: Op
+    branch: int
+    key: Any
+
+
+class _Site(NamedTuple):
+    """An op on a stack of reals. chain: the branches around it, up to the first loop."""
+
+    op: Op
+    block: Block
+    chain: tuple[_Condition, ...]
+
+
+@register("recognize_gates", optional=True, per_task=True)
+def recognize_gates(func: Func, cx: PassCx) -> bool:
+    """Find the condition behind which a task uses its stacks of reals."""
+    task = cx.task
+    if task is None or task.attr.kind != "range_for" or task.attr.gate:
+        return False
+    stacks = [op for op in walk(task.regions[1]) if op.code == C.AD_STACK_ALLOCA and _real(op)]
+    if not stacks:
+        return False
+    try:
+        _Task(func, task, stacks, cx).capture()
+    except _No as why:
+        cx.remark(task, f"no gate: {why}")
+        return False
+    return True
+
+
+def _real(stack: Op) -> bool:
+    t = stack.type
+    return isinstance(t, PointerType) and t.elem.is_real
+
+
+class _Task:
+    """One task, and what is known of it."""
+
+    def __init__(self, func: Func, task: Op, stacks: Sequence[Op], cx: PassCx) -> None:
+        size = sum(_entry(s) * max(s.attr.max_size, 1) for s in stacks)
+        threshold = cx.config.ad_stack_sparse_threshold_bytes
+        if size * _THREADS < threshold:
+            raise _No(
+                f"the stacks of reals take {size} bytes for one entry or as many as are known;"
+                f" times {_THREADS} that is below ad_stack_sparse_threshold_bytes={threshold}"
+            )
+        self.func: Final = func
+        self.task: Final = task
+        self.axes: Final = len(task.regions[0].ops[-1].args) // 2
+        self.stacks: Final = stacks
+        self.written: Final = _written(func)
+        self.keys: Final[dict[Op, Any]] = {}
+        self.sites: Final[list[_Site]] = []
+        self._collect(task.regions[1], ())
+
+    def _collect(self, block: Block, chain: tuple[_Condition, ...] | None) -> None:
+        """Note the sites. ``chain`` inside of a loop: those around the loop."""
+        for op in block.ops:
+            if C.STACK[op.code] and op.args[0] in self.stacks:
+                self.sites.append(_Site(op, block, chain or ()))
+            for number, region in enumerate(op.regions):
+                inner = chain or ()
+                if op.code == C.IF and not _in_loop(block, self.task):
+                    inner = (*inner, _Condition(op, number, self.key(op.args[0])))
+                self._collect(region, inner)
+
+    # --- equal conditions -----------------------------------------------------------------------
+
+    def key(self, op: Op) -> Any:
+        """Equal for ops that give the same value wherever they stand in one iteration."""
+        found = self.keys.get(op)
+        if found is None:
+            found = self.keys[op] = self._key(op)
+        return found
+
+    def _key(self, op: Op) -> Any:
+        if op.code == C.LOOP_INDEX:
+            return C.LOOP_INDEX, op.args[0].id, op.attr
+        param = self._param(op) if op.code == C.GLOBAL_LOAD else -1
+        reads = param >= 0 and param not in self.written
+        if C.PURE[op.code] or reads:
+            return op.code, op.type, op.attr, tuple(map(self.key, op.args))
+        return op.id
+
+    def _param(self, load: Op) -> int:
+        """The parameter that an element is loaded from; -1 for other memory."""
+        pointer = load.args[0]
+        base = pointer.args[0] if pointer.code == C.EXTERNAL_PTR else pointer
+        if base.code != C.ARG_ADDR or base.attr[1]:
+            return -1
+        return base.attr[0]
+
+    # --- the gate -------------------------------------------------------------------------------
+
+    def capture(self) -> None:
+        """Find the gate and change the task, or raise `_No`."""
+        outside = self._at_allocas()
+        inside = [site for site in self.sites if site.op not in outside]
+        if not inside:
+            raise _No("nothing uses the stacks of reals")
+        shared = _common(inside)
+        if not shared:
+            raise _No("stacks of reals are used outside of any one condition")
+        why: _No | None = None
+        for number in shared:
+            condition = inside[0].chain[number]
+            try:
+                gate = self._gate(condition)
+            except _No as error:
+                why = why or error
+                continue
+            self._rewrite(gate, number, inside, outside)
+            return
+        assert why is not None
+        raise why
+
+    def _at_allocas(self) -> dict[Op, bool]:
+        """What stands beside the alloca of its stack and need not: its first push (True), pops."""
+        uses = use_counts(self.task.regions[1])
+        out: dict[Op, bool] = {}
+        for stack in self.stacks:
+            own = [site for site in self.sites if site.op.args[0] is stack]
+            beside = [site.block is stack.block for site in own]
+            first = 0
+            while first < len(own) and beside[first] and own[first].op.code == C.AD_STACK_PUSH:
+                out[own[first].op] = True
+                first += 1
+            last = len(own)
+            while last > first and beside[last - 1] and _idle(own[last - 1].op, uses):
+                last -= 1
+                out[own[last].op] = False
+        return out
+
+    def _gate(self, condition: _Condition) -> Gate:
+        """The gate that a condition is; `_No` if it is none."""
+        op, negated = condition.op.args[0], condition.branch == 1
+        while True:
+            if op.code == C.LOGIC_NOT:
+                op, negated = op.args[0], not negated
+            elif op.code == C.CAST_VALUE and op.type.is_int and op.args[0].type.is_int:
+                op = op.args[0]
+            else:
+                break
+        if op.code in _COMPARE:
+            name, (load, literal) = _COMPARE[op.code], op.args
+            if load.code == C.CONST:
+                name, load, literal = _SWAPPED[name], literal, load
+        elif op.code == C.GLOBAL_LOAD and op.type.is_int:
+            name, load, literal = "ne", op, None
+        else:
+            raise _No("the condition does not compare an element with a number")
+        if literal is not None and literal.code != C.CONST:
+            raise _No("the condition compares an element with something else than a number")
+        param = self._param(load) if load.code == C.GLOBAL_LOAD else -1
+        if param < 0:
+            raise _No("the condition compares something else than an element of an array or field")
+        name_of = self.func.params[param].name
+        if param in self.written:
+            raise _No(f"the kernel writes to {name_of}, which the condition reads")
+        pointer = load.args[0]
+        indices = pointer.args[1:] if pointer.code == C.EXTERNAL_PTR else ()
+        found = tuple([self._index(i, name_of) for i in indices])
+        self._check_axes(found, name_of)
+        return Gate(name, 0 if literal is None else literal.attr, negated, param, found)
+
+    def _index(self, op: Op, name: str) -> SizeExpr:
+        while op.code == C.CAST_VALUE and op.type.is_int and op.args[0].type.is_int:
+            op = op.args[0]
+        if op.code == C.CONST:
+            return Const(int(op.attr))
+        if op.code == C.ARG_LOAD:
+            return Arg(op.attr)
+        if op.code == C.LOOP_INDEX:
+            if op.args[0] is not self.task:
+                raise _No(f"{name} is indexed by the variable of an inner loop")
+            return Var(op.attr)
+        if op.code in (C.FLOORDIV, C.FLOORMOD) and op.args[1].code == C.CONST:
+            by = int(op.args[1].attr)
+            if by > 0:
+                kind = "floordiv" if op.code == C.FLOORDIV else "mod"
+                return Binary(kind, self._index(op.args[0], name), Const(by))
+        if any(o.code == C.GLOBAL_LOAD for o in _operands(op)):
+            raise _No(f"{name} is indexed indirectly, by an element")
+        raise _No(f"an index of {name} is arithmetic on the loop's variables")
+
+    def _check_axes(self, indices: Sequence[SizeExpr], name: str) -> None:
+        """`_No` unless different iterations look at different elements."""
+        digits: dict[int, list[tuple[int, int]]] = {axis: [] for axis in range(self.axes)}
+        for index in indices:
+            digit = _digit(index)
+            if digit is not None:
+                axis, divisor, modulus = digit
+                digits[axis].append((divisor, modulus))
+            elif not isinstance(index, Const | Arg):
+                raise _No(f"an index of {name} is arithmetic on the loop's variables")
+        if not any(digits.values()):
+            raise _No(f"no index of {name} is a variable of the loop")
+        for found in digits.values():
+            if not found:
+                raise _No(f"several iterations look at the same element of {name}")
+            at = 1
+            for divisor, modulus in sorted(found):
+                if divisor != at:
+                    raise _No(f"several indices of {name} are the same variable of the loop")
+                at = divisor * modulus
+            if at:  # nothing tells larger numbers apart
+                raise _No(f"several iterations look at the same element of {name}")
+
+    # --- the change -----------------------------------------------------------------------------
+
+    def _rewrite(
+        self, gate: Gate, number: int, inside: Sequence[_Site], outside: dict[Op, bool]
+    ) -> None:
+        """Put claims into the branches, and the first pushes behind them."""
+        for block in {stack.block for stack in self.stacks}:
+            if block is not None and any(op in outside for op in block.ops):
+                block.ops = [op for op in block.ops if op not in outside]
+        firsts = [op for op, first in outside.items() if first]
+        for site in inside:
+            condition = site.chain[number]
+            branch = condition.op.regions[condition.branch]
+            mine = [op for op in firsts if op.args[0] is site.op.args[0]]
+            firsts = [op for op in firsts if op not in mine]
+            if not branch.ops or branch.ops[0].code != C.AD_STACK_CLAIM:
+                b = Builder(self.func, branch, condition.op.loc, ops=[])
+                b.emit(C.AD_STACK_CLAIM)
+                branch.ops = b.ops + branch.ops
+            branch.ops[1:1] = mine
+            set_block(mine, branch)
+        self.task.attr = self.task.attr._replace(gate=text(gate))
+
+
+def _entry(stack: Op) -> int:
+    """Bytes of an entry."""
+    t = stack.type
+    assert isinstance(t, PointerType) and isinstance(t.elem, DataType)
+    return t.elem.size * (1 + stack.attr.adjoint)
+
+
+def _idle(op: Op, uses: Any) -> bool:
+    """Whether an op at the end of a stack's life does nothing that is missed."""
+    if op.code == C.AD_STACK_POP:
+        return True
+    loads = op.code in (C.AD_STACK_LOAD_TOP, C.AD_STACK_LOAD_TOP_ADJ)
+    return loads and not uses.get(op, 0)
+
+
+def _written(func: Func) -> set[int]:
+    """Parameters that something is written to; all if that is not known."""
+    out: set[int] = set()
+    for op in all_ops(func):
+        if op.code == C.CALL:
+            return set(range(len(func.params)))
+        if C.WRITE[op.code] or C.ATOMIC[op.code]:
+            base = op.args[0]
+            while base.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
+                base = base.args[0]
+            if base.code == C.ARG_ADDR:
+                out.add(base.attr[0])
+    return out
+
+
+def _in_loop(block: Block, task: Op) -> bool:
+    """Whether a block lies inside of a loop of the task."""
+    owner = block.owner
+    while owner is not None and owner is not task:
+        if C.LOOP[owner.code]:
+            return True
+        owner = owner.block.owner if owner.block is not None else None
+    return False
+
+
+def _common(sites: Sequence[_Site]) -> list[int]:
+    """Positions in the chains up to which all of them are the same."""
+    chains = [[(c.key, c.branch) for c in site.chain] for site in sites]
+    out: list[int] = []
+    for number, first in enumerate(chains[0]):
+        if any(len(c) <= number or c[number] != first for c in chains):
+            break
+        out.append(number)
+    return out
+
+
+def _operands(op: Op) -> list[Op]:
+    """``op`` and all that it is computed from."""
+    out: list[Op] = []
+    stack = [op]
+    while stack:
+        one = stack.pop()
+        out.append(one)
+        stack += one.args
+    return out
+
+
+def _digit(e: SizeExpr) -> tuple[int, int, int] | None:
+    """``i // d % m`` as (axis, d, m), m = 0 without a modulus; None for another expression."""
+    modulus = 0
+    if isinstance(e, Binary) and e.op == "mod" and isinstance(e.b, Const):
+        e, modulus = e.a, e.b.value
+    divisor = 1
+    if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.b, Const):
+        e, divisor = e.a, e.b.value
+    return (e.number, divisor, modulus) if isinstance(e, Var) else None
