@@ -252,7 +252,8 @@ ARITHMETIC = """\
     (indexed("$73", extra=INDIRECT), "mask is indexed indirectly"),
     (indexed("$70", extra=ARITHMETIC), "an index of mask is arithmetic on the loop's variables"),
     (text(first=FORWARD.replace("$12", "$19 : ad_stack_push $10, $9\n      $12")
-          + "\n    } else {\n    }\n    <f32> $77 = ad_stack_load_top $10\n    $78 : ad_stack_push $10, $77\n"
+          + "\n    } else {\n    }\n    <f32> $77 = ad_stack_load_top $10\n"
+          "    $78 : ad_stack_push $10, $77\n"
           "    $79 : if $59 then {\n"), "outside of any one condition"),
     (text(ABOVE.replace("<f32> $53 = const 0.5", "<f32> $53 = global_load $8")),
      "compares an element with something else than a number"),

@@ -233,11 +233,10 @@ class _Task:
             if op.args[0] is not self.task:
                 raise _No(f"{name} is indexed by the variable of an inner loop")
             return Var(op.attr)
-        if op.code in (C.FLOORDIV, C.FLOORMOD) and op.args[1].code == C.CONST:
-            by = int(op.args[1].attr)
-            if by > 0:
-                kind = "floordiv" if op.code == C.FLOORDIV else "mod"
-                return Binary(kind, self._index(op.args[0], name), Const(by))
+        taken_apart = _part(op)
+        if taken_apart is not None:
+            kind, by = taken_apart
+            return Binary(kind, self._index(op.args[0], name), Const(by))
         if any(o.code == C.GLOBAL_LOAD for o in _operands(op)):
             raise _No(f"{name} is indexed indirectly, by an element")
         raise _No(f"an index of {name} is arithmetic on the loop's variables")
@@ -287,6 +286,20 @@ class _Task:
             branch.ops[1:1] = mine
             set_block(mine, branch)
         self.task.attr = self.task.attr._replace(gate=text(gate))
+
+
+def _part(op: Op) -> tuple[str, int] | None:
+    """The operation and n of ``x // n`` and ``x % n``, also as simplification writes them."""
+    if op.code not in (C.FLOORDIV, C.FLOORMOD, C.BIT_AND, C.BIT_SAR):
+        return None
+    if op.args[1].code != C.CONST or not op.type.is_signed:
+        return None
+    n = int(op.args[1].attr)
+    if op.code == C.BIT_SAR:
+        return "floordiv", 1 << (n % op.type.bits)
+    if op.code == C.BIT_AND:
+        return ("mod", n + 1) if n > 0 and n & (n + 1) == 0 else None
+    return ("floordiv" if op.code == C.FLOORDIV else "mod", n) if n > 0 else None
 
 
 def _entry(stack: Op) -> int:
