@@ -6,6 +6,8 @@ Each entry is checked: a difference that has gone must be struck from the list.
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import corpus
 
 NOTHING = object()
@@ -248,6 +250,28 @@ DIFFERENCES: dict[str, Meant] = {
     ),
     "mistakes.mistake_async_function": Meant(
         "a function begins with its decorators", error="QuadrantsSyntaxError", line="@qd.kernel"
+    ),
+    # Gradients.
+    "tapes.case_without_loss": Meant(
+        "the reference asks for torch where a tape has no loss",
+        value=[np.zeros(3), np.array([6.0, 12.0, 18.0])],
+    ),
+    "tapes.case_other_kernels_take_no_part": Meant(
+        "the reference runs a kernel without gradients again, instead of its gradient",
+        value=[np.array([0, 2, 4, 6], np.int32), np.array([2.0, 4.0, 6.0])],
+    ),
+    "tapes.case_result_of_a_kernel": Meant(WORKS, value=[7.0, None, np.full(3, 6.0)]),
+    "tapes.case_grad_check": Meant(
+        "gradients that are right are not spoken of", value=[np.array([2.0, 4.0, 6.0])], output=""
+    ),
+    "tapes.mistake_no_gradients": Meant(
+        PROMISE, error="QuadrantsRuntimeError", says="No gradients are allocated"
+    ),
+    "tapes.mistake_ndrange_in_a_loop": Meant(
+        "a loop in a loop obeys the same rule whatever it runs over",
+        error="QuadrantsCompilationError",
+        says="Cannot use non static range in Backwards mode",
+        line="for j, l in qd.ndrange(2, 2):",
     ),
 }
 
