@@ -40,7 +40,7 @@ def section(kernel: KernelRecord, anchor: str) -> str:
     autodiff = found.autodiff
     parts = [f"<h3>Autodiff</h3><p>On {esc(found.backend)}, {esc(summary(autodiff))}.</p>"]
     if autodiff.overflow:
-        parts.append(f'<p class="bad">Overflow: {esc(autodiff.overflow)}</p>')
+        parts.append(f'<p class="bad">Overflow: {esc(fmt.first_line(autodiff.overflow))}</p>')
     stacks = stacks_of(autodiff)
     if stacks:
         rows = [_row(str(task.index), x, autodiff.sized) for task, x, _ in stacks]
@@ -91,7 +91,9 @@ def _tree(x: StackRecord) -> str:
 
 def _facts(autodiff: AutodiffRecord) -> str:
     rows = "".join(
-        f"<tr><td>{esc(name)}</td><td>{esc(text)}</td></tr>" for name, text in fact_texts(autodiff)
+        f"<tr><td>{esc(name)}</td><td>{esc(text)}</td></tr>"
+        for name, text in fact_texts(autodiff)
+        if not (name == "overflow" and autodiff.overflow)
     )
     return f"<table><tbody>{rows}</tbody></table>" if rows else ""
 

@@ -146,7 +146,7 @@ def _autodiff(kernel: KernelRecord) -> list[str]:
     autodiff = found.autodiff
     out = ["### Autodiff", "", f"On {found.backend}, {_text(summary(autodiff))}.", ""]
     if autodiff.overflow:
-        out += [f"**Overflow**: {_text(autodiff.overflow)}", ""]
+        out += [f"**Overflow**: {_text(fmt.first_line(autodiff.overflow))}", ""]
     stacks = stacks_of(autodiff)
     if stacks:
         rows = [
@@ -162,7 +162,11 @@ def _autodiff(kernel: KernelRecord) -> list[str]:
         for leaf in dict.fromkeys(leaf for _, x, _ in stacks for leaf in x.leaves)
     ]
     out += [""] if out[-1] else []
-    facts = [_text(f"{name}: {text}" if name else text) for name, text in fact_texts(autodiff)]
+    facts = [
+        _text(f"{name}: {text}" if name else text)
+        for name, text in fact_texts(autodiff)
+        if not (name == "overflow" and autodiff.overflow)
+    ]
     out += [f"- {text}" for text in facts]
     out += [""] if facts else []
     if autodiff.reducers:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -115,16 +116,6 @@ class GradientCapture(KernelCapture):
         return _GradientLauncher(self, budget_s)
 
 
-@dataclass
-class _Start:
-    """What a gradient is launched on: what the primal has left, and the first gradients."""
-
-    arrays: dict[Place, Array] = field(default_factory=dict["Place", "Array"])
-    blocks: dict[Block, Array] = field(default_factory=dict["Block", "Array"])
-    written: set[object] = field(default_factory=set[object])
-    failure: str = ""
-
-
 class _Still(NamedTuple):
     """What an array comes from that nobody changes while it is launched with, as far as sizes go:
     a gradient writes gradients only."""
@@ -135,6 +126,17 @@ class _Still(NamedTuple):
 _generations: Final = itertools.count(1)
 
 
+@dataclass
+class _Start:
+    """What a gradient is launched on: what the primal has left, and the first gradients."""
+
+    arrays: dict[Place, Array] = field(default_factory=dict["Place", "Array"])
+    blocks: dict[Block, Array] = field(default_factory=dict["Block", "Array"])
+    written: set[object] = field(default_factory=set[object])
+    source: _Still = field(default_factory=lambda: _Still(next(_generations)))
+    failure: str = ""
+
+
 class _GradientLauncher(Launcher):
     """Launches a gradient; see the module docstring."""
 
@@ -142,6 +144,8 @@ class _GradientLauncher(Launcher):
         super().__init__(capture, budget_s)
         self._gradient: Final = capture
         self._starts: Final[dict[int, _Start]] = {}
+        # By backend: timed launches that found the plan of the one before.
+        self._reused: Final[Counter[str]] = Counter()
         # Rounds, so that no other takes the id of one.
         self._keep: Final[list[Round]] = []
 
@@ -229,20 +233,47 @@ class _GradientLauncher(Launcher):
                 put_elements(layout, given.values[grad], values)
 
     def _starter(
-        self, name: str, compiled: FullCompile, given: Inputs
+        self, compiled: FullCompile, given: Inputs, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
         executable = compiled.executable
         if not executable.meta.has_stacks:
-            return super()._starter(name, compiled, given)
+            return super()._starter(compiled, given, found)
         stacks = _stacks()
-        sources = [_Still(next(_generations))] * len(given.values)
+        sources = self._sources(given, found)
         return lambda: stacks.launch(executable, given.values, SEED, sources)
 
     def _interpreter(
-        self, compiled: FullCompile, given: Inputs, print_fn: Callable[[str], object] | None
+        self,
+        compiled: FullCompile,
+        given: Inputs,
+        found: Round,
+        print_fn: Callable[[str], object] | None,
     ) -> Callable[[int], tuple[Any, ...]]:
         run = interp.compile_func(compiled.func, counted=True)
-        return partial(counted, run, given.values, print_fn, stacks=_plan(compiled, given))
+        plan = self._plan(compiled, given, found)
+        return partial(counted, run, given.values, print_fn, stacks=plan)
+
+    def _sources(self, given: Inputs, found: Round) -> list[_Still]:
+        """Where sizing takes the arrays to come from: all inputs of a round hold the same."""
+        return [self._starts[id(found)].source] * len(given.values)
+
+    def _plan(self, compiled: FullCompile, given: Inputs, found: Round) -> StackPlan | None:
+        executable = compiled.executable
+        if not executable.meta.has_stacks:
+            return None
+        stacks = _stacks()
+        with stacks.lock:
+            return stacks.sizer(executable).plan(given.values, self._sources(given, found))
+
+    def _time(
+        self, name: str, found: Round, compiled: FullCompile, first_us: float, budget_s: float,
+        kind: str,
+    ) -> None:  # fmt: skip
+        has_stacks = compiled.executable.meta.has_stacks
+        before = _stacks().reused if has_stacks else 0
+        super()._time(name, found, compiled, first_us, budget_s, kind)
+        if has_stacks:
+            self._reused[name] += _stacks().reused - before
 
     # ---- what is told of the stacks
 
@@ -262,6 +293,8 @@ class _GradientLauncher(Launcher):
             return autodiff
         launched = {x.workload for x in backend.launches}
         rounds = [r for r in self._keep if r.case.label in launched]
+        if overflow and not rounds:
+            rounds = self._keep[:1]  # what was too small is told, too
         if not rounds:
             return replace(autodiff, reason=backend.reason or "it was not launched")
         found = rounds[-1]
@@ -270,10 +303,11 @@ class _GradientLauncher(Launcher):
             fresh = described_again(autodiff, backend, compiled)
             autodiff = replace(fresh, overflow=overflow)
         given = self._inputs(compiled, found)
-        plan = _plan(compiled, given)
+        plan = self._plan(compiled, given, found)
         assert plan is not None
         executable, label = compiled.executable, found.case.label
-        return told_by_launch(autodiff, _stacks(), executable, plan, given.values, label)
+        told = told_by_launch(autodiff, _stacks(), executable, plan, given.values, label)
+        return replace(told, reused=self._reused[backend.backend])
 
 
 def described_again(
@@ -288,15 +322,6 @@ def described_again(
 def _stacks() -> Stacks:
     """Of the program."""
     return program.current().stacks
-
-
-def _plan(compiled: FullCompile, given: Inputs) -> StackPlan | None:
-    executable = compiled.executable
-    if not executable.meta.has_stacks:
-        return None
-    stacks = _stacks()
-    with stacks.lock:
-        return stacks.sizer(executable).plan(given.values)
 
 
 def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:

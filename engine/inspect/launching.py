@@ -53,6 +53,9 @@ SEED: Final = 1
 _ORACLE_BUDGET_S: Final = 0.02
 
 
+_Printer = Callable[[str], object]
+
+
 class TooLong(Exception):
     """The interpreter did not finish within its steps."""
 
@@ -147,7 +150,7 @@ class Launcher:
             return
         try:
             compiled, given = self._ready(ORACLE, found)
-            interpret = self._interpreter(compiled, given, None if shown else discard)
+            interpret = self._interpreter(compiled, given, found, None if shown else discard)
             with self._limited(ORACLE, found, "interpret"):
                 most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 began = time.perf_counter_ns()
@@ -184,7 +187,7 @@ class Launcher:
             return
         try:
             compiled, given = self._ready(name, found)
-            start = self._starter(name, compiled, given)
+            start = self._starter(compiled, given, found)
             with self._limited(name, found, "launch"):
                 began = time.perf_counter_ns()
                 results = start()
@@ -219,14 +222,14 @@ class Launcher:
         return Inputs(self._kernel.name, compiled, bound, found.args, found.contents, config)
 
     def _starter(
-        self, name: str, compiled: FullCompile, given: Inputs
+        self, compiled: FullCompile, given: Inputs, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
         """What launches on ``given``; the same again and again."""
         executable = compiled.executable
         return lambda: executable.launch(given.values, SEED)
 
     def _interpreter(
-        self, compiled: FullCompile, given: Inputs, print_fn: Callable[[str], object] | None
+        self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
     ) -> Callable[[int], tuple[Any, ...]]:
         """What interprets ``given`` with at most so many steps."""
         program = interp.compile_func(compiled.func, counted=True)
@@ -287,7 +290,7 @@ class Launcher:
         state = self._state[name]
         given = self._inputs(compiled, found)
         restore = given.restorer(compiled.executable.meta.written)
-        start = self._starter(name, compiled, given)
+        start = self._starter(compiled, given, found)
         try:
             with self._limited(name, found, kind), self._steps.silent():
                 timed = measure(

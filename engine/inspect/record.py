@@ -495,6 +495,6 @@ VOLATILE: Final = frozenset(
         "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
-        "entry_created",
+        "entry_created", "reused",
     }
 )  # fmt: skip

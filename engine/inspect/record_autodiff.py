@@ -172,8 +172,9 @@ class AutodiffRecord(_Base, frozen=True, kw_only=True):
     mode: reverse, forward, validation. forward, reverse: snapshots (by index) before and after
     differentiation; -1 where it did not come so far. sized: there was a launch, with the workload
     ``workload``. bytes: what that launch needed of both heaps. dispatches: maxima that were found
-    for it. evaluations: size expressions that were. overflow: empty, or what the last overflow
-    said. reason: why there is no launch, or nothing to say.
+    for it. evaluations: sizes and maxima that were found. reused: timed launches that found the
+    plan of the one before, and asked no cache. overflow: empty, or what the last overflow said.
+    reason: why there is no launch, or nothing to say.
     """
 
     mode: str
@@ -187,6 +188,7 @@ class AutodiffRecord(_Base, frozen=True, kw_only=True):
     rounds: int = 0
     dispatches: int = 0
     evaluations: int = 0
+    reused: int = 0
     reducers: tuple[ReducerRecord, ...] = ()
     layers: tuple[SizerLayer, ...] = ()
     heaps: tuple[HeapRecord, ...] = ()

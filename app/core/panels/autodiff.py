@@ -111,9 +111,10 @@ def summary(autodiff: AutodiffRecord) -> str:
         return f"{autodiff.mode}: {none}"
     text = f"{autodiff.mode}: {fmt.counted(n, 'stack')}"
     if not autodiff.sized:
-        return f"{text}; {autodiff.reason or 'not launched yet'}"
+        return f"{text}; {fmt.first_line(autodiff.reason) or 'not launched yet'}"
     of = f" with {autodiff.workload}" if autodiff.workload else ""
-    return f"{text}, {fmt.size(autodiff.bytes)} of heap{of}"
+    full = "; one of them was too small" if autodiff.overflow else ""
+    return f"{text}, {fmt.size(autodiff.bytes)} of heap{of}{full}"
 
 
 STACK_HEADS: Final = (
@@ -237,7 +238,9 @@ def _slots(x: StackRecord, sized: bool) -> str:
 
 def _told(name: str, text: str, width: int, style: str = "") -> list[Line]:
     """``name`` in a column of its own, the text wrapped beside it."""
-    parts = wrap(text, max(_NARROWEST, width - _NAMES)) or [""]
+    parts = [
+        part for line in text.splitlines() for part in wrap(line, max(_NARROWEST, width - _NAMES))
+    ] or [""]
     return [
         Line(
             ((cell(name if i == 0 else "", _NAMES), "dim"), (part, style)), ("told", name, i), text
@@ -295,7 +298,8 @@ def fact_texts(autodiff: AutodiffRecord) -> list[tuple[str, str]]:
         if layers:
             out.append(("caches", "; ".join(layers)))
             done = fmt.counted(autodiff.evaluations, "evaluation")
-            out.append(("", f"{done} of sizes so far"))
+            again = "1 launch" if autodiff.reused == 1 else f"{autodiff.reused} launches"
+            out.append(("", f"{done} of sizes; {again} found the plan of the one before"))
         for heap in autodiff.heaps:
             text = f"{fmt.size(heap.needed)} needed, {fmt.size(heap.size)} allocated"
             out.append((f"{heap.kind} heap"[:12], text))
