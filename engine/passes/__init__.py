@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 MODULES: Final = (
     "alg_simp",
     "autodiff.backup_ssa",
+    "autodiff.check_autodiff",
     "autodiff.coalesce_ad_stack_loads",
     "autodiff.determine_ad_stack_size",
     "autodiff.eliminate_recomputable_ad_stack_pushes",
     "autodiff.forward_local_values",
     "autodiff.insert_access_checks",
+    "autodiff.lower_continue",
     "autodiff.make_adjoint",
     "autodiff.make_dual",
     "autodiff.promote_ssa_to_local_var",

@@ -30,10 +30,14 @@ POINTS: Final = (
 """Names of the points of the pipeline, in order; all but the last are passed on the way."""
 
 _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
-    "forward": ("make_dual",),
+    "forward": ("check_autodiff", "make_dual"),
     "reverse": (
+        # No iteration is left early: all else may rely on it.
+        "lower_continue",
         # What loops do not change is a value of around them from here on.
         "forward_local_values",
+        # Knows what depends on what: less does, now that few values go through variables.
+        "check_autodiff",
         "reverse_segments",
         "reverse_outer_loops",
         # What the reverse needs of inner loops: all, on stacks, but what it can compute again.
