@@ -24,7 +24,8 @@ C = np.array([0, 3, 1, 2], np.int32)
 
 
 def forward(kernel, *args, **options):
-    report = check(Problem.of_kernel(kernel, *args), ("forward",), default_fp="f64", **options)
+    problem = Problem.of_kernel(kernel, *args, default_fp="f64")
+    report = check(problem, ("forward",), default_fp="f64", **options)
     assert report.compared and not report.kinks
 
 
@@ -176,7 +177,7 @@ def test_a_value_without_dependence_has_the_derivative_zero():
             y[i] = 3.0
             x[i] = qd.floor(x[i]) + qd.cast(qd.cast(x[i], i32), qd.f64)
 
-    problem = Problem.of_kernel(constant, X, Y)
+    problem = Problem.of_kernel(constant, X, Y, default_fp="f64")
     launch = compiled(differentiated(problem.source, "forward"), "interp", default_fp="f64")
     _, made = duals(launch, problem.values, [np.ones(4), np.ones(4)])
     assert all((d == 0.0).all() for d in made)
@@ -190,7 +191,7 @@ def test_duals_flow_where_arrays_have_them_only():
         for i in x:
             y[i] = x[i] * x[i]
 
-    problem = Problem.of_kernel(product, X, Y)
+    problem = Problem.of_kernel(product, X, Y, default_fp="f64")
     func = differentiated(problem.source, "forward")
     first, *rest = func.params
     func.params = (first._replace(grad=-1), *rest)
@@ -209,7 +210,7 @@ def test_ties_and_edges_go_as_the_table_says():
         y[3] = x[2] ** 2 + x[3] % 0.5
 
     x = np.array([1.0, 1.0, 0.0, 1.2])
-    problem = Problem.of_kernel(edges, x, Y)
+    problem = Problem.of_kernel(edges, x, Y, default_fp="f64")
     for backend in ("interp", "cpu"):
         launch = compiled(differentiated(problem.source, "forward"), backend, default_fp="f64")
         _, made = duals(launch, problem.values, [np.array([10.0, 20.0, 30.0, 40.0]), np.zeros(4)])
@@ -231,7 +232,10 @@ def test_narrow_types_agree_on_both_backends(real):
 
     args = [v.astype(t.np) for v in (X, Y)]
     report = check(
-        Problem.of_kernel(narrow, *args), ("forward",), differences=False, default_fp=real
+        Problem.of_kernel(narrow, *args, default_fp=real),
+        ("forward",),
+        differences=False,
+        default_fp=real,
     )
     assert report.backends == ("interp", "cpu")
 

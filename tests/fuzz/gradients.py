@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from qd_studio import engine as qd
+from qd_studio.engine import ir
 
 from tests.autodiff import gradients as harness
 
@@ -128,7 +129,7 @@ def check_call(problem: harness.Problem, made: Made, module: Any, held: dict[str
         harness.differentiated(problem.source, "reverse"), "cpu", default_fp=made.real
     )
     after = problem.fresh()
-    harness.compiled(_plain(problem), "cpu", default_fp=made.real)(after)
+    harness.compiled(ir.parse(problem.source), "cpu", default_fp=made.real)(after)
     random = np.random.default_rng(made.seed)
     weights = [random.uniform(0.3, 1.0, after[i].shape).astype(after[i].dtype) for i in reals]
     want = dict(zip([params[i].name for i in reals],
@@ -156,10 +157,6 @@ def check_call(problem: harness.Problem, made: Made, module: Any, held: dict[str
         close = np.allclose(got.ravel(), g.ravel(), rtol=1e-9 if made.real == "f64" else 1e-3,
                             atol=(1e-9 if made.real == "f64" else 1e-3) * size)  # fmt: skip
         assert close, f"kernel.grad: {name}.grad is {got}, the harness has {g}"
-
-
-def _plain(problem: harness.Problem) -> Any:
-    return harness.differentiated(problem.source, "none")
 
 
 def shrunk(made: Made, found: Found, folder: Path, limit: int = 250) -> Made:

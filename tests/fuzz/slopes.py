@@ -454,7 +454,8 @@ class _Generator:
             b = self.expr(scope, depth - 1)
             return (
                 f"0.5 * ({a} + {b})", f"({a} - {b})", f"0.4 * {a} * {b}",
-                f"{a} / (1.5 + {b} * {b})", f"qd.min({a}, {b})", f"qd.max({a}, {b})", f"qd.atan2({a}, 1.5 + qd.abs({b}))",
+                f"{a} / (1.5 + {b} * {b})", f"qd.min({a}, {b})", f"qd.max({a}, {b})",
+                f"qd.atan2({a}, 1.5 + qd.abs({b}))",
                 f"qd.select({self.condition(scope)}, {a}, {b})",
             )[kind]  # fmt: skip
         if kind == 8 and self.names:
@@ -465,7 +466,8 @@ class _Generator:
             f"qd.sin({a})", f"qd.cos({a})", f"qd.tanh({a})", f"qd.exp(-qd.abs({a}))",
             f"qd.log(1.2 + {a} * {a})", f"qd.sqrt(1.1 + {a} * {a})", f"qd.abs({a})",
             f"qd.rsqrt(1.3 + {a} * {a})", f"qd.tan(0.5 * qd.sin({a}))",
-            f"qd.asin(0.7 * qd.sin({a}))", f"qd.acos(0.7 * qd.cos({a}))", f"(1.2 + qd.abs({a})) ** 0.7", f"qd.sin({a}) ** 2",
+            f"qd.asin(0.7 * qd.sin({a}))", f"qd.acos(0.7 * qd.cos({a}))",
+            f"(1.2 + qd.abs({a})) ** 0.7", f"qd.sin({a}) ** 2",
             f"0.3 * qd.tanh({a}) ** 3", f"(-qd.sin({a}))", f"({a} * 3.0 % 1.7)", f"qd.floor({a})",
             f"(0.8 + 0.1 * qd.cos({a})) ** qd.sin({a})", f"qd.cast(qd.cast({a}, qd.f32), real)"
             if self.real == "f32" else f"({a} * 1.0)",

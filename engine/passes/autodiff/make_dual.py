@@ -32,7 +32,7 @@ from ...ir import codes as C
 from ...types import DataType
 from ..manager import PassCx
 from ..registry import register
-from .dependence import Dependence, root_of
+from .activity import Activity, root_of
 from .derivatives import RULES, tangent
 
 
@@ -49,7 +49,7 @@ class _Maker:
 
     def __init__(self, func: Func) -> None:
         self.func: Final = func
-        self.facts: Final = Dependence(func)
+        self.facts: Final = Activity(func)
         self.varied: Final = self.facts.varied
         self.tangents: Final[dict[Op, Op]] = {}
         self.places: Final[dict[Op, Op]] = {}
@@ -95,7 +95,7 @@ class _Maker:
             return found
         root = root_of(ptr)
         if root.code == C.ARG_ADDR:
-            if not self.facts.has_grad(ptr):
+            if not self.facts.has_adjoint(ptr):
                 return None
         elif root not in self.varied:
             return None
