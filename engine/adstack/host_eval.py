@@ -189,18 +189,19 @@ class _Walk:
         out = np.zeros(len(counts), dtype=np.int64)
         seen = np.zeros(len(counts), dtype=bool)
         for at in range(0, total, _PIECE):
-            positions = np.arange(at, min(at + _PIECE, total))
-            cell = np.searchsorted(ends, positions, side="right")
+            to = min(at + _PIECE, total)
+            low, high = np.searchsorted(ends, (at, to - 1), side="right")
+            which = low + np.flatnonzero(counts[low : high + 1])  # the cells with a part here
+            first = np.maximum(starts[which], at)
+            parts = np.minimum(ends[which], to) - first
+            cell = np.repeat(which, parts)
             inner = {number: _pick(value, cell) for number, value in vars.items()}
-            numbers = begins[cell] + (positions - starts[cell])
-            inner[e.var] = _as_column(numbers)
-            body = _spread(self.eval(e.body, inner, len(positions)), len(positions))
-            first = np.flatnonzero(np.diff(cell, prepend=-1))
-            tops = np.maximum.reduceat(body, first)
-            which = cell[first]
+            numbers = np.repeat(begins[which] - starts[which], parts)
+            inner[e.var] = _as_column(numbers + np.arange(at, to))
+            body = _spread(self.eval(e.body, inner, to - at), to - at)
+            tops = np.maximum.reduceat(body, first - at)
             out = out.astype(tops.dtype, copy=False) if tops.dtype == object else out
-            old = seen[which]
-            out[which] = np.where(old, np.maximum(out[which], tops), tops)
+            out[which] = np.where(seen[which], np.maximum(out[which], tops), tops)
             seen[which] = True
         return _as_column(out)
 
