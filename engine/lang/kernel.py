@@ -194,6 +194,11 @@ class Kernel:
         self.launchers.forget_chain()
         self._hot = self._dispatch if self._per_object else self._miss
 
+    def forget_mode(self) -> None:
+        """Differentiate the kernel anew in the next call, if that is what it is for."""
+        if self.decl.autodiff != "none":
+            self.program_ended()
+
     def program_ended(self) -> None:
         """Forget what was compiled; the next call compiles anew."""
         self.launchers.stop()

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..backends.base import Executable, KernelMeta
 from ..config import CompileConfig
-from ..errors import AdStackOverflowError, QuadrantsRuntimeError
+from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
 from . import args as arguments
 from .binding import MISSING
@@ -200,6 +200,7 @@ class Launchers:
         self.observed: Final = observed or Observed()
         self.program: Program | None = None
         self.variants: dict[tuple[Any, ...], Variant] = {}
+        self._barren: dict[tuple[Any, ...], NoGradientsError] = {}
         self._seen: set[Any] = set()
         self._chained: set[Any] = set()
 
@@ -216,7 +217,7 @@ class Launchers:
     def stop(self) -> None:
         """Forget everything compiled."""
         self.program = None
-        self.variants = {}
+        self.variants, self._barren = {}, {}
         self._seen, self._chained = set(), set()
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -251,10 +252,28 @@ class Launchers:
             with program.lock:
                 known = self._fitting(features)
                 if known is None:
-                    known = Variant(self, program, features, found)
+                    known = self._obtained(program, features, found)
                     observed.layers, observed.in_process = known.compiled.layers, False
                 self.variants[features] = known
         return known
+
+    def _obtained(
+        self, program: Program, features: tuple[Any, ...], found: Sequence[arguments.Argument]
+    ) -> Variant:
+        """The kernel for arguments that no variant is for.
+
+        A kernel without gradients may be part of every step of a loop with a tape: that it has none
+        is found out once. What an object holds may change.
+        """
+        barren = self._barren.get(features)
+        if barren is not None:
+            raise barren.with_traceback(None)
+        try:
+            return Variant(self, program, features, found)
+        except NoGradientsError as error:
+            if not any(isinstance(feature, InstanceFeature) for feature in features):
+                self._barren[features] = error
+            raise
 
     def _fitting(self, features: tuple[Any, ...]) -> Variant | None:
         found = self.variants.get(features)

@@ -125,6 +125,13 @@ class Program:
             if forget is not None:
                 forget()
 
+    def forget_modes(self) -> None:
+        """Fields that were used without gradients have some now: differentiate kernels anew."""
+        for thing in list(self.owned):
+            forget = getattr(thing, "forget_mode", None)
+            if forget is not None:
+                forget()
+
     def hold(self) -> None:
         """Wait for compiles, and for launches of kernels with adstacks, in other threads."""
         stacks = self._stacks

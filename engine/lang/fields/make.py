@@ -106,6 +106,10 @@ class ScalarField(PlacedField):
             raise QuadrantsRuntimeError(text.format(whose.label()), hint=hint)
         return self.node
 
+    def is_late(self) -> bool:
+        """Whether it is for gradients or duals of a field that was used without them."""
+        return self._of is not None and self._of._given is not None
+
     def settle(self, at: Placement) -> None:
         """Take the memory that the tree gives."""
         self._given = at

@@ -163,6 +163,8 @@ def attach(holder: SNode, field: ScalarField, offset: tuple[int, ...] | None) ->
     child.field = field
     holder.children.append(child)
     field.node, field.offset = child, offset
+    if field.is_late():
+        holder.builder.program.forget_modes()
 
 
 def place_all(node: SNode, args: Sequence[Any], offset: Any) -> None:
