@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from ..adstack import gate as gates
 from ..adstack.formulas import TreeRow, formula, tree
 from ..adstack.host_eval import Env, evaluate
 from ..adstack.max_reducer import substituted
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["described", "links_of", "sides_of", "sized"]
 
 _GATES: Final = "recognize_gates"
+_MOST_COUNTED: Final = 1 << 24
 _MOST_CELLS: Final = 1 << 20
 """A maximum over more than this is not found again only to be shown."""
 
@@ -115,10 +117,21 @@ def _task(index: int, task: TaskMeta, params: Sequence[Param], remark: Remark | 
 
 def _gate(task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> GateRecord | None:
     if task.gate:
-        return GateRecord(state="captured", formula=task.gate)
+        return GateRecord(state="captured", formula=gates.formula(gates.parse(task.gate), params))
     if not any(stack.real for stack in task.stacks) or task.kind == "serial":
         return None
-    return GateRecord(state="not captured", reason="" if remark is None else remark.text)
+    reason = "" if remark is None else remark.text.removeprefix("no gate: ")
+    return GateRecord(state="not captured", reason=reason)
+
+
+def _counted(gate: GateRecord | None, source: str, env: Env) -> GateRecord | None:
+    """A gate with how many iterations pass it."""
+    if gate is None or not source:
+        return gate
+    found = gates.parse(source)
+    if np.size(env.values[found.param]) > _MOST_COUNTED:
+        return gate
+    return replace(gate, count=gates.count(found, env, _MOST_COUNTED))
 
 
 def _stack(stack: StackMeta, params: Sequence[Param]) -> StackRecord:
@@ -190,6 +203,7 @@ def _sized_task(
             _sized_stack(x, stack, slots, plan, env)
             for x, stack, slots in zip(task.stacks, stacks, plan.capacities, strict=True)
         ),
+        gate=_counted(task.gate, meta.tasks[task.index].gate, env.env),
         real_rows=plan.real_rows,
         integer_rows=plan.integer_rows,
         real_stride=plan.real_stride,

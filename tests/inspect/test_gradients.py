@@ -95,6 +95,39 @@ def test_what_a_launch_took_is_what_the_allocator_says():
         assert autodiff.overflow == "" and autodiff.reused > 0
 
 
+@qd.kernel
+def gated(x: qd.types.NDArray[qd.f32, 1], mask: qd.types.NDArray[qd.i32, 1], n: qd.i32,
+          y: qd.types.NDArray[qd.f32, 1]):  # fmt: skip
+    for i in range(x.shape[0]):
+        if mask[i] > 0:
+            v = x[i]
+            for _ in range(n):
+                v = v * qd.sin(v)
+            y[i] = v
+
+
+@gated.workload()
+def few():
+    mask = (np.arange(64) % 16 == 0).astype(np.int32)
+    x = array(np.linspace(0.5, 1.0, 64, dtype=np.float32))
+    return x, array(mask, False), 3, array(np.zeros(64, np.float32))
+
+
+def test_a_gate_is_told_with_what_passed_it():
+    start(ad_stack_sparse_threshold_bytes=0)
+    _, gradient = captured(gated)
+    (task,) = gradient.record.backend("cpu").autodiff.tasks
+    assert (task.gate.state, task.gate.formula, task.gate.count) == ("captured", "mask[i] > 0", 4)
+
+
+def test_a_gate_that_was_not_captured_is_told_with_the_reason():
+    _, gradient = captured(gated, backends=("cpu",))
+    (task,) = gradient.record.backend("cpu").autodiff.tasks
+    assert task.gate.state == "not captured" and task.gate.count is None
+    assert "ad_stack_sparse_threshold_bytes" in task.gate.reason
+    assert not task.gate.reason.startswith("no gate")
+
+
 def test_gradients_of_nothing_are_not_launched_with():
     _, gradient = captured(power())
     # With zeros everywhere the first difference between any two gradients would be 0.

@@ -219,7 +219,7 @@ def stack_lines(
                     ("tree", text),
                 )
             )
-    for leaf in x.leaves:
+    for leaf in x.leaves if x.leaves and x.leaves[0].text != x.formula else ():
         value = number(leaf.value) if leaf.value is not None else "not known"
         out.append(Line(((f"{' ' * _NAMES}", ""), (leaf.text, "accent"), (f" = {value}", "num"))))
     if autodiff.sized:
