@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import replace as with_fields
 
 from ...engine.inspect.record import (
+    AutodiffRecord,
     BackendRecord,
     ConfigEntry,
     ErrorRecord,
@@ -236,12 +237,24 @@ def _awaited(new: BackendRecord, before: BackendRecord) -> BackendRecord:
         earlier.append("code")
     launched = bool(before.launches or before.agreement)
     if launched and not (new.launches or new.agreement):
-        new = with_fields(new, launches=before.launches, agreement=before.agreement)
+        new = with_fields(
+            new,
+            launches=before.launches,
+            agreement=before.agreement,
+            autodiff=_sized(new.autodiff, before.autodiff),
+        )
         earlier.append("launches")
     if before.caches and not new.caches:
         new = with_fields(new, caches=before.caches)
         earlier.append("caches")
     return with_fields(new, compile=compiled, earlier=tuple(earlier))
+
+
+def _sized(new: AutodiffRecord | None, before: AutodiffRecord | None) -> AutodiffRecord | None:
+    """What the last launch gave the stacks, beside the IR as it is now."""
+    if new is None or before is None or not before.sized:
+        return new
+    return with_fields(before, forward=new.forward, reverse=new.reverse, links=new.links)
 
 
 _PARTS: Final = ("passes", "code", "launches", "caches")

@@ -106,6 +106,8 @@ def slots_text(stack: StackRecord, sized: bool) -> str:
 def summary(autodiff: AutodiffRecord) -> str:
     """``reverse: 3 stacks, 1.25 MiB of heap with n=1024``."""
     n = len(stacks_of(autodiff))
+    if not n and autodiff.reason:
+        return f"{autodiff.mode}: {fmt.first_line(autodiff.reason)}"
     if not n:
         none = "no adstack is needed" if autodiff.mode == "reverse" else "without adstacks"
         return f"{autodiff.mode}: {none}"

@@ -52,7 +52,7 @@ _OPERAND: Final = re.compile(r"\$(\d+)")
 _WIDEST_GRAPH = 110
 # The part of a backend's record that a tab shows, where it may be older than the rest.
 _PART_OF_TAB: Final = {"passes": "passes", "cfg": "passes", "code": "code", "launch": "launches",
-                      "caches": "caches", "autodiff": "passes"}  # fmt: skip
+                      "caches": "caches", "autodiff": "launches"}  # fmt: skip
 
 
 class KernelScreen(StudioScreen):

@@ -56,10 +56,10 @@ class AutodiffPane(Vertical):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        # What is marked on each side: counterparts of what the cursor of the other stands on.
+        # What is marked on each side: counterparts of what was selected on the other, `_side`.
         self._marked: dict[str, tuple[int, ...]] = {FORWARD: (), REVERSE: ()}
         self._put = ("", "")
-        self._kernel = ""
+        self._side = REVERSE
         self._last = "adreverse"
         self.zoomed = False
 
@@ -99,12 +99,8 @@ class AutodiffPane(Vertical):
             texts = why_none(state.record, kernel)
             self._view("adstack").show([Line(((text, "dim"),)) for text in texts])
             return
-        if shown.kernel.id != self._kernel:
-            self._kernel = shown.kernel.id
-            self._marked = {FORWARD: (), REVERSE: ()}
-            op = state.sel.op
-            if op >= 0:
-                self._mark(shown, REVERSE, op)
+        # Anew each time: a save may have given other numbers to the ops.
+        self._mark(shown, self._side, state.sel.op)
         for side in (FORWARD, REVERSE):
             self._paint_side(shown, side)
         self._paint_stacks(shown)
@@ -159,6 +155,7 @@ class AutodiffPane(Vertical):
     def _mark(self, shown: Shown, side: str, op: int) -> str:
         """Mark the counterparts of an op of ``side`` on the other side, whose name it gives."""
         other = FORWARD if side == REVERSE else REVERSE
+        self._side = side
         self._marked[other] = counterparts(shown.autodiff, side).get(op, ())
         self._marked[side] = ()
         return other

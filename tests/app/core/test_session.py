@@ -1,9 +1,10 @@
 """How news change what is known of some files."""
 
 from msgspec.structs import replace
-from qd_studio.app.core.session import Session, labels_of, merged
+from qd_studio.app.core.session import Session, awaited, labels_of, merged
 from qd_studio.engine.inspect.record import BackendRecord, ErrorRecord, FileRecord, LogLine
 
+from tests.app import gradients
 from tests.app.records import make_record
 
 KERNEL = replace(make_record().kernels[0], file="a.py")
@@ -139,3 +140,15 @@ def test_gradients_that_still_hold_are_not_stale():
     session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
     again = session.file_loaded("a.py", (text("a.py"),), (LISTED,), (), {KERNEL.id, GRADIENT.id})
     assert not any(k.stale for k in again.record().kernels)
+
+
+def test_sizes_of_the_last_launch_stay_beside_the_new_ir_until_there_are_others():
+    old = gradients.make_record().kernels[1]
+    before = old.backends[0]
+    ir = replace(before.autodiff, tasks=(), links=(), reverse=0, sized=False, bytes=0)
+    new = replace(old, backends=(replace(before, launches=(), agreement=None, autodiff=ir),))
+    backend = awaited(new, old).backends[0]
+    assert "launches" in backend.earlier
+    assert backend.autodiff.sized and backend.autodiff.bytes == 624
+    assert (backend.autodiff.links, backend.autodiff.reverse) == ((), 0)
+    assert merged(new, old).backends[0].autodiff == ir
