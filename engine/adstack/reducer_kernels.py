@@ -26,7 +26,7 @@ from ..ir import codes as C
 from ..types import PointerType, i32, i64, pointer_to
 from .host_eval import GUARD, Env, evaluate
 from .max_reducer import MaxReducerSpec, substituted
-from .size_expr import Binary, Const, MaxOver, Read, SizeExpr, Var, children, free_vars, walk
+from .size_expr import Binary, Const, MaxOver, Read, Shape, SizeExpr, Var, children, free_vars, walk
 
 __all__ = ["SMALL", "Reducer", "reduce_by_kernel", "reduce_by_numpy"]
 
@@ -62,12 +62,18 @@ class _Ranges(NamedTuple):
 
 
 def _at_launch(spec: MaxReducerSpec, env: Env, results: Mapping[SizeExpr, int]) -> _Ranges:
-    ranges = [
-        (evaluate(substituted(axis.begin, results), env),
-         evaluate(substituted(axis.end, results), env))
-        for axis in spec.axes
-    ]  # fmt: skip
-    return _Ranges(spec, substituted(spec.body, results), tuple(ranges))
+    ranges = [(_number(a.begin, env, results), _number(a.end, env, results)) for a in spec.axes]
+    body = substituted(spec.body, results) if spec.depends else spec.body
+    return _Ranges(spec, body, tuple(ranges))
+
+
+def _number(e: SizeExpr, env: Env, results: Mapping[SizeExpr, int]) -> int:
+    """A bound of a range."""
+    if isinstance(e, Const):
+        return e.value
+    if isinstance(e, Shape):
+        return env.extents(e.param)[e.axis]
+    return evaluate(substituted(e, results), env)
 
 
 def reduce_by_numpy(spec: MaxReducerSpec, env: Env, results: Mapping[SizeExpr, int]) -> int:
@@ -78,6 +84,9 @@ def reduce_by_numpy(spec: MaxReducerSpec, env: Env, results: Mapping[SizeExpr, i
 def _by_numpy(known: _Ranges, env: Env) -> int:
     if not known.cells:
         return 0
+    plain = _plain_maximum(known, env)
+    if plain is not None:
+        return plain
     for number, (begin, end) in enumerate(known.ranges):
         if end - begin > GUARD:  # piece by piece
             best = None
@@ -91,6 +100,23 @@ def _by_numpy(known: _Ranges, env: Env) -> int:
     for axis, (begin, end) in zip(reversed(known.spec.axes), reversed(known.ranges), strict=True):
         e = MaxOver(axis.var, Const(begin), Const(end), e)
     return evaluate(e, env)
+
+
+def _plain_maximum(known: _Ranges, env: Env) -> int | None:
+    """The maximum of a part of a dense array; None for anything else."""
+    body, axes = known.body, known.spec.axes
+    if not isinstance(body, Read) or len(body.indices) != len(axes):
+        return None
+    if env.params[body.param].layout is not None:
+        return None
+    by_var = {a.var: one for a, one in zip(axes, known.ranges, strict=True)}
+    part: list[slice] = []
+    for index, n in zip(body.indices, env.extents(body.param), strict=True):
+        begin, end = by_var.pop(index.number, (-1, 0)) if isinstance(index, Var) else (-1, 0)
+        if not 0 <= begin < end <= n:
+            return None
+        part.append(slice(begin, end))
+    return int(env.view(body.param)[tuple(part)].max())
 
 
 def reduce_by_kernel(

@@ -39,7 +39,7 @@ import ctypes
 import itertools
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -67,7 +67,7 @@ from ..types import (
 )
 from .args import flat
 from .binding import MISSING
-from .foreign import torch_tensor
+from .foreign import numpy_of_tensor, torch_tensor
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
@@ -89,6 +89,13 @@ def _data_pointer_is_readable() -> bool:
 
 def _slow_address(array: np.ndarray[Any, Any]) -> int:
     return array.ctypes.data
+
+
+def _memory_of(array: Any) -> Any:
+    """An argument as `Executable.launch` takes it."""
+    if isinstance(array, np.ndarray):
+        return cast(Any, array)
+    return numpy_of_tensor(array) if torch_tensor(array) else array._live()
 
 
 _UNSEEN: Final = Generation()
@@ -416,19 +423,37 @@ class _Writer:
         """The lines that fill a frame and enter a kernel with adstacks, given the plan."""
         observed = ", ".join([self.observed(need) for need in sizer.needs])
         self.env["sizer"], self.env["lock"] = sizer, sizer.stacks.lock
-        self.env["write_stacks"] = self.frame.write_stacks
-        again = f"return slow({self.again})"
-        test = "ready is None" + (f" or ready.observed != ({observed},)" if observed else "")
+        self.env["write_stacks"], self.env["replan"] = self.frame.write_stacks, sizer.replan
+        self.env["memory_of"] = _memory_of
+        observed = f"({observed},)" if observed else "()"
         at = lines.index("    buffer, pointer = frame") + 1
         plan = ["    if frame.plan is not plan: write_stacks(frame, plan)"]
         return [
-            "    ready = sizer.ready",
-            f"    if {test}: {again}",
-            "    plan = ready.plan",
+            f"    seen = {observed}",
             "    with lock:",
-            f"        if sizer.ready is not ready: {again}",
+            "        ready = sizer.ready",
+            "        if ready is None or ready.observed != seen:",
+            f"            ready = replan(seen, [{self.canonical()}])",
+            "        plan = ready.plan",
             *(f"    {line}" for line in (*lines[:at], *plan, *lines[at:])),
         ]
+
+    def canonical(self) -> str:
+        """The values of those parameters that sizes depend on, as executables take them."""
+        meta = self.variant.executable.meta
+        arrays = {need.param for need in self.sizer.needs} if self.sizer else set[int]()
+        values: list[str] = []
+        leaves: list[Leaf] = list(self.variant.compiled.plan.leaves)
+        for i, (param, leaf) in enumerate(zip(meta.params, leaves, strict=True)):
+            if leaf.field is not None:
+                values.append(self.constant("M", leaf.field.flat()) if i in arrays else "0")
+            elif param.kind == "scalar":
+                values.append(self.known_as.get(i, "0"))
+            elif i in arrays:
+                values.append(f"memory_of({self.member(leaf.arg, leaf.path)})")
+            else:
+                values.append("0")
+        return ", ".join(values)
 
     def observed(self, need: Need) -> str:
         """What is observed of something that sizes depend on."""

@@ -71,10 +71,13 @@ class Ready(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """The size of a stack. observed: positions of its needs in those of the kernel."""
+    """An expression of the kernel. observed: positions of its needs in those of the kernel. number:
+    its key in the caches.
+    """
 
     expr: SizeExpr
-    observed: tuple[int, ...]
+    observed: tuple[int, ...] = ()
+    number: int = -1
 
 
 class _Task(NamedTuple):
@@ -109,26 +112,20 @@ def _gate_parts(task: TaskMeta) -> list[SizeExpr]:
     return [Read(gate.param, gate.indices), *trip]
 
 
-class Launch:
-    """The arguments of one launch, as sizing sees them."""
+class _Launch:
+    """The arguments of one launch, what was observed of them, and the maxima found for it."""
 
-    __slots__ = ("env", "needs", "seen", "sources")
+    __slots__ = ("env", "results", "seen")
 
-    def __init__(
-        self, params: Sequence[Any], values: Sequence[Any], sources: Sequence[Source | None],
-        needs: Sequence[Need], what: str,
-    ) -> None:  # fmt: skip
-        self.env: Final = Env(params, values, what)
-        self.sources: Final = sources
-        self.seen: Final[Observed] = tuple([self._observe(need) for need in needs])
+    def __init__(self, env: Env, seen: Observed) -> None:
+        self.env: Final = env
+        self.seen: Final = seen
+        self.results: Final[dict[SizeExpr, int]] = {}
 
-    def _observe(self, need: Need) -> int | None:
-        if need.kind == "arg":
-            return int(self.env.values[need.param])
-        if need.kind == "shape":
-            return self.env.extents(need.param)[need.axis]
-        source = self.sources[need.param] if self.sources else None
-        return None if source is None else source.generation
+    def of(self, positions: tuple[int, ...]) -> Observed:
+        """What was observed of these needs."""
+        seen = self.seen
+        return tuple([seen[i] for i in positions])
 
 
 class Sizer:
@@ -160,15 +157,20 @@ class Sizer:
                 needs.setdefault(need, len(needs))
         self.needs: Final = tuple(needs)
         self._positions: Final = needs
+        self._numbers: Final[dict[SizeExpr, int]] = {}
+        self._what: Final = f"kernel {meta.name}"
+        self._rounds: Final = tuple([
+            (spec, self._sized(spec.node)) for one in in_rounds(self.specs) for spec in one
+        ])  # fmt: skip
         self.tasks: Final = tuple([self._task(i, task) for i, task in enumerate(meta.tasks)])
         self.ready: Ready | None = None
+        self.last: Observed | None = None
         self.plan_made: StackPlan | None = None
         self.evaluated = 0
         self.dispatched = 0
         self.overflow = ""
         self.counted: Final[dict[int, int]] = {}
-        self.last: Observed | None = None
-        self.values: dict[SizeExpr, int] = {}
+        self.values: dict[int, int] = {}
 
     def _task(self, number: int, meta: TaskMeta) -> _Task | None:
         if not meta.stacks:
@@ -179,16 +181,17 @@ class Sizer:
             found = gates.parse(meta.gate)
             trip = None
             if meta.trip:
-                e = parse(meta.trip)
-                trip = _Size(e, self._observed(e))
+                trip = self._sized(parse(meta.trip))
             gate = _Gate(found, trip, self._observed(Read(found.param, found.indices)))
         return _Task(number, meta, tuple(map(self._size, meta.stacks)), rows, gate)
 
     def _size(self, stack: StackMeta) -> _Size:
         if stack.max_size:
-            return _Size(Const(stack.max_size), ())
-        e = parse(stack.size)
-        return _Size(e, self._observed(e))
+            return _Size(Const(stack.max_size))
+        return self._sized(parse(stack.size))
+
+    def _sized(self, e: SizeExpr) -> _Size:
+        return _Size(e, self._observed(e), self._numbers.setdefault(e, len(self._numbers)))
 
     def _observed(self, e: SizeExpr) -> tuple[int, ...]:
         return tuple([self._positions[need] for need in _needs(e, self.meta.params)])
@@ -200,87 +203,93 @@ class Sizer:
 
         sources: where each array comes from; None, or an empty sequence, for unknown memory.
         """
-        launch = Launch(self.meta.params, values, sources, self.needs, f"kernel {self.meta.name}")
+        env = Env(self.meta.params, values, self._what)
+        seen = tuple([self._observe(need, env, sources) for need in self.needs])
         ready = self.ready
-        if ready is not None and launch.seen == ready.observed:
+        if ready is not None and seen == ready.observed:
             self.stacks.reused += 1
             return ready.plan
+        return self._replan(seen, env).plan
+
+    def replan(self, seen: Observed, values: Sequence[Any]) -> Ready:
+        """A new plan, for arguments of which this was observed.
+
+        values: only of parameters whose number or contents are needed.
+        """
+        return self._replan(seen, Env(self.meta.params, values, self._what))
+
+    def _replan(self, seen: Observed, env: Env) -> Ready:
         self.ready = None
-        tasks = self.sized(launch)
+        tasks = self._sizes(_Launch(env, seen))
         plan = self.plan_made = self.stacks.placed(self, tasks)
-        self.last = launch.seen
-        if None not in launch.seen:
-            self.ready = Ready(launch.seen, plan, self.stacks.memory)
-        return plan
+        self.last = seen
+        ready = Ready(seen, plan, self.stacks.memory)
+        if None not in seen:
+            self.ready = ready
+        return ready
 
-    def sized(self, launch: Launch) -> tuple[TaskPlan | None, ...]:
+    def _observe(self, need: Need, env: Env, sources: Sequence[Source | None]) -> int | None:
+        if need.kind == "arg":
+            return int(env.values[need.param])
+        if need.kind == "shape":
+            return env.extents(need.param)[need.axis]
+        source = sources[need.param] if sources else None
+        return None if source is None else source.generation
+
+    def _sizes(self, launch: _Launch) -> tuple[TaskPlan | None, ...]:
         """What each task needs."""
-        results = self._dispatched(launch)
+        for spec, size in self._rounds:
+            launch.results[spec.node] = self.caches.max_reducer.get(
+                size.number, launch.of(size.observed),
+                lambda spec=spec: self._dispatch(spec, launch),
+            )  # fmt: skip
         self.values = {}
-        return tuple([None if t is None else self._task_plan(t, launch, results)
-                      for t in self.tasks])  # fmt: skip
+        return tuple([None if t is None else self._task_plan(t, launch) for t in self.tasks])
 
-    def _dispatched(self, launch: Launch) -> dict[SizeExpr, int]:
-        """The results of all captured maxima, found in rounds."""
-        results: dict[SizeExpr, int] = {}
-        for one in in_rounds(self.specs):
-            for spec in one:
-                observed = tuple([launch.seen[i] for i in self._observed(spec.node)])
-                results[spec.node] = self.caches.max_reducer.get(
-                    spec.node, observed, lambda spec=spec: self._dispatch(spec, launch, results)
-                )
-        return results
-
-    def _dispatch(self, spec: MaxReducerSpec, launch: Launch, results: dict[SizeExpr, int]) -> int:
+    def _dispatch(self, spec: MaxReducerSpec, launch: _Launch) -> int:
         self.stacks.dispatched += 1
         self.dispatched += 1
         self._count()
-        return self.stacks.reduce(self, spec, launch.env, results)
+        return self.stacks.reduce(self, spec, launch.env, launch.results)
 
-    def _task_plan(self, task: _Task, launch: Launch, results: dict[SizeExpr, int]) -> TaskPlan:
-        capacities = tuple([max(self._value(s, launch, results), 1) for s in task.sizes])
-        rows = task.rows if task.gate is None else self._passing(task, task.gate, launch, results)
+    def _task_plan(self, task: _Task, launch: _Launch) -> TaskPlan:
+        capacities = tuple([max(self._value(size, launch), 1) for size in task.sizes])
+        rows = task.rows if task.gate is None else self._passing(task, task.gate, launch)
         key: Observed = (capacities, rows)
+        gated = task.gate is not None
         return self.caches.task_metadata.get(
             task.number, key,
-            lambda: packed(
-                task.meta.stacks, capacities, rows, task.rows, task.gate is not None
-            ),
+            lambda: packed(task.meta.stacks, capacities, rows, task.rows, gated),
         )  # fmt: skip
 
-    def _passing(
-        self, task: _Task, gate: _Gate, launch: Launch, results: dict[SizeExpr, int]
-    ) -> int:
+    def _passing(self, task: _Task, gate: _Gate, launch: _Launch) -> int:
         """Rows for the iterations that pass a gate: no more are counted than there are threads."""
         most = task.rows
         if gate.trip is not None:
-            most = min(most, max(self._value(gate.trip, launch, results), 1))
-        observed = (most, *[launch.seen[i] for i in gate.observed])
+            most = min(most, max(self._value(gate.trip, launch), 1))
 
         def count() -> int:
             self._count()
             return gates.count(gate.gate, launch.env, most)
 
-        found = self.counted[task.number] = self.caches.size_expr.get(
-            (task.number, "gate"), observed, count
-        )
+        observed = (most, *launch.of(gate.observed))
+        found = self.caches.size_expr.get((task.number, "gate"), observed, count)
+        self.counted[task.number] = found
         return max(found, 1)
 
-    def _value(self, size: _Size, launch: Launch, results: dict[SizeExpr, int]) -> int:
+    def _value(self, size: _Size, launch: _Launch) -> int:
+        """What an expression is; each is looked for once in a launch."""
         if isinstance(size.expr, Const):
             return size.expr.value
-        observed = tuple([launch.seen[i] for i in size.observed])
-        known = self.values.get(size.expr)
-        if known is not None:  # of another stack in this launch
-            return known
-        value = self.caches.size_expr.get(
-            size.expr, observed, lambda: self._evaluate(size.expr, launch, results)
-        )
-        self.values[size.expr] = value
-        return value
+        known = self.values.get(size.number)
+        if known is None:
+            known = self.values[size.number] = self.caches.size_expr.get(
+                size.number, launch.of(size.observed), lambda: self._evaluate(size.expr, launch)
+            )
+        return known
 
-    def _evaluate(self, e: SizeExpr, launch: Launch, results: dict[SizeExpr, int]) -> int:
-        rest = substituted(e, results)
+    def _evaluate(self, e: SizeExpr, launch: _Launch) -> int:
+        rest = substituted(e, launch.results)
         if isinstance(rest, Const):
             return rest.value
         self._count()
@@ -293,8 +302,9 @@ class Sizer:
     def sized_now(self, values: Sequence[Any]) -> tuple[TaskPlan | None, ...]:
         """What each task needs with the arrays as they are now, whatever is kept."""
         self.forget()
-        what = f"kernel {self.meta.name}"
-        return self.sized(Launch(self.meta.params, values, (), self.needs, what))
+        env = Env(self.meta.params, values, self._what)
+        seen = tuple([self._observe(need, env, ()) for need in self.needs])
+        return self._sizes(_Launch(env, seen))
 
     @property
     def known(self) -> bool:
