@@ -18,7 +18,7 @@ from ...ir import Block, Builder, Func, Op
 from ...ir import codes as C
 from ...types import DataType, PointerType
 from .activity import Activity, root_of
-from .derivatives import RULES, contribution, flows
+from .derivatives import RULES, contribution, flows, needs
 from .independent_blocks import IndependentBlock
 from .needs import FREE, kept_values
 
@@ -333,6 +333,10 @@ class _Reverse:
                 self.add(value, g)
 
     def pop(self, op: Op) -> None:
+        value = op.args[1]
+        if self.kept.get(value) is op.args[0] and value in self.active and value.code in RULES:
+            if any(value in needs(value, i) for i in flows(value)):
+                self.read_back(value)  # its own rule, which comes next, reads its result
         self.mirror.b.emit(C.AD_STACK_POP, (op.args[0],))
 
     def if_(self, op: Op) -> None:
