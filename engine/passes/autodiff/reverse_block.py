@@ -334,9 +334,9 @@ class _Reverse:
 
     def pop(self, op: Op) -> None:
         value = op.args[1]
-        if self.kept.get(value) is op.args[0] and value in self.active and value.code in RULES:
-            if any(value in needs(value, i) for i in flows(value)):
-                self.read_back(value)  # its own rule, which comes next, reads its result
+        own = self.kept.get(value) is op.args[0] and value in self.active and value.code in RULES
+        if own and any(value in needs(value, i) for i in flows(value)):
+            self.read_back(value)  # its own rule, which comes next, reads its result
         self.mirror.b.emit(C.AD_STACK_POP, (op.args[0],))
 
     def if_(self, op: Op) -> None:
