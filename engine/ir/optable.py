@@ -138,7 +138,7 @@ continue         |               | none     | void    | effect end          | ne
 offloaded        |               | TaskAttr | void    | control loop effect | a task; regions: header (pure ops that end in `bounds`), body
 bounds           | *bounds       | none     | void    | effect end          | begin, end of each axis of the task; none for a serial task
 block_sync       |               | none     | void    | fence effect        | barrier: an iteration goes on when all of its block are here
-mem_fence        |               | str      | void    | fence effect        | orders memory accesses for others of the scope: block or grid
+mem_fence        |               | str      | void    | fence effect        | orders memory accesses for others of the scope: block or grid; reverse: ends the part of a gradient that fills its cells
 assert           | cond *args    | AssertAttr | void  | effect              | an error with a text if cond is 0; kind overflow: a report
 print            | *args         | tuple    | void    | effect              | write to standard output; attribute: pieces, each a text or a format spec in a 1-tuple
 return           | *values       | none     | void    | effect end          | the kernel's results

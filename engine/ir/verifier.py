@@ -257,6 +257,8 @@ def _block_sync(v: _Verifier, op: Op) -> str | None:
 
 
 def _mem_fence(v: _Verifier, op: Op) -> str | None:
+    if op.attr == "reverse" and v.func.autodiff == "reverse" and op.block is v.func.body:
+        return None
     return None if op.attr in ("block", "grid") else f"unknown scope {op.attr!r}"
 
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Block, Func, Op, walk
+from ...ir import Func, Op, walk
 from ...ir import codes as C
 from .derivatives import RULES, flows
+from .segments import cells_of, reversed_part
 
 __all__ = ["Activity", "root_of"]
 
@@ -36,12 +37,16 @@ def root_of(ptr: Op) -> Op:
 class Activity:
     """See the module docstring. active: values and variables; effects: ops.
 
-    flat: all ops in program order.
+    flat: all ops that are differentiated, in program order. cells: see `cells`.
     """
 
     def __init__(self, func: Func) -> None:
         self.func: Final = func
-        self.flat: Final = walk(func.body)
+        part = reversed_part(func)
+        self.cells: Final = cells_of(func)
+        self.flat: Final = [
+            o for op in part for o in (op, *[i for r in op.regions for i in walk(r)])
+        ]
         self.with_adjoint: Final = frozenset(
             [i for i, p in enumerate(func.params) if p.grad >= 0 and p.dtype.is_real]
         )
@@ -50,7 +55,7 @@ class Activity:
         self.effects: Final[set[Op]] = set()
         self._find_varied()
         self._find_active()
-        self._find_effects(func.body)
+        self._find_effects(part)
 
     def has_adjoint(self, ptr: Op) -> bool:
         """Whether ``ptr`` is the address of an array element that has an adjoint."""
@@ -114,15 +119,15 @@ class Activity:
                             active.add(root)
                             changed = True
 
-    def _find_effects(self, block: Block) -> bool:
+    def _find_effects(self, ops: list[Op]) -> bool:
         active, effects = self.active, self.effects
         found = False
-        for op in block.ops:
+        for op in ops:
             code = op.code
             if op.regions:
                 inside = False
                 for region in op.regions:
-                    inside |= self._find_effects(region)
+                    inside |= self._find_effects(region.ops)
                 if not inside:
                     continue
             elif code in _LOADS:

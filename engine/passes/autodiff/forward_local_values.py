@@ -33,7 +33,7 @@ from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, PointerType
 from ..manager import PassCx
 from ..registry import register
-from .independent_blocks import is_parallel
+from .segments import is_parallel
 
 __all__ = ["forward_local_values"]
 

@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from .activity import Activity, root_of
+from .segments import is_parallel, reversed_part, segments
 
-__all__ = ["IndependentBlock", "independent_blocks", "is_parallel", "segments"]
+__all__ = ["IndependentBlock", "independent_blocks", "is_parallel"]
 
 _MEMORY: Final = frozenset({C.ALLOCA, C.ARRAY_ALLOCA})
 
@@ -29,32 +30,10 @@ class IndependentBlock(NamedTuple):
     ops: list[Op]
 
 
-def is_parallel(op: Op) -> bool:
-    """Whether a root op becomes a parallel task."""
-    return op.code == C.RANGE_FOR and not op.attr.strictly_serialized
-
-
-def segments(func: Func) -> list[list[Op]]:
-    """The ops of the root: each parallel loop by itself, the others in runs."""
-    found: list[list[Op]] = []
-    run: list[Op] = []
-    for op in func.body.ops:
-        if is_parallel(op):
-            if run:
-                found.append(run)
-                run = []
-            found.append([op])
-        else:
-            run.append(op)
-    if run:
-        found.append(run)
-    return found
-
-
 def independent_blocks(func: Func, activity: Activity) -> list[IndependentBlock]:
     """Those of all segments, in program order."""
     found: list[IndependentBlock] = []
-    for ops in segments(func):
+    for ops in segments(reversed_part(func)):
         if not any(op in activity.effects for op in ops):
             continue
         if is_parallel(ops[0]):
@@ -67,7 +46,8 @@ def independent_blocks(func: Func, activity: Activity) -> list[IndependentBlock]
 
 def _search(ib: IndependentBlock, activity: Activity, found: list[IndependentBlock]) -> None:
     loops: list[Op] = []
-    if not _only_loops(ib.ops, activity, loops) or not all(map(_is_independent, loops)):
+    cells = activity.cells
+    if not _only_loops(ib.ops, activity, loops) or not all(_alone(op, cells) for op in loops):
         found.append(ib)
         return
     for loop in loops:
@@ -90,10 +70,10 @@ def _only_loops(ops: list[Op], activity: Activity, loops: list[Op]) -> bool:
     return bool(loops) or not any(op in activity.effects for op in ops)
 
 
-def _is_independent(loop: Op) -> bool:
+def _alone(loop: Op, cells: set[Op]) -> bool:
     """Whether the body of a loop touches no variable from outside."""
     inside = walk(loop.regions[0])
-    own = {op for op in inside if op.code in _MEMORY}
+    own = {op for op in inside if op.code in _MEMORY} | cells
     return not any(
         root_of(a).code in _MEMORY and root_of(a) not in own
         for op in inside for a in op.args if a.type.is_ptr

@@ -32,13 +32,16 @@ It leaves alone ops through which no derivative flows, and checks of bounds.
 
 from __future__ import annotations
 
-from ...ir import Func, Op, set_block
+from ...ir import Builder, Func, Op, set_block, walk
+from ...ir import codes as C
+from ...types import PointerType
 from ..manager import PassCx
 from ..registry import register
 from .activity import Activity
 from .independent_blocks import independent_blocks
 from .primal_effects import delete_unneeded
 from .reverse_block import reverse_block
+from .segments import FENCE
 
 __all__ = ["make_adjoint"]
 
@@ -49,11 +52,13 @@ def make_adjoint(func: Func, cx: PassCx) -> bool:
     if func.autodiff != "reverse":
         return False
     activity = Activity(func)
-    forward = set(activity.flat)
+    forward = set(walk(func.body))
+    front: list[Op] = []
+    cells = _adjoints_of_cells(func, activity, front)
     blocks = independent_blocks(func, activity)
     after: dict[Op, list[Op]] = {}  # last op of an independent block -> its reverse
     for ib in blocks:
-        made = reverse_block(func, ib, activity)
+        made = reverse_block(func, ib, activity, cells)
         set_block(made, ib.block)
         after[ib.ops[-1]] = made
     for block in {id(ib.block): ib.block for ib in blocks}.values():
@@ -62,6 +67,22 @@ def make_adjoint(func: Func, cx: PassCx) -> bool:
             out.append(op)
             out += after.get(op, ())
         block.ops = out
+    func.body.ops = [
+        *front,
+        *[op for op in func.body.ops if op.code != C.MEM_FENCE or op.attr != FENCE],
+    ]
     func.results = ()
-    delete_unneeded(func, forward)
+    delete_unneeded(func, forward, set(activity.flat), activity.cells)
     return True
+
+
+def _adjoints_of_cells(func: Func, activity: Activity, front: list[Op]) -> dict[Op, Op]:
+    """A variable for the adjoint of each cell, put to ``front``."""
+    found: dict[Op, Op] = {}
+    for cell in func.body.ops:
+        if cell in activity.cells and cell in activity.active:
+            b = Builder(func, func.body, cell.loc, front)
+            t = cell.type
+            assert isinstance(t, PointerType)
+            found[cell] = b.alloca(t.elem, f"adjoint of {cell.attr}")
+    return found

@@ -8,8 +8,8 @@ only from integers, comparisons and copies.
 
 A value that stands in the block itself, not in an if or loop there, is visible in the reverse.
 Others are computed again if that is possible: constants, arguments, extents, indices of loops,
-elements of arrays (the gradient changes none but adjoints), operations on such values. The rest
-has to be kept.
+elements of arrays (the gradient changes none but adjoints), cells, operations on such values. The
+rest has to be kept.
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ class Needs:
             root = root_of(op.args[0])
             if root.code != C.ARG_ADDR or root.attr[1] or root.attr[0] in grads:
                 return 0
+        elif code == C.LOCAL_LOAD:
+            return _BOTH if op.args[0] in self.activity.cells else 0
         elif not C.PURE[code]:
             return 0
         got = _BOTH

@@ -25,18 +25,22 @@ _JUMPS: Final = frozenset({C.CONTINUE, C.WHILE_CONTROL, C.BREAK})
 _MAKES: Final = [C.WRITE[code] or C.ATOMIC[code] or C.STACK[code] for code in range(C.COUNT)]
 
 
-def delete_unneeded(func: Func, forward: set[Op]) -> None:
-    """Delete what neither the reverse nor a check needs. forward: the ops of the forward part.
+def delete_unneeded(func: Func, forward: set[Op], again: set[Op], cells: set[Op]) -> None:
+    """Delete what neither the reverse nor a check needs.
 
-    Raises QuadrantsCompilationError where a value is needed that only a side effect makes.
+    forward: the ops of the kernel itself. again: those of them that are differentiated, and set no
+    cells: the others did so. Raises QuadrantsCompilationError where a value is needed that only a
+    side effect makes.
     """
-    _Live(func, forward).run()
+    _Live(func, forward, again, cells).run()
 
 
 class _Live:
-    def __init__(self, func: Func, forward: set[Op]) -> None:
+    def __init__(self, func: Func, forward: set[Op], again: set[Op], cells: set[Op]) -> None:
         self.func = func
         self.forward = forward
+        self.again = again
+        self.cells = cells
         self.live: set[Op] = set()
         self.todo: list[Op] = []
         self.writers: dict[Op, list[Op]] = {}  # memory of the kernel's own -> what changes it
@@ -79,12 +83,13 @@ class _Live:
         """Note what ``op`` changes, or that it stays in any case."""
         code = op.code
         if code == C.ASSERT:
-            if op.attr.kind != "user":
+            if op.attr.kind != "user" and op in self.again:
                 self.mark(op)
         elif _MAKES[code]:
             root = root_of(op.args[0])
             if root.code in _OWN_MEMORY:
-                if code not in _LOADS:
+                filled = root in self.cells and op in self.again
+                if code not in _LOADS and not filled:
                     self.writers.setdefault(root, []).append(op)
             elif op not in self.forward:
                 self.mark(op)

@@ -18,15 +18,15 @@ that are visible in the reverse anyway, and those that stand in ifs only (`backu
 from __future__ import annotations
 
 from ...ir import Builder, Func, Op
-from ...ir import codes as C
 from ...types import DataType
 from ..manager import PassCx
 from ..registry import register
 from .activity import Activity
 from .independent_blocks import IndependentBlock, independent_blocks
+from .names import name_of
 from .needs import FREE, Needs, kept_values
 
-__all__ = ["keep", "name_of", "promote_ssa_to_local_var"]
+__all__ = ["keep", "promote_ssa_to_local_var"]
 
 
 @register("promote_ssa_to_local_var")
@@ -71,10 +71,3 @@ def keep(func: Func, ib: IndependentBlock, wanted: dict[Op, None]) -> None:
         block.ops = out
     at = ib.block.ops.index(first)
     ib.block.ops[at:at] = tops
-
-
-def name_of(op: Op) -> str:
-    """What a value is called for people: the variable it comes from, else how it is made."""
-    if op.code == C.LOCAL_LOAD:
-        return str(op.args[0].attr)
-    return op.name

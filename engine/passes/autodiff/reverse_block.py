@@ -54,18 +54,25 @@ class _Mirror:
         self.wrote: Final[dict[Op, None]] = {}
 
 
-def reverse_block(func: Func, ib: IndependentBlock, activity: Activity) -> list[Op]:
-    """The ops that propagate adjoints backwards through ``ib``; put nowhere yet."""
-    return _Reverse(func, ib, activity).run()
+def reverse_block(
+    func: Func, ib: IndependentBlock, activity: Activity, cells: dict[Op, Op]
+) -> list[Op]:
+    """The ops that propagate adjoints backwards through ``ib``; put nowhere yet.
+
+    cells: cell -> the variable of its adjoint.
+    """
+    return _Reverse(func, ib, activity, cells).run()
 
 
 class _Reverse:
-    def __init__(self, func: Func, ib: IndependentBlock, activity: Activity) -> None:
+    def __init__(
+        self, func: Func, ib: IndependentBlock, activity: Activity, cells: dict[Op, Op]
+    ) -> None:
         self.func: Final = func
         self.ib: Final = ib
         self.active: Final = activity.active
         self.effects: Final = activity.effects
-        self.activity: Final = activity
+        self.cells: Final = cells
         self.kept: Final = kept_values(ib)
         self.loops: Final[dict[Op, Op]] = {}  # forward loop -> its reverse
         self.mirror = _Mirror(ib.block, Builder(func, ib.block, ops=[]), None)
@@ -140,7 +147,9 @@ class _Reverse:
         home = self.home(op)
         if home is None or home.parent is None or op in self.kept or op in home.values:
             return True
-        if op.code not in FREE and not C.PURE[op.code] and op.code != C.GLOBAL_LOAD:
+        code = op.code
+        cell = code == C.LOCAL_LOAD and op.args[0] in self.cells
+        if not (code in FREE or C.PURE[code] or code == C.GLOBAL_LOAD or cell):
             raise QuadrantsCompilationError.from_loc(
                 f"the gradient needs the value of this {op.name}, which it cannot have again",
                 op.loc,
@@ -293,13 +302,21 @@ class _Reverse:
 
     def local_load(self, op: Op) -> None:
         g = self.adjoint(op)
-        if g is not None:
+        cell = self.cells.get(op.args[0])
+        if g is not None and cell is not None:
+            self.mirror.b.emit(C.ATOMIC_ADD, (cell, g))
+        elif g is not None:
             self.add(op.args[0], g)
 
     def local_store(self, op: Op) -> None:
         target, value = op.args
-        g = self.adjoint(target)
-        self.set(target, None)
+        cell = self.cells.get(target)
+        if cell is not None:
+            g = self.mirror.b.load(cell)
+            self.mirror.b.store(cell, self.mirror.b.const(0.0, _element(cell)))
+        else:
+            g = self.adjoint(target)
+            self.set(target, None)
         if g is not None and value in self.active:
             self.add(value, g)
 
@@ -325,7 +342,9 @@ class _Reverse:
     def atomic_add(self, op: Op) -> None:
         ptr, value = op.args
         if value in self.active:
-            if ptr.code == C.ALLOCA:
+            if ptr in self.cells:
+                g = self.mirror.b.load(self.cells[ptr])
+            elif ptr.code == C.ALLOCA:
                 g = self.adjoint(ptr)
             else:
                 g = self.mirror.b.load(self.adjoint_address(ptr))

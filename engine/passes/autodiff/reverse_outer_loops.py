@@ -25,7 +25,8 @@ from ...ir import codes as C
 from ..manager import PassCx
 from ..registry import register
 from .activity import Activity
-from .independent_blocks import independent_blocks, is_parallel, segments
+from .independent_blocks import independent_blocks
+from .segments import is_parallel, reversed_part, segments
 
 __all__ = ["reverse_outer_loops"]
 
@@ -38,9 +39,10 @@ def reverse_outer_loops(func: Func, cx: PassCx) -> bool:
     activity = Activity(func)
     firsts = {ib.ops[0] for ib in independent_blocks(func, activity)}
     before = func.body.ops
-    out: list[Op] = []
+    part = reversed_part(func)
+    out = before[: len(before) - len(part)]
     changed = False
-    for ops in segments(func):
+    for ops in segments(part):
         if not any(op in activity.effects for op in ops):
             out += ops
         elif is_parallel(ops[0]):

@@ -10,18 +10,32 @@
       ...                                   ...
     }                                     }
 
-Values without derivatives that segments share stand in front of all.
+Values without derivatives that segments share stand in front of all. Where other values or
+variables cross from one segment to another, each version of them gets a *cell*, a variable at the
+front that one segment sets; the others read it. Then the forward part comes first, which fills the
+cells, and a ``mem_fence`` divides it from the segments in their new order::
 
-It leaves alone a root of one segment.
+    <*f32> $3 = alloca ['s']              <*f32> $3 = alloca ['s']
+    $4 : range_for $b, $e body {          $20 : range_for $b, $e body { the same as $4 }
+      <f32> $6 = atomic_add $3, $5        $30 : mem_fence ['reverse']
+    }                                     <f32> $7 = local_load $3
+    <f32> $7 = local_load $3              $8 : global_store $y, $7
+    $8 : global_store $y, $7              $4 : range_for $b, $e body { ... }
+
+`make_adjoint` gives each cell an adjoint, and drops what the segments behind the fence do to cells.
+
+A ``return`` goes. It leaves alone a root of one segment.
 """
 
 from __future__ import annotations
 
 from ...ir import Func, Op
+from ...ir import codes as C
 from ..manager import PassCx
 from ..registry import register
 from .activity import Activity
-from .independent_blocks import is_parallel, segments
+from .cells import Cells
+from .segments import is_parallel, segments
 
 __all__ = ["reverse_segments"]
 
@@ -31,20 +45,34 @@ def reverse_segments(func: Func, cx: PassCx) -> bool:
     """Bring the segments of the root into the order in which the reverse visits them."""
     if func.autodiff != "reverse":
         return False
-    found = segments(func)
-    if len(found) < 2:
-        return False
-    activity = Activity(func)
-    effects = activity.effects
-    front: list[Op] = []
-    rest: list[Op] = []
-    for ops in reversed(found):
-        if is_parallel(ops[0]):
-            rest += ops
-        else:
-            rest += [op for op in ops if op in effects or op in activity.active]
-    taken = set(rest)
-    front = [op for op in func.body.ops if op not in taken]
     before = func.body.ops
-    func.body.ops = front + rest
+    func.body.ops = [op for op in before if op.code != C.RETURN]
+    found = segments(func.body.ops)
+    if len(found) < 2:
+        return func.body.ops != before
+    front = _front(func, Activity(func))
+    taken = set(front)
+    rest = [[op for op in ops if op not in taken] for ops in found]
+    cells = Cells(func, [ops for ops in rest if ops])
+    first = cells.run()
+    if cx.remarking:
+        for cell in cells.front:
+            cx.remark(cell, f"carries {cell.attr!r} from one segment of the root to another")
+    func.body.ops = [*front, *cells.front, *first]
+    for ops in reversed(cells.segments):
+        func.body.ops += ops
     return func.body.ops != before
+
+
+def _front(func: Func, activity: Activity) -> list[Op]:
+    """Root ops without derivatives, made of arguments and elements, that any segment may use."""
+    taken: set[Op] = set()
+    front: list[Op] = []
+    for op in func.body.ops:
+        if is_parallel(op):
+            continue
+        plain = C.PURE[op.code] or (op.code == C.GLOBAL_LOAD and op.args[0].code == C.EXTERNAL_PTR)
+        if plain and op not in activity.active and all(a in taken for a in op.args):
+            taken.add(op)
+            front.append(op)
+    return front
