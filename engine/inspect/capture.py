@@ -106,7 +106,8 @@ class KernelCapture:
     """See the module docstring.
 
     record: what is known so far. cases: what the kernel can be launched with. seen: the features of
-    the arguments that it was launched with, and the first case that has them.
+    the arguments that it was launched with, and the first case that has them. tried: why each case
+    that the interpreter looked at does not fit the kernel, by label; empty if it does.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class KernelCapture:
         self.record = described or describe(kernel)
         self.cases: list[LaunchCase] = []
         self.seen: dict[tuple[Any, ...], int] = {}
+        self.tried: dict[str, str] = {}
         self._calls = calls
         self._look = look
         self._features: tuple[Any, ...] | None = None

@@ -43,6 +43,7 @@ from .launching import (
 )
 from .record import AutodiffRecord, BackendRecord, KernelRecord
 from .stack_facts import told_by_launch
+from .steps import StepLimit
 
 if TYPE_CHECKING:
     from ..lang.fields.storage import Block
@@ -163,20 +164,20 @@ class _GradientLauncher(Launcher):
 
     def _forward(self, found: Round) -> _Start:
         """Run the primal on copies."""
-        primal, start = self._gradient.primal, _Start()
+        primal, start, label = self._gradient.primal, _Start(), found.case.label
+        unfit = primal.tried.get(label, "")
+        if unfit:
+            start.failure = f"the kernel itself fails: {unfit}"
+            return start
+        names = [b.backend for b in primal.backends if b.status == "ok" and b.backend != ORACLE]
         try:
-            compiled = primal.compiled(ORACLE, found.features)
-            given = self._of_primal(compiled, found)
-            program = interp.compile_func(compiled.func, counted=True)
-            most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
-            try:
-                with self._limited(ORACLE, found, "interpret"):
-                    counted(program, given.values, discard, most)
-            except TooLong:
-                given = self._of_primal(compiled, found)
-                self._compiled_forward(found, given)
-        except Exception as error:
-            start.failure = f"the kernel itself fails: {error}".splitlines()[0]
+            if label in primal.tried and names:
+                given, compiled = self._compiled_forward(names[0], found)
+            else:
+                given, compiled = self._interpreted_forward(found, names)
+        except (Exception, StepLimit, TooLong) as error:
+            text = str(error) or f"{label} takes the interpreter too long"
+            start.failure = f"the kernel itself fails: {text}".splitlines()[0]
             return start
         start.arrays = dict(given.arrays())
         start.blocks = dict(given.blocks)
@@ -186,19 +187,37 @@ class _GradientLauncher(Launcher):
             start.written.add(leaf.field if leaf.field is not None else (leaf.arg, leaf.path))
         return start
 
+    def _interpreted_forward(self, found: Round, others: list[str]) -> tuple[Inputs, FullCompile]:
+        """Let the interpreter run the primal; what takes it too long, one of the ``others``."""
+        compiled = self._gradient.primal.compiled(ORACLE, found.features)
+        given = self._of_primal(compiled, found)
+        program = interp.compile_func(compiled.func, counted=True)
+        most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
+        try:
+            with self._limited(ORACLE, found, "interpret"):
+                counted(program, given.values, discard, most)
+        except (TooLong, StepLimit):
+            if not others:
+                raise
+            return self._compiled_forward(others[0], found)
+        return given, compiled
+
+    def _compiled_forward(self, name: str, found: Round) -> tuple[Inputs, FullCompile]:
+        """Run the primal on a backend."""
+        primal = self._gradient.primal
+        compiled = primal.compiled(name, found.features)
+        given = self._of_primal(compiled, found)
+        if given.overlap():
+            compiled = primal.compiled(name, found.features, False)
+        with self._limited(name, found, "launch"), self._steps.silent():
+            compiled.executable.launch(given.values, SEED)
+        return given, compiled
+
     def _of_primal(self, compiled: FullCompile, found: Round) -> Inputs:
         primal = self._gradient.primal
         bound = primal.bound(found.args)
         kernel, config = primal.kernel.name, primal.config
         return Inputs(kernel, compiled, bound, found.args, found.contents, config)
-
-    def _compiled_forward(self, found: Round, given: Inputs) -> None:
-        """Run the primal where the interpreter would take too long."""
-        primal = self._gradient.primal
-        name = next(n for n in self._names if n != ORACLE)
-        compiled = primal.compiled(name, found.features, not given.overlap())
-        with self._limited(name, found, "launch"), self._steps.silent():
-            compiled.executable.launch(given.values, SEED)
 
     # ---- what it is launched with
 

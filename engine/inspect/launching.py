@@ -120,6 +120,8 @@ class Launcher:
             self._capture.put_workload(index, case.record(found.args, names))
             self._capture.seen.setdefault(found.features, index)
             self._interpret(found)
+            unfit = found.unfit
+            self._capture.tried[found.case.label] = "" if unfit is None else unfit.message
             for name in self._names:
                 if name != ORACLE:
                     self._launch(name, found)

@@ -85,3 +85,31 @@ def test_a_gradient_can_be_asked_for_by_its_name(tmp_path, only):
     record = collect([path], backends=("cpu",), only=[only], launch=False, limits=limits)
     compiled = [k.name for k in record.kernels if k.backends and k.backends[0].compile]
     assert compiled == ["power", "power.grad"]
+
+
+DEADLY = text().replace(
+    "def numbers(n):",
+    """def numbers(n):
+    import os, pathlib, signal
+    log = pathlib.Path(__file__).with_suffix(".log")
+    calls = log.read_text() if log.exists() else ""
+    log.write_text(calls + "x")
+    # Twice for the kernel's two cases; then the first time for its gradient.
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+""",
+)
+
+
+def test_a_worker_that_ends_in_a_gradient_costs_only_that(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(DEADLY)
+    limits = Limits(measure_s=0.01)
+    record = collect([path], backends=("cpu",), limits=limits)
+    by_name = {k.name: k for k in record.kernels}
+    assert list(by_name) == ["square", "square.grad", "power", "power.grad", "plain"]
+    gradient = by_name["power.grad"]
+    assert [e.stage for e in gradient.errors] == ["workload"]
+    assert gradient.backends[0].compile is not None
+    assert by_name["power"].backends[0].launches and by_name["plain"].backends[0].launches
+    assert by_name["square.grad"].backends[0].agreement is not None
