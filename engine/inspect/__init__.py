@@ -16,7 +16,8 @@ from .store import RecordFileError, canonical, dumps, load, loads, save, schema,
 if TYPE_CHECKING:
     from .arguments import Call
     from .caches import LookUps, dry_caches
-    from .capture import KernelCapture, capture_ir, capture_kernel, describe, kernel_id
+    from .capture import KernelCapture, capture_ir, capture_kernel
+    from .describing import describe, kernel_id
     from .differentiable import gradient_name, gradient_of
     from .discover import (
         Subject,
@@ -110,7 +111,7 @@ _LAZY: Final = {
     "capture_ir": "capture",
     "capture_kernel": "capture",
     "cpu_features": "tool",
-    "describe": "capture",
+    "describe": "describing",
     "dry_caches": "caches",
     "effective_config": "discover",
     "ensure_program": "discover",
@@ -120,7 +121,7 @@ _LAZY: Final = {
     "gradient_of": "differentiable",
     "has_functions": "discover",
     "is_user_file": "faults",
-    "kernel_id": "capture",
+    "kernel_id": "describing",
     "kernels_in": "discover",
     "options": "settings",
     "parse_setting": "settings",

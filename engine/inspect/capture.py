@@ -12,9 +12,7 @@ one backend is part of its record and does not stop the others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from inspect import getdoc
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -31,6 +29,7 @@ from ..runtime.compile import FullCompile, compile_kernel
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
 from .contents import NOTHING, Contents, put_back, remember
+from .describing import describe, subject_of
 from .discover import Subject
 from .faults import error_record
 from .launching import ORACLE, Launcher
@@ -42,64 +41,18 @@ from .record import (
     CompileRecord,
     ErrorRecord,
     KernelRecord,
-    ParamRecord,
     WorkloadRecord,
 )
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
 
 if TYPE_CHECKING:
-    from ..frontend.declared import ParamDecl
     from ..lang.kernel import Kernel
     from .caches import LookUps
 
-__all__ = ["KernelCapture", "capture_ir", "capture_kernel", "describe", "kernel_id"]
+__all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
 
 _LANGUAGES: Final = {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"}
-
-
-def _subject(kernel: Kernel | Subject) -> Subject:
-    return kernel if isinstance(kernel, Subject) else Subject(kernel, kernel.name)
-
-
-def kernel_id(kernel: Kernel | Subject) -> str:
-    """``file name:kernel name``."""
-    subject = _subject(kernel)
-    return f"{os.path.basename(subject.kernel.decl.file)}:{subject.name}"
-
-
-def _annotation(param: ParamDecl) -> str:
-    """What a parameter is annotated with; a struct by its name, or by its members' names."""
-    if param.kind != "struct":
-        return param.annotation_text
-    named = param.type.name != "struct"
-    return param.type.name if named else f"struct({', '.join(param.type.members)})"
-
-
-def describe(kernel: Kernel | Subject) -> KernelRecord:
-    """What is known of a kernel before it is compiled."""
-    subject = _subject(kernel)
-    decl = subject.kernel.decl
-    return KernelRecord(
-        id=kernel_id(subject),
-        name=subject.name,
-        file=decl.file,
-        line=decl.line,
-        end_line=decl.end_line,
-        doc=getdoc(decl.fn) or "",
-        params=tuple(
-            ParamRecord(
-                name=p.name,
-                kind="instance" if p.kind == "self" else p.kind,
-                dtype="" if p.dtype is None else p.dtype.name,
-                ndim=p.ndim or 0,
-                annotation=_annotation(p),
-            )
-            for p in decl.params
-        ),
-        returns=", ".join(t.__name__ if isinstance(t, type) else str(t) for t in decl.returns),
-        instance=subject.called,
-    )
 
 
 class KernelCapture:
@@ -123,7 +76,7 @@ class KernelCapture:
         """calls: recorded calls, used where the author declared no workload. described: what
         `describe` gives, perhaps under another id. look: the pass run of the first backend that
         is told of (`Steps.updated`) before the passes after it have run."""
-        subject = _subject(kernel)
+        subject = subject_of(kernel)
         self.kernel: Final = subject.kernel
         self.instance: Final = subject.instance
         self.config: Final = config
