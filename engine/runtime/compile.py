@@ -94,6 +94,8 @@ def make_ir(
     """The frontend's part. quiet: `static_print` prints nothing, as it already has."""
     from ..frontend.build import build
 
+    if decl.autodiff != "none" and config.opt_level == 0 and not quiet:
+        log.warn("opt_level = 1 is enforced to enable gradient computation.")
     with clock("frontend"):
         return build(decl, features, config, quiet)
 
@@ -105,7 +107,6 @@ def make_code(
     from .. import passes
 
     if func.autodiff != "none" and config.opt_level == 0:
-        log.warn("opt_level = 1 is enforced to enable gradient computation.")
         config = config.copy()
         config.opt_level = 1
         config.freeze()

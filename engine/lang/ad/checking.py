@@ -64,12 +64,13 @@ class GradChecker:
     def check(self, calls: Sequence[tuple[Any, tuple[Any, ...]]]) -> None:
         """Compare. QuadrantsAssertionError names what does not agree; values stay as they are."""
         after = [(one, one.to_numpy()) for one, _ in self._state]
+        gradients = [one.grad.to_numpy() for one in self._checked]
         wrong: list[str] = []
         try:
             with watching.unwatched():
                 for number, one in enumerate(self._checked):
                     if one is not self._loss:
-                        wrong += self._compare(calls, one, number)
+                        wrong += self._compare(calls, one, gradients[number], number)
         finally:
             for one, values in after:
                 one.from_numpy(values)
@@ -79,13 +80,12 @@ class GradChecker:
             )
 
     def _compare(
-        self, calls: Sequence[tuple[Any, tuple[Any, ...]]], one: Any, number: int
+        self, calls: Sequence[tuple[Any, tuple[Any, ...]]], one: Any, gradient: Array, number: int
     ) -> list[str]:
         """What to say of a variable that does not agree; empty if it does."""
-        gradient: Array = one.grad.to_numpy().astype(np.float64)
         shape: tuple[int, ...] = gradient.shape
         direction: Array = np.random.default_rng(number).random(shape)
-        mine = float(np.vdot(gradient, direction))
+        mine = float(np.vdot(gradient.astype(np.float64), direction))
         best = float("nan")
         for step in _STEPS:
             by: Array = (direction * step).astype(one.dtype.np)

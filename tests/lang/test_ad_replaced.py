@@ -1,0 +1,152 @@
+"""Gradients of one's own, and functions without any."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+
+@pytest.fixture(params=("cpu", "interp"), autouse=True)
+def _program(request):
+    qd.init(arch=getattr(qd, request.param), log_level="error")
+    yield
+    qd.reset()
+
+
+@pytest.fixture
+def parts():
+    """A field x of 1, 2, 3, a loss y, and a kernel that adds the squares of x to y."""
+    x, y = qd.field(qd.f64, 3, needs_grad=True), qd.field(qd.f64, (), needs_grad=True)
+    x.from_numpy(np.array([1.0, 2.0, 3.0]))
+
+    @qd.kernel
+    def k(scale: qd.f64):
+        for i in x:
+            y[None] += scale * x[i] ** 2
+
+    return x, y, k
+
+
+def test_the_replacement_runs_instead(parts):
+    x, y, k = parts
+    seen = []
+
+    @qd.ad.grad_replaced
+    def step(scale, *, times=1):
+        """Several kernels."""
+        for _ in range(times):
+            k(scale)
+        return "done"
+
+    @qd.ad.grad_for(step)
+    def step_grad(scale, times=1):
+        seen.append((scale, times))
+        k.grad(scale * 10)
+
+    with qd.ad.Tape(y) as tape:
+        assert step(1.0) == "done"
+        step(2.0, times=3)
+        k(1.0)
+    assert len(tape.calls) == 3 and y[None] == 14.0 * 8
+    assert seen == [(2.0, 3), (1.0, 1)]
+    assert x.grad.to_numpy().tolist() == [2.0 * 31, 4.0 * 31, 6.0 * 31]
+    assert step.__name__ == "step" and step.__doc__ == "Several kernels."
+    assert step(1.0) == "done"  # outside of tapes too
+
+
+def test_methods_and_a_second_gradient_that_calls_kernels(parts):
+    x, y, k = parts
+
+    class Solver:
+        def __init__(self, scale):
+            self.scale = scale
+
+        @qd.ad.grad_replaced
+        def solve(self, n):
+            for _ in range(n):
+                k(self.scale)
+
+        @qd.ad.grad_for(solve)
+        def solve_grad(self, n):
+            k.grad(self.scale * n)
+            k(0.0)  # recorded nowhere
+
+    solver = Solver(2.0)
+    with qd.ad.Tape(y) as tape:
+        solver.solve(4)
+    assert len(tape.calls) == 1
+    assert x.grad.to_numpy().tolist() == [16.0, 32.0, 48.0]
+
+
+def test_nested_functions_are_one_step(parts):
+    x, y, k = parts
+
+    @qd.ad.no_grad
+    def inner():
+        k(1.0)
+
+    @qd.ad.grad_replaced
+    def outer():
+        inner()
+        k(1.0)
+
+    @qd.ad.grad_for(outer)
+    def outer_grad():
+        k.grad(100.0)
+
+    with qd.ad.Tape(y) as tape:
+        outer()
+        inner()
+        k(1.0)
+    assert len(tape.calls) == 3
+    assert x.grad.to_numpy().tolist() == [202.0, 404.0, 606.0]
+
+
+def test_errors_within_leave_the_tape_watching(parts):
+    x, y, k = parts
+
+    @qd.ad.no_grad
+    def fails():
+        k(1.0)
+        raise ValueError("inside")
+
+    with qd.ad.Tape(y):
+        with pytest.raises(ValueError, match="inside"):
+            fails()
+        k(1.0)
+    assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
+
+
+def test_without_a_gradient_a_replaced_function_has_none(parts):
+    x, y, k = parts
+
+    @qd.ad.grad_replaced
+    def step():
+        k(1.0)
+
+    with qd.ad.Tape(y):
+        step()
+    assert y[None] == 14.0 and not x.grad.to_numpy().any()
+
+
+def test_no_grad_of_a_kernel(parts):
+    x, y, k = parts
+    silent = qd.ad.no_grad(k)
+    with qd.ad.Tape(y):
+        silent(5.0)
+        k(1.0)
+    assert y[None] == 14.0 * 6 and x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
+
+
+def test_mistakes(parts):
+    _, _, k = parts
+
+    def plain():
+        pass
+
+    with pytest.raises(RuntimeError, match=r"must be a \*\*python\*\* function instead of a quad"):
+        qd.ad.grad_for(k)(plain)
+    with pytest.raises(RuntimeError, match="Primal function `plain` must be decorated by"):
+        qd.ad.grad_for(plain)(plain)
+    for decorator in (qd.ad.grad_replaced, qd.ad.no_grad):
+        with pytest.raises(TypeError, match="decorates a Python function, not 3"):
+            decorator(3)
