@@ -31,12 +31,17 @@ _COUNTS: Final = frozenset({C.POPCNT, C.CLZ, C.FFS})
 
 
 class Unresolved(Exception):
-    """A value that no size expression tells. op: what makes it. why: in the user's terms."""
+    """A value that no size expression tells.
 
-    def __init__(self, op: Op, why: str) -> None:
+    op: what makes it. why: what it is, in the user's terms. named: that names it by itself, and the
+    source of the op would add nothing.
+    """
+
+    def __init__(self, op: Op, why: str, named: bool = False) -> None:
         super().__init__(why)
         self.op = op
         self.why = why
+        self.named = named
 
 
 class Values(Protocol):

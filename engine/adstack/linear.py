@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from .size_expr import Binary, Const, MaxOver, SizeExpr, free_vars
@@ -19,8 +20,9 @@ class Linear(NamedTuple):
     const: int
 
 
+@lru_cache(maxsize=4096)
 def linear(e: SizeExpr) -> Linear:
-    """``e`` as a sum."""
+    """``e`` as a sum. The terms are shared: change a copy."""
     terms: dict[SizeExpr, int] = {}
     const = _collect(e, 1, terms)
     return Linear({atom: times for atom, times in terms.items() if times}, const)

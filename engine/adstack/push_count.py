@@ -20,6 +20,7 @@ from typing import NamedTuple
 from ..ir import Block, Op
 from ..ir import codes as C
 from ..ir.edit import walk
+from .intervals import Facts
 from .linear import from_linear, linear
 from .resolve import DOWN, UP, Resolver, Unresolved
 from .size_expr import ONE, ZERO, Binary, Const, SizeExpr
@@ -66,6 +67,7 @@ class _Counter:
     def __init__(self, stack: Op, resolver: Resolver) -> None:
         self.stack = stack
         self.resolver = resolver
+        self.facts = Facts(resolver.func.params)
         self.growing: list[Op] = []
         self.inside: dict[Block, list[Op]] = {}  # ops that change the stack, or hold such ops
         places = resolver.places
@@ -97,7 +99,7 @@ class _Counter:
         peak, net = parts[0]
         for part in parts[1:]:
             peak, net = _largest(peak, part.peak), _largest(net, part.net)
-        if code == C.WHILE and _sign(net) > 0:
+        if code == C.WHILE and self.grows(net):
             raise Unbounded(op, None)
         return Growing(peak, net)
 
@@ -106,9 +108,8 @@ class _Counter:
         if any(o.code in (C.CONTINUE, C.WHILE_CONTROL) for o in walk(op.regions[0])):
             net = _largest(net, peak)  # what is popped after it may be left
         resolver = self.resolver
-        way = _sign(net)
         try:
-            if way > 0:
+            if self.grows(net):
                 trips = resolver.trips(op, UP)
                 if trips == ZERO:
                     return Growing(ZERO, ZERO)
@@ -119,21 +120,16 @@ class _Counter:
             peak = resolver.close(peak, [op], UP)
         except Unresolved as cause:
             raise Unbounded(op, cause) from None
-        if not way:
+        if net == ZERO or not isinstance(net, Const):
             return Growing(peak, ZERO)
         try:
-            # A loop that pops takes off at least this much.
-            less = _times(resolver.trips(op, DOWN), net) if isinstance(net, Const) else ZERO
+            return Growing(peak, _times(resolver.trips(op, DOWN), net))  # it pops at least so many
         except Unresolved:
-            less = ZERO
-        return Growing(peak, less)
+            return Growing(peak, ZERO)
 
-
-def _sign(net: SizeExpr) -> int:
-    """What an iteration leaves: 1 where that is not known to be nothing or less."""
-    if isinstance(net, Const):
-        return (net.value > 0) - (net.value < 0)
-    return 1
+    def grows(self, net: SizeExpr) -> bool:
+        """Whether an iteration may leave more than it found."""
+        return self.facts.bounds(net)[1] > 0
 
 
 def _plus(a: SizeExpr, b: SizeExpr) -> SizeExpr:

@@ -166,8 +166,7 @@ class Resolver:
             return self.variable(op, mode)
         rule = RULES.get(code)
         if rule is None:
-            what = op.attr if code == C.CALL else op.name
-            raise Unresolved(op, f"the result of {what}")
+            raise Unresolved(op, _what(op))
         return rule(self, op, mode)
 
     # --- memory -------------------------------------------------------------------------------
@@ -182,7 +181,9 @@ class Resolver:
         param: int = ptr.args[0].attr[0]
         if param in self.places.written or ptr.args[0].attr[1]:
             name = self.func.params[param].name
-            raise Unresolved(op, f"an element of {name}, which the kernel itself writes")
+            raise Unresolved(
+                op, f"an element of {name}, which the kernel itself writes", named=True
+            )
         indices: list[SizeExpr] = []
         every: list[tuple[Var, SizeExpr, SizeExpr]] = []
         for axis, index in enumerate(ptr.args[1:]):
@@ -277,14 +278,14 @@ class Resolver:
         """The largest (DOWN: smallest) of all values that are ever stored to a cell."""
         name = _name(cell)
         if mode == EXACT:
-            raise Unresolved(op, f"the variable {name}, which is set in several places")
+            raise Unresolved(op, f"the variable {name}, which is set in several places", named=True)
         values: list[SizeExpr] = [ZERO]  # what it holds at first
         for write in self.places.writes.get(cell, []):
             code = write.code
             if code == C.AD_STACK_POP or code == (C.ATOMIC_MIN if mode == UP else C.ATOMIC_MAX):
                 continue
             if code not in _STORES:
-                raise Unresolved(op, f"the variable {name}, which a loop changes")
+                raise Unresolved(op, f"the variable {name}, which a loop changes", named=True)
             for value in self.parts(write.args[1], cell, mode):
                 found = self.of_write(op, value, name, mode)
                 values.append(self.close(found, self.places.loops(write, cell), mode))
@@ -295,7 +296,9 @@ class Resolver:
             return self.value(value, mode)
         except Unresolved as problem:
             if problem.op is op or "loop makes" in problem.why:
-                raise Unresolved(op, f"the variable {name}, which a loop changes") from None
+                raise Unresolved(
+                    op, f"the variable {name}, which a loop changes", named=True
+                ) from None
             raise
 
     def parts(self, value: Op, cell: Op, mode: int) -> list[Op]:
@@ -346,3 +349,14 @@ def _cell(load: Op) -> Op:
 def _name(cell: Op) -> str:
     attr = cell.attr
     return (attr if isinstance(attr, str) else attr.name) or f"${cell.id}"
+
+
+def _what(op: Op) -> str:
+    """The result of an op that has no rule, for people."""
+    if op.code == C.CALL:
+        return f"the result of {op.attr}"
+    if C.BITWISE[op.code]:
+        return "an operation on bits"
+    if op.code == C.RAND:
+        return "a random number"
+    return f"the result of {op.name}" if C.PURE[op.code] else f"what {op.name} gives"

@@ -48,18 +48,10 @@ __all__ = ["simplify"]
 def simplify(e: SizeExpr, params: Sequence[Param] = (), floor: int | None = None) -> SizeExpr:
     """``e`` made smaller; see the module docstring. params: tell more of what is read."""
     facts = Facts(params)
-    e = _settle(e, facts)
+    e = _simple(e, facts, up=True)
     if floor is not None:
-        e = _settle(_above(e, floor, facts), facts)
-    return e
-
-
-def _settle(e: SizeExpr, facts: Facts) -> SizeExpr:
-    for _ in range(4):
-        new = _simple(e, facts, up=True)
-        if new == e:
-            break
-        e = new
+        above = _above(e, floor, facts)
+        e = e if above == e else _simple(above, facts, up=True)
     return e
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -63,6 +63,13 @@ class SizeExprError(ValueError):
     """Text that is no size expression."""
 
 
+def _keep_hash(e: object, fields: tuple[object, ...]) -> int:
+    """A node is asked for its hash often, and would ask all nodes under it each time."""
+    value = hash(fields) or 1
+    object.__setattr__(e, "_hash", value)
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Const:
     """A number."""
@@ -91,6 +98,10 @@ class Read:
 
     param: int
     indices: tuple[SizeExpr, ...]
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return self._hash or _keep_hash(self, (self.param, self.indices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,10 @@ class Binary:
     op: str
     a: SizeExpr
     b: SizeExpr
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return self._hash or _keep_hash(self, (self.op, self.a, self.b))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +132,10 @@ class MaxOver:
     begin: SizeExpr
     end: SizeExpr
     body: SizeExpr
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return self._hash or _keep_hash(self, (self.var, self.begin, self.end, self.body))
 
 
 SizeExpr = Const | Arg | Shape | Read | Var | Binary | MaxOver

@@ -54,18 +54,19 @@ def determine_ad_stack_size(func: Func, cx: PassCx) -> bool:
     if not stacks:
         return False
     resolver = Resolver(func, Places(func))
+    simple: dict[SizeExpr, SizeExpr] = {}  # the values of one loop need stacks of one size
     changed = False
     for stack in stacks:
         attr = stack.attr
         if not attr.max_size and not attr.size:
-            stack.attr = _sized(stack, resolver, cx)
+            stack.attr = _sized(stack, resolver, cx, simple)
             changed |= stack.attr != attr
     for loop in _root_loops(stacks, resolver):
         changed |= _count_trips(loop, resolver)
     return changed
 
 
-def _sized(stack: Op, resolver: Resolver, cx: PassCx) -> object:
+def _sized(stack: Op, resolver: Resolver, cx: PassCx, simple: dict[SizeExpr, SizeExpr]) -> object:
     """The attribute of a stack, with its size."""
     attr = stack.attr
     try:
@@ -77,7 +78,10 @@ def _sized(stack: Op, resolver: Resolver, cx: PassCx) -> object:
     attr = attr._replace(forced_by=_loops(list(pushes.loops)))
     if cx.config.ad_stack_size:
         return attr._replace(max_size=cx.config.ad_stack_size)
-    size = simplify(_closed(stack, pushes, resolver), resolver.func.params, floor=1)
+    closed = _closed(stack, pushes, resolver)
+    size = simple.get(closed)
+    if size is None:
+        size = simple[closed] = simplify(closed, resolver.func.params, floor=1)
     if isinstance(size, Const):
         return attr._replace(max_size=max(size.value, 1))
     return attr._replace(size=text(size))
@@ -163,13 +167,18 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
         return QuadrantsCompilationError.from_loc(
             message, loop.loc, hint=f"use a for loop and {_REMEDY}"
         )
-    at = cause.op.loc
-    source = _source(at)
-    part = f"`{source}`" if source else "a part of its bounds"
-    if source and at.line != loop.loc.line:
-        part += f" at line {at.line}"
     message = (
         f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and how"
-        f" many it has cannot be told before the launch: {part} is {cause.why}"
+        f" many it has cannot be told before the launch: {_cause(cause, loop)}"
     )
     return QuadrantsCompilationError.from_loc(message, loop.loc, hint=_REMEDY)
+
+
+def _cause(cause: Unresolved, loop: Op) -> str:
+    """The part of a loop's bounds that cannot be told."""
+    at = cause.op.loc
+    source = "" if cause.named else _source(at)
+    if not source:
+        return f"it depends on {cause.why}"
+    line = f" at line {at.line}" if at.line != loop.loc.line else ""
+    return f"`{source}`{line} is {cause.why}"
