@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["described", "links_of", "sides_of", "sized"]
 
 _GATES: Final = "recognize_gates"
-_MOST_COUNTED: Final = 1 << 24
+_MOST_COUNTED: Final = 1 << 26
 _MOST_CELLS: Final = 1 << 20
 """A maximum over more than this is not found again only to be shown."""
 
@@ -273,7 +273,7 @@ def _leaves(e: SizeExpr, params: Sequence[Param], env: _Launch | None) -> tuple[
 def _largest(env: Env, param: int) -> int | None:
     array: Any = env.values[param]
     layout = env.params[param].layout
-    if not 0 < array.size <= _MOST_CELLS:
+    if not 0 < array.size <= _MOST_COUNTED:
         return None
     if layout is not None:
         from .contents import elements

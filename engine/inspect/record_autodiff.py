@@ -136,8 +136,9 @@ class ReducerRecord(_Base, frozen=True, kw_only=True):
     """A maximum that is found before a launch, by a kernel of its own.
 
     stack: whose size it is part of. formula: ``max over i < a.shape[0] of a[i] + 1``. axes: how
-    many cells it goes over, by axis. round: those of one round need nothing of each other; from 1.
-    how: kernel, numpy (small), sequential (outside of what the max-reducer knows). value: found.
+    many cells it goes over, by axis. round: those of one round need nothing of each other; from 1,
+    0 for one that is walked. how: kernel, numpy (small), sequential walk (outside of what the
+    max-reducer knows; what is found there is not kept apart). value: found.
     """
 
     task: int

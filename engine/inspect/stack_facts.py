@@ -53,8 +53,7 @@ def told_by_launch(
             how = "kernel" if stacks.native and _product(cells) > SMALL else "numpy"
             reducers.append(_reducer(meta, spec.node, cells, number, how, results[spec.node]))
     reducers += [
-        _reducer(meta, node, (), len(rounds) + 1, "sequential walk", None)
-        for node in _walked(meta, results)
+        _reducer(meta, node, (), 0, "sequential walk", None) for node in _walked(meta, results)
     ]
     facts = {fact.name: fact for fact in sizer.caches.facts()}
     real, integer = bytes_of(plan.tasks)

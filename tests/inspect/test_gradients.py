@@ -128,6 +128,36 @@ def test_a_gate_that_was_not_captured_is_told_with_the_reason():
     assert not task.gate.reason.startswith("no gate")
 
 
+def test_what_no_reducer_takes_is_told_as_walked():
+    @qd.kernel
+    def nested(a: qd.types.NDArray[qd.f32, 1], m: qd.types.NDArray[qd.i32, 1],
+               y: qd.types.NDArray[qd.f32, 1]):  # fmt: skip
+        for i in range(a.shape[0]):
+            s = a[i]
+            for j in range(m[i]):
+                t = s
+                for _ in range(j + 1):
+                    t = t * qd.sin(t)
+                s = s * t
+            y[i] = s
+
+    @nested.workload()
+    def arrays():
+        x = np.linspace(0.5, 1.0, 4, dtype=np.float32)
+        return array(x), array([3, 0, 2, 1], False), array(np.zeros(4, np.float32))
+
+    _, gradient = captured(nested)
+    cpu = gradient.record.backend("cpu")
+    assert cpu.agreement.state == "ok"
+    walked = [x for x in cpu.autodiff.reducers if x.how == "sequential walk"]
+    assert walked and all(x.round == 0 and x.value is None for x in walked)
+    assert cpu.autodiff.dispatches == len(cpu.autodiff.reducers) - len(walked)
+    stacks = [x for task in cpu.autodiff.tasks for x in task.stacks]
+    assert max(x.slots for x in stacks) >= 3 + 2 + 1
+    peak = next(x for x in stacks if x.peak)
+    assert peak.total == max(x.total for x in stacks)
+
+
 def test_gradients_of_nothing_are_not_launched_with():
     _, gradient = captured(power())
     # With zeros everywhere the first difference between any two gradients would be 0.

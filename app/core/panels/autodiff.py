@@ -153,7 +153,7 @@ def stack_rows(
     if width >= _ROOMY:
         limits[7:] = [max(20, (width - 96) // 2 + 8), width]
     head, lines = table(
-        ("", *STACK_HEADS)[:keep],
+        ("task" if several else "", *STACK_HEADS)[:keep],
         [row[:keep] for row in rows],
         [key for _, _, key in stacks],
         (False, False, False, True, True, True, True, False, False)[:keep],
@@ -263,15 +263,15 @@ def gate_text(gate: GateRecord | None) -> str:
     return f"not captured: {gate.reason}" if gate.reason else "not captured"
 
 
-REDUCER_HEAD: Final = ("round", "task", "stack", "maximum", "cells", "found by", "value")
+REDUCER_HEAD: Final = ("round", "task", "stack", "cells", "found by", "value", "maximum")
 
 
 def reducer_rows(autodiff: AutodiffRecord) -> list[tuple[str, ...]]:
     """A row a maximum that was found before the launch, under `REDUCER_HEAD`."""
     return [
         (
-            str(x.round), str(x.task), x.stack, x.formula,
-            " x ".join(map(number, x.axes)), x.how, "" if x.value is None else number(x.value),
+            str(x.round or ""), str(x.task), x.stack, " x ".join(map(number, x.axes)), x.how,
+            "" if x.value is None else number(x.value), x.formula,
         )
         for x in autodiff.reducers
     ]  # fmt: skip
@@ -327,12 +327,12 @@ def _reducers(autodiff: AutodiffRecord) -> list[Line]:
     head, lines = table(
         REDUCER_HEAD,
         [
-            [(text, "num" if i == 6 else "") for i, text in enumerate(row)]
+            [(text, "num" if i == 5 else "") for i, text in enumerate(row)]
             for row in reducer_rows(autodiff)
         ],
         [("reducer", i) for i in range(len(autodiff.reducers))],
-        (True, True, False, False, True, False, True),
-        (5, 4, 16, 60, 24, 12, 14),
+        (True, True, False, True, False, True, False),
+        (5, 4, 16, 24, 16, 14, 1000),
     )
     pad = ((" " * _NAMES, ""),)
     return [x._replace(spans=(*pad, *x.spans)) for x in map(_trimmed, (head, *lines))]

@@ -71,7 +71,7 @@ def test_facts_tell_tasks_gates_maxima_caches_heaps_and_overflow():
         "task 0       runs x.shape[0] times, 624 B of heap",
         "gate         not captured: the condition compares two loads, at line 9",
         "1 maximum found in 1 round before the launch",
-        "max over i < x.shape[0] of n[i] + 1  1,000  numpy        32",
+        "1,000  numpy        32  max over i < x.shape[0] of n[i] + 1",
         "size_expr 4 hit, 1 missed; reducer_code 0 hit, 1 missed; task_metadata 9 hit, 1 missed;"
         " max_reducer 3 hit, 1 missed",
         "real heap    528 B needed, 64 KiB allocated",
