@@ -203,7 +203,8 @@ class Reducer:
 
     def _exact(self, body: SizeExpr, intervals: dict[SizeExpr, Interval]) -> bool:
         """Whether no arithmetic of the kernel can have left 64 bits."""
-        self._interval(body, intervals)
+        for e in (body, *[index for read in self.reads for index in read.indices]):
+            self._interval(e, intervals)
         return all(low >= _LOW and high <= _HIGH for low, high in intervals.values())
 
     def _interval(self, e: SizeExpr, known: dict[SizeExpr, Interval]) -> Interval:
@@ -219,9 +220,6 @@ class Reducer:
                 dtype = self._params[e.param].dtype
                 found = int(dtype.min), int(dtype.max)
             known[e] = found
-        if isinstance(e, Read):
-            for index in e.indices:
-                self._interval(index, known)
         return found
 
 
