@@ -102,10 +102,12 @@ def _larger(required: Sequence[int], task: TaskPlan) -> bool:
 
 
 def _described(sizer: Sizer, stack: StackMeta, number: int) -> str:
-    text = label(stack, number)
+    more: list[str] = []
     if not stack.max_size:
-        text += f", of {formula(parse(stack.size), sizer.meta.params)} entries"
-    return text + (f", forced by {stack.forced_by}" if stack.forced_by else "")
+        more.append(f"entries: {formula(parse(stack.size), sizer.meta.params)}")
+    if stack.forced_by:
+        more.append(f"forced by {stack.forced_by}")
+    return label(stack, number) + (f" ({'; '.join(more)})" if more else "")
 
 
 def _names(sizer: Sizer, task: int) -> str:
