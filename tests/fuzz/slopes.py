@@ -422,6 +422,8 @@ class _Generator:
         return name if name.isdigit() or name[0] in "ik" else f"({name} + {N}) % {N}"
 
     def condition(self, scope: _Scope) -> str:
+        if not scope.arrays:  # in a function
+            return f"{self.real_value(scope)} > {self.number()}"
         i = self.integer(scope)
         return self.r.choice((
             f"{self.real_value(scope)} > {self.number()}",

@@ -3,10 +3,10 @@
 ::
 
     $11 : ad_stack_push $10, $2      %n = load i64, ptr %v10           (a register after LLVM)
-                                     %fits = icmp ult i64 %n, %s0.capacity
+                                     %fits = icmp ult i64 %n, %t0.s0.capacity
                                      br i1 %fits, label %fits1, label %full.0
                                    fits1:
-                                     %row = getelementptr i8, ptr %s0.base, i64 %row.real
+                                     %row = getelementptr i8, ptr %t0.s0.base, i64 %row.real
                                      %at = getelementptr [2 x float], ptr %row, i64 %n
                                      store float ..., ptr %at;  store 0 behind it
                                      store float ..., ptr %v10.top;  store 0 to %v10.adj
@@ -81,9 +81,9 @@ def _stacks(e: Emitter, op: Op) -> TaskStacks:
 
 
 def _fact(e: Emitter, name: str, offset: int) -> str:
-    """A number of the task's area."""
+    """A number of the task's area. Serial tasks are called with what the kernel has loaded."""
     assert e.stacks is not None
-    return e.param(name, "i64", e.stacks.area.at + offset, "noundef")
+    return e.param(f"t{e.stacks.task}.{name}", "i64", e.stacks.area.at + offset, "noundef")
 
 
 def _fail(e: Emitter, label: str, stack: int) -> str:
@@ -178,7 +178,8 @@ def _slot(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> str:
     stacks = _stacks(e, stack)
     number, t = stacks.numbers[stack.id], element(stack)
     offset = stacks.area.stack(number) + 8
-    base = e.param(f"s{number}.base", "ptr", offset, f"noalias noundef align {SIZE[t.name]}")
+    name = f"t{stacks.task}.s{number}.base"
+    base = e.param(name, "ptr", offset, f"noalias noundef align {SIZE[t.name]}")
     kind = "real" if t.is_real else "integer"
     row = f"%row.{kind}"
     if t.is_real and stacks.area.claims >= 0:
@@ -198,7 +199,7 @@ def _push(e: Emitter, op: Op) -> None:
     stacks, t = _stacks(e, op), element(stack)
     number = stacks.numbers[stack.id]
     offset = stacks.area.stack(number)
-    capacity = e.param(f"s{number}.capacity", "i64", offset, "noundef")
+    capacity = e.param(f"t{stacks.task}.s{number}.capacity", "i64", offset, "noundef")
     count = _count(e, stack)
     fits = e.label("fits")
     full = _fail(e, f"full.{number}", number)
