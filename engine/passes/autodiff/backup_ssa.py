@@ -24,6 +24,7 @@ from .activity import Activity
 from .independent_blocks import independent_blocks
 from .needs import Needs, kept_values
 from .promote_ssa_to_local_var import keep
+from .segments import IFS, has_inner
 
 __all__ = ["backup_ssa"]
 
@@ -31,10 +32,10 @@ __all__ = ["backup_ssa"]
 @register("backup_ssa")
 def backup_ssa(func: Func, cx: PassCx) -> bool:
     """Keep values of ifs that the reverse needs and cannot compute again in variables."""
-    if func.autodiff != "reverse":
+    if func.autodiff != "reverse" or not has_inner(func, IFS):
         return False
     changed = False
-    activity = Activity(func)
+    activity = cx.analysis("activity", Activity)
     for ib in independent_blocks(func, activity):
         needs = Needs(func, ib, activity)
         if not needs.nested:

@@ -28,6 +28,7 @@ from ..registry import register
 from .activity import Activity
 from .independent_blocks import independent_blocks
 from .needs import CONTROL, Needs, kept_values
+from .segments import LOOPS, has_inner
 
 __all__ = ["eliminate_recomputable_ad_stack_pushes"]
 
@@ -35,10 +36,10 @@ __all__ = ["eliminate_recomputable_ad_stack_pushes"]
 @register("eliminate_recomputable_ad_stack_pushes")
 def eliminate_recomputable_ad_stack_pushes(func: Func, cx: PassCx) -> bool:
     """Drop stacks whose values the reverse can compute again."""
-    if func.autodiff != "reverse":
+    if func.autodiff != "reverse" or not has_inner(func, LOOPS):
         return False
     dead: set[Op] = set()
-    activity = Activity(func)
+    activity = cx.analysis("activity", Activity)
     for ib in independent_blocks(func, activity):
         kept = {x: s for x, s in kept_values(ib).items() if s.code == C.AD_STACK_ALLOCA}
         if not kept:

@@ -51,7 +51,7 @@ def make_adjoint(func: Func, cx: PassCx) -> bool:
     """Append its reverse to each independent block, and drop the kernel's side effects."""
     if func.autodiff != "reverse":
         return False
-    activity = Activity(func)
+    activity = cx.analysis("activity", Activity)
     forward = set(walk(func.body))
     front: list[Op] = []
     cells = _adjoints_of_cells(func, activity, front)

@@ -12,4 +12,4 @@ def name_of(op: Op) -> str:
     """What a value is called for people: the variable it comes from, else how it is made."""
     if op.code == C.LOCAL_LOAD:
         return str(op.args[0].attr)
-    return op.name
+    return f"{op.name}(...)"

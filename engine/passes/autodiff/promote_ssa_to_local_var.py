@@ -25,6 +25,7 @@ from .activity import Activity
 from .independent_blocks import IndependentBlock, independent_blocks
 from .names import name_of
 from .needs import FREE, Needs, kept_values
+from .segments import LOOPS, has_inner
 
 __all__ = ["keep", "promote_ssa_to_local_var"]
 
@@ -32,10 +33,10 @@ __all__ = ["keep", "promote_ssa_to_local_var"]
 @register("promote_ssa_to_local_var")
 def promote_ssa_to_local_var(func: Func, cx: PassCx) -> bool:
     """Give values of inner loops that the reverse needs a variable each."""
-    if func.autodiff != "reverse":
+    if func.autodiff != "reverse" or not has_inner(func, LOOPS):
         return False
     changed = False
-    activity = Activity(func)
+    activity = cx.analysis("activity", Activity)
     for ib in independent_blocks(func, activity):
         needs = Needs(func, ib, activity)
         if not needs.in_loop:

@@ -25,6 +25,7 @@ from ..registry import register
 from .activity import Activity
 from .independent_blocks import independent_blocks
 from .needs import kept_values
+from .segments import LOOPS, has_inner
 
 __all__ = ["replace_local_var_with_stacks"]
 
@@ -32,10 +33,10 @@ __all__ = ["replace_local_var_with_stacks"]
 @register("replace_local_var_with_stacks")
 def replace_local_var_with_stacks(func: Func, cx: PassCx) -> bool:
     """Turn variables that keep values of inner loops into adstacks."""
-    if func.autodiff != "reverse":
+    if func.autodiff != "reverse" or not has_inner(func, LOOPS):
         return False
     stores: dict[Op, Op] = {}
-    activity = Activity(func)
+    activity = cx.analysis("activity", Activity)
     for ib in independent_blocks(func, activity):
         kept = kept_values(ib)
         variables = {place: x for x, place in kept.items() if place.code == C.ALLOCA}

@@ -36,7 +36,7 @@ def reverse_outer_loops(func: Func, cx: PassCx) -> bool:
     """Run loops around independent blocks backwards, the last one first."""
     if func.autodiff != "reverse":
         return False
-    activity = Activity(func)
+    activity = cx.analysis("activity", Activity)
     firsts = {ib.ops[0] for ib in independent_blocks(func, activity)}
     before = func.body.ops
     part = reversed_part(func)

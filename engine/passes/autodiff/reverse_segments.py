@@ -50,7 +50,7 @@ def reverse_segments(func: Func, cx: PassCx) -> bool:
     found = segments(func.body.ops)
     if len(found) < 2:
         return func.body.ops != before
-    front = _front(func, Activity(func))
+    front = _front(func, cx.analysis("activity", Activity))
     taken = set(front)
     rest = [[op for op in ops if op not in taken] for ops in found]
     cells = Cells(func, [ops for ops in rest if ops])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Func, Op
+from ...ir import Block, Func, Op
 from ...ir import codes as C
 
-__all__ = ["FENCE", "cells_of", "is_parallel", "reversed_part", "segments"]
+__all__ = [
+    "FENCE", "IFS", "LOOPS", "cells_of", "has_inner", "is_parallel", "reversed_part", "segments",
+]  # fmt: skip
 
 FENCE: Final = "reverse"
 """Scope of the `mem_fence` between the part that fills cells and the segments in reverse order."""
+
+IFS: Final = frozenset({C.IF})
+LOOPS: Final = frozenset({C.RANGE_FOR, C.WHILE})
 
 
 def is_parallel(op: Op) -> bool:
@@ -49,3 +54,22 @@ def segments(ops: list[Op]) -> list[list[Op]]:
     if run:
         found.append(run)
     return found
+
+
+def has_inner(func: Func, codes: frozenset[int]) -> bool:
+    """Whether ifs or loops, as ``codes`` says, stand inside of a segment."""
+    blocks: list[Block] = []
+    for op in reversed_part(func):
+        if is_parallel(op):
+            blocks += op.regions
+        elif op.code in codes:
+            return True
+        else:
+            blocks += op.regions
+    for block in blocks:
+        for op in block.ops:
+            if op.regions:
+                if op.code in codes:
+                    return True
+                blocks += op.regions
+    return False
