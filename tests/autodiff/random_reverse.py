@@ -66,7 +66,8 @@ class _Writer:
         b = self.real(scope, deep - 1)
         return r.choice([
             f"({a} + {b}) * 0.5", f"({a} - {b})", f"{a} * {b}", f"qd.sin({a})",
-            f"qd.cos({a} * {b})", f"qd.tanh({a})", f"{a} / (1.5 + {b} * {b})", f"qd.sqrt({a} * {a} + 0.3)",
+            f"qd.cos({a} * {b})", f"qd.tanh({a})", f"{a} / (1.5 + {b} * {b})",
+            f"qd.sqrt({a} * {a} + 0.3)",
             f"qd.max({a}, {b})", f"qd.min({a}, 0.8)", f"qd.select({self.test(scope)}, {a}, {b})",
             f"qd.exp(-{a} * {a})", f"qd.floor({a} * 2.0) * {b}", f"abs({a})",
         ])  # fmt: skip
