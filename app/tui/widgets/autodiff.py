@@ -42,11 +42,11 @@ class AutodiffPane(Vertical):
     """See the module docstring."""
 
     DEFAULT_CSS = """
-    AutodiffPane #sides { height: 1fr; min-height: 6; }
+    AutodiffPane #sides { height: 1fr; min-height: 4; }
     AutodiffPane #adforward { width: 1fr; height: 1fr; }
     AutodiffPane #adreverse { width: 1fr; height: 1fr; border-left: solid $panel-lighten-2; }
     AutodiffPane #adstacks {
-        height: auto; max-height: 30%; border-top: solid $panel-lighten-2;
+        height: auto; min-height: 4; max-height: 32%; border-top: solid $panel-lighten-2;
     }
     AutodiffPane #adstack { height: 38%; border-top: solid $panel-lighten-2; }
     AutodiffPane.alone #adstacks, AutodiffPane.alone #adstack {

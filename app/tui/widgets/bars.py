@@ -70,7 +70,7 @@ class TitleBar(Bar):
 
 
 class TabBar(Bar):
-    """Names of tabs with their number keys; the current one reversed."""
+    """Names of tabs with their number keys; the current one reversed. All fit in 60 columns."""
 
     DEFAULT_CSS = """
     TabBar { height: 1; background: $surface; color: $foreground; padding: 0 1; }
@@ -94,13 +94,28 @@ class TabBar(Bar):
         if current == self._current:
             return
         self._current = current
+        self._paint()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._paint()
+
+    def _paint(self) -> None:
+        text = self._drawn(" {} {} ")
+        # Before the first layout no width is known.
+        if 0 < self.size.width < len(text) + 1:
+            text = self._drawn("{}{}")
+        self.update(text)
+
+    def _drawn(self, form: str) -> Text:
+        """form: of a number and a name."""
         text = Text(no_wrap=True)
         self._ends = []
         for i, name in enumerate(self._names, 1):
-            text.append(f" {i} {name} ", style="reverse bold" if name == current else "")
+            style = "reverse bold" if name == self._current else ""
+            text.append(form.format(i, name), style=style)
             text.append(" ")
             self._ends.append(len(text))
-        self.update(text)
+        return text
 
     def on_click(self, event: events.Click) -> None:
         for name, end in zip(self._names, self._ends, strict=True):

@@ -116,3 +116,18 @@ async def test_text_of_users_is_shown_and_not_taken_for_markup(record):
     async with studio(record, (200, 60)) as (app, pilot):
         await press(pilot, "enter", "7")
         assert "the loop over <k> at line 10" in text_of(app)
+
+
+async def test_the_least_terminal_has_room_for_a_stack_and_all_tabs(record):
+    async with studio(record, (60, 16)) as (app, pilot):
+        await press(pilot, "enter", "7")
+        lines = text_of(app).splitlines()
+        assert lines[1].split() == [
+            "1source", "2passes", "3cfg", "4launch", "5code", "6caches", "7autodiff",
+        ]  # fmt: skip
+        assert any(line.startswith("▲  y ") for line in lines)
+        assert any(line.startswith("y  f32") for line in lines)
+        await pilot.click("TabBar", offset=(2, 0))
+        assert app.sel.tab == "source"
+        await pilot.click("TabBar", offset=(50, 0))
+        assert app.sel.tab == "autodiff"
