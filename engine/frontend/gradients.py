@@ -174,8 +174,11 @@ def missing(w: Walk, without: list[tuple[Param, Leaf]]) -> NoGradientsError:
             f"{name} cannot be differentiated: it uses no field or array of real numbers",
             kernel=name,
         )
+    hints = ["make fields with needs_grad=True or place their gradients with qd.root.lazy_grad()"]
+    hints = hints * bool(fields)
+    if arrays:
+        hints.append("make ndarrays with needs_grad=True, tensors of torch with requires_grad=True")
     return NoGradientsError(
-        f"No gradients are allocated for what {name} uses: {' and '.join(parts)}", kernel=name,
-        hint="make them with needs_grad=True, or place the gradients of fields with"
-        " qd.root.lazy_grad()",
+        f"No gradients are allocated for what {name} uses: {' and '.join(parts)}",
+        kernel=name, hint="; ".join(hints),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 For kernels marked ``fastcache=True``. The key is made of what is at hand when a kernel is called::
 
     kernel, module           qualified name; module and file name
+    autodiff                 what differentiation makes of it, such as its gradient
     engine ... config.*      as the offline cache has them
     python, coverage         version of Python, which parses the source; QD_KERNEL_COVERAGE
     noalias                  whether written arrays are taken to overlap nothing
@@ -182,6 +183,7 @@ def parts_for(
         return Bypass(f"the declaration of the kernel {unknown}")
     return (
         Part("kernel", decl.qualname),
+        Part("autodiff", decl.autodiff),
         Part("module", _module(decl)),
         *offline.common,
         Part("python", "{}.{}".format(*sys.version_info)),
