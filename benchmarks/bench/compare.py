@@ -17,7 +17,10 @@ import numpy as np
 
 from .child import CHILDREN, environment
 
-STEPS = {"mpm88": 60, "cloth": 120, "raymarch": 1, "smoke": 12, "coral": 300}
+STEPS = {
+    "mpm88": 60, "cloth": 120, "raymarch": 1, "smoke": 12, "coral": 300,
+    "springs": 3, "diffmpm": 2, "ragged": 40, "gated": 20, "fitting": 20, "jacobian": 5,
+}  # fmt: skip
 """How many steps of each sample are compared."""
 
 TOLERANCE = {
@@ -27,6 +30,13 @@ TOLERANCE = {
     "raymarch": {"": 2e-3},
     "smoke": {"": 1e-4},
     "coral": {"": 1e-4},
+    # Gradients, in f64.
+    "springs": {"": 1e-9},
+    "diffmpm": {"": 1e-9},
+    "ragged": {"": 1e-9},
+    "gated": {"": 1e-9},
+    "fitting": {"": 1e-9},
+    "jacobian": {"": 1e-12},
 }
 OUTLIERS = {"raymarch": 1e-3}
 """Share of the elements that may differ by more; 0 for others."""
