@@ -198,6 +198,29 @@ DIFFERENCES: dict[str, Meant] = {
     "warned.case_large_matrix": Meant(
         "the reference warns of large literals only", value=["UserWarning"]
     ),
+    # Gradients.
+    "gradient_rules.case_round": Meant(WORKS, value=[2.0, 2.0, 2.0]),
+    "gradient_loops.case_bound_from_a_scalar_argument": Meant(
+        WORKS,
+        value=[4.491849388892831, 0.0001831083602355044, 6.457684321461856e-05,
+               2.3031520264881466e-05],
+    ),  # fmt: skip
+    "gradient_loops.case_loop_at_the_root_only_after_statements": Meant(
+        WORKS, value=[0.83, 0.6, 1.0, 1.4]
+    ),
+    "gradient_loops.case_grad_of_a_kernel_that_returns": Meant(WORKS, value=[0.83, 0.6, 1.0, 1.4]),
+    "gradient_loops.mistake_while_loop": Meant(
+        EARLIER, error="QuadrantsCompilationError", line="while n < 3:"
+    ),
+    "gradient_loops.mistake_read_of_another_iteration": Meant(
+        EARLIER, error="QuadrantsCompilationError", line="x[i] = x[i - 1] * 2.0"
+    ),
+    "gradients.case_no_gradients_at_all": Meant(
+        PROMISE, error="QuadrantsRuntimeError", says="gradient"
+    ),
+    "gradients.case_tape_without_a_loss": Meant(
+        "the reference needs torch for it", value=([0.0, 0.0, 0.0], [2.0, 4.0, 6.0])
+    ),
     # Errors of another class.
     "containers_more.mistake_vector_of_other_length_into_a_field": Meant(
         CLASS, error="QuadrantsTypeError"
