@@ -15,7 +15,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import caches, first_call, imports, launch, machine, passes, steady, studio, whole
+from bench import (
+    caches,
+    first_call,
+    gradients,
+    imports,
+    launch,
+    machine,
+    passes,
+    steady,
+    studio,
+    whole,
+)
 from bench.model import Options, Section
 from bench.tables import markdown, reasons_in, text_section
 
@@ -25,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Options], list[Section]]] = {
     "steady": steady.measure,
     "whole": whole.measure,
     "caches": caches.measure,
+    "gradients": gradients.measure,
     "passes": passes.measure,
     "import": imports.measure,
     "studio": studio.measure,

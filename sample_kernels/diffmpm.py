@@ -172,7 +172,10 @@ def simulate(steps):
     }
 
 
-push[None] = [3.0, 4.0]  # so that the kernels have something to work on wherever this file is opened
+push[None] = [
+    3.0,
+    4.0,
+]  # so that the kernels have something to work on wherever this file is opened
 start()
 for row in range(STEPS):
     advance(row)
@@ -182,7 +185,9 @@ def main():
     for pushes in (1, 2, 4, 8):
         found = simulate(pushes)
         x, y = found["push"]
-        print(f"push {pushes}: misses by {float(found['miss']) ** 0.5:.4f}, next ({x:.2f}, {y:.2f})")
+        print(
+            f"push {pushes}: misses by {float(found['miss']) ** 0.5:.4f}, next ({x:.2f}, {y:.2f})"
+        )
 
 
 if __name__ == "__main__":

@@ -64,7 +64,9 @@ bend(0.5)  # so that `reach` has something to do wherever this file is opened
 def main():
     for steps in (2, 5, 9):
         found = simulate(steps)
-        print(f"bend {steps / 10}: first arm's tip ({found['tip_x'][0]:.3f}, {found['tip_y'][0]:.3f})")
+        print(
+            f"bend {steps / 10}: first arm's tip ({found['tip_x'][0]:.3f}, {found['tip_y'][0]:.3f})"
+        )
         for joint in (0, JOINTS - 1):
             dx, dy = found["jacobian"][0, :, joint]
             print(f"   turning joint {joint} moves it by ({dx:+.3f}, {dy:+.3f}) a radian")

@@ -28,9 +28,7 @@ MARK = (1.0, 0.5)
 
 # To the next mass and, against bending, to the one after it; both ends know a spring.
 LINKS = [(i, i + 1) for i in range(MASSES - 1)] + [(i, i + 2) for i in range(MASSES - 2)]
-ENDS = [
-    [(k, a + b - i) for k, (a, b) in enumerate(LINKS) if i in (a, b)] for i in range(MASSES)
-]
+ENDS = [[(k, a + b - i) for k, (a, b) in enumerate(LINKS) if i in (a, b)] for i in range(MASSES)]
 
 place = qd.Vector.field(2, qd.f64, shape=(STEPS + 1, MASSES), needs_grad=True)
 speed = qd.Vector.field(2, qd.f64, shape=(STEPS + 1, MASSES), needs_grad=True)

@@ -1,10 +1,14 @@
-"""Gradients of the samples on one of the two engines: `gradients.py ours|reference`.
+"""Gradients of the samples on one of the two engines: `gradients.py ours|reference [bytes]`.
 
+With ``bytes`` the reference says what its stacks take, in each launch, so nothing is timed then.
 The samples say `import quadrants as qd`; our engine answers that through its alias, so both engines
 run the very same text. Forward kernels are compiled and run before any clock starts.
 """
 
+import os
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,7 +16,10 @@ from wire import Wire
 
 wire = Wire()
 
-if sys.argv[1] == "ours":
+OURS = sys.argv[1] == "ours"
+if "bytes" in sys.argv:
+    os.environ["QD_DEBUG_ADSTACK"] = "1"
+if OURS:
     from qd_studio.engine import alias
 
     alias.install("quadrants")
@@ -132,4 +139,95 @@ def gated(share, budget_s):
     return timing.calls_within(budget_s, call)
 
 
-wire.serve({"cold": cold, "results": results, "launch": launch, "ragged": ragged, "gated": gated})
+def sizes(name, kernel, share=None):
+    """What the stacks of a gradient launch take: bytes, rows; ours also by the formula."""
+    module = sample(name)
+    if share is not None:
+        module.begin(share)
+    args = arguments(module, KERNELS[name][kernel], 40)
+    with tempfile.TemporaryFile() as said:
+        kept = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            getattr(module, kernel).grad(*args)
+            qd.sync()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        said.seek(0)
+        text = said.read().decode(errors="replace")
+    passing = int((module.awake.to_numpy() > 0.5).sum()) if share is not None else None
+    if not OURS:
+        taken = dict(re.findall(r"kind=(\w) .*?required_bytes=(\d+)", text))
+        return {"bytes": sum(map(int, taken.values())), "passing": passing}
+    return {**planned(getattr(module, kernel)), "passing": passing}
+
+
+def planned(kernel):
+    """Bytes of the last launch's plan, and those that the documented formula allows."""
+    stacks, executable = of_ours(kernel)
+    if not executable.meta.has_stacks:
+        return {"bytes": 0, "formula": 0, "rows": 0}
+    plan = stacks.sizer(executable).ready[1]
+    taken = formula = rows = 0
+    for task, meta in zip(plan.tasks, executable.meta.tasks):  # noqa: B905
+        if task is None:
+            continue
+        real, integer = task.real_rows, task.integer_rows
+        taken += real * task.real_stride + integer * task.integer_stride
+        rows = max(rows, real)
+        for stack, entries in zip(meta.stacks, task.capacities):  # noqa: B905
+            formula += (real if stack.real else integer) * entries * stack.entry
+    return {"bytes": taken, "formula": formula, "rows": rows}
+
+
+def of_ours(kernel):
+    """The program's stacks, and the code of a kernel's gradient."""
+    from qd_studio.engine.runtime import program
+
+    (variant,) = set(kernel.in_mode("reverse").launchers.variants.values())
+    return program.current().stacks, variant.executable
+
+
+def max_over(cells, rounds):
+    """Gradient launches over so many cells, nearly all of them without a round of the inner loop.
+
+    launch: seconds of launches after the array was changed. evaluation: of ours the seconds that
+    sizing took in each; again: how many maxima were found in as many launches without a change.
+    """
+    module = sample("ragged")
+    array = module.few_trips(cells)
+    launches, evaluations, again = [], [], None
+    module.compute.grad(array)
+    qd.sync()
+    if OURS:
+        stacks, _ = of_ours(module.compute)
+        reduce = stacks.reduce
+
+        def timed(*args):
+            start = time.perf_counter()
+            found = reduce(*args)
+            evaluations.append(time.perf_counter() - start)
+            return found
+
+        stacks.reduce = timed
+    for turn in range(rounds):
+        array[turn] = 2
+        start = time.perf_counter()
+        module.compute.grad(array)
+        qd.sync()
+        launches.append(time.perf_counter() - start)
+    if OURS:
+        before = stacks.dispatched
+        for _ in range(2):
+            module.compute.grad(array)
+        again = stacks.dispatched - before
+    return {"launch": launches, "evaluation": evaluations, "again": again}
+
+
+wire.serve(
+    {
+        "cold": cold, "results": results, "launch": launch, "ragged": ragged, "gated": gated,
+        "sizes": sizes, "max_over": max_over,
+    }
+)  # fmt: skip

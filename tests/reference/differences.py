@@ -202,9 +202,13 @@ DIFFERENCES: dict[str, Meant] = {
     "gradient_rules.case_round": Meant(WORKS, value=[2.0, 2.0, 2.0]),
     "gradient_loops.case_bound_from_a_scalar_argument": Meant(
         WORKS,
-        value=[4.491849388892831, 0.0001831083602355044, 6.457684321461856e-05,
-               2.3031520264881466e-05],
-    ),  # fmt: skip
+        value=[
+            4.491849388892831,
+            0.0001831083602355044,
+            6.457684321461856e-05,
+            2.3031520264881466e-05,
+        ],
+    ),
     "gradient_loops.case_loop_at_the_root_only_after_statements": Meant(
         WORKS, value=[0.83, 0.6, 1.0, 1.4]
     ),

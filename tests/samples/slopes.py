@@ -9,21 +9,22 @@ import numpy as np
 H = 1e-5
 
 
-def central(loss, h=H):
+def central(loss, *where):
     """(loss(h) - loss(-h)) / 2h, improved by the same of h/2: the error is of fourth order."""
-    wide, near = ((loss(s) - loss(-s)) / (2 * s) for s in (h, h / 2))
+    wide, near = ((loss(*where, h) - loss(*where, -h)) / (2 * h) for h in (H, H / 2))
     return (4 * near - wide) / 3
 
 
 def springs(m):
     throw = np.array([1.5, 2.0])
 
-    def flown(throw, rest=None, at=0, mass=None, by=0.0):
-        m.begin([float(v) for v in throw])
-        if rest is not None:
-            m.rest[rest] = m.rest[rest] + by
-        if mass is not None:
-            m.place[at, mass][0] = m.place[at, mass][0] + by
+    def flown(what, at, h):
+        step = h * np.eye(2)[at] if what == "throw" else 0.0
+        m.begin([float(v) for v in throw + step])
+        if what == "rest":
+            m.rest[at] = m.rest[at] + h
+        if what == "place":
+            m.place[0, at][0] = m.place[0, at][0] + h
         m.miss[None] = 0.0
         for t in range(1, m.STEPS + 1):
             m.accelerate(t)
@@ -36,19 +37,18 @@ def springs(m):
     speeds, rests = m.speed.grad.to_numpy()[0], m.rest.grad.to_numpy()
     places = m.place.grad.to_numpy()[0]
     for axis in range(2):
-        step = np.eye(2)[axis]
-        yield f"throw {axis}", speeds[:, axis].sum(), central(lambda h: flown(throw + h * step))
+        yield f"throw {axis}", speeds[:, axis].sum(), central(flown, "throw", axis)
     for link in (0, 6, 12):
-        yield f"rest {link}", rests[link], central(lambda h: flown(throw, rest=link, by=h))
+        yield f"rest {link}", rests[link], central(flown, "rest", link)
     for mass in (0, 7):
-        yield f"place {mass}", places[mass, 0], central(lambda h: flown(throw, mass=mass, by=h))
+        yield f"place {mass}", places[mass, 0], central(flown, "place", mass)
 
 
 def diffmpm(m):
     start = np.array([3.0, 4.0])
 
-    def flown(push):
-        m.push[None] = [float(v) for v in push]
+    def flown(axis, h):
+        m.push[None] = [float(v) for v in start + h * np.eye(2)[axis]]
         m.miss[None] = 0.0
         m.start()
         for t in range(m.STEPS):
@@ -63,8 +63,7 @@ def diffmpm(m):
     m.fly()
     grad = m.push.grad.to_numpy()
     for axis in range(2):
-        step = np.eye(2)[axis]
-        yield f"push {axis}", grad[axis], central(lambda h: flown(start + h * step))
+        yield f"push {axis}", grad[axis], central(flown, axis)
 
 
 def ragged(m):
@@ -82,7 +81,7 @@ def ragged(m):
 
         name = getattr(kernel, "__name__", "kernel")
         for i in range(0, m.CELLS, 5):
-            yield f"{name} x[{i}]", grad[i], central(lambda h: summed(i, h))
+            yield f"{name} x[{i}]", grad[i], central(summed, i)
 
 
 def gated(m):
@@ -101,7 +100,7 @@ def gated(m):
 
     for name, found in slopes.items():
         for i in (int(awake[0]), int(awake[-1]), int(awake[0]) + 1):
-            yield f"{name}[{i}]", found[i], central(lambda h: lost(name, i, h))
+            yield f"{name}[{i}]", found[i], central(lost, name, i)
 
 
 def fitting(m):
@@ -118,7 +117,7 @@ def fitting(m):
         return m.loss[None]
 
     for k in range(4):
-        yield f"numbers[{k}]", grad[k], central(lambda h: loss(k, h))
+        yield f"numbers[{k}]", grad[k], central(loss, k)
 
 
 def jacobian(m):
@@ -133,7 +132,7 @@ def jacobian(m):
     for joint in range(m.JOINTS):
         m.bend(0.5)
         found = m.column(joint)
-        wanted = central(lambda h: tips(joint, h))
+        wanted = central(tips, joint)
         for arm in range(0, m.ARMS, 2):
             for axis in range(2):
                 yield f"tip {arm}, {axis} by {joint}", found[arm, axis], wanted[arm, axis]

@@ -20,6 +20,7 @@ from qd_studio import engine as qd
 from qd_studio.engine import alias, inspect
 
 from tests.samples.sample_files import PORTABLE, SAMPLES
+from tests.samples.slopes import SLOPES
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -33,6 +34,12 @@ CHECKED_BY_THE_INTERPRETER = {
     "raymarch": {"render_thumbnail"},  # the whole picture takes it too long
     "smoke": {"advect", "rise", "measure_divergence", "relax", "project", "begin"},
     "coral": {"react", "grown"},
+    "springs": {"accelerate", "move", "measure"},
+    "diffmpm": {"wipe", "scatter", "update", "gather", "start", "measure"},
+    "ragged": {"compute", "triangle"},
+    "gated": {"fall"},
+    "fitting": {"residuals", "squares"},
+    "jacobian": {"reach"},
 }
 
 
@@ -163,3 +170,10 @@ def test_the_chemical_spreads():
     seeds = 3 * 64
     assert found["grown"] > seeds
     assert found["grown"] == (found["v"] > 0.2).sum()
+
+
+@pytest.mark.parametrize("module", SLOPES, indirect=True)
+def test_its_gradients_are_central_differences(module):
+    name, module, _ = module
+    for what, found, wanted in SLOPES[name](module):
+        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-8), what

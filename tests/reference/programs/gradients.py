@@ -101,9 +101,7 @@ def case_tape_with_an_array_as_loss():
     loss = qd.ndarray(qd.f64, shape=(1,), needs_grad=True)
 
     @qd.kernel
-    def k(
-        x: qd.types.ndarray(dtype=qd.f64, ndim=1), loss: qd.types.ndarray(dtype=qd.f64, ndim=1)
-    ):
+    def k(x: qd.types.ndarray(dtype=qd.f64, ndim=1), loss: qd.types.ndarray(dtype=qd.f64, ndim=1)):
         for i in range(3):
             loss[0] += x[i] * x[i]
 

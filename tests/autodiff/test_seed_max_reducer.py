@@ -1,0 +1,482 @@
+"""What the reference's max-reducer promises of sizes, a test for each statement of behaviour.
+
+The statements are those of "Adstack max-reducer: parallel multi-axis MaxOverRange dispatch"; each
+test is named after one. Where we do better on purpose, its docstring says so. Caches and counters
+stand in `test_seed_max_reducer_caches.py`.
+"""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+from tests.autodiff.seed_kernels import (
+    Sum,
+    array,
+    capacities,
+    dispatches,
+    evaluations,
+    expected,
+    integers,
+)
+
+ABOVE_CAP = (1 << 24) + 8
+ONE = qd.types.ndarray(dtype=qd.i32, ndim=1)
+TWO = qd.types.ndarray(dtype=qd.i32, ndim=2)
+
+
+@pytest.fixture(params=["interp", "cpu"], autouse=True)
+def backend(request):
+    qd.init(
+        arch=getattr(qd, request.param),
+        default_fp=qd.f64,
+        ad_stack_experimental_enabled=True,
+        offline_cache=False,
+    )
+    yield request.param
+    qd.reset()
+
+
+def looping(s, bound):
+    """The kernel of `Sum` whose rounds are given by a function of the array and the index."""
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def compute(a: ONE):
+        for i in range(a.shape[0]):
+            v = x[i]
+            for _ in range(bound(a, i)):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    return compute
+
+
+# TL;DR: a reverse kernel like this one, recognised and dispatched.
+
+
+def test_the_kernel_of_the_summary_lowers_to_a_max_over_range_that_is_dispatched():
+    s, a = Sum(6), array([3, 0, 7, 1, 2, 5])
+
+    @qd.func
+    def bound(a, i):
+        return a[i]
+
+    k = looping(s, bound)
+    s.agree(k, [3, 0, 7, 1, 2, 5], a)
+    assert dispatches() == 1
+    assert max(capacities(k)) == 7 + 1
+
+
+def test_users_whose_kernels_have_no_such_range_see_no_change():
+    """test_max_reducer_grammar_fallback: a constant trip count is captured by nothing."""
+    s = Sum(4)
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def k():
+        for i in range(4):
+            v = x[i]
+            for _ in range(5):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    s.agree(k, [5] * 4)
+    assert (dispatches(), evaluations()) == (0, 0)
+
+
+def test_a_linear_body_needs_no_stack_at_all():
+    """Deliberately better: ``v = v * 0.95 + 0.01``, the document's own, needs no value of v."""
+    s, a = Sum(4), array([3, 0, 7, 1])
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def compute(a: ONE):
+        for i in range(a.shape[0]):
+            v = x[i]
+            for _ in range(a[i]):
+                v = v * 0.95 + 0.01
+            y[None] += v
+
+    np.testing.assert_allclose(s.slopes(compute, a), [0.95**3, 1.0, 0.95**7, 0.95])
+    assert dispatches() == 0
+
+
+# 1. Shapes that are recognised.
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "u8", "u16", "u32"])
+@pytest.mark.parametrize("source", ["ndarray", "field"])
+def test_integer_reads_up_to_32_bits_wide_are_captured(dtype, source):
+    s, trips = Sum(4), [2, 0, 5, 1]
+    x, y = s.x, s.y
+    if source == "field":
+        f = integers(trips, getattr(qd, dtype))
+
+        @qd.kernel
+        def k():
+            for i in range(4):
+                v = x[i]
+                for _ in range(f[i]):
+                    v = qd.sin(v) + 0.1
+                y[None] += v
+
+        s.agree(k, trips)
+    else:
+        narrow = qd.types.ndarray(dtype=getattr(qd, dtype), ndim=1)
+
+        @qd.kernel
+        def k(a: narrow):
+            for i in range(a.shape[0]):
+                v = x[i]
+                for _ in range(a[i]):
+                    v = qd.sin(v) + 0.1
+                y[None] += v
+
+        s.agree(k, trips, array(trips, getattr(qd, dtype)))
+    assert dispatches() == 1
+    assert max(capacities(k)) == 5 + 1
+
+
+@pytest.mark.parametrize("dtype", ["i64", "u64"])
+def test_64_bit_leaves_are_captured_too(dtype):
+    """Deliberately better: the reference drops them to the sequential walk and its cap."""
+    s, trips = Sum(4), [2, 0, 5, 1]
+    x, y = s.x, s.y
+    wide = qd.types.ndarray(dtype=getattr(qd, dtype), ndim=1)
+
+    @qd.kernel
+    def k(a: wide):
+        for i in range(a.shape[0]):
+            v = x[i]
+            for _ in range(a[i]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    s.agree(k, trips, array(trips, getattr(qd, dtype)))
+    assert dispatches() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [
+        ("plus", lambda t: t + 2), ("minus", lambda t: np.maximum(t - 1, 0)),
+        ("times", lambda t: t * 2), ("largest", lambda t: np.maximum(t, 3)),
+        ("combined", lambda t: np.maximum(t * 2 - 1, t + 1)),
+    ],
+)  # fmt: skip
+def test_arithmetic_combinators_of_the_body_are_captured(name, rounds):
+    s, trips = Sum(5), np.array([3, 0, 6, 1, 2])
+
+    @qd.func
+    def plus(a, i):
+        return a[i] + 2
+
+    @qd.func
+    def minus(a, i):
+        return a[i] - 1
+
+    @qd.func
+    def times(a, i):
+        return a[i] * 2
+
+    @qd.func
+    def largest(a, i):
+        return qd.max(a[i], 3)
+
+    @qd.func
+    def combined(a, i):
+        return qd.max(a[i] * 2 - 1, a[i] + 1)
+
+    bounds = {"plus": plus, "minus": minus, "times": times, "largest": largest}
+    k = looping(s, bounds.get(name, combined))
+    s.agree(k, rounds(trips), array(trips))
+    assert dispatches() == 1
+    assert max(capacities(k)) == rounds(trips).max() + 1
+
+
+def test_the_shape_of_an_array_in_the_body_is_captured():
+    s = Sum(4)
+
+    @qd.func
+    def bound(a, i):
+        return a[i] + a.shape[0]
+
+    k = looping(s, bound)
+    s.agree(k, [6, 4, 5, 4], array([2, 0, 1, 0]))
+    assert max(capacities(k)) == 6 + 1
+
+
+@pytest.mark.parametrize("index", ["none", "literal", "variable"])
+def test_field_reads_by_none_a_constant_or_a_loop_variable(index):
+    s = Sum(3)
+    x, y = s.x, s.y
+    alone, several = integers(4), integers([1, 4, 4])
+
+    @qd.kernel
+    def none():
+        for i in range(3):
+            v = x[i]
+            for _ in range(alone[None]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    @qd.kernel
+    def literal():
+        for i in range(3):
+            v = x[i]
+            for _ in range(several[1]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    @qd.kernel
+    def variable():
+        for i in range(3):
+            v = x[i]
+            for _ in range(several[i]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    kernel = {"none": none, "literal": literal, "variable": variable}[index]
+    s.agree(kernel, [1, 4, 4] if index == "variable" else [4] * 3)
+    assert max(capacities(kernel)) == 4 + 1
+    assert dispatches() == (index == "variable")
+
+
+def test_reads_of_several_axes_are_captured_and_the_cross_product_is_enumerated():
+    s, trips = Sum(3), np.array([[1, 2, 0], [0, 5, 1], [3, 0, 1]])
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def k(a: TWO):
+        for i in range(a.shape[0]):
+            v = x[i]
+            for j in range(a.shape[1]):
+                for _ in range(a[i, j]):
+                    v = qd.sin(v) + 0.1
+            y[None] += v
+
+    s.agree(k, trips.sum(axis=1), array(trips))
+    assert dispatches() >= 1
+    # 3 columns of at most 5 rounds each; that the fullest row has 6 in all is not known.
+    assert max(capacities(k)) == 3 * 5 + 1
+
+
+def test_a_range_whose_end_is_the_maximum_of_an_array_takes_a_round_more():
+    """Specs come in dependency order; results of a round are constants in the next."""
+    s, limits, trips = Sum(4), np.array([1, 3, 2, 0]), np.array([2, 0, 4, 1])
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def k(limit: ONE, a: ONE):
+        for i in range(limit.shape[0]):
+            v = x[i]
+            for j in range(limit[i]):
+                for _ in range(a[j]):
+                    v = qd.sin(v) + 0.1
+            y[None] += v
+
+    s.agree(k, [trips[:n].sum() for n in limits], array(limits), array(trips))
+    assert dispatches() >= 2
+
+
+def test_ranges_with_a_beginning_other_than_zero():
+    s, trips = Sum(5), np.array([9, 1, 4, 0, 2])
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def k(a: ONE):
+        for i in range(1, a.shape[0]):
+            v = x[i]
+            for _ in range(1, a[i]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    rounds = np.maximum(trips - 1, 0)
+    wanted = [0.0, *(expected(0.2 + 0.05 * i, int(rounds[i])) for i in range(1, 5))]
+    np.testing.assert_allclose(s.slopes(k, array(trips)), wanted, rtol=1e-9)
+    assert max(capacities(k)) == 3 + 1, "the 9 lies before the range"
+
+
+def test_an_empty_range_is_zero():
+    s = Sum(3)
+
+    @qd.func
+    def bound(a, i):
+        return a[i]
+
+    k = looping(s, bound)
+    s.agree(k, [0, 0, 0], array([0, 0, 0]))
+    s.agree(k, [0, 0, 0], array([-5, 0, -1]))
+    assert max(capacities(k)) == 1
+
+
+# The conservative wrapper, and arithmetic indices.
+
+
+BODIES = ["f[i]", "f[i] + a[i]", "a[i] + f[i]", "max(f[i], a[i])", "max(f[i], 2)",
+          "max(f[i] + 0, f[i] * 1 - 0)", "f[f[i]]", "a[f[i]]"]  # fmt: skip
+
+
+def eight_bodies(f):
+    """Bound -> function of the array and the index."""
+
+    @qd.func
+    def alone(a, i):
+        return f[i]
+
+    @qd.func
+    def plus(a, i):
+        return f[i] + a[i]
+
+    @qd.func
+    def commuted(a, i):
+        return a[i] + f[i]
+
+    @qd.func
+    def largest(a, i):
+        return qd.max(f[i], a[i])
+
+    @qd.func
+    def at_least(a, i):
+        return qd.max(f[i], 2)
+
+    @qd.func
+    def combined(a, i):
+        return qd.max(f[i] + 0, f[i] * 1 - 0)
+
+    @qd.func
+    def nested(a, i):
+        return f[f[i]]
+
+    @qd.func
+    def through(a, i):
+        return a[f[i]]
+
+    bounds = (alone, plus, commuted, largest, at_least, combined, nested, through)
+    return dict(zip(BODIES, bounds, strict=True))
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_bound_variable_field_loads_are_dispatched_in_all_eight_body_shapes(body):
+    f, a = np.array([3, 0, 1, 2, 3]), np.array([1, 2, 0, 4, 1])
+    s, i = Sum(5), np.arange(5)
+    wanted = {
+        "f[i]": f, "f[i] + a[i]": f + a, "a[i] + f[i]": f + a, "max(f[i], a[i])": np.maximum(f, a),
+        "max(f[i], 2)": np.maximum(f, 2), "max(f[i] + 0, f[i] * 1 - 0)": f, "f[f[i]]": f[f[i]],
+        "a[f[i]]": a[f[i]],
+    }[body]  # fmt: skip
+    k = looping(s, eight_bodies(integers(f))[body])
+    s.agree(k, wanted, array(a))
+    assert dispatches() >= 1
+    assert wanted.max() + 1 <= max(capacities(k)) <= max(f.max() + a.max(), 4) + 1
+
+
+@pytest.mark.parametrize("index", ["half", "remainder", "looked_up"])
+def test_arithmetic_and_indirect_indices_are_taken_in_parallel(index):
+    """Deliberately better: ``a[i // 2]`` walks sequentially in the reference, up to its cap."""
+    s, trips = Sum(6), np.array([3, 1, 6, 0, 2, 4])
+    i = np.arange(6)
+
+    @qd.func
+    def half(a, i):
+        return a[i // 2]
+
+    @qd.func
+    def remainder(a, i):
+        return a[i % 4]
+
+    @qd.func
+    def looked_up(a, i):
+        return a[a[i] % 6]
+
+    bounds = {"half": half, "remainder": remainder, "looked_up": looked_up}
+    rounds = {"half": trips[i // 2], "remainder": trips[i % 4], "looked_up": trips[trips % 6]}
+    k = looping(s, bounds[index])
+    s.agree(k, rounds[index], array(trips))
+    assert dispatches() >= 1
+
+
+# 5. Above the cap.
+
+
+def mostly_zeros(cells):
+    numbers = np.zeros(cells, np.int32)
+    numbers[3], numbers[-1] = 4, 6
+    a = qd.ndarray(qd.i32, shape=(cells,))
+    a.from_numpy(numbers)
+    return a
+
+
+def once_in_a_while(s, divide):
+    """Few iterations, each with a bound that ranges over the whole array for the sizer."""
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def plain(a: ONE, every: qd.i32):
+        for i in range(2):
+            v = x[i]
+            for k in range(a.shape[0] * every, a.shape[0]):
+                for _ in range(a[k]):
+                    v = qd.sin(v) + 0.1
+            for _ in range(a[a.shape[0] - 1]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    @qd.kernel
+    def halved(a: ONE, every: qd.i32):
+        for i in range(2):
+            v = x[i]
+            for k in range(a.shape[0] * every, a.shape[0]):
+                for _ in range(a[k // 2]):
+                    v = qd.sin(v) + 0.1
+            for _ in range(a[a.shape[0] - 1]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    return halved if divide else plain
+
+
+def test_a_recognised_range_may_be_longer_than_the_cap(backend):
+    """The seed's own kernel over more than 1 << 24 elements, most of them without a round."""
+    if backend == "interp":
+        pytest.skip("the interpreter would take minutes for 16 million iterations")
+    s, a = Sum(1), mostly_zeros(ABOVE_CAP)
+    x, y = s.x, s.y
+
+    @qd.kernel
+    def compute(a: ONE):
+        for i in range(a.shape[0]):
+            v = x[0]
+            for _ in range(a[i]):
+                v = qd.sin(v) + 0.1
+            y[None] += v
+
+    wanted = ABOVE_CAP - 2 + expected(0.2, 4) + expected(0.2, 6)
+    np.testing.assert_allclose(s.slopes(compute, a), [wanted], rtol=1e-9)
+    assert dispatches() == 1
+    assert max(capacities(compute)) == 6 + 1
+
+
+def test_an_out_of_grammar_kernel_above_the_cap_raises():
+    """An inner range that depends on the outer variable of the same bound is walked in sequence.
+
+    Not the 64-bit leaf or ``a[i // 2]`` of the document, since both are dispatched here.
+    """
+    s = Sum(1)
+    x, y = s.x, s.y
+    a = qd.ndarray(qd.i32, shape=(ABOVE_CAP,))
+    a.fill(0)
+
+    @qd.kernel
+    def k(a: ONE):
+        for _ in range(1):
+            v = x[0]
+            for i in range(a.shape[0] - 2, a.shape[0]):
+                for j in range(a[i], a.shape[0] - i):
+                    for _k in range(a[j + a[i]]):
+                        v = qd.sin(v) + 0.1
+            y[None] += v
+
+    with pytest.raises(RuntimeError, match="exceeds the 16777216 guard; refusing to enumerate"):
+        s.slopes(k, a)
+    assert evaluations() >= 0
