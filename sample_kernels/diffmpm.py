@@ -172,10 +172,8 @@ def simulate(steps):
     }
 
 
-push[None] = [
-    3.0,
-    4.0,
-]  # so that the kernels have something to work on wherever this file is opened
+# So that the kernels have something to work on wherever this file is opened.
+push[None] = [3.0, 4.0]
 start()
 for row in range(STEPS):
     advance(row)
@@ -185,9 +183,8 @@ def main():
     for pushes in (1, 2, 4, 8):
         found = simulate(pushes)
         x, y = found["push"]
-        print(
-            f"push {pushes}: misses by {float(found['miss']) ** 0.5:.4f}, next ({x:.2f}, {y:.2f})"
-        )
+        away = float(found["miss"]) ** 0.5
+        print(f"push {pushes}: {away:.4f} away on average, next ({x:.2f}, {y:.2f})")
 
 
 if __name__ == "__main__":

@@ -87,10 +87,8 @@ def main():
     for part in range(4):
         losses = descend(60)
         print(f"after {60 * (part + 1):3} steps: root mean square {math.sqrt(losses[-1]):.4f}")
-    for name, found, true in zip(
-        ("amplitude", "decay", "frequency", "phase"), numbers.to_numpy(), TRUE
-    ):
-        print(f"{name:9} {found:.3f} (made with {true})")
+    for k, name in enumerate(("amplitude", "decay", "frequency", "phase")):
+        print(f"{name:9} {numbers[k]:.3f} (made with {TRUE[k]})")
 
 
 if __name__ == "__main__":
