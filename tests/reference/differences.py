@@ -209,14 +209,14 @@ DIFFERENCES: dict[str, Meant] = {
             2.3031520264881466e-05,
         ],
     ),
-    "gradient_loops.case_loop_at_the_root_only_after_statements": Meant(
+    "gradient_parts.case_loop_at_the_root_only_after_statements": Meant(
         WORKS, value=[0.83, 0.6, 1.0, 1.4]
     ),
-    "gradient_loops.case_grad_of_a_kernel_that_returns": Meant(WORKS, value=[0.83, 0.6, 1.0, 1.4]),
-    "gradient_loops.mistake_while_loop": Meant(
+    "gradient_parts.case_grad_of_a_kernel_that_returns": Meant(WORKS, value=[0.83, 0.6, 1.0, 1.4]),
+    "gradient_parts.mistake_while_loop": Meant(
         EARLIER, error="QuadrantsCompilationError", line="while n < 3:"
     ),
-    "gradient_loops.mistake_read_of_another_iteration": Meant(
+    "gradient_parts.mistake_read_of_another_iteration": Meant(
         EARLIER, error="QuadrantsCompilationError", line="x[i] = x[i - 1] * 2.0"
     ),
     "gradients.case_no_gradients_at_all": Meant(
