@@ -219,6 +219,9 @@ DIFFERENCES: dict[str, Meant] = {
     "gradient_parts.mistake_read_of_another_iteration": Meant(
         EARLIER, error="QuadrantsCompilationError", line="x[i] = x[i - 1] * 2.0"
     ),
+    "gradients.mistake_kernel_reads_a_gradient_that_is_not_there": Meant(
+        CLASS, error="QuadrantsRuntimeError", says="has no gradients"
+    ),
     "gradients.case_no_gradients_at_all": Meant(
         PROMISE, error="QuadrantsRuntimeError", says="gradient"
     ),
