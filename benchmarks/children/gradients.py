@@ -168,7 +168,7 @@ def planned(kernel):
     stacks, executable = of_ours(kernel)
     if not executable.meta.has_stacks:
         return {"bytes": 0, "formula": 0, "rows": 0}
-    plan = stacks.sizer(executable).ready[1]
+    plan = stacks.sizer(executable).ready.plan
     taken = formula = rows = 0
     for task, meta in zip(plan.tasks, executable.meta.tasks):  # noqa: B905
         if task is None:

@@ -160,7 +160,7 @@ def _max_over(e: MaxOver, facts: Facts, up: bool) -> SizeExpr:
     else:
         point = _best_point(new, inner)
     if point is None:
-        return new
+        return _parted(new, facts)
     at_point = _at(body, e.var, point)
     if at_point is None:
         return new
@@ -171,6 +171,27 @@ def _max_over(e: MaxOver, facts: Facts, up: bool) -> SizeExpr:
         return new
     value = _simple(at_point, facts, up)
     return _extreme("max", [ZERO, value], facts)
+
+
+def _parted(e: MaxOver, facts: Facts) -> SizeExpr:
+    """The same with less in the range, so that chains of ranges stand alone; exact.
+
+    ``max over i of n * b`` is ``n * max over i of b``. And the largest of ``b`` over all ``j``
+    below some ``end(i)`` is that over all below the largest end, if ``b`` does not use ``i``.
+    """
+    body = e.body
+    if isinstance(body, Binary) and body.op == "mul":
+        for factor, rest in ((body.a, body.b), (body.b, body.a)):
+            if e.var not in free_vars(factor) and facts.bounds(factor)[0] >= 0:
+                if not facts.is_safe(factor):
+                    continue
+                return Binary("mul", factor, MaxOver(e.var, e.begin, e.end, rest))
+    if isinstance(body, MaxOver) and e.var in free_vars(body.end):
+        alone = e.var not in free_vars(body.begin) | free_vars(body.body)
+        if alone and facts.bounds(body.begin)[0] >= 0 and body.var not in free_vars(e.end):
+            furthest = MaxOver(e.var, e.begin, e.end, body.end)
+            return MaxOver(body.var, body.begin, furthest, body.body)
+    return e
 
 
 def _best_point(e: MaxOver, inner: Facts) -> SizeExpr | None:

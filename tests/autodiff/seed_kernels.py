@@ -2,7 +2,7 @@
 
 A kernel here does the same to each element of `x`: ``v = sin(v) + 0.1`` for as many rounds as its
 bounds say, and the sum of all results. So its gradients are known without differences, and its
-stack must hold as many entries as the largest number of rounds, and one more.
+stack must hold as many entries as the largest number of rounds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def capacities(kernel: Any) -> list[int]:
     """Entries of each stack at the last gradient launch of a kernel."""
     reverse = kernel.in_mode("reverse")
     (variant,) = set(reverse.launchers.variants.values())
-    plan = program.current().stacks.sizer(variant.executable).ready[1]
+    plan = program.current().stacks.sizer(variant.executable).ready.plan
     return [entries for task in plan.tasks if task for entries in task.capacities]
 
 

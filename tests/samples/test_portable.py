@@ -115,13 +115,14 @@ def module(request):
 def test_its_kernels_agree_with_the_interpreter(module):
     name, module, calls = module
     wanted = CHECKED_BY_THE_INTERPRETER[name]
+    config, _ = inspect.effective_config({})
     subjects = {s.name: s for s in inspect.kernels_in(vars(module), module.__file__)}
     assert wanted <= set(subjects)
     for kernel in sorted(wanted):
         subject = subjects[kernel]
         recorded = calls.get(inspect.call_key(subject.kernel), ())
         assert recorded, kernel
-        record = inspect.capture_kernel(subject, budget_s=0.001, calls=recorded[:1])
+        record = inspect.capture_kernel(subject, config=config, budget_s=0.001, calls=recorded[:1])
         found = record.backend("cpu")
         assert (found.status, found.agreement.state) == ("ok", "ok"), (
             kernel, found.reason, found.agreement,

@@ -2,7 +2,8 @@
 
 A watcher sees the calls of the thread that began it, and decides what runs. While there is none in
 any thread, calls of kernels do not know of this module at all: the first watcher puts another
-``__call__`` into the class of kernels, the last takes it out again.
+``__call__`` into the class of kernels, the last takes it out again. What stood there before, be it
+that of somebody who notes calls, is what runs kernels in between.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class _Here(threading.local):
 
 _here: Final = _Here()
 _lock: Final = threading.Lock()
-_plain: Final = Kernel.__call__
+_below: Any = Kernel.__call__
+"""What calls kernels where no watcher does."""
 _count = 0
 
 
@@ -43,21 +45,26 @@ def _watched(kernel: Kernel, *args: Any, **kwargs: Any) -> Any:
     """``Kernel.__call__`` while there is a watcher in some thread."""
     found = _here.watcher
     if found is None or not kernel.is_watched:
-        return _plain(kernel, *args, **kwargs)
+        return _below(kernel, *args, **kwargs)
     return found.called(kernel, kernel.launchers.bind(args, kwargs) if kwargs else args)
 
 
 def _count_on(step: int) -> None:
-    global _count
+    global _below, _count
     with _lock:
         _count += step
-        found: Any = _watched if _count else _plain
-        Kernel.__call__ = found
+        now: Any = Kernel.__call__
+        watched: Any = _watched
+        if _count == step == 1 and now is not watched:
+            _below = now
+            Kernel.__call__ = watched
+        elif not _count and now is watched:
+            Kernel.__call__ = _below
 
 
 def run(kernel: Kernel, args: tuple[Any, ...]) -> Any:
     """Call a kernel without telling anybody."""
-    return _plain(kernel, *args)
+    return _below(kernel, *args)
 
 
 def watcher() -> Watcher | None:
