@@ -182,9 +182,9 @@ def _parted(e: MaxOver, facts: Facts) -> SizeExpr:
     body = e.body
     if isinstance(body, Binary) and body.op == "mul":
         for factor, rest in ((body.a, body.b), (body.b, body.a)):
-            if e.var not in free_vars(factor) and facts.bounds(factor)[0] >= 0:
-                if not facts.is_safe(factor):
-                    continue
+            if not isinstance(rest, MaxOver) or e.var in free_vars(factor):
+                continue
+            if facts.bounds(factor)[0] >= 0 and facts.is_safe(factor):
                 return Binary("mul", factor, MaxOver(e.var, e.begin, e.end, rest))
     if isinstance(body, MaxOver) and e.var in free_vars(body.end):
         alone = e.var not in free_vars(body.begin) | free_vars(body.body)
