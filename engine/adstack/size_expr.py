@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -63,79 +62,104 @@ class SizeExprError(ValueError):
     """Text that is no size expression."""
 
 
-def _keep_hash(e: object, fields: tuple[object, ...]) -> int:
-    """A node is asked for its hash often, and would ask all nodes under it each time."""
-    value = hash(fields) or 1
-    object.__setattr__(e, "_hash", value)
-    return value
+class _Node:
+    """A node: compared by value, and by its hash first. Never changed once it is made."""
+
+    __slots__ = ("_hash", "_key")
+
+    def _keep(self, *key: object) -> None:
+        self._key = key
+        self._hash = hash((type(self).__name__, key))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, _Node) or type(self) is not type(other):
+            return NotImplemented
+        return self._hash == other._hash and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._key!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(_Node):
     """A number."""
 
-    value: int
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value: Final = value
+        self._keep(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Arg:
+class Arg(_Node):
     """A scalar parameter of the kernel, by number."""
 
-    param: int
+    __slots__ = ("param",)
+
+    def __init__(self, param: int) -> None:
+        self.param: Final = param
+        self._keep(param)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(_Node):
     """The extent of an array parameter along an axis."""
 
-    param: int
-    axis: int
+    __slots__ = ("axis", "param")
+
+    def __init__(self, param: int, axis: int) -> None:
+        self.param: Final = param
+        self.axis: Final = axis
+        self._keep(param, axis)
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(_Node):
     """An integer element of an array or field parameter."""
 
-    param: int
-    indices: tuple[SizeExpr, ...]
-    _hash: int = field(default=0, init=False, compare=False, repr=False)
+    __slots__ = ("indices", "param")
 
-    def __hash__(self) -> int:
-        return self._hash or _keep_hash(self, (self.param, self.indices))
+    def __init__(self, param: int, indices: tuple[SizeExpr, ...]) -> None:
+        self.param: Final = param
+        self.indices: Final = indices
+        self._keep(param, indices)
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(_Node):
     """A variable that a `MaxOver` around it binds."""
 
-    number: int
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
+        self._keep(number)
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(_Node):
     """Arithmetic; ``op`` is one of `OPS`."""
 
-    op: str
-    a: SizeExpr
-    b: SizeExpr
-    _hash: int = field(default=0, init=False, compare=False, repr=False)
+    __slots__ = ("a", "b", "op")
 
-    def __hash__(self) -> int:
-        return self._hash or _keep_hash(self, (self.op, self.a, self.b))
+    def __init__(self, op: str, a: SizeExpr, b: SizeExpr) -> None:
+        self.op: Final = op
+        self.a: Final = a
+        self.b: Final = b
+        self._keep(op, a, b)
 
 
-@dataclass(frozen=True, slots=True)
-class MaxOver:
+class MaxOver(_Node):
     """The largest ``body`` for ``var`` in ``range(begin, end)``; 0 if that is empty."""
 
-    var: int
-    begin: SizeExpr
-    end: SizeExpr
-    body: SizeExpr
-    _hash: int = field(default=0, init=False, compare=False, repr=False)
+    __slots__ = ("begin", "body", "end", "var")
 
-    def __hash__(self) -> int:
-        return self._hash or _keep_hash(self, (self.var, self.begin, self.end, self.body))
+    def __init__(self, var: int, begin: SizeExpr, end: SizeExpr, body: SizeExpr) -> None:
+        self.var: Final = var
+        self.begin: Final = begin
+        self.end: Final = end
+        self.body: Final = body
+        self._keep(var, begin, end, body)
 
 
 SizeExpr = Const | Arg | Shape | Read | Var | Binary | MaxOver

@@ -1,7 +1,8 @@
 """Passes over the IR: what each does, in which order they run, and what can watch them.
 
 `pipeline` holds the order, `manager` runs passes, `registry` knows them by name. Importing this
-package registers all of them, explicitly, by the list below; dumps are loaded when asked for.
+package registers them, explicitly, by the list below, but for those that differentiate: they, and
+dumps, are loaded when asked for.
 """
 
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .instruments import Fuel, Remarks, SkipPasses, Timer, VerifyEach
 from .manager import Instrument, PassCx, PassRemark, Run
 from .pipeline import POINTS, compile_to_offloads, offload_to_executable, run
-from .registry import PassFn, PassInfo, all_passes, get, register
+from .registry import PassFn, PassInfo, all_passes, get, register, register_later
 
 if TYPE_CHECKING:
     from .dump import DumpToFiles, PrintIr, instruments_for
@@ -65,8 +66,16 @@ MODULES: Final = (
 )
 """The modules of this package that hold passes, each called like its pass; some have a room."""
 
-for _module in MODULES:
-    import_module(f".{_module}", __name__)
+
+def _load(rooms: bool) -> None:
+    """Register the passes that have a room of their own, or those that have none."""
+    for module in MODULES:
+        if ("." in module) == rooms:
+            import_module(f".{module}", __name__)
+
+
+_load(rooms=False)
+register_later(lambda: _load(rooms=True))
 
 __all__ = [
     "MODULES", "POINTS", "DumpToFiles", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo",

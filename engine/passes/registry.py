@@ -4,7 +4,8 @@ A pass is a function ``(func, cx) -> bool`` that says whether it changed anythin
 `register`. Its file, its name here and the name that dumps and records show are the same. The
 first line of the function's docstring is its summary; the file's docstring shows what it does.
 
-Importing `passes` registers all of them; other code asks by name.
+Importing `passes` registers those that every kernel goes through, asking for any other one (or for
+all of them) the rest; other code asks by name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..ir import Func
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register"]
+__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register", "register_later"]
 
 PassFn = Callable[[Func, "PassCx"], bool]
 
@@ -37,6 +38,7 @@ class PassInfo(NamedTuple):
 
 
 _passes: dict[str, PassInfo] = {}
+_later: list[Callable[[], None]] = []  # harmless when called twice
 
 
 def register(
@@ -56,8 +58,21 @@ def register(
     return add
 
 
+def register_later(load: Callable[[], None]) -> None:
+    """``load`` registers passes that most compiles do without; called when they are asked for."""
+    _later.append(load)
+
+
+def _load_rest() -> None:
+    for load in _later:
+        load()
+    _later.clear()  # only now: another thread may ask meanwhile
+
+
 def get(name: str) -> PassInfo:
     """The pass called ``name``; KeyError, with the known names, if there is none."""
+    if name not in _passes:
+        _load_rest()
     try:
         return _passes[name]
     except KeyError:
@@ -67,4 +82,5 @@ def get(name: str) -> PassInfo:
 
 def all_passes() -> list[PassInfo]:
     """Every registered pass, by name."""
+    _load_rest()
     return [_passes[name] for name in sorted(_passes)]
