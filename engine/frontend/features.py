@@ -27,8 +27,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-MARKS: Final = "marks"
-"""The last of a path to the marks of an array or field; see `runtime.marks`."""
+MARKS: Final = "(marks)"
+"""The last of a path to the marks of an array or field; see `runtime.marks`. No attribute."""
 
 
 class NdarrayFeature(NamedTuple):

@@ -46,7 +46,7 @@ def add_companions(w: Walk, node: ast.AST) -> None:
         param, leaf = w.params[number], w.leaves[number]
         if param.kind == "scalar" or not param.dtype.is_real:
             continue
-        if number in copies or _is_companion(leaf):
+        if number in copies or _is_companion(w, leaf):
             continue
         index = _companion(w, param, leaf, kind, mode == "validation", node)
         if index < 0:
@@ -62,12 +62,16 @@ def add_companions(w: Walk, node: ast.AST) -> None:
         _check_copies(w)
 
 
-def _is_companion(leaf: Leaf) -> bool:
-    """Whether a parameter is an array or field of gradients or duals itself."""
+def _is_companion(w: Walk, leaf: Leaf) -> bool:
+    """Whether a parameter is an array or field of gradients or duals itself, or of marks."""
+    if leaf.path[-1:] == (MARKS,):
+        return True
     field: Any = leaf.field
-    if field is None:
-        return leaf.path[-1:] in (("grad",), ("dual",), (MARKS,))
-    return leaf.path == (MARKS,) or getattr(field, "role", "primal") != "primal"
+    if field is not None:
+        return getattr(field, "role", "primal") != "primal"
+    # A member of a dataclass may be called so, too.
+    owner = w.bound_leaves.get((leaf.arg, leaf.path[:-1]))
+    return leaf.path[-1:] in (("grad",), ("dual",)) and isinstance(owner, NdarrayRef)
 
 
 def _companion(w: Walk, param: Param, leaf: Leaf, kind: str, marks: bool, node: ast.AST) -> int:
@@ -94,7 +98,7 @@ def _companion(w: Walk, param: Param, leaf: Leaf, kind: str, marks: bool, node: 
 
 def _marks(w: Walk, param: Param, leaf: Leaf) -> int:
     """The parameter for the marks of ``param``."""
-    name = f"{param.name}.{MARKS}"
+    name = f"{param.name}.marks"
     like = param._replace(name=name, needs_grad=False, grad=-1)
     return w.add_param(like, leaf._replace(path=(*leaf.path, MARKS)))
 

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.errors import NoGradientsError
+from qd_studio.engine.frontend.features import MARKS
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.runtime.compile import Clock, make_ir
 from qd_studio.engine.runtime.program import current
@@ -139,7 +140,43 @@ def test_marks_are_like_what_they_mark():
     by_name = {p.name: p for p in build.func.params}
     assert by_name["loss.marks"].layout == by_name["loss"].layout
     leaves = dict(zip([p.name for p in build.func.params], build.leaves, strict=True))
-    assert leaves["a.marks"][:2] == (0, ("marks",)) and leaves["loss.marks"].field is y
+    assert leaves["a.marks"][:2] == (0, (MARKS,)) and leaves["loss.marks"].field is y
+
+
+@dataclasses.dataclass
+class Misnamed:
+    grad: ARRAY
+    dual: ARRAY
+    marks: ARRAY
+
+
+def test_members_may_be_called_like_companions():
+    @qd.kernel
+    def k(m: Misnamed):
+        for i in m.grad:
+            m.marks[i] = m.grad[i] * m.dual[i] + m.grad.grad[i]
+
+    m = Misnamed(*[array(needs_grad=True) for _ in range(3)])
+    m.grad.fill(2)
+    m.dual.fill(3)
+    for _ in range(3):
+        k(m)
+        assert m.marks.to_numpy().tolist() == [6, 6, 6]
+    assert companions(made(k, "validation", m)) == {
+        "m.grad": "m.grad.marks", "m.dual": "m.dual.marks", "m.marks": "m.marks.marks",
+    }  # fmt: skip
+
+    @qd.kernel
+    def product(m: Misnamed):
+        for i in m.grad:
+            m.marks[i] = m.grad[i] * m.dual[i]
+
+    for _ in range(3):
+        m.marks.grad.fill(1)
+        m.grad.grad.fill(0)
+        product.grad(m)
+        assert m.grad.grad.to_numpy().tolist() == [3, 3, 3]
+        product.in_mode("validation")(m)
 
 
 def loads(build):

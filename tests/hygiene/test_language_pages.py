@@ -42,8 +42,8 @@ CLASSES = {
 INTERNAL = {
     "Matrix": "plain",
     "Struct": "struct_type",
-    "ScalarField": "address block flat grouped is_freed label make_companion memory_layout owner "
-    "release settle",
+    "ScalarField": "address block flat grouped is_freed is_late label make_companion memory_layout "
+    "owner release settle",
     "MatrixField": "address block flat grouped is_freed label memory_layout release",
     "Ndarray": "program_ended",
     "SNode": "axes below builder children dims field kind path up",
