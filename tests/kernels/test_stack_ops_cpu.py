@@ -189,3 +189,48 @@ kernel k(x: ndarray<{t}, 1>) stage=ast {{
     kernel.launch((got,), 0, heaps.plan)
     assert got.tolist() == x.tolist()[::-1]
     assert heaps.is_whole()
+
+
+def test_serial_tasks_have_stacks_of_their_own():
+    """Two of them, with a parallel task between: the first has the larger stack."""
+    text = """\
+kernel k(x: ndarray<f64, 1>, y: ndarray<f64, 1>) stage=ast {
+  <i32> $0 = const 0
+  <i32> $1 = const 5
+  <i32> $2 = const 2
+  <f64> $3 = const 3.0
+"""
+    for n, trips in ((10, "$1"), (40, "$2")):
+        text += f"""\
+  <*f64> ${n} = ad_stack_alloca
+  ${n + 1} : range_for $0, {trips} {{strictly_serialized=True}} body {{
+    <i32> ${n + 2} = loop_index ${n + 1} [0]
+    <f64> ${n + 3} = cast_value ${n + 2}
+    ${n + 4} : ad_stack_push ${n}, ${n + 3}
+    ${n + 5} : ad_stack_acc_adjoint ${n}, $3
+  }}
+  <f64> ${n + 6} = ad_stack_load_top ${n}
+  <f64> ${n + 7} = ad_stack_load_top_adj ${n}
+  <f64> ${n + 8} = add ${n + 6}, ${n + 7}
+  <*f64> ${n + 9} = arg_addr [(0, False)]
+  <*f64> ${n + 10} = external_ptr ${n + 9}, {"$0" if n == 10 else "$2"} ['unsafe']
+  ${n + 11} : global_store ${n + 10}, ${n + 8}
+"""
+        text += f"""\
+  ${n + 15} : range_for $0, $1 body {{
+    <i32> ${n + 16} = loop_index ${n + 15} [0]
+    <*f64> ${n + 17} = arg_addr [(1, False)]
+    <*f64> ${n + 18} = external_ptr ${n + 17}, ${n + 16} ['unsafe']
+    ${n + 19} : global_store ${n + 18}, $3
+  }}
+"""
+    kernel = compiled(parse(text + "}\n"))
+    stacked = [bool(task.stacks) for task in kernel.meta.tasks]
+    assert stacked == [True, False, True, False]
+    x, y = np.zeros(3), np.zeros(5)
+    kernel.launch((x, y), 0, Heaps(kernel.meta, {0: 5, 2: 2}, rows=1).plan)
+    assert (x.tolist(), y.tolist()) == ([7.0, 0.0, 4.0], [3.0] * 5)
+    for capacities, failed in (({0: 4, 2: 2}, 0), ({0: 5, 2: 1}, 2)):
+        with pytest.raises(AdStackOverflowError) as caught:
+            kernel.launch((x, y), 0, Heaps(kernel.meta, capacities, rows=1).plan)
+        assert caught.value.task == failed
