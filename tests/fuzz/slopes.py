@@ -182,7 +182,13 @@ class _Generator:
                     body.append(Node(f"{name} = {self.number()}"))
                     accumulators += (name,)
             stage = stages.pop(0)
-            body.append(self.root(stage, scope._replace(reals=("a", *outer)), accumulators))
+            inner = scope._replace(reals=("a", *outer))
+            if self.chance(0.2):
+                body += self.chain(stage, inner)
+                outer = (*outer, *accumulators)  # set, but summed into by nobody
+                accumulators = ()
+            else:
+                body.append(self.root(stage, inner, accumulators))
             readable.append((stage, 2 if stage == "w" else 1))
             outer, accumulators = (*outer, *accumulators), ()
         tail = [v for v in outer if v.startswith("r")]
@@ -210,6 +216,8 @@ class _Generator:
     def prelude(self, scope: _Scope) -> tuple[list[Node], _Scope]:
         """Statements at the root."""
         out: list[Node] = []
+        # A loop of a function that is called here would be one of the root, and parallel.
+        names, self.names = self.names, []
         serial = scope._replace(integers=("0", "1", "2"), depth=2)
         for _ in range(self.r.randint(1, 2)):
             name = self.fresh("g")
@@ -218,7 +226,35 @@ class _Generator:
             if self.chance(0.3):
                 condition = self.condition(serial)
                 out.append(Node(f"if {condition}:", ((Node(f"{name} = {self.expr(serial, 1)}"),),)))
+        self.names = names
         return out, scope._replace(reals=serial.reals)
+
+    def chain(self, stage: str, scope: _Scope) -> list[Node]:
+        """Loops that run one after the other, each with what the one before has made."""
+        s, i = self.fresh("i"), self.fresh("i")
+        if stage == "w":
+            head, inside = f"for {s} in range({ROWS - 1}):", f"for {i} in range({COLUMNS}):"
+            cell = f"w[{s} + 1, {i}]"
+            before: tuple[str, ...] = (f"w[{s}, {i}]", f"w[{s}, ({i} + 1) % {COLUMNS}]")
+            integers: tuple[str, ...] = (s, i)
+        else:
+            head, inside = f"for {s} in range({N - 1}):", ""
+            cell, before, integers = f"{stage}[{s} + 1]", (f"{stage}[{s}]",), (s,)
+        inner = scope._replace(
+            reals=(*scope.reals, *before), integers=integers, cells=(cell,), sums=("loss[None]",),
+            depth=2, can_skip=True,
+        )  # fmt: skip
+        name = self.fresh("v")
+        body: tuple[Node, ...] = (
+            Node(f"{name} = {self.r.choice(before)} * {self.expr(inner, 1)}"),
+        )
+        inner = inner._replace(reals=(*inner.reals, name), settable=(*inner.settable, name))
+        body += self.statements(inner, self.r.randint(1, 3))
+        body += (Node(f"{cell} = 0.5 * {cell} + qd.sin({name})"),)
+        loop = Node(head, ((Node(inside, (body,)),) if inside else body,))
+        if self.chance(0.5):
+            return [Node("for _ in range(1):", ((loop,),))]
+        return [Node("qd.loop_config(serialize=True)"), loop]
 
     def root(self, stage: str, scope: _Scope, accumulators: tuple[str, ...]) -> Node:
         """A loop of the root, which computes the array ``stage``."""
@@ -320,7 +356,7 @@ class _Generator:
         index = index[:-1]
         forms = [f"{cell} += {e}", f"{cell} -= {e}", f"{cell} = 0.5 * {cell} + {e}",
                  f"{cell} = {e}"]  # fmt: skip
-        if "," not in index:
+        if "," not in index and "+" not in index:
             forms += [f"{array}[({index} + 1) % {N}] += {e}",
                       f"{array}[o[{index}]] += {e}"]  # fmt: skip
         # Additions to elements of others must not meet stores: one kind in each kernel.
