@@ -26,6 +26,9 @@ T = TypeVar("T")
 Observed = tuple[Hashable, ...]
 """What a result depends on. None in it: that is not known."""
 
+_MOST: Final = 8
+"""Results that are kept for one key: a kernel may be launched with several arrays in turn."""
+
 LAYERS: Final = ("size_expr", "max_reducer", "task_metadata", "reducer_code")
 
 
@@ -38,7 +41,7 @@ class LayerFact(NamedTuple):
 
 
 class Layer:
-    """One layer: for each key the last result, and what was observed for it."""
+    """One layer: for each key the last results, and what was observed for them."""
 
     __slots__ = ("_kept", "hits", "misses", "name")
 
@@ -46,17 +49,22 @@ class Layer:
         self.name: Final = name
         self.hits = 0
         self.misses = 0
-        self._kept: Final[dict[Hashable, tuple[Observed, object]]] = {}
+        self._kept: Final[dict[Hashable, dict[Observed, object]]] = {}
 
     def get(self, key: Hashable, observed: Observed, make: Callable[[], T]) -> T:
         """What is kept under ``key`` for this observation, or else what ``make`` gives."""
-        found = self._kept.get(key)
-        if found is not None and found[0] == observed and None not in observed:
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = {}
+        if observed in kept:
             self.hits += 1
-            return cast(T, found[1])
+            return cast(T, kept[observed])
         self.misses += 1
         made = make()
-        self._kept[key] = observed, made
+        if None not in observed:
+            if len(kept) == _MOST:
+                del kept[next(iter(kept))]  # the oldest
+            kept[observed] = made
         return made
 
     def clear(self) -> None:

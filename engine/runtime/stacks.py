@@ -79,11 +79,16 @@ class Heap:
 
 
 def _memory() -> int:
-    """The bytes of memory of this machine; more would never be there."""
+    """The bytes of memory that this process may have; a heap of more would end it."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return 1 << 62
+        size = 1 << 62
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
+            return min(size, int(limit.read()))
+    except (OSError, ValueError):  # there is none
+        return size
 
 
 class Stacks:

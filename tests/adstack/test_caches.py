@@ -29,9 +29,13 @@ def test_a_layer_keeps_what_was_observed():
     assert layer.get("k", (1, None), make) == 2
     assert layer.get("k", (1, None), make) == 3, "what is not known is not kept"
     assert layer.get("other", (1, 3), make) == 4
-    assert layer.fact() == ("size_expr", 1, 5)
+    assert layer.get("k", (1, 2), make) == 0, "several are kept"
+    assert layer.fact() == ("size_expr", 2, 5)
+    for n in range(8):
+        layer.get("k", (9, n), make)
+    assert layer.get("k", (1, 2), make) == 13, "but not all"
     layer.clear()
-    assert layer.get("other", (1, 3), make) == 5
+    assert layer.get("other", (1, 3), make) == 14
 
 
 def test_layers_by_name():
@@ -148,6 +152,19 @@ def test_another_argument_and_another_array():
     powers.a = qd.ndarray(qd.i32, (5,))
     powers.a.fill(3)
     assert powers.looked(5) > 0
+
+
+def test_arrays_in_turn():
+    powers = Powers()
+    first, second = powers.a, qd.ndarray(qd.i32, (5,))
+    second.fill(4)
+    for turn in range(6):
+        powers.a = (first, second)[turn % 2]
+        assert (powers.looked() > 0) is (turn < 2)
+    first.fill(2)
+    assert powers.looked() == 0
+    powers.a = first
+    assert powers.looked() > 0
 
 
 def test_a_view_that_was_handed_out_is_looked_at_each_time():
