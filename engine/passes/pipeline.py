@@ -73,8 +73,9 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     if config.debug:
         # Before anything may be moved: a check stands exactly where the user's operation stands.
         cx.run_pass("insert_debug_checks")
-        # After it: the divisions made here cannot be by zero and need no check.
-        cx.run_pass("insert_overflow_reports")
+        if func.autodiff != "reverse":  # the kernel itself has reported what it does
+            # After it: the divisions made here cannot be by zero and need no check.
+            cx.run_pass("insert_overflow_reports")
 
     cx.stage("before_simplify_I")
     _simplify(cx, "simplify_I")

@@ -428,3 +428,36 @@ def test_opt_level_0_is_raised_with_a_warning(capfd):
         squares(x, y)()
     assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
     assert "opt_level = 1 is enforced to enable gradient computation." in capfd.readouterr().err
+
+
+def test_under_debug_the_gradient_repeats_nothing_of_the_kernel(request, capfd):
+    arch = request.node.callspec.params["_program"]
+    qd.init(arch=getattr(qd, arch), debug=True, log_level="warn")
+    x, y = fields()
+    n = qd.field(qd.i32, ())
+
+    @qd.kernel
+    def k(limit: qd.f64) -> qd.f64:
+        for i in x:
+            assert x[i] < limit, "too large"
+            if i == 0:
+                print("once")
+            n[None] += 1 << 30
+            y[None] += x[i] ** 2
+        return y[None]
+
+    with qd.ad.Tape(y):
+        assert k(10.0) == 14.0
+    assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0] and n[None] == 3 * 2**30 - 2**32
+    printed = capfd.readouterr()
+    assert printed.out.count("once") == 1
+    assert printed.err.count("overflow") == 1
+    with pytest.raises(qd.QuadrantsAssertionError, match="too large"), qd.ad.Tape(y):
+        k(2.0)
+
+    @qd.kernel
+    def outside(at: qd.i32):
+        y[None] += x[at]
+
+    with pytest.raises(qd.QuadrantsAssertionError, match=r"Accessing field .* indices \(7\)"):
+        outside.grad(7)
