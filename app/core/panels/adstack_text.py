@@ -10,6 +10,7 @@ from ..lines import Line, ir_spans
 from .autodiff import (
     Shown,
     fact_lines,
+    failure_lines,
     shown_of,
     stack_lines,
     stack_rows,
@@ -54,6 +55,7 @@ def told_lines(record: Record, kernel: KernelRecord, width: int = 100) -> list[L
 def _of_backend(shown: Shown, width: int) -> list[Line]:
     autodiff = shown.autodiff
     out = [Line(((f"{shown.backend.backend}: {summary(autodiff)}", "title"),))]
+    out += failure_lines(shown)
     head, rows = stack_rows(autodiff, _WIDEST)
     out += [*head, *rows]
     for _, _, key in stacks_of(autodiff):

@@ -14,9 +14,9 @@ from .. import format as fmt
 from ..lines import Line, Span, cell, table
 
 __all__ = [
-    "REDUCER_HEAD", "STACK_HEADS", "Shown", "chosen_stack", "fact_lines", "fact_texts", "gate_text",
-    "number", "reducer_rows", "shown_of", "slots_text", "stack_key", "stack_lines", "stack_rows",
-    "stacks_of", "summary", "tree_texts", "type_text", "why_none",
+    "REDUCER_HEAD", "STACK_HEADS", "Shown", "chosen_stack", "fact_lines", "fact_texts",
+    "failure_lines", "gate_text", "number", "reducer_rows", "shown_of", "slots_text", "stack_key",
+    "stack_lines", "stack_rows", "stacks_of", "summary", "tree_texts", "type_text", "why_none",
 ]  # fmt: skip
 
 _NARROWEST: Final = 24
@@ -44,6 +44,17 @@ def shown_of(record: Record, kernel: KernelRecord, backend: str = "") -> Shown |
     if best is None or best.autodiff is None:
         return None
     return Shown(chosen, best, best.autodiff)
+
+
+def failure_lines(shown: Shown) -> list[Line]:
+    """What went wrong with the gradient, with the user's line; an overflow is among the facts."""
+    errors = [e for e in shown.backend.errors if e.message != shown.autodiff.overflow]
+    texts = dict.fromkeys(fmt.error_text(e) for e in errors)
+    return [
+        Line(((line, "bad"),), ("error", i, n), line)
+        for i, text in enumerate(texts)
+        for n, line in enumerate(text.splitlines())
+    ]
 
 
 def why_none(record: Record, kernel: KernelRecord) -> list[str]:

@@ -17,6 +17,7 @@ from ...core.panels.autodiff import (
     Shown,
     chosen_stack,
     fact_lines,
+    failure_lines,
     shown_of,
     stack_lines,
     stack_rows,
@@ -148,7 +149,7 @@ class AutodiffPane(Vertical):
         lines = stack_lines(shown.autodiff, key, width, state.ascii_only)
         facts = fact_lines(shown.autodiff, width)
         gap = [Line(())] if lines and facts else []
-        view.show([*lines, *gap, *facts])
+        view.show([*failure_lines(shown), *lines, *gap, *facts])
 
     # --- what the person does --------------------------------------------------------------
 

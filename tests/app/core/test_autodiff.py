@@ -172,6 +172,23 @@ def test_a_gradient_that_failed_tells_why():
     assert "Cannot use non static range" in show(record, "adstack")
 
 
+def test_a_failure_of_the_passes_stands_with_the_forward_ir():
+    error = rec.ErrorRecord(
+        kind="QuadrantsCompilationError", message="WhileStmt is not supported", stage="passes",
+        rendered="power.py, line 9\n    while k:\nWhileStmt is not supported",
+    )  # fmt: skip
+    early = msgspec.structs.replace(
+        AUTODIFF, reverse=-1, links=(), tasks=(), sized=False, reason=error.message
+    )
+    record = with_autodiff(RECORD, early, errors=(error,), status="error")
+    text = show(record, "adstack")
+    assert "cpu: reverse: WhileStmt is not supported" in text and "    while k:" in text
+    shown = autodiff.shown_of(record, PRIMAL)
+    lines = [text_of(x) for x in autodiff.failure_lines(shown)]
+    assert lines[1:] == error.rendered.splitlines()[1:]
+    assert autodiff.failure_lines(autodiff.shown_of(RECORD, PRIMAL)) == []
+
+
 def test_show_prints_gradients_only_and_nothing_is_cut_off():
     text = show(RECORD, "adstack")
     assert text.count("== ") == 1 and "== power.py:power.grad" in text and "…" not in text

@@ -13,6 +13,10 @@ from tests.app.report.test_report import Checker
 RECORD = make_record()
 
 
+def test_json_is_the_record():
+    assert msgspec.json.decode(report.to_json(RECORD), type=rec.Record) == RECORD
+
+
 def test_markdown_has_a_section_for_the_gradient_only():
     text = report.to_markdown(RECORD)
     assert text.count("### Autodiff") == 1
