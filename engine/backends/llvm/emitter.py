@@ -98,7 +98,8 @@ class ModuleState:
         self.written: set[int] = set()
         self.seeded = False
         self.properties: list[tuple[int, str]] = []
-        asserts = [op for op in all_ops(func) if op.code == C.ASSERT]
+        ops = all_ops(func)
+        asserts = [op for op in ops if op.code == C.ASSERT]
         ending = [op for op in asserts if op.attr.kind != "overflow"]
         self.calls_fail: Final = any(
             op.code == C.ASSERT and op.attr.kind != "overflow"
@@ -109,11 +110,13 @@ class ModuleState:
             name: f"@function_{k}_{name_of(name, 'unnamed')}" for k, name in enumerate(func.callees)
         }
         self.failed = max([len(op.args) - 1 for op in ending], default=0)
-        stacks = [
-            (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])), task.attr.gate)
-            for task in func.tasks()
-        ]
-        counts = [(count, bool(gate)) for count, gate in stacks]
+        counts = [(0, False)] * len(func.tasks())
+        if any(op.code == C.AD_STACK_ALLOCA for op in ops):
+            counts = [
+                (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])),
+                 bool(task.attr.gate))
+                for task in func.tasks()
+            ]  # fmt: skip
         self.threads: Final = threads
         self.layout: Final = abi.layout(
             func.params, func.results, self.failed, len(asserts) - len(ending),
