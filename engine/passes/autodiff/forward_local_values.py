@@ -99,6 +99,7 @@ class _Forward:
         self.repl: dict[Op, Op] = {}
         self.waiting: set[Op] = set()  # loads and zeros put where one might be wanted
         self.put = 0  # how many so far
+        self.made: set[Op] = set()  # those loads
         self.places: list[Block] = []  # where they stand
         self.stored: dict[Op, list[Op]] = {}
         self.counts = use_counts(func.body)
@@ -123,6 +124,7 @@ class _Forward:
         """Put a load of ``var`` here in case one is wanted, now the value of the variable."""
         load = b.emit(C.LOCAL_LOAD, (var,))
         self.waiting.add(load)
+        self.made.add(load)
         self.put += 1
         self.set(var, load)
 
@@ -154,7 +156,9 @@ class _Forward:
                 self.put += 1
                 self.set(op, zero)
             elif code == C.LOCAL_LOAD and op.args[0] in own:
-                self.repl[op] = self.value(op.args[0])
+                found = self.repl[op] = self.value(op.args[0])
+                if found in self.made:
+                    self.func.origins.setdefault(found.id, op.id)
                 self.changed = True
             elif code == C.LOCAL_STORE and op.args[0] in own:
                 b.ops.append(op)

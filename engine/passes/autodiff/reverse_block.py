@@ -283,8 +283,9 @@ class _Reverse:
     def ops(self, ops: list[Op]) -> None:
         """Emit the reverse of the ops of one block, the last first."""
         active, effects, b = self.active, self.effects, self.mirror.b
-        rules, handlers = RULES, _HANDLERS
+        out, rules, handlers, origins = b.ops, RULES, _HANDLERS, self.func.origins
         for op in reversed(ops):
+            start = len(out)
             if op in effects:
                 b.loc = op.loc
                 handlers[op.code](self, op)
@@ -299,6 +300,10 @@ class _Reverse:
                         part = contribution(b, op, i, g, self.value)
                         if part is not None:
                             self.add(args[i], part)
+            else:
+                continue
+            for made in out[start:]:
+                origins.setdefault(made.id, op.id)
 
     def local_load(self, op: Op) -> None:
         g = self.adjoint(op)
