@@ -32,7 +32,8 @@ from tests.autodiff import gradients as harness
 
 from .configs import VARIANTS, Variant
 from .frontends import load_file
-from .slopes import ARGUMENTS, Made, generate, source_of, statements, values, without
+from .slope_model import ARGUMENTS, Made, source_of, statements, values, without
+from .slopes import generate
 
 __all__ = ["Found", "Tally", "check_one", "run", "shrunk"]
 
@@ -194,12 +195,12 @@ def shrunk(made: Made, found: Found, folder: Path, limit: int = 250) -> Made:
 
 FOOT = """
 if __name__ == "__main__":  # run with the repository's root on the path
-    from tests.fuzz import gradients, slopes
+    from tests.fuzz import gradients, slope_model
 
     qd.init(arch=qd.cpu, default_fp=real, offline_cache=False, ad_stack_experimental_enabled=True)
     import sys
 
-    made = slopes.Made({name!r}, {seed}, (), (), {real!r})
+    made = slope_model.Made({name!r}, {seed}, (), (), {real!r})
     print(gradients.check_one(made, sys.modules[__name__]))
 """
 

@@ -10,8 +10,9 @@ import pytest
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.passes.autodiff import derivatives
 
-from . import gradients, slopes
-from .slopes import generate, source_of, statements, without
+from . import gradients
+from .slope_model import source_of, statements, values, without
+from .slopes import generate
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def test_gradients_in_f32_agree_between_backends():
 def test_kernels_depend_on_the_seed_alone():
     for seed in range(5):
         assert generate(seed) == generate(seed)
-        a, b = slopes.values(seed, "f64"), slopes.values(seed, "f64")
+        a, b = values(seed, "f64"), values(seed, "f64")
         assert all(np.array_equal(a[name], b[name]) for name in a)
     assert len({source_of(generate(seed)) for seed in range(50)}) == 50
 
