@@ -106,12 +106,12 @@ def evaluate(e: SizeExpr, env: Env, vars: Mapping[int, int] | None = None) -> in
 def guard_error(e: SizeExpr, env: Env, node: MaxOver, count: int) -> QuadrantsRuntimeError:
     """The error for a range that is too long to be walked."""
     what = f"{env.what}: " if env.what else ""
+    where = f"in {formula(node, env.params)} " if node != e else ""
     return QuadrantsRuntimeError(
-        f"{what}the size of an adstack is {formula(e, env.params)}; in"
-        f" {formula(node, env.params)} the MaxOverRange iteration count {count} exceeds the"
-        f" {GUARD} guard; refusing to enumerate",
-        hint="shrink that loop of the reverse-mode kernel, or bound the loop inside of it by an"
-        " array element whose index does not need more than the loops' own variables and numbers",
+        f"{what}the size of an adstack is {formula(e, env.params)}; {where}the MaxOverRange"
+        f" iteration count {count} exceeds the {GUARD} guard; refusing to enumerate",
+        hint="shrink that loop of the reverse-mode kernel, or let the bounds of the loops inside of"
+        " it depend on no other loop between: such ranges are evaluated in parallel, however long",
     )
 
 

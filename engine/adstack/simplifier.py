@@ -177,7 +177,8 @@ def _parted(e: MaxOver, facts: Facts) -> SizeExpr:
     """The same with less in the range, so that chains of ranges stand alone; exact.
 
     ``max over i of n * b`` is ``n * max over i of b``. And the largest of ``b`` over all ``j``
-    below some ``end(i)`` is that over all below the largest end, if ``b`` does not use ``i``.
+    below some ``end(i)`` is that over all below the largest end, if ``b`` does not use ``i`` and is
+    not negative: 0, the value where there is no such ``j``, must not be more than it.
     """
     body = e.body
     if isinstance(body, Binary) and body.op == "mul":
@@ -189,8 +190,10 @@ def _parted(e: MaxOver, facts: Facts) -> SizeExpr:
     if isinstance(body, MaxOver) and e.var in free_vars(body.end):
         alone = e.var not in free_vars(body.begin) | free_vars(body.body)
         if alone and facts.bounds(body.begin)[0] >= 0 and body.var not in free_vars(e.end):
-            furthest = MaxOver(e.var, e.begin, e.end, body.end)
-            return MaxOver(body.var, body.begin, furthest, body.body)
+            inner = facts.inside(e.var, e.begin, e.end).inside(body.var, body.begin, body.end)
+            if inner.bounds(body.body)[0] >= 0:
+                furthest = MaxOver(e.var, e.begin, e.end, body.end)
+                return MaxOver(body.var, body.begin, furthest, body.body)
     return e
 
 

@@ -76,6 +76,12 @@ def test_bounds_and_directions_hold() -> None:
         ("(maxover 0 0 (shape 1 0) (max 0 (sub (shape 1 0) (var 0))))", "(shape 1 0)"),
         ("(maxover 0 0 9 (mul (var 0) (sub 9 (var 0))))", None),
         ("(maxover 0 1 9 (maxover 1 (var 0) 9 (mul (var 0) (var 1))))", "64"),
+        # What chains are made of; a range that may be empty counts as 0.
+        ("(maxover 0 0 (arg 0) (mul (shape 1 0) (maxover 1 0 (var 0) (read 1 (var 1)))))",
+         "(mul (shape 1 0) (maxover 0 0 (arg 0) (maxover 1 0 (var 0) (read 1 (var 1)))))"),
+        ("(maxover 0 0 9 (maxover 1 0 (read 3 (mod (var 0) 4)) (max 0 (read 1 (var 1)))))",
+         "(maxover 1 0 (maxover 0 0 9 (read 3 (mod (var 0) 4))) (max 0 (read 1 (var 1))))"),
+        ("(maxover 0 0 9 (maxover 1 0 (read 3 (mod (var 0) 4)) (read 1 (var 1))))", None),
         # A trip count that the ranges around it keep from being negative.
         ("(maxover 0 0 (shape 1 0) (max 0 (sub (shape 1 0) (floordiv (var 0) 1))))", "(shape 1 0)"),
     ],
