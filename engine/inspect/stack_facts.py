@@ -42,6 +42,8 @@ def told_by_launch(
     """``record`` with what a launch with ``values`` gave the stacks, and what that took."""
     meta = executable.meta
     sizer = stacks.sizer(executable)
+    # Before anything is found again.
+    facts = {fact.name: fact for fact in sizer.caches.facts()}
     env = Env(meta.params, values, f"kernel {meta.name}")
     results: dict[SizeExpr, int] = {}
     reducers: list[ReducerRecord] = []
@@ -55,7 +57,6 @@ def told_by_launch(
     reducers += [
         _reducer(meta, node, (), 0, "sequential walk", None) for node in _walked(meta, results)
     ]
-    facts = {fact.name: fact for fact in sizer.caches.facts()}
     real, integer = bytes_of(plan.tasks)
     sizes = sized(record, meta, plan, values, workload, results)
     return replace(
