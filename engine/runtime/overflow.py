@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..adstack import gate as gates
 from ..adstack.formulas import formula
 from ..adstack.size_expr import Read, parse, walk
 from ..backends.base import StackMeta, StackPlan, TaskPlan
@@ -66,8 +67,8 @@ def diagnosis(
         lines.append(f"  Offending stack: {_described(sizer, stacks[error.stack], error.stack)}.")
     else:
         lines.append(
-            f"  Offending rows: more iterations passed the gate than the {task.real_rows} rows that"
-            " were counted before the launch."
+            "  Offending rows: more threads passed the gate than the launch was given rows for,"
+            f" {task.real_rows}."
         )
     if required is not None:
         lines.append(f"  Synchronous sizer rerun: required max_size = {required}.")
@@ -111,12 +112,15 @@ def _described(sizer: Sizer, stack: StackMeta, number: int) -> str:
 
 
 def _names(sizer: Sizer, task: int) -> str:
-    """The arrays that the sizes of a task are read from."""
+    """The arrays that the sizes and the gate of a task are read from."""
+    meta, params = sizer.meta.tasks[task], sizer.meta.params
     found = {
-        sizer.meta.params[node.param].name
-        for stack in sizer.meta.tasks[task].stacks if not stack.max_size
+        params[node.param].name
+        for stack in meta.stacks if not stack.max_size
         for node in walk(parse(stack.size)) if isinstance(node, Read)
     }  # fmt: skip
+    if meta.gate:
+        found.add(params[gates.parse(meta.gate).param].name)
     return f" ({', '.join(sorted(found))})" if found else ""
 
 
