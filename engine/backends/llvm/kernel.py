@@ -124,7 +124,8 @@ class _Kernel:
             TaskMeta(
                 name, attr.kind, attr.unit, attr.loop_name,
                 0 if attr.kind == "serial" else len(op.regions[0].ops[-1].args) // 2,
-                op.loc, len(walk(op.regions[1])), stack_metas(op) if area else (), attr.trip, attr.gate,
+                op.loc, len(walk(op.regions[1])), stack_metas(op) if area is not None else (),
+                attr.trip, attr.gate,
             )
         )  # fmt: skip
 
