@@ -461,3 +461,25 @@ def test_under_debug_the_gradient_repeats_nothing_of_the_kernel(request, capfd):
 
     with pytest.raises(qd.QuadrantsAssertionError, match=r"Accessing field .* indices \(7\)"):
         outside.grad(7)
+
+
+def test_each_thread_has_a_tape_of_its_own():
+    wrong = []
+
+    def work(number):
+        x, y = qd.ndarray(qd.f64, 2, needs_grad=True), qd.ndarray(qd.f64, 1, needs_grad=True)
+        x.fill(number)
+        for _ in range(20):
+            x.grad.fill(0)
+            with qd.ad.Tape(y, clear_gradients=False) as tape:
+                add_squares(x, y, 1.0)
+            if len(tape.calls) != 1 or x.grad.to_numpy().tolist() != [2.0 * number] * 2:
+                wrong.append((number, tape.calls, x.grad.to_numpy()))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert qd.Kernel.__call__.__name__ == "__call__"

@@ -49,7 +49,8 @@ class GradChecker:
             if not isinstance(one, Field | Ndarray) or getattr(one, "grad", None) is None:
                 raise TypeError(f"grad_check takes fields and ndarrays of real numbers: {one!r}")
         arrays = [one for one in list(program.current().owned) if isinstance(one, Ndarray)]
-        state = [*placed_fields(), *arrays]
+        fields = [f for f in placed_fields() if f.snode.builder.finalized is not None]
+        state = [*fields, *arrays]
         self._state: Final = [(one, one.to_numpy()) for one in state]
 
     def _run(self, calls: Sequence[tuple[Any, tuple[Any, ...]]], moved: Any, by: Array) -> float:
