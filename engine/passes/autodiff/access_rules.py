@@ -15,7 +15,7 @@ The gradient of a parallel loop is a parallel loop, and reads arrays as the kern
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from ...analysis import Memory, contains, enclosing_loops, is_invariant
 from ...errors import QuadrantsCompilationError
@@ -26,6 +26,9 @@ from .independent_blocks import is_parallel
 from .rerun import Rerun
 
 __all__ = ["check_accesses"]
+
+_DEPTH: Final = 64
+"""Chains of operations are looked into as far as this."""
 
 _CROSS: Final = (
     "Cross-iteration read-after-write on the `needs_grad` global {kind} `{name}` at the "
@@ -50,6 +53,8 @@ class _Accesses:
         self.needed: Final = rerun.needed
         self.memory: Final = Memory(func)
         self.order: Final = {op: i for i, op in enumerate(activity.flat)}
+        self.numbers: Final[dict[Op, int]] = {}
+        self.known: Final[dict[object, int]] = {}
         self.writes: Final[dict[int, list[Op]]] = {}
         for op in activity.flat:
             if op.code == C.GLOBAL_STORE or (C.ATOMIC[op.code] and not _changes_nothing(op)):
@@ -129,7 +134,7 @@ class _Accesses:
             return self.comes_back(read, write)
         if not (_always(read) and _always(write)):
             return False
-        if _plain(self.key(mine, ())) != _plain(self.key(theirs, ())):
+        if self.number(mine) != self.number(theirs):
             return False
         return order[read] < order[write] or self.comes_back(read, write)
 
@@ -138,40 +143,42 @@ class _Accesses:
         for loop in enclosing_loops(read.block):
             if loop.code != C.RANGE_FOR or _runs_once(loop) or not contains(loop, write):
                 continue
-            if not self.depends(self.key(read.args[0], ()), loop):
+            if not self.varies(read.args[0], loop, {}):
                 return True
         return False
 
-    def key(self, op: Op, seen: tuple[Op, ...]) -> object:
-        """What tells the elements that an address runs through, over the loops around it."""
-        code = op.code
-        if code == C.LOOP_INDEX:
-            loop = op.args[0]
-            if loop.code != C.RANGE_FOR or loop in seen:
-                return op
-            seen = (*seen, loop)
-            bounds = loop.args[2 * op.attr : 2 * op.attr + 2]
-            return ("index", op, *[self.key(b, seen) for b in bounds])
-        if not C.PURE[code]:
-            return op
-        return (code, op.attr, *[self.key(a, seen) for a in op.args])
+    def number(self, op: Op, depth: int = 0) -> int:
+        """One number for all values that run through the same ones, over the loops around them."""
+        found = self.numbers.get(op)
+        if found is None:
+            key: object = op
+            if op.code == C.LOOP_INDEX and op.args[0].code == C.RANGE_FOR:
+                bounds = op.args[0].args[2 * op.attr : 2 * op.attr + 2]
+                key = ("index", *[self.number(b, depth + 1) for b in bounds])
+            elif C.PURE[op.code] and op.code != C.LOOP_INDEX and depth < _DEPTH:
+                key = (op.code, repr(op.attr), *[self.number(a, depth + 1) for a in op.args])
+            found = self.numbers[op] = self.known.setdefault(key, len(self.known))
+        return found
 
-    def depends(self, key: object, loop: Op) -> bool:
-        """Whether the elements that ``key`` tells of vary with the iterations of ``loop``."""
-        if isinstance(key, Op):
-            return contains(loop, key)
-        code, what, *parts = cast("tuple[object, ...]", key)
-        if code == "index" and cast(Op, what).args[0] is loop:
-            return True
-        return any(self.depends(k, loop) for k in parts)
+    def varies(self, op: Op, loop: Op, known: dict[Op, bool], depth: int = 0) -> bool:
+        """Whether the values that ``op`` runs through are others in other iterations of ``loop``.
 
-
-def _plain(key: object) -> object:
-    """A key without the loops: equal ones run through the same elements."""
-    if not isinstance(key, tuple):
-        return key
-    parts = cast("tuple[object, ...]", key)
-    return (parts[0], parts[0] == "index" or parts[1], *[_plain(k) for k in parts[2:]])
+        known: answers for this loop.
+        """
+        found = known.get(op)
+        if found is None:
+            if not contains(loop, op):
+                found = False
+            elif op.code == C.LOOP_INDEX and op.args[0].code == C.RANGE_FOR:
+                inner: Op = op.args[0]
+                bounds = inner.args[2 * op.attr : 2 * op.attr + 2]
+                found = inner is loop or any(self.varies(x, loop, known, depth) for x in bounds)
+            elif not C.PURE[op.code] or depth >= _DEPTH:
+                found = True
+            else:
+                found = any(self.varies(x, loop, known, depth + 1) for x in op.args)
+            known[op] = found
+        return found
 
 
 def _array(op: Op) -> int:

@@ -25,6 +25,7 @@ It changes nothing, and leaves alone all of this where no derivative goes throug
 from __future__ import annotations
 
 import linecache
+from functools import cached_property
 from typing import Final, NoReturn
 
 from ...errors import QuadrantsCompilationError
@@ -135,7 +136,7 @@ class _Checker:
                 "read the element by itself, before or after",
             )
 
-    @property
+    @cached_property
     def used(self) -> set[Op]:
         """Every op that another one reads."""
         return {a for op in self.activity.flat for a in op.args}
