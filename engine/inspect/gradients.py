@@ -46,6 +46,7 @@ from .stack_facts import told_by_launch
 from .steps import StepLimit
 
 if TYPE_CHECKING:
+    from ..config import CompileConfig
     from ..lang.fields.storage import Block
     from ..runtime.compile import FullCompile
     from ..runtime.stacks import Stacks
@@ -89,6 +90,7 @@ class GradientCapture(KernelCapture):
         )
         self.primal: Final = primal
         self._wanted: Final = features
+        self._stacks: Stacks | None = None
         primal.has_gradient(record.id)
         self._publish()
 
@@ -112,6 +114,18 @@ class GradientCapture(KernelCapture):
     def fits(self, features: tuple[Any, ...]) -> bool:
         """Whether arguments with these features can be differentiated for."""
         return has_gradients(features) or self.primal.uses_gradient_fields()
+
+    @property
+    def stacks(self) -> Stacks:
+        """Where its adstacks lie: with those of the program, unless its threads are others."""
+        current = program.current()
+        if self._stacks is None and _same_threads(self.config, current.config):
+            return current.stacks
+        if self._stacks is None:
+            from ..runtime.stacks import Stacks
+
+            self._stacks = Stacks(current, self.config)
+        return self._stacks
 
     def _launcher(self, budget_s: float) -> Launcher:
         return _GradientLauncher(self, budget_s)
@@ -257,7 +271,7 @@ class _GradientLauncher(Launcher):
         executable = compiled.executable
         if not executable.meta.has_stacks:
             return super()._starter(compiled, given, found)
-        stacks = _stacks()
+        stacks = self._gradient.stacks
         sources = self._sources(given, found)
         return lambda: stacks.launch(executable, given.values, SEED, sources)
 
@@ -280,7 +294,7 @@ class _GradientLauncher(Launcher):
         executable = compiled.executable
         if not executable.meta.has_stacks:
             return None
-        stacks = _stacks()
+        stacks = self._gradient.stacks
         with stacks.lock:
             return stacks.sizer(executable).plan(given.values, self._sources(given, found))
 
@@ -289,10 +303,10 @@ class _GradientLauncher(Launcher):
         kind: str,
     ) -> None:  # fmt: skip
         has_stacks = compiled.executable.meta.has_stacks
-        before = _stacks().reused if has_stacks else 0
+        before = self._gradient.stacks.reused if has_stacks else 0
         super()._time(name, found, compiled, first_us, budget_s, kind)
         if has_stacks:
-            self._reused[name] += _stacks().reused - before
+            self._reused[name] += self._gradient.stacks.reused - before
 
     # ---- what is told of the stacks
 
@@ -325,7 +339,9 @@ class _GradientLauncher(Launcher):
         plan = self._plan(compiled, given, found)
         assert plan is not None
         executable, label = compiled.executable, found.case.label
-        told = told_by_launch(autodiff, _stacks(), executable, plan, given.values, label)
+        told = told_by_launch(
+            autodiff, self._gradient.stacks, executable, plan, given.values, label
+        )
         return replace(told, reused=self._reused[backend.backend])
 
 
@@ -338,9 +354,10 @@ def described_again(
     return replace(autodiff, tasks=fresh.tasks)
 
 
-def _stacks() -> Stacks:
-    """Of the program."""
-    return program.current().stacks
+def _same_threads(a: CompileConfig, b: CompileConfig) -> bool:
+    """Whether as many threads take rows, of as many entries."""
+    names = ("cpu_max_num_threads", "ad_stack_size")
+    return all(getattr(a, name) == getattr(b, name) for name in names)
 
 
 def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:

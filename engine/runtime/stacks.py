@@ -30,6 +30,7 @@ from .overflow import diagnosis, out_of_memory
 from .sizer import Sizer, Source, bytes_of
 
 if TYPE_CHECKING:
+    from ..config import CompileConfig
     from .program import Program
 
 __all__ = ["Heap", "Stacks"]
@@ -100,9 +101,10 @@ class Stacks:
     found their plan as it was.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, config: CompileConfig | None = None) -> None:
+        """config: of the kernels that are launched, if that is not the program's."""
         self._program: Final = weakref.ref(program)
-        config, caps = program.config, program.backend.caps
+        config, caps = config or program.config, program.backend.caps
         self.fixed_size: Final[int] = config.ad_stack_size
         self.threads: Final[int] = config.cpu_max_num_threads if caps.parallel else 1
         self.lock: Final = threading.RLock()

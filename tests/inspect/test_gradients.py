@@ -237,6 +237,18 @@ def test_methods_have_gradients():
     assert gradient.record.backend("cpu").agreement.state == "ok"
 
 
+def test_options_of_the_studio_count_for_threads_and_slots():
+    primal = KernelCapture(power(), ("cpu",), config().replace(cpu_max_num_threads=5))
+    primal.compile()
+    primal.launch(0.005)
+    gradient = gradient_of(primal)
+    gradient.compile()
+    cpu = gradient.launch(0.005).backend("cpu")
+    assert cpu.status == "ok" and cpu.agreement.state == "ok"
+    assert {task.real_rows for task in cpu.autodiff.tasks} == {5}
+    assert program.current().stacks.real.size == 0, "the program's heaps are left alone"
+
+
 def test_without_adstacks_the_error_says_how_to_have_them():
     start(ad_stack_experimental_enabled=False)
     primal, gradient = captured(power())
