@@ -5,7 +5,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.errors import QuadrantsCompilationError
+from qd_studio.engine.errors import QuadrantsAssertionError, QuadrantsCompilationError
 from qd_studio.engine.ir import walk
 
 from .gradients import compiled, differentiated
@@ -186,3 +186,22 @@ def test_a_variable_without_a_store_is_0_in_each_iteration():
     values = [np.ones(3), np.ones(3), np.zeros(3), np.ones(3)]
     launch(values)
     assert values[2].tolist() == [3.0, 3.0, 3.0]
+
+
+def test_checks_guard_the_part_that_fills_cells(tmp_path):
+    made = problem(
+        SIGNATURE
+        + """
+    s = 0.0
+    for i in range(n):
+        s += x[i]
+    for i in range(5):
+        y[i] += x[i] * s
+""",
+        tmp_path,
+        n=1 << 28,
+    )
+    func = differentiated(made.source, "reverse")
+    launch = compiled(func, "cpu", check_out_of_bound=True)
+    with pytest.raises(QuadrantsAssertionError, match="Out of bound access"):
+        launch([*made.fresh(), *[np.zeros(5) for _ in range(3)]])

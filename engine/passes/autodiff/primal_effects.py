@@ -45,10 +45,29 @@ class _Live:
         self.todo: list[Op] = []
         self.writers: dict[Op, list[Op]] = {}  # memory of the kernel's own -> what changes it
         self.jumps: dict[Op, list[Op]] = {}  # loop -> jumps in it that belong to it
+        self.checks: list[Op] = []  # asserts of the part that fills cells
 
     def run(self) -> None:
         for op in walk(self.func.body):
             self.classify(op)
+        self.spread()
+        waiting = self.checks
+        while waiting:  # a check stays where what is around it does, and may need more
+            left: list[Op] = []
+            for op in waiting:
+                owner = op.block.owner if op.block is not None else None
+                if owner is None or owner in self.live:
+                    self.mark(op)
+                else:
+                    left.append(op)
+            if len(left) == len(waiting):
+                break
+            waiting = left
+            self.spread()
+        self.sweep(self.func.body)
+
+    def spread(self) -> None:
+        """Mark all that the ops in ``todo`` need."""
         live, todo, writers, jumps = self.live, self.todo, self.writers, self.jumps
         while todo:
             op = todo.pop()
@@ -72,7 +91,6 @@ class _Live:
             owner = op.block.owner if op.block is not None else None
             if owner is not None:
                 self.mark(owner)
-        self.sweep(self.func.body)
 
     def mark(self, op: Op) -> None:
         if op not in self.live:
@@ -85,6 +103,12 @@ class _Live:
         if code == C.ASSERT:
             if op.attr.kind != "user" and op in self.again:
                 self.mark(op)
+            elif op.attr.kind != "user":
+                self.checks.append(op)
+        elif code == C.CALL:
+            for a in op.args:
+                if a.type.is_ptr and root_of(a).code in _OWN_MEMORY:
+                    self.writers.setdefault(root_of(a), []).append(op)
         elif _MAKES[code]:
             root = root_of(op.args[0])
             if root.code in _OWN_MEMORY:
