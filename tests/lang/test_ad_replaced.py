@@ -116,16 +116,51 @@ def test_errors_within_leave_the_tape_watching(parts):
     assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
 
 
-def test_without_a_gradient_a_replaced_function_has_none(parts):
+def test_without_a_gradient_a_replaced_function_is_an_error(parts):
     x, y, k = parts
 
     @qd.ad.grad_replaced
     def step():
         k(1.0)
 
-    with qd.ad.Tape(y):
-        step()
+    with pytest.raises(qd.QuadrantsRuntimeError, match="step is decorated with") as caught:  # noqa: SIM117
+        with qd.ad.Tape(y):
+            step()
+    assert "@qd.ad.grad_for(step)" in caught.value.hint
     assert y[None] == 14.0 and not x.grad.to_numpy().any()
+
+
+def test_parts_are_computed_again_instead_of_kept(parts):
+    x, y, k = parts
+    z = qd.field(qd.f64, 3, needs_grad=True)
+
+    @qd.kernel
+    def double():
+        for i in x:
+            z[i] = 2 * x[i]
+
+    @qd.kernel
+    def add():
+        for i in z:
+            y[None] += z[i] ** 2
+
+    @qd.ad.grad_replaced
+    def step():
+        double()
+        add()
+
+    @qd.ad.grad_for(step)
+    def step_grad():
+        with qd.ad.Tape(clear_gradients=False) as tape:
+            double()
+            add()
+        tape.grad()
+
+    with qd.ad.Tape(y) as tape:
+        step()
+        k(1.0)
+    assert len(tape.calls) == 2
+    assert x.grad.to_numpy().tolist() == [10.0, 20.0, 30.0]
 
 
 def test_no_grad_of_a_kernel(parts):

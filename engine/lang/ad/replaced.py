@@ -52,10 +52,19 @@ class _WithKeywords:
 def grad_replaced(fn: F) -> F:
     """Make a Python function that calls kernels one step of a tape, with a gradient of its own.
 
-    The gradient is given with `grad_for`. Within the function kernels are not recorded.
+    The gradient is given with `grad_for`; without it a tape raises QuadrantsRuntimeError. Kernels
+    called within the function are not recorded.
     """
     found = _replaceable(fn, "grad_replaced")
-    found.grad = None
+
+    def not_given(*args: Any, **kwargs: Any) -> None:
+        name = found.__name__
+        raise QuadrantsRuntimeError(
+            f"{name} is decorated with grad_replaced and has no gradient",
+            hint=f"give it one with @qd.ad.grad_for({name}), or decorate it with qd.ad.no_grad",
+        )
+
+    found.grad = not_given
     return found
 
 
