@@ -14,7 +14,7 @@ from qd_studio.engine.runtime import stacks as stacks_module
 from qd_studio.engine.runtime.sizer import packed
 from qd_studio.engine.types import f16, f32, f64, i8, i32, i64, u1
 
-from .launchkit import Case
+from .launchkit import EXACT, RAGGED, Case, compiled, launch
 
 I32 = qd.types.ndarray(dtype=qd.i32, ndim=1)
 F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
@@ -228,3 +228,46 @@ def test_no_memory_for_a_heap_names_the_stack_and_what_to_do(gradients, monkeypa
 def _meta(kernel):
     (variant,) = set(kernel.grad.launchers.variants.values())
     return variant.executable.meta
+
+
+@pytest.mark.parametrize("option", ["kernel_profiler", "debug"])
+def test_timed_and_checked_launches(option):
+    qd.init(arch=qd.cpu, offline_cache=False, ad_stack_experimental_enabled=True, **{option: True})
+    k, (x, y, a) = gradient_kernel(), arrays(4, 3)
+    for _ in range(3):
+        k.grad(x, y, a)
+    right(x, 3, 3)
+    stacks = program.current().stacks
+    before = stacks.evaluated
+    k.grad(x, y, a)
+    assert stacks.evaluated == before
+    qd.reset()
+
+
+def test_a_kernel_that_prints_has_heaps_of_its_own(cpu, monkeypatch):
+    """What it prints may launch others, whose stacks must lie elsewhere."""
+    text = RAGGED.replace("SIZE", f"size={EXACT!r}").replace(" {LOOP}", "")
+    text = text.replace(
+        "    $26 : range_for", "    $70 : print $6 [('at ', (None,), '\\n')]\n    $26 : range_for"
+    )
+    tells = compiled(text)
+    assert tells.meta.prints and tells.meta.has_stacks
+    case, seen = Case(qd, [3, 1, 4]), []
+
+    class Out:
+        def write(self, line):
+            seen.append(line)
+            case.check()
+
+        def flush(self):
+            pass
+
+    a = qd.ndarray(qd.i32, (2,))
+    a.fill(3)
+    x, gy, gx = np.full(2, 0.5, np.float32), np.ones(2, np.float32), np.zeros(2, np.float32)
+    monkeypatch.setattr("sys.stdout", Out())
+    for _ in range(3):
+        launch(tells, x, gx, gy, a, 0)
+    monkeypatch.undo()
+    assert len(seen) == 6
+    np.testing.assert_allclose(gx, 3 * 3 * 0.25)
