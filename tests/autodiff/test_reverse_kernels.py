@@ -189,6 +189,14 @@ BODIES = {
         z[i] += u
     y[2] = z[1] * m
 """,
+    "a_cell_without_a_derivative_in_a_branch": """
+    m = 0
+    for i in range(x.shape[0]):
+        m += c[i]
+    for i in range(x.shape[0]):
+        if c[i] > 1:
+            y[i] += qd.sin(x[i] * m) * m
+""",
     "old_values_of_atomics_on_locals": """
     for i in range(x.shape[0]):
         a = x[i]

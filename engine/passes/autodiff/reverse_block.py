@@ -72,7 +72,8 @@ class _Reverse:
         self.ib: Final = ib
         self.active: Final = activity.active
         self.effects: Final = activity.effects
-        self.cells: Final = cells
+        self.cells: Final = cells  # those with adjoints
+        self.set_once: Final = activity.cells  # all
         self.kept: Final = kept_values(ib)
         self.loops: Final[dict[Op, Op]] = {}  # forward loop -> its reverse
         self.mirror = _Mirror(ib.block, Builder(func, ib.block, ops=[]), None)
@@ -148,7 +149,7 @@ class _Reverse:
         if home is None or home.parent is None or op in self.kept or op in home.values:
             return True
         code = op.code
-        cell = code == C.LOCAL_LOAD and op.args[0] in self.cells
+        cell = code == C.LOCAL_LOAD and op.args[0] in self.set_once
         if not (code in FREE or C.PURE[code] or code == C.GLOBAL_LOAD or cell):
             raise QuadrantsCompilationError.from_loc(
                 f"the gradient needs the value of this {op.name}, which it cannot have again",
