@@ -102,8 +102,8 @@ class StackMeta(NamedTuple):
     """An adstack of a task, in the order of their ops. See `ir.attrs.AdStackAttr`.
 
     real: it lies in the heap of real numbers, else in that of integers. size: the text of its
-    size, as an `adstack.size_expr` over the kernel's parameters. max_size: its entries, if that
-    was known at compile time, else 0.
+    size, as an `adstack.size_expr` over the kernel's parameters; of a fixed one, for messages.
+    max_size: its entries, if that was known at compile time, else 0.
     """
 
     name: str

@@ -67,7 +67,8 @@ class AdStackAttr(NamedTuple):
 
     name: the user's name for what it keeps. size: how many entries it needs, as the text of an
         `adstack.size_expr`; evaluated before each launch. max_size: the entries it has, where that
-        is known when the kernel is compiled; 0 where ``size`` says. adjoint: each entry has an
+        is known when the kernel is compiled; 0 where ``size`` says. Both: a size that the user
+        fixed, and what it would have been. adjoint: each entry has an
         adjoint beside its value. forced_by: the loop that makes it necessary, for people.
     """
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..adstack import gate as gates
 from ..adstack.formulas import formula
+from ..adstack.host_eval import Env, evaluate
 from ..adstack.size_expr import Read, parse, walk
 from ..backends.base import StackMeta, StackPlan, TaskPlan
 from ..errors import AdStackOverflowError, QuadrantsRuntimeError
@@ -92,10 +93,19 @@ def _required(sizer: Sizer, values: Sequence[Any], task: int) -> tuple[list[int]
     """The sizes of a task's stacks as the arrays are now, and its rows; None if that fails."""
     sizer.forget()
     try:
+        if sizer.stacks.fixed_size:
+            return _unfixed(sizer, values, task), 0
         now = sizer.sized_now(values)[task]
     except QuadrantsRuntimeError:
         return None, 0
     return None if now is None else list(now.capacities), 0 if now is None else now.real_rows
+
+
+def _unfixed(sizer: Sizer, values: Sequence[Any], task: int) -> list[int] | None:
+    """What the stacks of a task would get without `ad_stack_size`; None if that is not known."""
+    env = Env(sizer.meta.params, values, f"kernel {sizer.meta.name}")
+    sizes = [stack.size for stack in sizer.meta.tasks[task].stacks]
+    return [max(evaluate(parse(size), env), 1) for size in sizes] if all(sizes) else None
 
 
 def _larger(required: Sequence[int], task: TaskPlan) -> bool:
@@ -104,7 +114,7 @@ def _larger(required: Sequence[int], task: TaskPlan) -> bool:
 
 def _described(sizer: Sizer, stack: StackMeta, number: int) -> str:
     more: list[str] = []
-    if not stack.max_size:
+    if stack.size:
         more.append(f"entries: {formula(parse(stack.size), sizer.meta.params)}")
     if stack.forced_by:
         more.append(f"forced by {stack.forced_by}")

@@ -54,8 +54,9 @@ def _needs(e: SizeExpr, params: Sequence[Any]) -> tuple[Need, ...]:
             found[Need("arg", leaf.param)] = None
         elif isinstance(leaf, Read):
             found[Need("content", leaf.param)] = None
-            if params[leaf.param].layout is None:  # an index is checked against the extents
-                for axis in range(len(leaf.indices)):
+            param = params[leaf.param]
+            if param.layout is None:  # an index is checked against the extents
+                for axis in range(param.ndim):  # those of elements are fixed
                     found[Need("shape", leaf.param, axis)] = None
         elif params[leaf.param].layout is None:
             found[Need("shape", leaf.param, leaf.axis)] = None

@@ -35,7 +35,8 @@ def test_a_fixed_size_that_is_too_small(arch, n):
         text = str(caught.value)
         assert "Adstack overflow: a reverse-mode autodiff kernel pushed more elements" in text
         assert "offload task #0; per-stack allocated max_size = [2]" in text
-        assert "Offending stack: 'v' (forced by the loop over _ at line" in text
+        assert "Offending stack: 'v' (entries: n; forced by the loop over _ at line" in text
+        assert f"required max_size = [{n}]" in text
         assert "ad_stack_size=2 gives every adstack so many entries" in text
         assert (caught.value.task, caught.value.stack) == (0, 0)
     x.grad.fill(0)

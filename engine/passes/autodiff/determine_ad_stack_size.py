@@ -13,7 +13,8 @@ here with the outer loop's variable closed: ``(maxover 0 0 (shape 0 0) (add (rea
 The size is the most entries that one execution of the stack's block makes (`adstack.push_count`),
 over all iterations of the loops around that block. One that is known now goes to ``max_size`` (1 at
 least); for another ``size`` has the text of the expression, which is evaluated before each launch.
-`ad_stack_size` fixes all sizes instead. A root loop with stacks gets its trip count, as ``trip``.
+`ad_stack_size` fixes all sizes instead; ``size`` then is what an overflow is told with. A root loop
+with stacks gets its trip count, as ``trip``.
 
 Trip counts are made of what `adstack.resolve` understands. Where that ends, there is an error at
 the loop, which names the part of its bounds that cannot be told before a launch.
@@ -76,12 +77,18 @@ def _sized(stack: Op, resolver: Resolver, cx: PassCx, simple: dict[SizeExpr, Siz
             raise _error(stack, problem, resolver) from None
         return attr._replace(max_size=cx.config.ad_stack_size, forced_by=_loops([problem.loop]))
     attr = attr._replace(forced_by=_loops(list(pushes.loops)))
-    if cx.config.ad_stack_size:
-        return attr._replace(max_size=cx.config.ad_stack_size)
-    closed = _closed(stack, pushes, resolver)
+    fixed = cx.config.ad_stack_size
+    try:
+        closed = _closed(stack, pushes, resolver)
+    except QuadrantsCompilationError:
+        if not fixed:
+            raise
+        return attr._replace(max_size=fixed)
     size = simple.get(closed)
     if size is None:
         size = simple[closed] = simplify(closed, resolver.func.params, floor=1)
+    if fixed:
+        return attr._replace(max_size=fixed, size=text(size))
     if isinstance(size, Const):
         return attr._replace(max_size=max(size.value, 1))
     return attr._replace(size=text(size))
