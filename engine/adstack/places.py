@@ -17,6 +17,7 @@ __all__ = ["CHANGES_STACK", "Places"]
 
 CHANGES_STACK: Final = frozenset({C.AD_STACK_PUSH, C.AD_STACK_POP})
 _CELLS: Final = frozenset({C.ALLOCA, C.AD_STACK_ALLOCA, C.ARRAY_ALLOCA})
+_JUMPS: Final = frozenset({C.CONTINUE, C.WHILE_CONTROL})
 _LOADS: Final = frozenset({
     C.LOCAL_LOAD, C.GLOBAL_LOAD, C.AD_STACK_LOAD_TOP, C.AD_STACK_LOAD_TOP_ADJ,
     C.AD_STACK_ACC_ADJOINT,
@@ -27,17 +28,20 @@ class Places:
     """See the module docstring.
 
     order: number of each op in program order. writes: of a cell. written: numbers of the array
-    parameters that some op of the kernel changes.
+    parameters that some op of the kernel changes. jumping: ops in which an iteration may end early.
     """
 
     def __init__(self, func: Func) -> None:
         self.order: dict[Op, int] = {}
         self.writes: dict[Op, list[Op]] = {}
         self.written: set[int] = set()
+        self.jumping: set[Op] = set()
         for n, op in enumerate(walk(func.body)):
             self.order[op] = n
             code = op.code
-            if code in CHANGES_STACK or C.WRITE[code] or C.ATOMIC[code]:
+            if code in _JUMPS:
+                self.jumping.update(self.owners(op))
+            elif code in CHANGES_STACK or C.WRITE[code] or C.ATOMIC[code]:
                 self.add(op.args[0], op)
             elif not C.PURE[code] and code not in _LOADS:
                 for a in op.args:  # a callee, or what is not known, may write through an address

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from ..ir import Block, Op
 from ..ir import codes as C
-from ..ir.edit import walk
 from .intervals import Facts
 from .linear import from_linear, linear
 from .resolve import DOWN, UP, Resolver, Unresolved
@@ -105,7 +104,7 @@ class _Counter:
 
     def loop(self, op: Op) -> Growing:
         peak, net = self.block(op.regions[0])
-        if any(o.code in (C.CONTINUE, C.WHILE_CONTROL) for o in walk(op.regions[0])):
+        if op in self.resolver.places.jumping:
             net = _largest(net, peak)  # what is popped after it may be left
         resolver = self.resolver
         try:

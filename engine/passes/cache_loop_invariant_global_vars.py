@@ -42,6 +42,9 @@ from .manager import PassCx
 from .registry import register
 
 
+_TRIES = 4
+
+
 @register("cache_loop_invariant_global_vars", optional=True, per_task=True)
 def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
     """Keep elements that an inner loop always uses in locals around it."""
@@ -64,6 +67,7 @@ class _Cacher:
         self.cx = cx
         self.memory = Memory(func)
         self.changed = False
+        self.leaving: dict[Block, Op | None] = {}  # the first that may leave the iteration
         self.serial = task.attr.kind == "serial"
         self.unique = uniquely_accessed(func, task)
         self.atomic: set[object] = set()  # spaces that are the target of an atomic
@@ -105,7 +109,7 @@ class _Cacher:
             if leaves or not is_invariant(location.ptr, loop):
                 continue
             why_not = self.why_not(location, accesses, touching, checked)
-            if not why_not and location not in seen and not _always_runs(accesses, loop):
+            if not why_not and location not in seen and not self.always_runs(accesses, loop):
                 why_not = "the loop does not touch it in every iteration"
             if why_not:
                 self.cx.remark(accesses[0], f"not cached around ${loop.id}: {why_not}")
@@ -114,6 +118,27 @@ class _Cacher:
             self.changed = True
         out.append(loop)
         out += after.ops
+
+    def always_runs(self, accesses: list[Op], loop: Op) -> bool:
+        """Whether one of the accesses happens whenever the body of ``loop`` is entered."""
+        return any(self.reached(op, loop) for op in accesses[:_TRIES])
+
+    def reached(self, op: Op, loop: Op) -> bool:
+        """Whether ``op`` runs whenever the body of ``loop`` is entered."""
+        while True:
+            block = op.block
+            assert block is not None
+            if block not in self.leaving:
+                self.leaving[block] = next(filter(_leaves_iteration, block.ops), None)
+            leaving = self.leaving[block]
+            if leaving is not None and leaving is next(o for o in block.ops if o in (op, leaving)):
+                return False
+            owner = block.owner
+            if owner is loop:
+                return True
+            if owner is None or owner.code != C.RANGE_FOR or not _runs(owner):
+                return False
+            op = owner
 
     def why_not(
         self,
@@ -200,31 +225,6 @@ def _leaves_iteration(op: Op) -> bool:
     if op.code == C.IF:
         return any(_leaves_iteration(inner) for region in op.regions for inner in region.ops)
     return op.code == C.CONTINUE or op.code == C.WHILE_CONTROL
-
-
-_TRIES = 4
-
-
-def _always_runs(accesses: list[Op], loop: Op) -> bool:
-    """Whether one of the accesses happens whenever the body of ``loop`` is entered."""
-    return any(_reached(op, loop) for op in accesses[:_TRIES])
-
-
-def _reached(op: Op, loop: Op) -> bool:
-    while True:
-        block = op.block
-        assert block is not None
-        for other in block.ops:
-            if other is op:
-                break
-            if _leaves_iteration(other):
-                return False
-        owner = block.owner
-        if owner is loop:
-            return True
-        if owner is None or owner.code != C.RANGE_FOR or not _runs(owner):
-            return False
-        op = owner
 
 
 @contextmanager
