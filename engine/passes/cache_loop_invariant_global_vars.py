@@ -41,7 +41,6 @@ from .hoist import before_loop
 from .manager import PassCx
 from .registry import register
 
-
 _TRIES = 4
 
 
