@@ -115,9 +115,8 @@ class CompileConfig:
     )
     validate_autodiff: bool = option(
         False,
-        "Check that kernels obey the rules that gradients rest on.",
-        key=True,
-        later="adstack",
+        "Check the rules that gradients rest on: `qd.ad.Tape(validation=True)` does.",
+        never=True,
     )
 
     # Optimisation

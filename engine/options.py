@@ -18,7 +18,6 @@ Scope = Literal["any", "cpu", "gpu"]
 Effect = Literal["now", "later", "never"]
 
 AREAS = {
-    "adstack": "it comes with automatic differentiation",
     "compile threads": "it comes with compiling the tasks of a kernel in parallel",
     "gpu": "it comes with the GPU backends",
     "timeline": "it comes with timelines of streams and launches",
