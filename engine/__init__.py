@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from . import inspect
     from .config import CompileConfig
     from .errors import (
+        AdStackOverflowError,
         BackendUnavailableError,
         IRParseError,
         IRVerificationError,
+        NoGradientsError,
         QuadrantsAssertionError,
         QuadrantsCompilationError,
         QuadrantsIndexError,
@@ -197,10 +199,10 @@ if TYPE_CHECKING:
 
 _ROOMS: Final = {
     "config": "CompileConfig",
-    "errors": "BackendUnavailableError IRParseError IRVerificationError QuadrantsAssertionError "
-    "QuadrantsCompilationError QuadrantsIndexError QuadrantsInternalError QuadrantsNameError "
-    "QuadrantsRuntimeError QuadrantsRuntimeTypeError QuadrantsSyntaxError QuadrantsTypeError "
-    "QuadrantsUnsupportedError",
+    "errors": "AdStackOverflowError BackendUnavailableError IRParseError IRVerificationError "
+    "NoGradientsError QuadrantsAssertionError QuadrantsCompilationError QuadrantsIndexError "
+    "QuadrantsInternalError QuadrantsNameError QuadrantsRuntimeError QuadrantsRuntimeTypeError "
+    "QuadrantsSyntaxError QuadrantsTypeError QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
     "lang.fields.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
@@ -252,30 +254,29 @@ _MODULES: Final = {
 }  # fmt: skip
 
 __all__ = [
-    "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "Backend", "BackendUnavailableError",
-    "CompileConfig", "Field", "FieldsBuilder", "IRParseError", "IRVerificationError", "Kernel",
-    "Layout", "Matrix", "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray",
-    "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
-    "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
-    "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
-    "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
-    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "ad",
-    "algorithms",
-    "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
-    "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes",
-    "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented",
-    "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16",
-    "float32", "float64", "floor", "frexp", "func", "global_thread_idx", "gpu", "grouped", "i",
-    "i8", "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect",
-    "int8", "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l",
-    "log", "loop_config", "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one",
-    "opencl", "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc",
-    "randn", "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root",
-    "round", "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert",
-    "static_print", "stop_grad", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor",
-    "types", "u1",
-    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
-    "vulkan", "wrap", "x64", "zero",
+    "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
+    "BackendUnavailableError", "CompileConfig", "Field", "FieldsBuilder", "IRParseError",
+    "IRVerificationError", "Kernel", "Layout", "Matrix", "MatrixField", "MatrixNdarray",
+    "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError", "QuadrantsAssertionError",
+    "QuadrantsCompilationError", "QuadrantsIndexError", "QuadrantsInternalError",
+    "QuadrantsNameError", "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError",
+    "QuadrantsSyntaxError", "QuadrantsTypeError", "QuadrantsUnsupportedError", "SNode",
+    "ScalarField", "ScalarNdarray", "Struct", "StructField", "Template", "Tensor", "Vector",
+    "VectorNdarray", "VectorTensor", "abs", "acos", "ad", "algorithms", "amdgpu", "arm64", "asin",
+    "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max",
+    "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes", "bit_cast",
+    "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "eig",
+    "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
+    "floor", "frexp", "func", "global_thread_idx", "gpu", "grouped", "i", "i8", "i16", "i32", "i64",
+    "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32",
+    "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config",
+    "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
+    "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc", "randn",
+    "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round",
+    "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print",
+    "stop_grad", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1", "u8",
+    "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load", "vulkan",
+    "wrap", "x64", "zero",
 ]  # fmt: skip
 
 
