@@ -203,8 +203,9 @@ def _cells(
     verdict = "oracle" if oracle else fmt.agreement(found, ascii_only)
     mark = fmt.GLYPHS["differs" if bad else found.state][ascii_only] if found else ""
     values: dict[str, Span] = {
-        "cold": (fmt.duration_ms(compiled.cold_ms) if compiled else "", ""),
-        "warm": (fmt.duration_ms(compiled.warm_ms) if compiled else "", ""),
+        # A compile that failed on the way has no times.
+        "cold": (fmt.duration_ms(compiled.cold_ms) if compiled and compiled.cold_ms else "", ""),
+        "warm": (fmt.duration_ms(compiled.warm_ms) if compiled and compiled.warm_ms else "", ""),
         "launch": (_launch(kernel, launch, oracle) if launch else "", "num"),
         "median": (fmt.duration_us(launch.median_us) if launch else "", "num"),
         "rate": (fmt.throughput(launch) if launch else "", ""),

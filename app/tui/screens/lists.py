@@ -62,7 +62,7 @@ class HelpScreen(ListScreen):
             for c in commands:
                 keys = " ".join(key_names(self.studio.keys_of(c.id)))
                 spans = (
-                    (f"  {keys:<14}", "accent"), (f"{c.title:<17}", "title"), (c.help, ""),
+                    (f"  {keys:<18}", "accent"), (f"{c.title:<17}", "title"), (c.help, ""),
                     (f"  ({c.id})", "dim"),
                 )  # fmt: skip
                 out.append(Line(spans, c.id, f"{keys}\t{c.title}\t{c.help}"))
@@ -78,7 +78,7 @@ class HelpScreen(ListScreen):
             ("◆  ◇  ▹  ·", "cache hit, miss, bypassed, off"),
             ("›", "the line goes on; scroll sideways"),
         ):  # fmt: skip
-            out.append(Line(((f"  {glyph:<14}", "accent"), (meaning, ""))))
+            out.append(Line(((f"  {glyph:<18}", "accent"), (meaning, ""))))
         out += [Line(()), Line((("Other keys", "head"),))]
         out += [
             Line(((f"  {text}", ""),))
