@@ -32,7 +32,8 @@ from tests.autodiff import gradients as harness
 
 from .configs import VARIANTS, Variant
 from .frontends import load_file
-from .slope_model import ARGUMENTS, Made, source_of, statements, values, without
+from .slope_model import ARGUMENTS, Made, arguments, fill, source_of, statements, values, without
+from .slope_parts import generate as generate_parts
 from .slopes import generate
 
 __all__ = ["Found", "Tally", "check_one", "run", "shrunk"]
@@ -97,9 +98,8 @@ def variant_of(seed: int) -> Variant:
 def check_one(made: Made, module: Any, called: bool | None = None) -> Found:
     """Everything that is compared for one kernel."""
     held = values(made.seed, made.real)
-    args = [held[name] for name in ARGUMENTS]
-    for name in ("p", "w", "loss", "q"):
-        getattr(module, name).from_numpy(held[name])
+    args = [held[name] for name in arguments(made)]
+    fill(made, module, held)
     variant = variant_of(made.seed)
     options = {"external_optimization_level": 0, **variant.options} if made.seed % 4 else (
         dict(variant.options))  # fmt: skip
@@ -111,7 +111,7 @@ def check_one(made: Made, module: Any, called: bool | None = None) -> Found:
             rounding=1e-9 if exact else 2e-4, tolerance=1e-4, differences=exact,
             default_fp=made.real, **options,
         )  # fmt: skip
-        if called if called is not None else made.seed % 5 == 0:
+        if not made.parts and (called if called is not None else made.seed % 5 == 0):
             check_call(problem, made, module, held)
     except qd.QuadrantsCompilationError as error:
         if isinstance(error, qd.QuadrantsInternalError):
@@ -200,7 +200,7 @@ if __name__ == "__main__":  # run with the repository's root on the path
     qd.init(arch=qd.cpu, default_fp=real, offline_cache=False, ad_stack_experimental_enabled=True)
     import sys
 
-    made = slope_model.Made({name!r}, {seed}, (), (), {real!r})
+    made = slope_model.Made({name!r}, {seed}, (), (), {real!r}, {parts})
     print(gradients.check_one(made, sys.modules[__name__]))
 """
 
@@ -210,7 +210,7 @@ def report_of(made: Made, found: Found, folder: Path | None) -> str:
     small = shrunk(made, found, folder) if folder else made
     text = source_of(small).replace(
         "real = ", "qd.init(arch=qd.cpu)\nreal = ", 1
-    ) + FOOT.format(name=made.name, seed=made.seed, real=made.real)  # fmt: skip
+    ) + FOOT.format(name=made.name, seed=made.seed, real=made.real, parts=made.parts)  # fmt: skip
     return f"--- seed {made.seed}, {variant_of(made.seed).name}: {found.what}\n{text}"
 
 
@@ -223,7 +223,11 @@ def start(real: str) -> None:
 
 
 def run(
-    seeds: range, tell: Callable[[str], object] = print, small: bool = True, real: str = "f64"
+    seeds: range,
+    tell: Callable[[str], object] = print,
+    small: bool = True,
+    real: str = "f64",
+    parts: bool = False,
 ) -> tuple[Tally, list[str]]:
     """Check the kernels of these seeds; counts and the texts of failures."""
     tally, failures = Tally(), list[str]()
@@ -233,7 +237,7 @@ def run(
         for seed in seeds:
             if (seed - seeds.start) % 40 == 0:
                 start(real)
-            made = generate(seed, real)
+            made = (generate_parts if parts else generate)(seed, real)
             found = check_one(made, loaded(made, folder, made.name))
             tally.add(found)
             if found.kind == "failed":
@@ -243,9 +247,9 @@ def run(
     return tally, failures
 
 
-def part(begin: int, end: int, small: bool, real: str) -> tuple[Tally, list[str]]:
+def part(begin: int, end: int, small: bool, real: str, parts: bool) -> tuple[Tally, list[str]]:
     """`run` for another process."""
-    return run(range(begin, end), lambda text: None, small, real)
+    return run(range(begin, end), lambda text: None, small, real, parts)
 
 
 def main() -> int:
@@ -254,18 +258,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first kernel")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--real", choices=("f64", "f32"), default="f64")
+    parser.add_argument("--parts", action="store_true", help="kernels of `slope_parts`")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
     args = parser.parse_args()
     begin = time.perf_counter()
     end = args.seed + args.count
     if args.jobs == 1:
-        tally, failures = run(range(args.seed, end), _say, not args.keep, args.real)
+        tally, failures = run(range(args.seed, end), _say, not args.keep, args.real, args.parts)
     else:
         tally, failures = Tally(), list[str]()
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
             parts = [
-                pool.submit(part, s, min(s + 20, end), not args.keep, args.real)
+                pool.submit(part, s, min(s + 20, end), not args.keep, args.real, args.parts)
                 for s in range(args.seed, end, 20)
             ]
             for done in as_completed(parts):

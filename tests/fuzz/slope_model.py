@@ -6,13 +6,13 @@ The containers of every such kernel are the same; `slopes` tells what they are f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 __all__ = [
-    "ARGUMENTS", "COLUMNS", "ROWS", "Made", "N", "Node", "source_of", "statements", "values",
-    "without",
+    "ARGUMENTS", "COLUMNS", "ROWS", "Made", "N", "Node", "arguments", "fields", "fill", "source_of",
+    "statements", "values", "without",
 ]  # fmt: skip
 
 N, ROWS, COLUMNS = 4, 3, 4
@@ -26,13 +26,14 @@ class Node(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A generated kernel. functions: `qd.func`s that it calls."""
+    """A generated kernel. functions: `qd.func`s that it calls. parts: it has vectors, too."""
 
     name: str
     seed: int
     body: tuple[Node, ...]
     functions: tuple[str, ...] = ()
     real: str = "f64"
+    parts: bool = False
 
 
 HEAD = """\
@@ -49,13 +50,51 @@ I1 = qd.types.ndarray(qd.i32, 1)
 """
 PARAMETERS = "x: R1, u: R2, y: R1, t: R1, c: I1, o: I1, n: qd.i32, a: real"
 ARGUMENTS = ("x", "u", "y", "t", "c", "o", "n", "a")
+FIELDS = ("p", "w", "loss", "q")
+PARTS_HEAD = """\
+V2 = qd.types.vector(2, real)
+V3 = qd.types.vector(3, real)
+M2 = qd.types.matrix(2, 2, real)
+S = qd.types.struct(a=real, v=V2)
+pv = qd.Vector.field(3, real, shape={n}, needs_grad=True)
+pm = qd.Matrix.field(2, 2, real, shape={n}, needs_grad=True)
+ps = S.field(shape={n}, needs_grad=True)
+ov = qd.Vector.field(2, real, shape={n}, needs_grad=True, layout=qd.Layout.SOA)
+qs = S.field(shape={n}, needs_grad=True)
+AV2 = qd.types.ndarray(V2, 1)
+AV3 = qd.types.ndarray(V3, 1)
+AM2 = qd.types.ndarray(M2, 1)
+"""
+PARTS_PARAMETERS = ", xv: AV2, xm: AM2, x2: R1, yv: AV3, kv: V2"
+PARTS_ARGUMENTS = ("xv", "xm", "x2", "yv", "kv")
+PARTS_FIELDS = ("pv", "pm", "ps", "ov", "qs")
+
+
+def arguments(made: Made) -> tuple[str, ...]:
+    """The names of the kernel's parameters."""
+    return (*ARGUMENTS, *PARTS_ARGUMENTS) if made.parts else ARGUMENTS
+
+
+def fields(made: Made) -> tuple[str, ...]:
+    """The names of the fields of the kernel's module."""
+    return (*FIELDS, *PARTS_FIELDS) if made.parts else FIELDS
+
+
+def fill(made: Made, module: Any, held: dict[str, Any]) -> None:
+    """Give all fields of a kernel's module what ``held`` says."""
+    for name in fields(made):
+        getattr(module, name).from_numpy(held[name])
 
 
 def source_of(made: Made) -> str:
     """The module of a kernel: its fields, functions and the kernel ``kernel``."""
     lines = [HEAD.format(real=made.real, n=N, rows=ROWS, columns=COLUMNS)]
+    more = ""
+    if made.parts:
+        lines.append(PARTS_HEAD.format(n=N))
+        more = PARTS_PARAMETERS
     lines += [f"\n{text}\n" for text in made.functions]
-    lines += ["", "@qd.kernel", f"def kernel({PARAMETERS}):"]
+    lines += ["", "@qd.kernel", f"def kernel({PARAMETERS}{more}):"]
     _write(made.body, 1, lines)
     return "\n".join(lines) + "\n"
 
@@ -74,7 +113,7 @@ def _write(body: tuple[Node, ...], depth: int, lines: list[str]) -> None:
         lines.append(pad + "pass")
 
 
-def values(seed: int, real: str) -> dict[str, object]:
+def values(seed: int, real: str) -> dict[str, Any]:
     """Contents of all arrays and fields, and the scalars."""
     r = np.random.default_rng(seed)
     t = np.float64 if real == "f64" else np.float32
@@ -82,13 +121,17 @@ def values(seed: int, real: str) -> dict[str, object]:
     def some(*shape: int) -> np.ndarray:
         return r.uniform(0.3, 1.4, shape).astype(t)
 
-    return {
+    held: dict[str, Any] = {
         "x": some(N), "u": some(ROWS, COLUMNS), "y": some(N), "t": some(N), "p": some(N),
         "w": some(ROWS, COLUMNS), "loss": some(),
         "c": r.integers(0, 4, N).astype(np.int32), "o": r.integers(0, N, N).astype(np.int32),
         "q": r.integers(0, 4, N).astype(np.int32), "n": int(r.integers(0, 4)),
         "a": float(t(r.uniform(0.5, 1.5))),
     }  # fmt: skip
+    held |= {"xv": some(N, 2), "xm": some(N, 2, 2), "x2": some(N), "yv": some(N, 3),
+             "kv": some(2), "pv": some(N, 3), "pm": some(N, 2, 2), "ov": some(N, 2)}  # fmt: skip
+    held |= {name: {"a": some(N), "v": some(N, 2)} for name in ("ps", "qs")}
+    return held
 
 
 def statements(body: tuple[Node, ...], path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:

@@ -22,18 +22,19 @@ from typing import NamedTuple
 
 from .slope_model import COLUMNS, ROWS, Made, N, Node
 
-__all__ = ["generate"]
+__all__ = ["Generator", "Scope", "generate"]
 
 
 def generate(seed: int, real: str = "f64") -> Made:
     """The kernel with this seed."""
-    return _Generator(seed, real).made()
+    return Generator(seed, real).made()
 
 
-class _Scope(NamedTuple):
+class Scope(NamedTuple):
     """What an expression may use.
 
     reals / settable: variables. integers: with bounds known to be in 0..N-1. vectors: local ones.
+    shaped: local vectors, matrices and structs with their kinds, see `slope_parts`.
     arrays: real arrays that may be read, with their axes. own: the index of the root loop, and
     elements that this iteration may read after it wrote them. depth: of loops around.
     """
@@ -42,6 +43,7 @@ class _Scope(NamedTuple):
     settable: tuple[str, ...] = ()
     integers: tuple[str, ...] = ()
     vectors: tuple[str, ...] = ()
+    shaped: tuple[tuple[str, str], ...] = ()
     arrays: tuple[tuple[str, int], ...] = ()
     sums: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
@@ -50,7 +52,9 @@ class _Scope(NamedTuple):
     can_skip: bool = False
 
 
-class _Generator:
+class Generator:
+    """Makes the statements of one kernel; `slope_parts` adds to it."""
+
     def __init__(self, seed: int, real: str) -> None:
         self.r = random.Random(seed)
         self.seed = seed
@@ -76,7 +80,7 @@ class _Generator:
         outer: tuple[str, ...] = ()
         accumulators: tuple[str, ...] = ()
         for _ in range(self.r.choice((1, 1, 1, 2, 2, 3))):
-            scope = _Scope(reals=("a", *outer), arrays=tuple(readable))
+            scope = Scope(reals=("a", *outer), arrays=tuple(readable))
             if self.chance(0.3):
                 more, scope = self.prelude(scope)
                 body += more
@@ -103,7 +107,7 @@ class _Generator:
     def function(self) -> None:
         """A `qd.func` with a loop, which is inlined."""
         name = self.fresh("f")
-        scope = _Scope(reals=("b", "d"), settable=("b",), depth=1, loops=1)
+        scope = Scope(reals=("b", "d"), settable=("b",), depth=1, loops=1)
         value = self.expr(scope, 2)
         kind = self.r.choice(("plain", "loop", "branch"))
         lines = ["@qd.func", f"def {name}(b, d):"]
@@ -117,7 +121,7 @@ class _Generator:
         self.functions.append("\n".join(lines))
         self.names.append(name)
 
-    def prelude(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def prelude(self, scope: Scope) -> tuple[list[Node], Scope]:
         """Statements at the root."""
         out: list[Node] = []
         # A loop of a function that is called here would be one of the root, and parallel.
@@ -133,7 +137,7 @@ class _Generator:
         self.names = names
         return out, scope._replace(reals=serial.reals)
 
-    def chain(self, stage: str, scope: _Scope) -> list[Node]:
+    def chain(self, stage: str, scope: Scope) -> list[Node]:
         """Loops that run one after the other, each with what the one before has made."""
         s, i = self.fresh("i"), self.fresh("i")
         if stage == "w":
@@ -160,7 +164,7 @@ class _Generator:
             return [Node("for _ in range(1):", ((loop,),))]
         return [Node("qd.loop_config(serialize=True)"), loop]
 
-    def root(self, stage: str, scope: _Scope, accumulators: tuple[str, ...]) -> Node:
+    def root(self, stage: str, scope: Scope, accumulators: tuple[str, ...]) -> Node:
         """A loop of the root, which computes the array ``stage``."""
         i = self.fresh("i")
         sums = ("loss[None]", *accumulators)
@@ -188,7 +192,7 @@ class _Generator:
 
     # --- statements ------------------------------------------------------------------------
 
-    def statements(self, scope: _Scope, count: int, first: bool = False) -> tuple[Node, ...]:
+    def statements(self, scope: Scope, count: int, first: bool = False) -> tuple[Node, ...]:
         out: list[Node] = []
         if first:
             name = self.fresh("v")
@@ -205,7 +209,7 @@ class _Generator:
             out.append(self.use(scope))
         return tuple(out)
 
-    def statement(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def statement(self, scope: Scope) -> tuple[list[Node], Scope]:
         r = self.r
         options = ["let", "set", "set", "set", "use"]
         if self.budget > 0 and scope.depth > 0:
@@ -219,12 +223,12 @@ class _Generator:
         options += ["index"] if self.chance(0.5) else []
         return getattr(self, "s_" + r.choice(options))(scope)
 
-    def s_let(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_let(self, scope: Scope) -> tuple[list[Node], Scope]:
         name = self.fresh("v")
         node = Node(f"{name} = {self.expr(scope, 3)}")
         return [node], scope._replace(reals=(*scope.reals, name), settable=(*scope.settable, name))
 
-    def s_set(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_set(self, scope: Scope) -> tuple[list[Node], Scope]:
         if not scope.settable:
             return self.s_let(scope)
         name = self.r.choice(scope.settable)
@@ -239,10 +243,10 @@ class _Generator:
         ))  # fmt: skip
         return [Node(text)], scope
 
-    def s_use(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_use(self, scope: Scope) -> tuple[list[Node], Scope]:
         return [self.use(scope)], scope
 
-    def use(self, scope: _Scope) -> Node:
+    def use(self, scope: Scope) -> Node:
         """Hand something on to what is computed."""
         if self.chance(0.5) or not scope.cells:
             return (
@@ -252,7 +256,7 @@ class _Generator:
             )
         return self.write(scope)
 
-    def write(self, scope: _Scope) -> Node:
+    def write(self, scope: Scope) -> Node:
         """Change the iteration's own element; what it held is not needed by any derivative."""
         cell = self.r.choice(scope.cells)
         e = self.expr(scope, 2)
@@ -267,7 +271,7 @@ class _Generator:
         mode = self.seed % 2
         return Node(self.r.choice([forms[0], forms[1], *forms[4:]] if mode else forms[:4]))
 
-    def s_if(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_if(self, scope: Scope) -> tuple[list[Node], Scope]:
         condition = self.condition(scope)
         inner = scope._replace(depth=scope.depth - 1)
         bodies = [self.statements(inner, self.r.randint(1, 2))]
@@ -275,13 +279,13 @@ class _Generator:
             bodies.append(self.statements(inner, self.r.randint(1, 2)))
         return [Node(f"if {condition}:", tuple(bodies))], scope
 
-    def s_skip(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_skip(self, scope: Scope) -> tuple[list[Node], Scope]:
         inside: tuple[Node, ...] = (Node("continue"),)
         if self.chance(0.4):
             inside = (self.use(scope), *inside)
         return [Node(f"if {self.condition(scope)}:", (inside,))], scope
 
-    def s_loop(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_loop(self, scope: Scope) -> tuple[list[Node], Scope]:
         j = self.fresh("j")
         i = self.integer(scope)
         inner = scope._replace(
@@ -307,7 +311,7 @@ class _Generator:
         body += self.statements(inner, self.r.randint(1, 3))
         return [Node(head, (body,))], scope
 
-    def s_static(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_static(self, scope: Scope) -> tuple[list[Node], Scope]:
         j = self.fresh("k")
         inner = scope._replace(depth=scope.depth - 1, can_skip=False)
         body = self.statements(inner, 1)
@@ -315,13 +319,13 @@ class _Generator:
             scope.settable) else body  # fmt: skip
         return [Node(f"for {j} in qd.static(range({self.r.choice((1, 2))})):", (body,))], scope
 
-    def s_vector(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_vector(self, scope: Scope) -> tuple[list[Node], Scope]:
         name = self.fresh("m")
         parts = ", ".join(self.expr(scope, 1) for _ in range(3))
         node = Node(f"{name} = qd.Vector([{parts}])")
         return [node], scope._replace(vectors=(*scope.vectors, name))
 
-    def s_element(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_element(self, scope: Scope) -> tuple[list[Node], Scope]:
         name = self.r.choice(scope.vectors)
         i = self.integer(scope)
         at = self.r.choice(("0", "1", f"{i} % 3", f"c[{i}] % 3"))
@@ -332,7 +336,7 @@ class _Generator:
         ))  # fmt: skip
         return [Node(text)], scope
 
-    def s_search(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_search(self, scope: Scope) -> tuple[list[Node], Scope]:
         """A while loop that no derivative goes through."""
         name = self.fresh("k")
         i = self.integer(scope)
@@ -341,7 +345,7 @@ class _Generator:
         out = [Node(f"{name} = 0"), loop]
         return out, scope._replace(integers=(*scope.integers, name))
 
-    def s_index(self, scope: _Scope) -> tuple[list[Node], _Scope]:
+    def s_index(self, scope: Scope) -> tuple[list[Node], Scope]:
         name = self.fresh("k")
         i = self.integer(scope)
         text = self.r.choice((
@@ -355,13 +359,13 @@ class _Generator:
     def number(self) -> str:
         return repr(round(self.r.uniform(0.2, 1.3), 3))
 
-    def integer(self, scope: _Scope) -> str:
+    def integer(self, scope: Scope) -> str:
         """An index that is inside of every axis of length `N`."""
         name = self.r.choice(scope.integers or ("0",))
         # The index of an inner loop may have any value.
         return name if name.isdigit() or name[0] in "ik" else f"({name} + {N}) % {N}"
 
-    def condition(self, scope: _Scope) -> str:
+    def condition(self, scope: Scope) -> str:
         if not scope.arrays:  # in a function
             return f"{self.real_value(scope)} > {self.number()}"
         i = self.integer(scope)
@@ -372,7 +376,7 @@ class _Generator:
             f"{self.real_value(scope)} > 0.4 and {i} > 0",
         ))  # fmt: skip
 
-    def real_value(self, scope: _Scope) -> str:
+    def real_value(self, scope: Scope) -> str:
         if scope.reals and self.chance(0.5):
             return self.r.choice(scope.reals)
         if scope.vectors and self.chance(0.3):
@@ -386,7 +390,7 @@ class _Generator:
             return f"{array}[{i} % {ROWS}, {self.integer(scope)}]"
         return self.number()
 
-    def expr(self, scope: _Scope, depth: int) -> str:
+    def expr(self, scope: Scope, depth: int) -> str:
         """A real expression of moderate size."""
         if depth <= 0 or self.chance(0.15):
             return self.real_value(scope) if self.chance(0.85) else self.number()
