@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from qd_studio import engine as qd
 from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_pass
+from qd_studio.engine.passes import serialize_scatter as serial_pass
 
 from . import slope_parts, slopes
 from .frontends import load_file
@@ -42,7 +43,11 @@ OPTIONS: Final[tuple[dict[str, Any], ...]] = (
     {"cpu_max_num_threads": 3, "fast_math": True},
     {"cpu_max_num_threads": 2, "check_out_of_bound": True},
     {"cpu_max_num_threads": 2, "ad_stack_sparse_threshold_bytes": 0, "ad_stack_size": 4096},
-    {"cpu_max_num_threads": 3, "ad_stack_sparse_threshold_bytes": 0, "advanced_optimization": False},
+    {
+        "cpu_max_num_threads": 3,
+        "ad_stack_sparse_threshold_bytes": 0,
+        "advanced_optimization": False,
+    },
 )
 INPUTS: Final = ("x", "u", "x2", "xv", "xm")
 ELEMENTS: Final = {"xv": (2,), "xm": (2, 2), "yv": (3,)}
@@ -201,13 +206,18 @@ def launches(made: Made, path: Path, use: Use) -> tuple[list[str], list[Gradient
 
 @contextmanager
 def small_pieces() -> Iterator[None]:
-    """Parallel loops are cut into pieces however small they are."""
-    saved = pieces_pass._CHUNK_NS, pieces_pass._MIN_PLAIN_CELLS
-    pieces_pass._CHUNK_NS, pieces_pass._MIN_PLAIN_CELLS = 1, 1
+    """Parallel loops are cut into pieces and stay parallel, however little work they are."""
+    places = [(pieces_pass, "_CHUNK_NS", 1), (pieces_pass, "_MIN_PLAIN_CELLS", 1),
+              (serial_pass, "_SHORT", 0), (serial_pass, "_SCATTERED", 0),
+              (serial_pass, "_CONTENDED", 0)]  # fmt: skip
+    saved = [getattr(module, name) for module, name, _ in places]
+    for module, name, value in places:
+        setattr(module, name, value)
     try:
         yield
     finally:
-        pieces_pass._CHUNK_NS, pieces_pass._MIN_PLAIN_CELLS = saved
+        for (module, name, _), value in zip(places, saved, strict=True):
+            setattr(module, name, value)
 
 
 def differs(want: Gradients, got: Gradients, use: Use, rounding: float) -> str:

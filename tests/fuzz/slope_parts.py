@@ -36,6 +36,8 @@ class _Parts(Generator):
                        ("ps[{}].v", "2"), ("ps[{}]", "s")]  # fmt: skip
         self.outputs: list[tuple[str, str]] = []
         self.vector_functions: list[str] = []
+        self.carry = False
+        """Whether a loop of the root still needs an inner loop that carries a value."""
 
     def made(self) -> Made:
         if self.chance(0.5):
@@ -45,7 +47,9 @@ class _Parts(Generator):
         for k, node in enumerate(made.body):
             plain = not (k and "loop_config" in made.body[k - 1].text)
             if node.text.startswith("for ") and plain and self.chance(0.15):
-                how = self.r.choice(("block_dim=32", "serialize=True", "parallelize=2", "name='it'"))
+                how = self.r.choice(
+                    ("block_dim=32", "serialize=True", "parallelize=2", "name='it'")
+                )
                 body.append(Node(f"qd.loop_config({how})"))
             body.append(node)
         return made._replace(name=f"v{self.seed}", body=tuple(body), parts=True)
@@ -79,10 +83,16 @@ class _Parts(Generator):
         left = [r for r in _RESULTS if r not in self.outputs]
         self.outputs.append(self.r.choice(left))
         self.budget += 6
+        self.carry = self.chance(0.7)
         node = super().root(stage, scope, accumulators)
+        used = tuple(
+            Node(f"loss[None] += qd.sin({name}{self.r.choice(_PARTS[kind])})")
+            for name, kind in self.last.shaped[:2]
+        )
+        node = node._replace(bodies=((*node.bodies[0], *used),))
         array, kind = self.outputs[-1]
         self.inputs.append((f"{array}[{{}}]", kind))
-        if not self.chance(0.35):
+        if not self.chance(0.5):
             return node
         index = next(t for t in _words(node.text) if t[0] == "i" and t[1:].isdigit())
         both = stage == "w"
@@ -104,13 +114,20 @@ class _Parts(Generator):
     # --- statements --------------------------------------------------------------------------
 
     def statement(self, scope: Scope) -> tuple[list[Node], Scope]:
-        if not self.chance(0.45):
-            return super().statement(scope)
         local = bool(scope.shaped)
-        return self.r.choice((
-            self.let_parts, self.let_parts, *((self.set_parts,) * 4 if local else ()), self.result,
-            self.result,
-        ))(scope)  # fmt: skip
+        if (
+            local
+            and self.budget > 0
+            and scope.depth > 0
+            and self.chance(0.3 if scope.loops else 0.6)
+        ):
+            return self.s_loop(scope)
+        if not self.chance(0.7 if scope.loops else 0.5):
+            return super().statement(scope)
+        options = [self.let_parts, self.let_parts, self.result, self.result]
+        if local:
+            options += [self.set_parts] * (9 if scope.loops else 3)
+        return self.r.choice(options)(scope)
 
     def let_parts(self, scope: Scope) -> tuple[list[Node], Scope]:
         name, kind = self.fresh("z"), self.r.choice("223ms")
@@ -133,7 +150,8 @@ class _Parts(Generator):
                      f"{name} = qd.max({name}, {v})"]  # fmt: skip
             if kind == "m":
                 forms += [f"{name}[{self.at(scope, 2)}, {self.at(scope, 2)}] = {e}",
-                          f"{name}[1, 0] *= qd.sin({e})", f"{name} = qd.tanh({name} @ {v})"]  # fmt: skip
+                          f"{name}[1, 0] *= qd.sin({e})",
+                          f"{name} = qd.tanh({name} @ {v})"]  # fmt: skip
             else:
                 size = int(kind)
                 forms += [f"{name}[{self.at(scope, size)}] = {e}", f"{name}.y += qd.sin({e})",
@@ -151,7 +169,11 @@ class _Parts(Generator):
         cell, e = f"{array}[{index}]", self.expr(scope, 1)
         if kind == "s":
             v = self.parts(scope, "2", 1)
-            forms = [f"{cell}.a += {e}", f"{cell}.v += {v}", f"{cell}.v[{self.at(scope, 2)}] -= {e}"]
+            forms = [
+                f"{cell}.a += {e}",
+                f"{cell}.v += {v}",
+                f"{cell}.v[{self.at(scope, 2)}] -= {e}",
+            ]
             stores = [f"{cell}.a = {e}", f"{cell}.v = {v}", f"{cell}.v.x = 0.5 * {cell}.v.x + {e}"]
         else:
             v = self.parts(scope, kind, 2)
@@ -217,9 +239,10 @@ class _Parts(Generator):
         v, w = self.parts(scope, kind, depth - 1), self.parts(scope, kind, depth - 1)
         e = self.expr(scope, 1)
         forms = [
-            f"(0.5 * ({v} + {w}))", f"({v} - {w})", f"(0.4 * {v} * {w})", f"({v} * {e})", f"qd.sin({v})",
-            f"qd.tanh({v} + {e})", f"({v} / (1.5 + {w} * {w}))", f"qd.min({v}, {w})",
-            f"qd.max({v}, {e})", f"qd.abs({v})", f"(-{v})", f"({v} * 3.0 % 1.7)",
+            f"(0.5 * ({v} + {w}))", f"({v} - {w})", f"(0.4 * {v} * {w})", f"({v} * {e})",
+            f"qd.sin({v})", f"qd.tanh({v} + {e})", f"({v} / (1.5 + {w} * {w}))",
+            f"qd.min({v}, {w})", f"qd.max({v}, {e})", f"qd.abs({v})", f"(-{v})",
+            f"({v} * 3.0 % 1.7)",
             f"qd.select({self.condition(scope)}, {v}, {w})", f"qd.sqrt(1.1 + {v} * {v})",
         ]  # fmt: skip
         if kind == "m":
@@ -237,7 +260,12 @@ class _Parts(Generator):
             *(f"{name}({v}, {e})" for name in self.vector_functions * 3),
         ]  # fmt: skip
         if kind == "3":
-            forms += [f"{v}.cross({w})", f"{v}.cross({w})", f"{v}.zxy", f"{self.leaf(scope, '2')}.yxy"]
+            forms += [
+                f"{v}.cross({w})",
+                f"{v}.cross({w})",
+                f"{v}.zxy",
+                f"{self.leaf(scope, '2')}.yxy",
+            ]
         else:
             m = self.parts(scope, "m", depth - 1)
             forms += [f"({m} @ {v})", f"({m} @ {v})", f"{self.leaf(scope, '3')}.zx", f"{v}.yx",
@@ -253,5 +281,3 @@ def _both(head: str) -> str:
     """The two indices of a loop, as those of an element of ``u``."""
     names = [t for t in _words(head) if t[0] == "i" and t[1:].isdigit()]
     return f"[{names[0]}, {names[1]}]"
-
-
