@@ -4,6 +4,7 @@ Each expression prints in a kernel what Quadrants prints for it, and gives the s
 """
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -207,8 +208,18 @@ def test_what_expressions_print(arch, tmp_path, capfd):
         qd.reset()
     lines = capfd.readouterr().out.replace("-0.000000", "0.000000").splitlines()
     found = dict(line.split(" -> ", 1) for line in lines)
-    wrong = {text: found.get(text) for text, want in PRINTED.items() if found.get(text) != want}
+    wrong = {
+        text: found.get(text) for text, want in PRINTED.items() if not alike(found[text], want)
+    }
     assert not wrong
+
+
+def alike(found, want):
+    """Whether two printed texts differ in the last digits of reals at most, which machines do."""
+    a, b = (re.split(r"(-?\d+\.\d+)", text) for text in (found, want))
+    if len(a) != len(b) or a[::2] != b[::2]:
+        return False
+    return np.allclose([float(x) for x in a[1::2]], [float(x) for x in b[1::2]], 2e-6, 2e-6)
 
 
 @pytest.mark.parametrize("text", [text for text in PRINTED if text not in ONLY_IN_KERNELS])
