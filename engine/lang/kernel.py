@@ -248,7 +248,12 @@ class Kernel:
 
         It adds to the gradients of what the kernel read, from those of what it wrote, and returns
         nothing. QuadrantsRuntimeError when called, if nothing that the kernel uses has gradients.
+        AttributeError for that of a gradient: kernels are differentiated once.
         """
+        if self.decl.autodiff != "none":
+            raise AttributeError(
+                f"{self.decl.name} has no gradient: kernels are differentiated once"
+            )
         found = self.in_mode("reverse")
         return found if self._owner is None else MethodType(found, self._owner())
 

@@ -24,9 +24,10 @@ _MUTATION = (
     " (x[i] = v, fill, from_numpy, a kernel), and before the launch."
 )
 _FAULT = (
-    "Cause: the sizes are what they should be by their formulas, so a formula is wrong. That is a"
-    " fault of the engine: please report it with the kernel. Meanwhile qd.init(ad_stack_size=N),"
-    " with N large enough for all pushes, goes around it."
+    "Cause: the sizes are what they should be by their formulas. Either an integer that bounds a"
+    " loop is too large for its type, so that it wraps around, which formulas do not; or a formula"
+    " is wrong. That is a fault of the engine: please report it with the kernel. Meanwhile"
+    " qd.init(ad_stack_size=N), with N large enough for all pushes, goes around it."
 )
 _BOTH = (
     "Cause: either an array or field that bounds a loop was changed unseen while the kernel ran, or"

@@ -37,6 +37,11 @@ def add_squares(x: ARRAY, y: ARRAY, scale: qd.f64):
         y[0] += scale * x[i] ** 2
 
 
+def test_a_gradient_has_no_gradient():
+    with pytest.raises(AttributeError, match="add_squares_reverse_grad has no gradient"):
+        _ = add_squares.grad.grad
+
+
 def test_gradients_run_in_reverse_order_with_the_same_arguments():
     x, y = fields()
     z = qd.field(qd.f64, 3, needs_grad=True)

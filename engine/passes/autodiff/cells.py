@@ -219,5 +219,6 @@ def _refuse(var: Op, op: Op) -> None:
     raise QuadrantsCompilationError.from_loc(
         f"Iterations of a parallel loop change the variable {var.attr!r} of the kernel in a way "
         "that depends on their order, so there is no gradient", op.loc,
-        hint="only add to it in the loop, and read it after that; or make it inside of the loop",
+        hint="only add to it in the loop, and read it after that; make it inside of the loop; or "
+        "say qd.loop_config(serialize=True) before the loop",
     )  # fmt: skip
