@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import QuadrantsRuntimeError
 from ..ir import Param
-from .formulas import formula
+from .formulas import formula, names_of
 from .size_expr import OPS, Arg, Binary, Const, MaxOver, Read, Shape, SizeExpr, Var, free_vars
 
 __all__ = ["GUARD", "Env", "evaluate", "guard_error"]
@@ -93,20 +93,25 @@ class _Column(NamedTuple):
 _Value = int | _Run | _Column
 
 
-def evaluate(e: SizeExpr, env: Env, vars: Mapping[int, int] | None = None) -> int:
+def evaluate(
+    e: SizeExpr,
+    env: Env,
+    vars: Mapping[int, int] | None = None,
+    shown: SizeExpr | None = None,
+) -> int:
     """The exact value of ``e``.
 
-    vars: numbers for its free variables. Raises QuadrantsRuntimeError for a range of more than
+    vars: numbers for its free variables. shown: what errors show in its place. Raises QuadrantsRuntimeError for a range of more than
     `GUARD` numbers, and for an index outside of an array.
     """
-    value = _Walk(e, env).eval(e, dict(vars or {}), 1)
+    value = _Walk(shown or e, env).eval(e, dict(vars or {}), 1)
     return value if isinstance(value, int) else int(_column(value).data[0])
 
 
 def guard_error(e: SizeExpr, env: Env, node: MaxOver, count: int) -> QuadrantsRuntimeError:
     """The error for a range that is too long to be walked."""
     what = f"{env.what}: " if env.what else ""
-    where = f"in {formula(node, env.params)} " if node != e else ""
+    where = f"in {formula(node, env.params, names_of(e, env.params))} " if node != e else ""
     return QuadrantsRuntimeError(
         f"{what}the size of an adstack is {formula(e, env.params)}; {where}the MaxOverRange"
         f" iteration count {count} exceeds the {GUARD} guard; refusing to enumerate",
@@ -235,10 +240,11 @@ class _Walk:
         if first <= low and high < first + extent:
             return
         wrong, params = low if low < first else high, self.env.params
+        names = names_of(self.root, params)
         what = f"{self.env.what}: " if self.env.what else ""
         raise QuadrantsRuntimeError(
-            f"{what}the size of an adstack is {formula(self.root, params)}; it reads"
-            f" {formula(e, params)} with the index {wrong} on axis {axis} of"
+            f"{what}the size of an adstack is {formula(self.root, params, names)}; it reads"
+            f" {formula(e, params, names)} with the index {wrong} on axis {axis} of"
             f" {params[e.param].name} (valid: {first} to {first + extent - 1})",
             hint="the kernel itself would read outside of the array",
         )

@@ -99,7 +99,7 @@ def _by_numpy(known: _Ranges, env: Env) -> int:
     e = known.body
     for axis, (begin, end) in zip(reversed(known.spec.axes), reversed(known.ranges), strict=True):
         e = MaxOver(axis.var, Const(begin), Const(end), e)
-    return evaluate(e, env)
+    return evaluate(e, env, shown=known.spec.node)
 
 
 def _plain_maximum(known: _Ranges, env: Env) -> int | None:

@@ -102,6 +102,8 @@ def test_an_index_outside_of_an_array_is_an_error() -> None:
     assert "max over i < a.shape[0] of a[a[i]]; it reads a[a[i]] with the index 3" in str(
         caught.value
     )
+    with pytest.raises(QuadrantsRuntimeError, match=r"i < 2, j < 3 of .*; it reads a\[j\] with"):
+        one(a, values, "(maxover 0 0 2 (maxover 1 0 3 (add (var 0) (read 0 (var 1)))))")
     assert one(a, values[:0], "(maxover 0 0 3 (read 0 (var 0)))") == 0  # nobody gets to read it
     for wrong in ("2", "-1", "(add 1 (read 0 0))"):
         with pytest.raises(QuadrantsRuntimeError, match="index"):

@@ -100,8 +100,9 @@ class _Task:
         threshold = cx.config.ad_stack_sparse_threshold_bytes
         if size * _THREADS < threshold:
             raise _No(
-                f"the stacks of reals take {size} bytes for one entry or as many as are known;"
-                f" times {_THREADS} that is below ad_stack_sparse_threshold_bytes={threshold}"
+                f"stacks of reals take {size} bytes a thread, with one entry where only the launch"
+                f" knows how many; for {_THREADS} threads that is below"
+                f" ad_stack_sparse_threshold_bytes={threshold}"
             )
         self.func: Final = func
         self.task: Final = task
