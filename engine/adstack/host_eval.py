@@ -101,8 +101,9 @@ def evaluate(
 ) -> int:
     """The exact value of ``e``.
 
-    vars: numbers for its free variables. shown: what errors show in its place. Raises QuadrantsRuntimeError for a range of more than
-    `GUARD` numbers, and for an index outside of an array.
+    vars: numbers for its free variables. shown: what errors show in its place. Raises
+    QuadrantsRuntimeError for a range of more than `GUARD` numbers, and for an index outside of an
+    array.
     """
     value = _Walk(shown or e, env).eval(e, dict(vars or {}), 1)
     return value if isinstance(value, int) else int(_column(value).data[0])
