@@ -32,7 +32,16 @@ from tests.autodiff import gradients as harness
 
 from .configs import VARIANTS, Variant
 from .frontends import load_file
-from .slope_model import ARGUMENTS, Made, arguments, fill, source_of, statements, values, without
+from .slope_model import (
+    ARGUMENTS,
+    Made,
+    fill,
+    launch_arguments,
+    source_of,
+    statements,
+    values,
+    without,
+)
 from .slope_parts import generate as generate_parts
 from .slopes import generate
 
@@ -97,8 +106,8 @@ def variant_of(seed: int) -> Variant:
 
 def check_one(made: Made, module: Any, called: bool | None = None) -> Found:
     """Everything that is compared for one kernel."""
-    held = values(made.seed, made.real)
-    args = [held[name] for name in arguments(made)]
+    held = values(made.seed, made.real, made.integer)
+    args = launch_arguments(made, module, held)
     fill(made, module, held)
     variant = variant_of(made.seed)
     options = {"external_optimization_level": 0, **variant.options} if made.seed % 4 else (
@@ -200,7 +209,7 @@ if __name__ == "__main__":  # run with the repository's root on the path
     qd.init(arch=qd.cpu, default_fp=real, offline_cache=False, ad_stack_experimental_enabled=True)
     import sys
 
-    made = slope_model.Made({name!r}, {seed}, (), (), {real!r}, {parts})
+    made = slope_model.Made({name!r}, {seed}, (), (), {real!r}, {parts}, {integer!r})
     print(gradients.check_one(made, sys.modules[__name__]))
 """
 
@@ -210,7 +219,8 @@ def report_of(made: Made, found: Found, folder: Path | None) -> str:
     small = shrunk(made, found, folder) if folder else made
     text = source_of(small).replace(
         "real = ", "qd.init(arch=qd.cpu)\nreal = ", 1
-    ) + FOOT.format(name=made.name, seed=made.seed, real=made.real, parts=made.parts)  # fmt: skip
+    ) + FOOT.format(name=made.name, seed=made.seed, real=made.real, parts=made.parts,
+                integer=made.integer)  # fmt: skip
     return f"--- seed {made.seed}, {variant_of(made.seed).name}: {found.what}\n{text}"
 
 

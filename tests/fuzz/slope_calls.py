@@ -71,7 +71,9 @@ def use_of(made: Made) -> Use:
     alias = made.parts and r.random() < 0.4
     free = [name for name in INPUTS if name in arguments(made) and not (alias and name in "x2")]
     without = frozenset(name for name in free if r.random() < 0.25)
-    foreign = frozenset(name for name in (*sorted(without), "c", "o") if r.random() < 0.3)
+    foreign = frozenset(
+        name for name in (*sorted(without), "c", "o", "cv", "b") if r.random() < 0.3
+    )
     return Use(alias, without, foreign)
 
 
@@ -80,12 +82,17 @@ class _Program:
 
     def __init__(self, made: Made, module: Any, use: Use) -> None:
         self.made, self.module, self.use = made, module, use
-        self.held = values(made.seed, made.real)
+        self.held = values(made.seed, made.real, made.integer)
         self.shared = use_of(made).alias
         if self.shared:
             self.held["x2"] = self.held["x"].copy()
         self.args: dict[str, Any] = {}
         for name in arguments(made):
+            if name == "box":
+                b = self.held["b"]
+                b = b if "b" in use.foreign else self.array("b", b)
+                self.args[name] = module.Box(b, self.held["k"])
+                continue
             value = self.held[name]
             if name == "kv":
                 self.args[name] = qd.Vector(list(value))
@@ -98,8 +105,10 @@ class _Program:
         self.r = random.Random(made.seed)
 
     def array(self, name: str, value: np.ndarray) -> Any:
-        if value.dtype.kind == "i":
-            out = qd.ndarray(qd.i32, value.shape)
+        if value.dtype.kind in "iu":
+            integer = getattr(qd, self.made.integer)
+            t = qd.types.vector(2, integer) if name == "cv" else integer
+            out = qd.ndarray(t, N)
         else:
             element = ELEMENTS.get(name, ())
             real = self.module.real
@@ -117,37 +126,55 @@ class _Program:
         what = self.r.choice(
             ("same", "same", "element", "element", "copy", "kernel", "n", "fill", "other", "gate")
         )
-        name, k = self.r.choice("ccq"), self.r.randrange(N)
-        value, whole = self.r.randrange(4), [self.r.randrange(4) for _ in range(N)]
+        names = ("c", "q", "c", "cv", "qv", "b", "k") if self.made.parts else ("c", "q", "c")
+        name, k = self.r.choice(names), self.r.randrange(N)
+        value, whole = self.r.randrange(4), [self.r.randrange(4) for _ in range(2 * N)]
         level = round(self.r.uniform(0.2, 1.4), 3)
-        where = self.module.q if name == "q" else self.args["c"]
-        new = np.array(whole, np.int32)
         if what == "n":
             self.args["n"] = value
         elif what == "gate":
             for array in ("x", "x2") if self.shared else ("x",):
                 self.args[array][k] = self.held[array][k] = level
-        elif what == "element" or (what in ("kernel", "fill") and isinstance(where, np.ndarray)):
-            where[k] = value
-        elif what == "kernel" and name == "q":
-            self.module.put_q(k, value)
+        elif name == "k":
+            box = self.args["box"]
+            self.args["box"] = self.module.Box(box.b, value)
+        elif what != "same":
+            self.rewrite(what, name, k, value, whole)
+        return f"{what} {name}"
+
+    def rewrite(self, what: str, name: str, k: int, value: int, whole: list[int]) -> None:
+        """Change an integer array or field."""
+        module = self.module
+        field = name[0] == "q"
+        where = getattr(module, name) if field else self.args.get(name)
+        if name == "b":
+            where = self.args["box"].b
+        foreign = isinstance(where, np.ndarray)
+        new = np.array(whole[:N] if name in "cqb" else whole, self.held[name].dtype)
+        new = new.reshape(self.held[name].shape)
+        if what == "element" or (what in ("kernel", "fill") and foreign):
+            where[k] = value if name in "cqb" else [value, whole[0]]
         elif what == "kernel":
-            self.module.put(where, k, value)
+            put = getattr(module, f"put_{name if name in ('q', 'qv', 'cv') else 'c'}")
+            put(k, value) if field else put(where, k, value)
         elif what == "fill":
             where.fill(value)
-        elif what == "copy" and isinstance(where, np.ndarray):
+        elif what == "copy" and foreign:
             where[:] = new
         elif what == "copy":
             where.from_numpy(new)
-        elif what == "other" and name == "c":
-            self.args["c"] = new if "c" in self.use.foreign else self.array("c", new)
-        return what
+        elif not field:
+            made = new if name in self.use.foreign else self.array(name, new)
+            if name == "b":
+                self.args["box"] = module.Box(made, self.args["box"].k)
+            else:
+                self.args[name] = made
 
     def launch(self) -> Gradients:
         """The kernel and its gradient, from the same contents of the real arrays."""
         made, module = self.made, self.module
         for name in fields(made):
-            if name != "q":
+            if name[0] != "q" or name == "qs":
                 getattr(module, name).from_numpy(self.held[name])
         for name in ("y", "t", *(("yv",) if made.parts else ())):
             self.args[name].from_numpy(self.held[name])
@@ -174,7 +201,7 @@ class _Program:
             field = getattr(self.module, name)
             if name in ("ps", "qs"):
                 out |= {f"{name}.{key}": getattr(field, key).grad for key in ("a", "v")}
-            elif name != "q":
+            elif name[0] != "q":
                 out[name] = field.grad
         return out
 
@@ -182,7 +209,7 @@ class _Program:
 PUT = """
 
 @qd.kernel
-def put(where: I1, k: qd.i32, value: qd.i32):
+def put_c(where: I1, k: qd.i32, value: qd.i32):
     where[k] = value
 
 
@@ -190,6 +217,23 @@ def put(where: I1, k: qd.i32, value: qd.i32):
 def put_q(k: qd.i32, value: qd.i32):
     q[k] = value
 """
+PUT_PARTS = """
+
+@qd.kernel
+def put_cv(where: AI2, k: qd.i32, value: qd.i32):
+    where[k].x = value
+    where[k][1] += 1
+
+
+@qd.kernel
+def put_qv(k: qd.i32, value: qd.i32):
+    qv[k].y = value
+"""
+
+
+def text_of(made: Made) -> str:
+    """The module of a kernel, with kernels that change its integers."""
+    return source_of(made) + PUT + (PUT_PARTS if made.parts else "")
 
 
 def launches(made: Made, path: Path, use: Use) -> tuple[list[str], list[Gradients], Any]:
@@ -228,7 +272,9 @@ def differs(want: Gradients, got: Gradients, use: Use, rounding: float) -> str:
     for name, b in got.items():
         a = want[name]
         size = max(1.0, float(np.abs(a).max(initial=0.0)))
-        if not np.allclose(a, b, rtol=rounding, atol=rounding * size):
+        # Where derivatives have grown, so has what was rounded away on their path.
+        near = rounding * size * min(max(1.0, size / 100.0), 1e4)
+        if not np.allclose(a, b, rtol=rounding, atol=near):
             return f"{name}.grad is\n{b}\nand should be\n{a}"
     return ""
 
@@ -257,11 +303,11 @@ def check_batch(start: int, count: int = 6, cached: bool = True) -> Batch:
         warnings.simplefilter("ignore")
         folder = Path(name)
         for made in kernels:
-            (folder / f"{made.name}.py").write_text(source_of(made) + PUT, encoding="utf-8")
+            (folder / f"{made.name}.py").write_text(text_of(made), encoding="utf-8")
         wanted: dict[str, list[Gradients]] = {}
         _start(qd.interp)
         for made in kernels:
-            plain = Use(False, frozenset(), use_of(made).foreign & {"c", "o"})
+            plain = Use(False, frozenset(), use_of(made).foreign & {"c", "o", "cv", "b"})
             try:
                 wanted[made.name] = launches(made, folder / f"{made.name}.py", plain)[1]
             except qd.QuadrantsCompilationError as error:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "ARGUMENTS", "COLUMNS", "ROWS", "Made", "N", "Node", "arguments", "fields", "fill", "source_of",
-    "statements", "values", "without",
+    "ARGUMENTS", "COLUMNS", "ROWS", "Made", "N", "Node", "arguments", "fields", "fill",
+    "launch_arguments", "source_of", "statements", "values", "without",
 ]  # fmt: skip
 
 N, ROWS, COLUMNS = 4, 3, 4
@@ -26,7 +26,8 @@ class Node(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A generated kernel. functions: `qd.func`s that it calls. parts: it has vectors, too."""
+    """A generated kernel. functions: `qd.func`s that it calls. parts: it has vectors, too.
+    integer: type of the elements of integer arrays."""
 
     name: str
     seed: int
@@ -34,9 +35,12 @@ class Made(NamedTuple):
     functions: tuple[str, ...] = ()
     real: str = "f64"
     parts: bool = False
+    integer: str = "i32"
 
 
 HEAD = """\
+import dataclasses
+
 from qd_studio import engine as qd
 
 real = qd.{real}
@@ -46,7 +50,7 @@ loss = qd.field(real, shape=(), needs_grad=True)
 q = qd.field(qd.i32, shape={n})
 R1 = qd.types.ndarray(real, 1)
 R2 = qd.types.ndarray(real, 2)
-I1 = qd.types.ndarray(qd.i32, 1)
+I1 = qd.types.ndarray(qd.{integer}, 1)
 """
 PARAMETERS = "x: R1, u: R2, y: R1, t: R1, c: I1, o: I1, n: qd.i32, a: real"
 ARGUMENTS = ("x", "u", "y", "t", "c", "o", "n", "a")
@@ -61,13 +65,21 @@ pm = qd.Matrix.field(2, 2, real, shape={n}, needs_grad=True)
 ps = S.field(shape={n}, needs_grad=True)
 ov = qd.Vector.field(2, real, shape={n}, needs_grad=True, layout=qd.Layout.SOA)
 qs = S.field(shape={n}, needs_grad=True)
+qv = qd.Vector.field(2, qd.i32, shape={n})
 AV2 = qd.types.ndarray(V2, 1)
+AI2 = qd.types.ndarray(qd.types.vector(2, qd.{integer}), 1)
 AV3 = qd.types.ndarray(V3, 1)
 AM2 = qd.types.ndarray(M2, 1)
+
+
+@dataclasses.dataclass
+class Box:
+    b: I1
+    k: qd.i32
 """
-PARTS_PARAMETERS = ", xv: AV2, xm: AM2, x2: R1, yv: AV3, kv: V2"
-PARTS_ARGUMENTS = ("xv", "xm", "x2", "yv", "kv")
-PARTS_FIELDS = ("pv", "pm", "ps", "ov", "qs")
+PARTS_PARAMETERS = ", xv: AV2, xm: AM2, x2: R1, yv: AV3, kv: V2, cv: AI2, box: Box"
+PARTS_ARGUMENTS = ("xv", "xm", "x2", "yv", "kv", "cv", "box")
+PARTS_FIELDS = ("pv", "pm", "ps", "ov", "qs", "qv")
 
 
 def arguments(made: Made) -> tuple[str, ...]:
@@ -88,10 +100,10 @@ def fill(made: Made, module: Any, held: dict[str, Any]) -> None:
 
 def source_of(made: Made) -> str:
     """The module of a kernel: its fields, functions and the kernel ``kernel``."""
-    lines = [HEAD.format(real=made.real, n=N, rows=ROWS, columns=COLUMNS)]
+    lines = [HEAD.format(real=made.real, integer=made.integer, n=N, rows=ROWS, columns=COLUMNS)]
     more = ""
     if made.parts:
-        lines.append(PARTS_HEAD.format(n=N))
+        lines.append(PARTS_HEAD.format(n=N, integer=made.integer))
         more = PARTS_PARAMETERS
     lines += [f"\n{text}\n" for text in made.functions]
     lines += ["", "@qd.kernel", f"def kernel({PARAMETERS}{more}):"]
@@ -113,10 +125,19 @@ def _write(body: tuple[Node, ...], depth: int, lines: list[str]) -> None:
         lines.append(pad + "pass")
 
 
-def values(seed: int, real: str) -> dict[str, Any]:
+def launch_arguments(made: Made, module: Any, held: dict[str, Any]) -> list[Any]:
+    """The kernel's arguments, with what ``held`` says."""
+    return [
+        module.Box(held["b"], held["k"]) if name == "box" else held[name]
+        for name in arguments(made)
+    ]
+
+
+def values(seed: int, real: str, integer: str = "i32") -> dict[str, Any]:
     """Contents of all arrays and fields, and the scalars."""
     r = np.random.default_rng(seed)
     t = np.float64 if real == "f64" else np.float32
+    small = np.dtype(f"{integer[0]}{int(integer[1:]) // 8}").type
 
     def some(*shape: int) -> np.ndarray:
         return r.uniform(0.3, 1.4, shape).astype(t)
@@ -124,13 +145,16 @@ def values(seed: int, real: str) -> dict[str, Any]:
     held: dict[str, Any] = {
         "x": some(N), "u": some(ROWS, COLUMNS), "y": some(N), "t": some(N), "p": some(N),
         "w": some(ROWS, COLUMNS), "loss": some(),
-        "c": r.integers(0, 4, N).astype(np.int32), "o": r.integers(0, N, N).astype(np.int32),
+        "c": r.integers(0, 4, N).astype(small), "o": r.integers(0, N, N).astype(small),
         "q": r.integers(0, 4, N).astype(np.int32), "n": int(r.integers(0, 4)),
         "a": float(t(r.uniform(0.5, 1.5))),
     }  # fmt: skip
     held |= {"xv": some(N, 2), "xm": some(N, 2, 2), "x2": some(N), "yv": some(N, 3),
              "kv": some(2), "pv": some(N, 3), "pm": some(N, 2, 2), "ov": some(N, 2)}  # fmt: skip
     held |= {name: {"a": some(N), "v": some(N, 2)} for name in ("ps", "qs")}
+    held |= {"cv": r.integers(0, 4, (N, 2)).astype(small), "k": int(r.integers(0, 4)),
+             "qv": r.integers(0, 4, (N, 2)).astype(np.int32),
+             "b": r.integers(0, 4, N).astype(small)}  # fmt: skip
     return held
 
 

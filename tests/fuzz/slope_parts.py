@@ -36,6 +36,7 @@ class _Parts(Generator):
                        ("ps[{}].v", "2"), ("ps[{}]", "s")]  # fmt: skip
         self.outputs: list[tuple[str, str]] = []
         self.vector_functions: list[str] = []
+        self.integers = self.r.choice(("i32", "i32", "i8", "i16", "i64", "u8"))
         self.carry = False
         """Whether a loop of the root still needs an inner loop that carries a value."""
 
@@ -52,7 +53,8 @@ class _Parts(Generator):
                 )
                 body.append(Node(f"qd.loop_config({how})"))
             body.append(node)
-        return made._replace(name=f"v{self.seed}", body=tuple(body), parts=True)
+        return made._replace(name=f"v{self.seed}", body=tuple(body), parts=True,
+                             integer=self.integers)  # fmt: skip
 
     def vector_function(self) -> None:
         """A function of a vector of any length and a number."""
@@ -110,6 +112,14 @@ class _Parts(Generator):
         if self.chance(0.3):
             bodies = bodies[::-1] if len(bodies) == 2 else [(Node("pass"),), *bodies]
         return Node(node.text, ((Node(f"if {f' {compare} '.join(sides)}:", tuple(bodies)),),))
+
+    def bounds(self, i: str) -> tuple[str, ...]:
+        more = (
+            f"cv[{i}].x", f"cv[{i}][1]", f"qv[{i}].y", f"cv[o[{i}]][0]", "box.k", f"box.b[{i}]",
+            f"qv[{i}][0], qv[{i}][1] + 2", "box.k, box.b[1]", f"box.b[c[{i}]]", f"qv[c[{i}]].x",
+            f"qd.max(cv[{i}][0], qv[{i}].x)", f"cv[{i}].sum() // 2", f"cv[{i}].x * box.k // 2",
+        )  # fmt: skip
+        return (*super().bounds(i), *more)
 
     # --- statements --------------------------------------------------------------------------
 

@@ -292,12 +292,7 @@ class Generator:
             integers=(*scope.integers, j), depth=scope.depth - 1, loops=scope.loops + 1,
             can_skip=True,
         )  # fmt: skip
-        bounds = self.r.choice((
-            "3", "n", f"c[{i}]", f"q[{i}]", f"{i}", f"{i}, {N}", "x.shape[0]", f"0, n % {N}",
-            f"c[{i}] - 1, c[{i}] + 1", f"n, {i}", "q[0]", f"c[o[{i}]]", f"qd.min(n, c[{i}])",
-            f"qd.max(c[{i}], 1)", f"c[{i}] % 2 + 1", f"{i} // 2, {i} + 1", f"c[{i}] * n // 2",
-            "u.shape[0]", "0",
-        ))  # fmt: skip
+        bounds = self.r.choice(self.bounds(i))
         head = f"for {j} in range({bounds}):"
         if self.chance(0.12):
             k = self.fresh("j")
@@ -310,6 +305,15 @@ class Generator:
             inner = inner._replace(reals=(*inner.reals, name), settable=(*inner.settable, name))
         body += self.statements(inner, self.r.randint(1, 3))
         return [Node(head, (body,))], scope
+
+    def bounds(self, i: str) -> tuple[str, ...]:
+        """Bounds of a loop, for an index ``i``."""
+        return (
+            "3", "n", f"c[{i}]", f"q[{i}]", f"{i}", f"{i}, {N}", "x.shape[0]", f"0, n % {N}",
+            f"c[{i}] - 1, c[{i}] + 1", f"n, {i}", "q[0]", f"c[o[{i}]]", f"qd.min(n, c[{i}])",
+            f"qd.max(c[{i}], 1)", f"c[{i}] % 2 + 1", f"{i} // 2, {i} + 1", f"c[{i}] * n // 2",
+            "u.shape[0]", "0",
+        )  # fmt: skip
 
     def s_static(self, scope: Scope) -> tuple[list[Node], Scope]:
         j = self.fresh("k")
