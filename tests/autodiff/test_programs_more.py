@@ -204,3 +204,33 @@ def test_what_would_need_an_element_that_is_overwritten_is_refused():
     with pytest.raises(qd.QuadrantsCompilationError, match=r"Field u is overwritten") as raised:
         in_place.grad()
     assert "u[i] = u[i] * u[i]" in str(raised.value)
+
+
+def test_eigenvalues_and_eigenvectors_of_symmetric_matrices_of_two_rows():
+    """Also of diagonal ones, where no rotation is needed but its derivative is."""
+    strain, loss = real(4, 3), real()
+    strain.from_numpy(
+        np.array([[2.0, 0.5, 1.0], [1.0, -0.4, 3.0], [2.0, 0.0, 1.0], [-1.0, 0.0, 0.5]])
+    )
+
+    @qd.kernel
+    def stress():
+        for i in range(4):
+            a, b, d = strain[i, 0], strain[i, 1], strain[i, 2]
+            values, vectors = qd.sym_eig(qd.Matrix([[a, b], [b, d]]))
+            loss[None] += qd.max(values[1], 0.0) ** 2 - values[0]
+            loss[None] += (1.0 + i) * vectors[0, 0] * vectors[1, 0] * values[1]
+
+    agree(stress, loss, strain, picks=12)
+
+
+def test_multiples_of_the_identity_have_finite_gradients_of_eigenvalues():
+    x, loss = real(), real()
+    x.fill(2.0)
+
+    @qd.kernel
+    def squeeze():
+        values, _vectors = qd.sym_eig(qd.Matrix([[x[None], 0.0], [0.0, x[None]]]))
+        loss[None] += values[0] * values[1]
+
+    agree(squeeze, loss, x)

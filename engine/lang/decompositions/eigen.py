@@ -40,22 +40,42 @@ def largest(A):
 
 
 @pyfunc
-def sym_eig(A, dt=None):
-    """The eigenvalues, ascending, and eigenvectors of a symmetric matrix of up to 6 rows.
+def turned_once(A, t):
+    """Diagonal form and eigenvectors of a symmetric matrix of 2 x 2: one rotation is exact.
 
-    dt: the data type to compute in; default_fp by default. Returns the vector of eigenvalues and
-    the matrix whose columns are eigenvectors, of length 1 and orthogonal. Only the upper triangle
-    of A is read. QuadrantsTypeError for other sizes.
+    Without a loop, and turned whenever its eigenvalues differ, so that it can be differentiated,
+    the eigenvectors of a diagonal matrix as well.
+    """
+    S = 1.0 * A
+    V = Matrix.identity(t, 2)
+    x = A[0, 1]
+    d = A[1, 1] - A[0, 0]
+    square = d * d + 4.0 * x * x
+    if square > 0.0:
+        w = sqrt(square)
+        if d < 0.0:
+            w = -w
+        tan = 2.0 * x / (d + w)
+        c = 1.0 / sqrt(tan * tan + 1.0)
+        s = tan * c
+        S[0, 0] = A[0, 0] - tan * x
+        S[1, 1] = A[1, 1] + tan * x
+        V[0, 0] = c
+        V[0, 1] = s
+        V[1, 0] = -s
+        V[1, 1] = c
+    return S, V
+
+
+@pyfunc
+def turned_until_diagonal(A, t):
+    """Diagonal form and eigenvectors of a symmetric matrix, of which the upper triangle is read.
 
     Cyclic Jacobi rotations: Golub and Van Loan, Matrix Computations, 4th ed., section 8.5.
     """
-    static(check_size("Symmetric eigen solver", A.n, A.m, 1, _MAX_ROWS))
-    t = static(real_type(dt))
     tiny = static(0.125 * epsilon(t))  # its square is far above the smallest number
     rows = static(range(A.n))
-    B = cast(A, t)
-    size = largest(B)
-    S = B / size
+    S = 1.0 * A
     V = Matrix.identity(t, A.n)
     sweep = 0
     turned = 1
@@ -87,6 +107,28 @@ def sym_eig(A, dt=None):
                         V[r, p] = c * v - s * u
                         V[r, q] = s * v + c * u
         sweep = sweep + 1
+    return S, V
+
+
+@pyfunc
+def sym_eig(A, dt=None):
+    """The eigenvalues, ascending, and eigenvectors of a symmetric matrix of up to 6 rows.
+
+    dt: the data type to compute in; default_fp by default. Returns the vector of eigenvalues and
+    the matrix whose columns are eigenvectors, of length 1 and orthogonal. Only the upper triangle
+    of A is read. QuadrantsTypeError for other sizes. Up to 2 rows it can be differentiated.
+    """
+    static(check_size("Symmetric eigen solver", A.n, A.m, 1, _MAX_ROWS))
+    t = static(real_type(dt))
+    rows = static(range(A.n))
+    B = cast(A, t)
+    size = largest(B)
+    S = B / size
+    V = Matrix.identity(t, A.n)
+    if static(A.n == 2):
+        S, V = turned_once(S, t)
+    if static(A.n > 2):
+        S, V = turned_until_diagonal(S, t)
     for i in static(rows):
         for j in static(range(i + 1, A.n)):
             if S[j, j] < S[i, i]:
