@@ -37,7 +37,7 @@ from ...analysis import use_counts
 from ...ir import Block, Builder, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...ir.edit import set_block
-from ...types import DataType, PointerType
+from ...types import DataType, PointerType, u1
 from ..manager import PassCx
 from ..registry import register
 
@@ -197,7 +197,7 @@ class _Task:
         while True:
             if op.code == C.LOGIC_NOT:
                 op, negated = op.args[0], not negated
-            elif op.code == C.CAST_VALUE and op.type.is_int and op.args[0].type.is_int:
+            elif _keeps_integer(op):
                 op = op.args[0]
             else:
                 break
@@ -224,7 +224,7 @@ class _Task:
         return Gate(name, 0 if literal is None else literal.attr, negated, param, found)
 
     def _index(self, op: Op, name: str) -> SizeExpr:
-        while op.code == C.CAST_VALUE and op.type.is_int and op.args[0].type.is_int:
+        while _keeps_integer(op):
             op = op.args[0]
         if op.code == C.CONST:
             return Const(int(op.attr))
@@ -287,6 +287,13 @@ class _Task:
             branch.ops[1:1] = mine
             set_block(mine, branch)
         self.task.attr = self.task.attr._replace(gate=text(gate))
+
+
+def _keeps_integer(op: Op) -> bool:
+    """Whether ``op`` converts an integer to a type that loses none of its bits, or to a truth."""
+    if op.code != C.CAST_VALUE or not (op.type.is_int and op.args[0].type.is_int):
+        return False
+    return op.type is u1 or op.type.bits >= op.args[0].type.bits
 
 
 def _part(op: Op) -> tuple[str, int] | None:
