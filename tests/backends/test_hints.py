@@ -1,5 +1,9 @@
 """Loops that LLVM must not, or must, vectorise in a certain way carry a property that says so."""
 
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 from qd_studio.engine import passes
 from qd_studio.engine.backends import base
@@ -107,3 +111,42 @@ kernel k(x: ndarray<f32, 1>, n: i32) stage=ast {
 }
 """
     assert "llvm.loop" not in text_of(parse(loop))
+
+
+def test_a_loop_that_calls_functions_of_the_c_library_is_scalar(tmp_path):
+    """LLVM would end the process: in a loop like this its two estimates of vectors disagree."""
+    program = tmp_path / "largest.py"
+    program.write_text(LARGEST, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-300:]
+    assert float(done.stdout) == pytest.approx(np.cos(0.5) ** 0.5 + np.tanh(np.cos(0.5)))
+
+
+LARGEST = """
+import numpy as np
+from qd_studio import engine as qd
+
+qd.init(arch=qd.cpu, default_fp=qd.f64, offline_cache=False, fast_math=False)
+A1 = qd.types.ndarray(qd.f64, 1)
+N1 = qd.types.ndarray(qd.i32, 1)
+
+
+@qd.kernel
+def largest(p: A1, y: A1, o: N1, n: qd.i32):
+    for i in range(y.shape[0]):
+        v = w = 0.1
+        for j in range(n):
+            b = p[o[(j + 4) % 4]]
+            v = qd.max(v, qd.cos(b) ** b)
+        for j in range(n):
+            b = p[o[(j + 4) % 4]]
+            w = qd.max(w, qd.tanh(qd.cos(b)))
+        y[i] += v + w
+
+
+y = np.zeros(4)
+largest(np.full(4, 0.5), y, np.zeros(4, np.int32), 3)
+print(y[0])
+"""

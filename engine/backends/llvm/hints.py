@@ -7,6 +7,10 @@ those up to four elements apart (components of vectors), as long as stores leave
 elements between out. Every other access whose distance is known counts against arithmetic. Measured
 on loops over 3x3 matrices and over structs of seven numbers: 1.5 and 2.5 times faster.
 
+A loop that calls functions of the C library (`_CALLS`) is scalar, too: its lanes would be called
+for one by one. LLVM's two estimates of what that costs can disagree, in a loop that takes a
+maximum of such values for instance, at which LLVM ends the process.
+
 *Together*: the innermost loop of a task that goes over several axes is short where the axes are
 those of blocks. LLVM would unroll it, and then vectorise the loop around it across rows.
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Op
+from ...ir import Op, walk
 from ...ir import codes as C
 from ...passes.linear_form import form_of
 
@@ -28,6 +32,7 @@ _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
 _MANY: Final = 64
 """LLVM takes seconds to fill the lanes for so many accesses one by one."""
+_CALLS: Final = frozenset({C.POW, C.ATAN2, C.TAN, C.TANH, C.ASIN, C.ACOS})
 _NEAR: Final = 4
 _FAR: Final = 1000
 _SHORT: Final = range(4, 17)
@@ -42,12 +47,17 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     ops = loop.regions[-1].ops
     if any(C.LOOP[op.code] for op in ops):
         return ""
-    if _is_scattered(loop, axis, ops):
+    if _calls(loop) or _is_scattered(loop, axis, ops):
         return SCALAR
     whole = all(text.lstrip("-").isdigit() for text in bounds)
     if axes > 1 and whole and int(bounds[1]) - int(bounds[0]) in _SHORT and _is_task(loop):
         return TOGETHER
     return ""
+
+
+def _calls(loop: Op) -> bool:
+    """Whether an iteration calls a function that LLVM knows no vector instruction for."""
+    return any(op.code in _CALLS and op.type.is_real for op in walk(loop.regions[-1]))
 
 
 def _is_task(loop: Op) -> bool:
