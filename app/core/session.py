@@ -123,14 +123,20 @@ class Session:
         """Put in a kernel's new record, keeping what its failure could not renew and, unless it is
         ``final``, what is still to come.
 
-        A gradient that is new comes after its kernel; one that a kernel has no more goes.
+        A gradient that is new comes after its kernel; one that a kernel has no more goes. Of a
+        kernel that failed nobody knows: its gradient stays, as stale.
         """
         for state in self.states:
             for i, old in enumerate(state.kernels):
                 if old.id == kernel.id:
                     new = merged(kernel if final else awaited(kernel, old), old)
                     rest = state.kernels[i + 1 :]
-                    if not new.gradient:
+                    if not new.gradient and old.gradient and _failed(kernel):
+                        new = with_fields(new, gradient=old.gradient)
+                        rest = tuple(
+                            with_fields(k, stale=True) if k.primal == kernel.id else k for k in rest
+                        )
+                    elif not new.gradient:
                         rest = tuple(k for k in rest if k.primal != kernel.id)
                     kernels = (*state.kernels[:i], new, *rest)
                     return self._with(replace(state, kernels=kernels))
@@ -194,6 +200,13 @@ class Session:
 
     def _with(self, new: FileState) -> Session:
         return replace(self, states=tuple(new if s.path == new.path else s for s in self.states))
+
+
+def _failed(kernel: KernelRecord) -> bool:
+    """Whether it could not be compiled on any backend."""
+    return bool(kernel.backends) and all(
+        b.compile is None or b.status == "error" for b in kernel.backends
+    )
 
 
 def _carried(listed: KernelRecord, old: KernelRecord | None) -> KernelRecord:

@@ -136,6 +136,17 @@ def test_a_gradient_stays_stale_until_its_kernel_says_that_it_has_none():
     assert names(session.kernel_updated(DIFFERENTIATED)) == ["scale", "scale.grad"]
 
 
+def test_the_gradient_of_a_kernel_that_fails_stays_as_stale():
+    session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
+    failed = BackendRecord(backend="cpu", status="error", reason="broken", errors=(ERROR,))
+    broken = session.kernel_updated(replace(KERNEL, backends=(failed,)))
+    assert names(broken) == ["scale", "scale.grad"]
+    assert broken.kernel(KERNEL.id).gradient == GRADIENT.id
+    assert broken.kernel(GRADIENT.id).stale
+    # When the kernel is mended, what it says of its gradient counts again.
+    assert names(broken.kernel_updated(KERNEL)) == ["scale"]
+
+
 def test_gradients_that_still_hold_are_not_stale():
     session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
     again = session.file_loaded("a.py", (text("a.py"),), (LISTED,), (), {KERNEL.id, GRADIENT.id})
