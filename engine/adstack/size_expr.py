@@ -49,7 +49,6 @@ __all__ = [
     "children",
     "free_vars",
     "leaves",
-    "params_of",
     "parse",
     "rebuild",
     "substitute",
@@ -232,12 +231,6 @@ def leaves(e: SizeExpr) -> tuple[Arg | Shape | Read, ...]:
     """What the arguments of a launch decide, each once, in the order of the text."""
     found = [n for n in walk(e) if isinstance(n, Arg | Shape | Read)]
     return tuple(dict.fromkeys(found))
-
-
-def params_of(e: SizeExpr, reads: bool = False) -> tuple[int, ...]:
-    """Numbers of the parameters it depends on, sorted; with ``reads`` only those it reads from."""
-    found = {leaf.param for leaf in leaves(e) if not reads or isinstance(leaf, Read)}
-    return tuple(sorted(found))
 
 
 def bound_vars(e: SizeExpr) -> tuple[int, ...]:

@@ -77,8 +77,6 @@ def test_leaves_and_variables() -> None:
     assert S.bound_vars(e) == (0, 2)
     assert S.free_vars(e) == frozenset()
     assert S.free_vars(S.parse("(maxover 0 (var 0) 3 (var 1))")) == {0, 1}
-    assert S.params_of(e) == (0, 1)
-    assert S.params_of(e, reads=True) == (1,)
     assert S.text(S.substitute(e, {S.Arg(0): S.Const(7)})) == S.text(e).replace("(arg 0)", "7")
 
 
