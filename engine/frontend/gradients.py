@@ -6,8 +6,8 @@ field of its gradients (in forward mode: of its duals), if there is one. In the 
 ordinary parameter; `Param.grad` of the other says which. Code that reads ``x.grad`` itself uses the
 same parameter.
 
-After ``qd.stop_grad(x)`` elements of ``x`` are read through a second parameter for the same memory,
-which has no companion.
+In a block with ``qd.stop_grad(x)``, and in those inside of it, elements of ``x`` are read through a
+second parameter for the same memory, which has no companion.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Container, Iterator
 from typing import Any, Final
 
 from ..errors import NoGradientsError, QuadrantsCompilationError
-from ..ir import Op, Param
+from ..ir import Block, Op, Param
 from ..ir import codes as C
+from ..ir.edit import all_blocks
 from ..types import FieldHandle, StructFieldHandle
 from .calls import arguments
 from .features import MARKS, Leaf, unwrapped
@@ -36,6 +37,8 @@ def add_companions(w: Walk, node: ast.AST) -> None:
 
     NoGradientsError for a gradient that would have nowhere to go.
     """
+    for block, stopped in w.stopped.items():
+        _stop(w, block, stopped)
     mode = w.func.autodiff
     kind = "dual" if mode == "forward" else "grad"
     without: list[tuple[Param, Leaf]] = []
@@ -60,6 +63,24 @@ def add_companions(w: Walk, node: ast.AST) -> None:
         raise missing(w, without)
     if mode == "forward" and copies:
         _check_copies(w)
+
+
+def _stop(w: Walk, outer: Block, stopped: Container[int]) -> None:
+    """Make reads of these arrays and fields in a block, and inside of it, have no gradient."""
+    for block in all_blocks(outer):
+        ops: list[Op] = []
+        for op in block.ops:
+            ptr = op.args[0] if op.args else op
+            if op.code == C.GLOBAL_LOAD and ptr.code == C.EXTERNAL_PTR:
+                index: int = ptr.args[0].attr[0]
+                if index in stopped:
+                    base = w.param(C.ARG_ADDR, w.copy_without_gradient(index))
+                    args = (base, *ptr.args[1:])
+                    ptr = w.func.new_op(ptr.code, ptr.type, args, ptr.attr, ptr.loc, block)
+                    ops.append(ptr)
+                    op.args = (ptr,)
+            ops.append(op)
+        block.ops = ops
 
 
 def _is_companion(w: Walk, leaf: Leaf) -> bool:

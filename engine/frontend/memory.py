@@ -56,20 +56,7 @@ class Memory(Parameters):
 
     def load(self, ptr: Op, node: ast.AST) -> Op:
         code = C.LOCAL_LOAD if ptr.code == C.ALLOCA else C.GLOBAL_LOAD
-        if self.stopped and ptr.code == C.EXTERNAL_PTR and self._is_stopped(ptr):
-            base = self.param(C.ARG_ADDR, self.copy_without_gradient(ptr.args[0].attr[0]))
-            ptr = self.address_of(base, ptr.args[1:], ptr.attr, node)
         return self.emit(node, code, (ptr,), None, cast(Any, ptr.type).elem)
-
-    def _is_stopped(self, ptr: Op) -> bool:
-        """Whether ``qd.stop_grad`` was said here, or around here, for an element's array."""
-        index = ptr.args[0].attr[0]
-        block: Block | None = self.block
-        while block is not None:
-            if index in self.stopped.get(block, ()):
-                return True
-            block = block.owner.block if block.owner is not None else None
-        return False
 
     def store(self, ptr: Op | DynamicElement, value: Op, node: ast.AST) -> None:
         if isinstance(ptr, DynamicElement):

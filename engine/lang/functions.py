@@ -269,7 +269,7 @@ def randn(dt: DataType | type = float) -> Any:
 def stop_grad(x: Any) -> NoReturn:
     """Let no gradient pass through a field or ndarray, in a kernel.
 
-    Elements of ``x`` that are read later in the same block of statements, or in blocks inside of
-    it, count as constants when the kernel is differentiated.
+    Elements of ``x`` that are read in the same block of statements, before or after, or in blocks
+    inside of it, count as constants when the kernel is differentiated.
     """
     only_in_kernels("stop_grad")
