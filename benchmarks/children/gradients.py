@@ -179,7 +179,7 @@ def planned(kernel):
         taken += real * task.real_stride + integer * task.integer_stride
         rows = max(rows, real)
         for stack, entries in zip(meta.stacks, task.capacities):  # noqa: B905
-            formula += (real if stack.real else integer) * entries * stack.entry
+            formula += (real if stack.real else integer) * entries * 2 * stack.dtype.size
     return {"bytes": taken, "formula": formula, "rows": rows}
 
 
