@@ -8,6 +8,8 @@ from qd_studio.engine.runtime import program
 from qd_studio.engine.runtime.compile import Compiled
 from qd_studio.engine.types import FieldHandle
 
+from tests.kernels.stackkit import CHAIN
+
 RAGGED = """\
 kernel ragged(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, a: ndarray<i32, 1>, n: i32) stage=ast {
   <i32> $0 = const 0
@@ -24,32 +26,9 @@ kernel ragged(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, a: n
     <*i32> $40 = external_ptr $39, $6 ['unsafe']
     <i32> $42 = global_load $40
     <i32> $41 = add $42, $3
-    <*f32> $10 = ad_stack_alloca {name='p' SIZE}
-    $11 : ad_stack_push $10, $2
-    $12 : range_for $0, $41 body {
-      <f32> $13 = ad_stack_load_top $10
-      <f32> $14 = mul $13, $9
-      $15 : ad_stack_push $10, $14
-    }
-    <*f32> $20 = arg_addr [(2, False)]
-    <*f32> $21 = external_ptr $20, $6 ['unsafe']
-    <f32> $22 = global_load $21
-    $23 : ad_stack_acc_adjoint $10, $22
-    <*f32> $24 = arg_addr [(1, False)]
-    <*f32> $25 = external_ptr $24, $6 ['unsafe']
-    $26 : range_for $0, $41 {reversed=True} body {
-      <f32> $27 = ad_stack_load_top_adj $10
-      $28 : ad_stack_pop $10
-      <f32> $29 = mul $27, $9
-      $30 : ad_stack_acc_adjoint $10, $29
-      <f32> $31 = ad_stack_load_top $10
-      <f32> $32 = mul $27, $31
-      <f32> $33 = atomic_add $25, $32
-    }
-    $34 : ad_stack_pop $10
-  }
+CHAIN  }
 }
-"""  # noqa: E501
+""".replace("CHAIN", CHAIN)  # noqa: E501
 """``y[i] = x[i] ** (a[i] + n)`` by a loop: ``gx[i] += gy[i] * dy / dx``."""
 
 EXACT = "(add (maxover 0 0 (shape 3 0) (max 0 (add (arg 4) (read 3 (var 0))))) 1)"

@@ -7,20 +7,7 @@ from qd_studio.engine.backends.base import StackPlan, TaskPlan
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import parse
 
-POWER = """\
-kernel power(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, n: i32) stage=ast {
-  <i32> $0 = const 0
-  <i32> $1 = const 1
-  <f32> $2 = const 1.0
-  <i32> $3 = arg_load [3]
-  <i32> $4 = external_tensor_shape_along_axis [(0, 0)]
-  $5 : range_for $0, $4 body {
-    <i32> $6 = loop_index $5 [0]
-    <*f32> $7 = arg_addr [(0, False)]
-    <*f32> $8 = external_ptr $7, $6 ['unsafe']
-    <f32> $9 = global_load $8
-    <i32> $40 = add $6, $1
-    <i32> $41 = mul $40, $3
+CHAIN = """\
     <*f32> $10 = ad_stack_alloca {name='p' SIZE}
     $11 : ad_stack_push $10, $2
     $12 : range_for $0, $41 body {
@@ -44,9 +31,26 @@ kernel power(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, n: i3
       <f32> $33 = atomic_add $25, $32
     }
     $34 : ad_stack_pop $10
-  }
-}
 """
+"""Of an element $9 the power $41 on a stack, and backwards again; $6 is the index."""
+
+POWER = """\
+kernel power(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, gy: ndarray<f32, 1>, n: i32) stage=ast {
+  <i32> $0 = const 0
+  <i32> $1 = const 1
+  <f32> $2 = const 1.0
+  <i32> $3 = arg_load [3]
+  <i32> $4 = external_tensor_shape_along_axis [(0, 0)]
+  $5 : range_for $0, $4 body {
+    <i32> $6 = loop_index $5 [0]
+    <*f32> $7 = arg_addr [(0, False)]
+    <*f32> $8 = external_ptr $7, $6 ['unsafe']
+    <f32> $9 = global_load $8
+    <i32> $40 = add $6, $1
+    <i32> $41 = mul $40, $3
+CHAIN  }
+}
+""".replace("CHAIN", CHAIN)
 """``y[i] = x[i] ** (n * (i + 1))`` by a loop: ``gx[i] += gy[i] * dy / dx``."""
 
 
