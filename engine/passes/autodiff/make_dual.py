@@ -65,11 +65,11 @@ class _Maker:
         for op in old:
             b.loc = op.loc
             count = len(b.ops)
-            if op.code not in _AFTER:
+            if op.code not in _READ_FIRST:
                 b.ops.append(op)
                 count += 1
             self.op(b, op)
-            if op.code in _AFTER:
+            if op.code in _READ_FIRST:
                 b.ops.append(op)
                 count += 1
             if len(b.ops) > count:
@@ -169,8 +169,8 @@ class _Maker:
         b.store(place, b.select(wins, self.value(b, value), change))
 
 
-_AFTER: Final = frozenset({C.ATOMIC_MUL, C.ATOMIC_MIN, C.ATOMIC_MAX})
-"""The ops whose derivative is computed before they run."""
+_READ_FIRST: Final = frozenset({C.ATOMIC_MUL, C.ATOMIC_MIN, C.ATOMIC_MAX})
+"""Atomics whose derivative needs what is in memory before they change it."""
 
 _PLACES: Final[dict[int, Callable[[_Maker, Builder, Op], None]]] = {
     C.ALLOCA: _Maker.local,
