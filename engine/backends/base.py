@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from ..errors import BackendUnavailableError
 from ..types import DataType
+from .memory import HostMemory, Memory
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
@@ -37,8 +38,11 @@ __all__ = [
     "AssertSite",
     "Backend",
     "Caps",
+    "Device",
     "Executable",
+    "Flow",
     "HelperCode",
+    "HostDevice",
     "KernelMeta",
     "PrintSite",
     "StackMeta",
@@ -175,13 +179,32 @@ class StackPlan(NamedTuple):
     integer_heap: int = 0
 
 
+class Flow(NamedTuple):
+    """A part of a kernel that runs its tasks otherwise than once, one after the other.
+
+    kind: ``do_while`` (again and again while the i32 at ``param`` is not 0 after a round),
+    ``checkpoint`` (once; where ``param`` is not -1 and the i32 there is not 0 afterwards, the
+    launch ends here and says so), ``parallel`` (its items, each a ``section``, in any order or at
+    once), ``section`` (one after the other).
+    items: tasks by number, or parts, in order. param: number of the 0-D array parameter, -1 for
+    none. label: of a checkpoint, its number among those of the kernel in the order of the source.
+    """
+
+    kind: str
+    items: tuple[int | Flow, ...]
+    param: int = -1
+    label: int = -1
+
+
 class KernelMeta(NamedTuple):
     """What a launch has to know. Plain data.
 
     written: numbers of the arrays and fields that some task writes. noalias: the code assumes that
     a written array overlaps no other array or field, and a written field no array. seeded: the code
     asks for `launch_seed`. reports: asserts that end nothing, and are told of after a launch.
-    timed: launches time each task.
+    timed: launches time each task. graph: a device may record the tasks and replay them.
+    flow: the tasks by number and parts of them, in order; empty for all tasks one after the other.
+    labels: of the kernel's checkpoints, as the user wrote them; empty without.
     """
 
     name: str
@@ -196,6 +219,9 @@ class KernelMeta(NamedTuple):
     prints: tuple[PrintSite, ...] = ()
     reports: tuple[AssertSite, ...] = ()
     timed: bool = False
+    graph: bool = False
+    flow: tuple[int | Flow, ...] = ()
+    labels: tuple[int, ...] = ()
 
     @property
     def has_stacks(self) -> bool:
@@ -256,12 +282,52 @@ class Executable(Protocol):
 
         stacks: for a kernel with adstacks, which it needs; AdStackOverflow when one is too small.
 
-        ``values``: for each parameter a number, or a C-contiguous NumPy array of its dtype: of an
+        ``values``: for each parameter a number, or a C-contiguous NumPy array (for memory of the
+        device a `memory.DeviceArray`) of its dtype: of an
         ndarray its axes in the order of memory, then those of an element; of a field the flat view
         of its scalars from the base on, ``layout.span`` long, on whatever memory it shall use.
         Returns the kernel's results as Python numbers. Raises QuadrantsAssertionError.
         """
         ...
+
+
+class Device(Protocol):
+    """What a backend's kernels run on, for the life of one program.
+
+    name: of the hardware, for people; empty where there is nothing to say. host_arrays: kernels
+    work on NumPy arrays in place; else a launch copies them to the device and back.
+    """
+
+    name: str
+    host_arrays: bool
+
+    def allocate(self, nbytes: int) -> Memory:
+        """Zeroed memory. MemoryError, which says what there is, if there is not enough."""
+        ...
+
+    def sync(self) -> None:
+        """Wait for everything launched on the default stream, and raise what failed in it."""
+        ...
+
+    def end(self) -> None:
+        """The program ends: wait, and give back what is the program's own."""
+        ...
+
+
+class HostDevice:
+    """The host, for backends whose launches are complete when they return."""
+
+    name = ""
+    host_arrays = True
+
+    def allocate(self, nbytes: int) -> Memory:
+        return HostMemory(nbytes)
+
+    def sync(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
 
 
 class Backend(Protocol):
@@ -300,6 +366,10 @@ class Backend(Protocol):
 
         The engine's own part in it does not count; keys name the engine beside this.
         """
+        ...
+
+    def open(self, config: CompileConfig) -> Device:
+        """What kernels of a program with these options run on. `load` needs it."""
         ...
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:

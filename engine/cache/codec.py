@@ -15,7 +15,16 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ..backends.base import Artifact, AssertSite, KernelMeta, PrintSite, StackMeta, Target, TaskMeta
+from ..backends.base import (
+    Artifact,
+    AssertSite,
+    Flow,
+    KernelMeta,
+    PrintSite,
+    StackMeta,
+    Target,
+    TaskMeta,
+)
 from ..backends.llvm.abi import Layout as FrameLayout
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type
@@ -40,7 +49,9 @@ def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, byte
         "results": _names(meta.results),
         "tmp": meta.global_tmp_size,
         "written": list(meta.written),
-        "flags": [meta.noalias, meta.seeded, meta.timed],
+        "flags": [meta.noalias, meta.seeded, meta.timed, meta.graph],
+        "flow": [_flow(item) for item in meta.flow],
+        "labels": list(meta.labels),
         "tasks": [_task(t, places) for t in meta.tasks],
         "asserts": [_site(s, places) for s in meta.asserts],
         "reports": [_site(s, places) for s in meta.reports],
@@ -59,7 +70,7 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
     Any of ValueError, TypeError, LookupError and AttributeError for data that is not of `encode`.
     """
     places = Located(load["places"], functions)
-    noalias, seeded, timed = load["flags"]
+    noalias, seeded, timed, graph = load["flags"]
     meta = KernelMeta(
         load["name"],
         tuple([_read_param(p) for p in load["params"]]),
@@ -73,6 +84,9 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
         tuple([PrintSite(_value(pieces), _types(types)) for pieces, types in load["prints"]]),
         tuple([_read_site(s, places) for s in load["reports"]]),
         timed,
+        graph,
+        tuple([_read_flow(item) for item in load["flow"]]),
+        tuple(load["labels"]),
     )
     facts = _value(load["facts"])
     return Artifact(
@@ -133,6 +147,19 @@ def _type(name: str) -> DataType:
 
 def _types(names: Sequence[str]) -> tuple[DataType, ...]:
     return tuple([_type(name) for name in names])
+
+
+def _flow(item: int | Flow) -> Any:
+    if isinstance(item, int):
+        return item
+    return [item.kind, [_flow(x) for x in item.items], item.param, item.label]
+
+
+def _read_flow(item: Any) -> int | Flow:
+    if isinstance(item, int):
+        return item
+    kind, items, param, label = item
+    return Flow(kind, tuple([_read_flow(x) for x in items]), param, label)
 
 
 def _param(p: Param) -> list[Any]:

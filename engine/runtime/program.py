@@ -65,7 +65,7 @@ class Program:
     debugging switches. backend: what compiles and runs. instruments: attached to every compile of
     this program. launches: how many kernels have been launched, the source of `launch_seed`.
     profiler: times of launches, with ``kernel_profiler``. lock: held while a kernel is compiled.
-    offline: the cache of compiled code as this program sees it.
+    offline: the cache of compiled code as this program sees it. device: what kernels run on.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Program:
         self.launches = 0
         self.profiler: Final = _profiler() if config.kernel_profiler else None
         self.lock: Final = threading.RLock()
+        self.device: Final = backend.open(config)
         self.offline: Final = Offline(config, backend)
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self.alive = True
@@ -151,6 +152,7 @@ class Program:
         for thing in list(self.owned):
             thing.program_ended()
         self.owned.clear()
+        self.device.end()
 
 
 _current: Program | None = None
@@ -283,7 +285,7 @@ def outliving_reset() -> Generator[None, None, None]:
 def sync() -> None:
     """Wait for everything launched and show what kernels printed.
 
-    Launches on the CPU are complete when they return, so that nothing is left to wait for; the
-    call checks that there is a program.
+    Raises what failed in a launch that had not been waited for. Launches on the CPU are complete
+    when they return, so that nothing is left to wait for there.
     """
-    current()
+    current().device.sync()

@@ -8,6 +8,7 @@ import pytest
 from qd_studio.engine.backends.base import (
     Artifact,
     AssertSite,
+    Flow,
     KernelMeta,
     PrintSite,
     StackMeta,
@@ -68,6 +69,9 @@ META = KernelMeta(
     prints=(PrintSite(("a ", (".2f",), (None,), "\n"), (f32, i32)), PrintSite((), ())),
     reports=(AssertSite("overflow", "%d + %d", (i32, i32), IN_KERNEL),),
     timed=True,
+    graph=True,
+    flow=(0, Flow("do_while", (Flow("checkpoint", (0,), 1, 0), 0), 2)),
+    labels=(7,),
 )
 FRAME = FrameLayout((64, 72), 120, 128, 136, 144, 168, 176, 192, 256)
 ARTIFACT = Artifact(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, Target
+from ..base import Artifact, Caps, HostDevice, Target
 from ..llvm import toolchain
 from . import host
 
@@ -42,6 +42,9 @@ class CpuBackend:
 
     def identity(self) -> str:
         return toolchain.identity()
+
+    def open(self, config: CompileConfig) -> HostDevice:
+        return HostDevice()
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate machine code; optimised IR and assembly are made again when asked for."""

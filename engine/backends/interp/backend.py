@@ -10,7 +10,7 @@ from ...errors import IRParseError
 from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text, walk
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, KernelMeta, StackPlan, Target, TaskMeta
+from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, TaskMeta
 from ..stacks import stack_metas
 from .run import compile_func
 
@@ -101,6 +101,9 @@ class InterpBackend:
 
     def identity(self) -> str:
         return "interpreter"
+
+    def open(self, config: CompileConfig) -> HostDevice:
+        return HostDevice()
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """The code is the IR's text with marks for its locations."""

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ...backends.memory import aligned_zeros
 from ...errors import QuadrantsRuntimeError
 from ...types import DataType, Generation, row_major
 from ...types.layout import Layout, Term
@@ -26,13 +27,6 @@ __all__ = ["Block", "Digit", "Placement", "aligned_zeros", "grouped_view", "join
 Array = np.ndarray[Any, Any]
 ALIGN: Final = 64
 """Bytes that the start of each block, and of each child of a root in it, is a multiple of."""
-
-
-def aligned_zeros(size: int) -> Array:
-    """``size`` zero bytes whose first lies on a cache line."""
-    raw = np.zeros(size + ALIGN, np.uint8)
-    start = -raw.ctypes.data % ALIGN
-    return raw[start : start + size]
 
 
 class Block:

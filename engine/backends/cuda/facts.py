@@ -1,0 +1,67 @@
+"""What a CUDA artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
+
+A launch packs its arguments into a *host frame*, laid out by `llvm.abi.layout` like the frame of
+the CPU. A task is one kernel of the PTX module. Its first parameter is the address of the *device
+frame*, memory of the device with the same layout, in which kernels find all that is not an
+argument: the error word, the values of a failed assertion, reports, results, global temporaries,
+claims. What follows depends on the flavour the kernel was compiled in:
+
+* an ordinary kernel takes every argument of the task by value: parameter ``k`` is what lies at
+  ``slots[k - 1]`` of the host frame when it is launched;
+* a ``graph`` kernel has no other parameter and loads its arguments from the device frame, to which
+  the launch has copied them, so that a replay needs no change of the graph.
+
+Plain data that `cache.codec` keeps: tuples of numbers and texts.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["COVER", "EXACT", "ONE", "SATURATE", "CudaTask", "blocks_of"]
+
+ONE: Final = "one"
+"""A single thread: the task is serial."""
+COVER: Final = "cover"
+"""Any number of blocks is right; as many as there is work for, `CudaTask.blocks`, is best."""
+SATURATE: Final = "saturate"
+"""Any number of blocks is right; at most as many as the device can hold at once is best."""
+EXACT: Final = "exact"
+"""Right only with `CudaTask.blocks` blocks: blocks of the grid are blocks of the loop."""
+
+
+class CudaTask(NamedTuple):
+    """How to launch one task.
+
+    symbol: the kernel's name in the module. slots: offsets in the host frame of its parameters
+    behind the first. block_dim: threads of a block. grid: ``one``, ``cover``, ``saturate`` or
+    ``exact``. blocks: a Python expression for the number of blocks, at least 1, over ``v0``,
+    ``v1``, ... which stand for the i32 at the offsets ``reads`` of the host frame; empty where the host
+    cannot know (then a ``cover`` grid is a ``saturate`` one, and an ``exact`` one needs `header`).
+    header: symbol of a one-thread kernel, with the same parameters, that stores the number of
+    blocks as i64 to the device frame at offset `HEADER`; empty where ``blocks`` says it.
+    shared: bytes of shared memory of a block. limit: most blocks that make sense; 0 for no limit.
+    """
+
+    symbol: str
+    slots: tuple[int, ...]
+    block_dim: int
+    grid: str
+    blocks: str = ""
+    reads: tuple[int, ...] = ()
+    header: str = ""
+    shared: int = 0
+    limit: int = 0
+
+
+HEADER: Final = 8
+"""Offset in the device frame of what a `CudaTask.header` kernel stores."""
+PRINTS: Final = 16
+"""Offset in the device frame of the address of the print buffer: an i64 count of bytes asked for,
+an i64 size in bytes, then records: i32 site, i32 count of values, values of 8 bytes each."""
+
+
+def blocks_of(task: CudaTask, *values: int) -> int:
+    """Evaluate `CudaTask.blocks`; values: those of ``reads``."""
+    names = {f"v{i}": value for i, value in enumerate(values)}
+    return int(eval(task.blocks, {"__builtins__": {}, "max": max, "min": min}, names))

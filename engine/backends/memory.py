@@ -1,0 +1,161 @@
+"""Memory that arrays lie in, on the host or on a device.
+
+A backend hands out `Memory`; `lang` keeps arrays and fields in it and the runtime passes views of
+it to kernels. Where the host sees the bytes directly (`Memory.host`), a view is a NumPy array.
+Where it does not, a view is a `DeviceArray`: address, shape and dtype, with copies both ways::
+
+    memory = program.device.allocate(nbytes)          zeroed
+    view = view_of(memory, offset, shape, dtype)      np.ndarray or DeviceArray
+    data = host_copy(view)                            of the host: the view itself, or a copy
+    memory.write(offset, data)                        a part of it, from a C-contiguous array
+
+Copies wait for what was launched on the default stream before, and raise what it failed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+__all__ = ["ALIGN", "DeviceArray", "HostMemory", "Memory", "aligned_zeros", "host_copy", "view_of"]
+
+Array = np.ndarray[Any, Any]
+
+ALIGN: Final = 64
+"""Bytes that the address of every memory is at least a multiple of."""
+
+
+def aligned_zeros(size: int) -> Array:
+    """``size`` zero bytes whose first lies on a cache line. MemoryError if there are none."""
+    raw = np.zeros(size + ALIGN, np.uint8)
+    start = -raw.ctypes.data % ALIGN
+    return raw[start : start + size]
+
+
+class Memory(Protocol):
+    """A run of bytes.
+
+    address: as kernels take it; 0 once it was freed. nbytes: how many. host: the bytes as an array
+    of ``u8``, where the host sees them; None on a device and once it was freed.
+    """
+
+    address: int
+    nbytes: int
+    host: Array | None
+
+    def read(self, offset: int, out: Array) -> None:
+        """Fill ``out``, a C-contiguous array, with the bytes from ``offset`` on."""
+        ...
+
+    def write(self, offset: int, data: Array) -> None:
+        """Set the bytes from ``offset`` on to those of ``data``, a C-contiguous array."""
+        ...
+
+    def fill(self, offset: int, pattern: bytes, count: int) -> None:
+        """Repeat ``pattern`` (1, 2, 4 or 8 bytes) ``count`` times from ``offset`` on."""
+        ...
+
+    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+        """Take ``nbytes`` bytes of ``source`` from ``begin`` on."""
+        ...
+
+    def free(self) -> None:
+        """Give the bytes back; a second call does nothing. NumPy views of them stay valid."""
+        ...
+
+
+class HostMemory:
+    """Memory that the host sees. MemoryError if there is not enough."""
+
+    __slots__ = ("address", "host", "nbytes")
+
+    def __init__(self, nbytes: int) -> None:
+        data = aligned_zeros(nbytes)
+        self.nbytes = nbytes
+        self.host: Array | None = data
+        self.address: int = data.ctypes.data
+
+    def _bytes(self) -> Array:
+        if self.host is None:
+            raise ValueError("the memory was freed")
+        return self.host
+
+    def read(self, offset: int, out: Array) -> None:
+        out.reshape(-1).view(np.uint8)[...] = self._bytes()[offset : offset + out.nbytes]
+
+    def write(self, offset: int, data: Array) -> None:
+        self._bytes()[offset : offset + data.nbytes] = data.reshape(-1).view(np.uint8)
+
+    def fill(self, offset: int, pattern: bytes, count: int) -> None:
+        size = len(pattern)
+        part = self._bytes()[offset : offset + size * count].reshape(count, size)
+        part[...] = np.frombuffer(pattern, np.uint8)
+
+    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+        part = self._bytes()[offset : offset + nbytes]
+        if source.host is not None:
+            part[...] = source.host[begin : begin + nbytes]
+        else:
+            source.read(begin, part)
+
+    def free(self) -> None:
+        self.host = None
+        self.address = 0
+
+
+class DeviceArray:
+    """An array in memory that the host does not see: what kernels take in place of a NumPy array.
+
+    address: of its first byte. shape, dtype (NumPy's): C-contiguous, as arrays are passed to
+    `Executable.launch`. memory, offset: where it lies; memory is None for what others own, and
+    ``owner`` then keeps it alive. writeable: whether a kernel may write it.
+    """
+
+    __slots__ = ("address", "dtype", "memory", "nbytes", "offset", "owner", "shape", "writeable")
+
+    def __init__(
+        self, address: int, shape: Sequence[int], dtype: Any, memory: Memory | None = None,
+        offset: int = 0, owner: Any = None, writeable: bool = True,
+    ) -> None:  # fmt: skip
+        self.address: Final = address
+        self.shape: Final = tuple(shape)
+        self.dtype: Final = np.dtype(dtype)
+        self.memory: Final = memory
+        self.offset: Final = offset
+        self.owner: Final = owner
+        self.writeable: Final = writeable
+        nbytes = self.dtype.itemsize
+        for extent in self.shape:
+            nbytes *= extent
+        self.nbytes: Final[int] = nbytes
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self.nbytes // self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+
+def view_of(memory: Memory, offset: int, shape: Sequence[int], dtype: Any) -> Array | DeviceArray:
+    """The C-contiguous array of this shape that begins ``offset`` bytes into ``memory``."""
+    if memory.host is not None:
+        return np.ndarray(tuple(shape), dtype, memory.host, offset)
+    return DeviceArray(memory.address + offset, shape, dtype, memory, offset)
+
+
+def host_copy(view: Array | DeviceArray) -> Array:
+    """The elements where the host sees them: the array itself, or a fresh copy."""
+    if not isinstance(view, DeviceArray):
+        return view
+    out = np.empty(view.shape, view.dtype)
+    if view.memory is None:
+        raise ValueError("the memory of this array belongs to others")
+    if out.nbytes:
+        view.memory.read(view.offset, out)
+    return out
