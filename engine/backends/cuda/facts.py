@@ -36,8 +36,8 @@ class CudaTask(NamedTuple):
     symbol: the kernel's name in the module. slots: offsets in the host frame of its parameters
     behind the first. block_dim: threads of a block. grid: ``one``, ``cover``, ``saturate`` or
     ``exact``. blocks: a Python expression for the number of blocks, at least 1, over ``v0``,
-    ``v1``, ... which stand for the i32 at the offsets ``reads`` of the host frame; empty where the host
-    cannot know (then a ``cover`` grid is a ``saturate`` one, and an ``exact`` one needs `header`).
+    ``v1``, ... which stand for the i32 at the offsets ``reads`` of the host frame; empty where the
+    host cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`).
     header: symbol of a one-thread kernel, with the same parameters, that stores the number of
     blocks as i64 to the device frame at offset `HEADER`; empty where ``blocks`` says it.
     shared: bytes of shared memory of a block. limit: most blocks that make sense; 0 for no limit.
