@@ -213,6 +213,12 @@ class CompileConfig:
     )
 
     # GPU
+    cuda_arch: str = option(
+        "",
+        "Processor that CUDA code is made for, such as sm_90; empty asks the device.",
+        key=True,
+        scope="gpu",
+    )
     default_gpu_block_dim: int = option(
         128, "Threads in a block of a GPU launch.", key=True, scope="gpu", minimum=1, later="gpu"
     )
