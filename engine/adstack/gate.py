@@ -31,7 +31,7 @@ from .size_expr import Read, SizeExpr, SizeExprError, free_vars
 from .size_expr import parse as parse_size
 from .size_expr import text as size_text
 
-__all__ = ["OPS", "Gate", "count", "formula", "parse", "text"]
+__all__ = ["OPS", "Gate", "count", "fixed_indices", "formula", "parse", "text"]
 
 OPS: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _NUMPY: Final[dict[str, Any]] = {
@@ -99,6 +99,35 @@ def count(gate: Gate, env: Env, most: int) -> int:
 
 def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
     """The elements that iterations may look at, small pieces first."""
+    fixed = fixed_indices(gate, env)
+    layout = env.params[gate.param].layout
+    if layout is None:
+        view = env.view(gate.param)[tuple([slice(None) if i is None else i for i in fixed])]
+        flat = view.reshape(-1) if view.flags.c_contiguous else None
+        if flat is None:
+            yield from _cut(view)
+            return
+        for begin, end in _ranges(flat.size):
+            yield flat[begin:end]
+        return
+    memory = env.flat(gate.param)
+    axes = [axis for axis, i in enumerate(fixed) if i is None]
+    shape = [layout.shape[axis] for axis in axes]
+    for begin, end in _ranges(int(np.prod(shape, dtype=np.int64))):
+        digits = np.unravel_index(np.arange(begin, end), shape) if shape else ()
+        where: Any = np.zeros(end - begin, np.int64)
+        for axis, divisor, modulus, stride in layout.terms:
+            index: Any = fixed[axis] if fixed[axis] is not None else digits[axes.index(axis)]
+            part = index // divisor
+            where += (part % modulus if modulus else part) * stride
+        yield memory[where]
+
+
+def fixed_indices(gate: Gate, env: Env) -> list[int | None]:
+    """For each axis the index from its first on; None where it depends on the iteration.
+
+    QuadrantsRuntimeError for one that is out of range.
+    """
     fixed: list[int | None] = []
     origin, extents = env.origin(gate.param), env.extents(gate.param)
     for index, first, n in zip(gate.indices, origin, extents, strict=True):
@@ -112,27 +141,7 @@ def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
                 f" the indices {first} to {first + n - 1}"
             )
         fixed.append(at)
-    layout = env.params[gate.param].layout
-    if layout is None:
-        view = env.view(gate.param)[tuple([slice(None) if i is None else i for i in fixed])]
-        flat = view.reshape(-1) if view.flags.c_contiguous else None
-        if flat is None:
-            yield from _cut(view)
-            return
-        for begin, end in _ranges(flat.size):
-            yield flat[begin:end]
-        return
-    memory = np.asarray(env.values[gate.param])
-    axes = [axis for axis, i in enumerate(fixed) if i is None]
-    shape = [layout.shape[axis] for axis in axes]
-    for begin, end in _ranges(int(np.prod(shape, dtype=np.int64))):
-        digits = np.unravel_index(np.arange(begin, end), shape) if shape else ()
-        where: Any = np.zeros(end - begin, np.int64)
-        for axis, divisor, modulus, stride in layout.terms:
-            index: Any = fixed[axis] if fixed[axis] is not None else digits[axes.index(axis)]
-            part = index // divisor
-            where += (part % modulus if modulus else part) * stride
-        yield memory[where]
+    return fixed
 
 
 def _ranges(total: int) -> Iterator[tuple[int, int]]:

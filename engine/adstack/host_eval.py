@@ -1,7 +1,9 @@
 """Values of size expressions on the host, from the arguments of a launch.
 
 `Env` is what one launch gives the kernel: a number for each scalar parameter, and for each array
-and field the memory as `Executable.launch` takes it. `evaluate` walks an expression over it::
+and field the memory as `Executable.launch` takes it. Of memory that the host does not see, single
+elements are fetched one by one, and an array as a whole where a range of it is walked over.
+`evaluate` walks an expression over it::
 
     evaluate(parse("(maxover 0 0 (shape 1 0) (read 1 (var 0)))"), Env(params, values))
 
@@ -17,7 +19,7 @@ array: no memory is read that does not belong to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from ..ir import Param
 from .formulas import formula, names_of
 from .size_expr import OPS, Arg, Binary, Const, MaxOver, Read, Shape, SizeExpr, Var, free_vars
 
-__all__ = ["GUARD", "Env", "evaluate", "guard_error"]
+__all__ = ["GUARD", "Env", "Fetch", "evaluate", "guard_error"]
 
 GUARD: Final = 1 << 24
 """The most numbers that one range is walked over."""
@@ -35,19 +37,52 @@ _PIECE: Final = 1 << 16
 _INT64_MAX: Final = (1 << 63) - 1
 
 
+class Fetch(Protocol):
+    """What reads memory that the host does not see."""
+
+    def whole(self, value: Any) -> np.ndarray[Any, Any]:
+        """All elements of an array."""
+        ...
+
+    def element(self, value: Any, number: int) -> int:
+        """One element, by its place in memory."""
+        ...
+
+
 class Env:
     """The arguments of one launch.
 
     values: for each parameter what `Executable.launch` takes. what: what is sized, for messages.
+    fetch: reads those arrays that are not NumPy's.
     """
 
-    __slots__ = ("_views", "params", "values", "what")
+    __slots__ = ("_fetch", "_views", "params", "values", "what")
 
-    def __init__(self, params: Sequence[Param], values: Sequence[Any], what: str = "") -> None:
+    def __init__(
+        self, params: Sequence[Param], values: Sequence[Any], what: str = "",
+        fetch: Fetch | None = None,
+    ) -> None:  # fmt: skip
         self.params = params
         self.values = values
         self.what = what
+        self._fetch = fetch
         self._views: dict[int, np.ndarray[Any, Any]] = {}
+
+    def is_remote(self, param: int) -> bool:
+        """Whether an array lies where the host does not see it, and was not fetched as a whole."""
+        seen = isinstance(self.values[param], np.ndarray)
+        return self._fetch is not None and not seen and param not in self._views
+
+    def element(self, param: int, number: int) -> int:
+        """An element of a remote array, by its place in memory."""
+        assert self._fetch is not None
+        return self._fetch.element(self.values[param], number)
+
+    def flat(self, param: int) -> np.ndarray[Any, Any]:
+        """The memory of an array or field as it lies."""
+        value: Any = self.values[param]
+        is_numpy = isinstance(cast(object, value), np.ndarray)
+        return value if is_numpy or self._fetch is None else self._fetch.whole(value)
 
     def number(self, param: int) -> int:
         """A scalar argument."""
@@ -57,7 +92,7 @@ class Env:
         """An array with its axes as the user indexes them; of a field the flat memory."""
         found = self._views.get(param)
         if found is None:
-            found = np.asarray(self.values[param])
+            found = self.flat(param)
             axes = self.params[param].axes
             if axes is not None:
                 order = [axes.index(axis) for axis in range(len(axes))]
@@ -67,13 +102,20 @@ class Env:
 
     def extents(self, param: int) -> tuple[int, ...]:
         """Extents of an array or field and of its elements, as the user indexes them."""
-        layout = self.params[param].layout
-        return layout.shape if layout is not None else self.view(param).shape
+        p = self.params[param]
+        if p.layout is not None:
+            return p.layout.shape
+        if not self.is_remote(param):
+            return self.view(param).shape
+        shape: tuple[int, ...] = self.values[param].shape
+        if p.axes is None:
+            return shape
+        return (*[shape[p.axes.index(axis)] for axis in range(p.ndim)], *shape[p.ndim :])
 
     def origin(self, param: int) -> tuple[int, ...]:
         """The first index of each axis."""
         layout = self.params[param].layout
-        return layout.origin if layout is not None else (0,) * self.view(param).ndim
+        return layout.origin if layout is not None else (0,) * len(self.extents(param))
 
 
 class _Run(NamedTuple):
@@ -223,8 +265,11 @@ class _Walk:
             self.check_index(e, axis, index, origin[axis], extents[axis])
         layout = self.env.params[e.param].layout
         if layout is None:
+            if self.env.is_remote(e.param) and all(isinstance(i, int) for i in indices):
+                return self.env.element(e.param, self.place(e, cast("list[int]", indices)))
             return _gather(self.env.view(e.param), indices)
-        if layout.is_row_major():
+        alone = self.env.is_remote(e.param) and all(isinstance(i, int) for i in indices)
+        if layout.is_row_major() and not alone:
             flat = self.env.view(e.param)[: layout.span].reshape(layout.shape)
             moved = [_binary("sub", i, o) for i, o in zip(indices, origin, strict=True)]
             return _gather(flat, moved)
@@ -234,7 +279,19 @@ class _Walk:
             digit = _binary("floordiv", digit, div) if div != 1 else digit
             digit = _binary("mod", digit, mod) if mod else digit
             offset = _binary("add", offset, _binary("mul", digit, stride))
+        if alone:
+            assert isinstance(offset, int)
+            return self.env.element(e.param, offset)
         return _gather(self.env.view(e.param), [offset])
+
+    def place(self, e: Read, indices: list[int]) -> int:
+        """Where an element of an array lies in memory."""
+        p, extents = self.env.params[e.param], self.env.extents(e.param)
+        order = [*(p.axes or range(p.ndim)), *range(p.ndim, len(extents))]
+        place = 0
+        for axis in order:
+            place = place * extents[axis] + indices[axis]
+        return place
 
     def check_index(self, e: Read, axis: int, index: _Value, first: int, extent: int) -> None:
         low, high = _low_and_high(index)

@@ -28,10 +28,12 @@ from .host_eval import GUARD, Env, evaluate
 from .max_reducer import MaxReducerSpec, substituted
 from .size_expr import Binary, Const, MaxOver, Read, Shape, SizeExpr, Var, children, free_vars, walk
 
-__all__ = ["SMALL", "Reducer", "reduce_by_kernel", "reduce_by_numpy"]
+__all__ = ["FAR", "SMALL", "Reducer", "reduce_by_kernel", "reduce_by_numpy"]
 
 SMALL: Final = 1 << 15
 """Up to so many cells a kernel is not worth it."""
+FAR: Final = 1 << 20
+"""An array of more bytes that the host does not see is not fetched for few cells."""
 
 _LOW: Final = -(1 << 63)
 _HIGH: Final = (1 << 63) - 1
@@ -125,13 +127,18 @@ def reduce_by_kernel(
 ) -> int:  # fmt: skip
     """The maximum, by the kernel that ``reducer`` gives if it is worth it."""
     known = _at_launch(spec, env, results)
-    if known.cells > SMALL and all(
+    few = 0 if any(_is_far(env, read.param) for read in _reads(spec.body)) else SMALL
+    if known.cells > few and all(
         i32.min <= begin and end <= i32.max for begin, end in known.ranges
     ):
         found = reducer().run(known, env, results)
         if found is not None:
             return found
     return _by_numpy(known, env)
+
+
+def _is_far(env: Env, param: int) -> bool:
+    return env.is_remote(param) and env.values[param].nbytes > FAR
 
 
 def _closed(e: SizeExpr) -> bool:
@@ -167,7 +174,7 @@ class Reducer:
         closed = {e: evaluate(substituted(e, results), env) for e in self.closed}
         if any(not _LOW <= value <= _HIGH for value in closed.values()):
             return None
-        if any(not np.size(env.values[p]) for p in self.arrays):
+        if any(not env.values[p].size for p in self.arrays):
             return None
         intervals: dict[SizeExpr, Interval] = {e: (v, v) for e, v in closed.items()}
         for axis, (begin, end) in zip(known.spec.axes, known.ranges, strict=True):

@@ -295,11 +295,19 @@ class Device(Protocol):
     """What a backend's kernels run on, for the life of one program.
 
     name: of the hardware, for people; empty where there is nothing to say. host_arrays: kernels
-    work on NumPy arrays in place; else a launch copies them to the device and back.
+    work on NumPy arrays in place; else a launch copies them to the device and back. max_threads:
+    most threads at work at once, on a device that is not the host. stack_budget: bytes that
+    adstacks may take there.
     """
 
     name: str
     host_arrays: bool
+
+    @property
+    def max_threads(self) -> int: ...
+
+    @property
+    def stack_budget(self) -> int: ...
 
     def allocate(self, nbytes: int) -> Memory:
         """Zeroed memory. MemoryError, which says what there is, if there is not enough."""
@@ -319,6 +327,8 @@ class HostDevice:
 
     name = ""
     host_arrays = True
+    max_threads = 0
+    stack_budget = 0
 
     def allocate(self, nbytes: int) -> Memory:
         return HostMemory(nbytes)

@@ -44,7 +44,7 @@ def told_by_launch(
     sizer = stacks.sizer(executable)
     # Before anything is found again.
     facts = {fact.name: fact for fact in sizer.caches.facts()}
-    env = Env(meta.params, values, f"kernel {meta.name}")
+    env = sizer.env(values)
     results: dict[SizeExpr, int] = {}
     reducers: list[ReducerRecord] = []
     rounds = in_rounds(sizer.specs)
@@ -58,6 +58,7 @@ def told_by_launch(
         _reducer(meta, node, (), 0, "sequential walk", None) for node in _walked(meta, results)
     ]
     real, integer = bytes_of(plan.tasks)
+    heaps = sizer.heaps
     sizes = sized(record, meta, plan, values, workload, results)
     return replace(
         sizes,
@@ -71,8 +72,8 @@ def told_by_launch(
             for name in _LAYERS
         ),
         heaps=(
-            HeapRecord(kind="real", needed=real, size=stacks.real.size),
-            HeapRecord(kind="integer", needed=integer, size=stacks.integer.size),
+            HeapRecord(kind="real", needed=real, size=heaps.real.size),
+            HeapRecord(kind="integer", needed=integer, size=heaps.integer.size),
         ),
     )
 

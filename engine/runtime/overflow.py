@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..adstack import gate as gates
 from ..adstack.formulas import formula
-from ..adstack.host_eval import Env, evaluate
+from ..adstack.host_eval import evaluate
 from ..adstack.size_expr import Read, parse, walk
 from ..backends.base import StackMeta, StackPlan, TaskPlan
 from ..errors import AdStackOverflowError, QuadrantsRuntimeError
@@ -104,7 +104,7 @@ def _required(sizer: Sizer, values: Sequence[Any], task: int) -> tuple[list[int]
 
 def _unfixed(sizer: Sizer, values: Sequence[Any], task: int) -> list[int] | None:
     """What the stacks of a task would get without `ad_stack_size`; None if that is not known."""
-    env = Env(sizer.meta.params, values, f"kernel {sizer.meta.name}")
+    env = sizer.env(values)
     sizes = [stack.size for stack in sizer.meta.tasks[task].stacks]
     return [max(evaluate(parse(size), env), 1) for size in sizes] if all(sizes) else None
 

@@ -5,8 +5,10 @@ arguments, extents, the contents of arrays. Before a launch it *observes* these,
 generation. As long as they are as before, so is the plan: nothing is evaluated. Otherwise the
 layers of `adstack.caches` are asked, expression by expression.
 
-Rows: in a parallel task each thread of the pool has one, in a serial task there is one. Of a task
-with a gate no more threads get a row of reals than iterations pass. A row holds
+Rows: in a parallel task each thread of the pool has one, in a serial task there is one. On a device
+there are as many threads as the loop has iterations, whole blocks of them, but no more than can be
+resident, and no more than there is memory for their rows. Of a task with a gate no more threads get
+a row of reals than iterations pass. A row holds
 the stacks of one kind, reals or integers, one behind the other: those with the widest values first,
 so that nothing lies between them, and the row's end is rounded up to that width.
 """
@@ -22,7 +24,8 @@ from ..adstack.caches import Caches, Observed
 from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec, in_rounds, recognise, substituted
 from ..adstack.size_expr import Arg, Const, Read, SizeExpr, leaves, parse
-from ..backends.base import KernelMeta, StackMeta, StackPlan, TaskMeta, TaskPlan
+from ..backends.base import Executable, StackMeta, StackPlan, TaskMeta, TaskPlan
+from .fetch import FETCH
 
 if TYPE_CHECKING:
     from .stacks import Stacks
@@ -82,20 +85,25 @@ class _Size(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """A task with stacks. rows: threads that may work on it. gate, trip: where they are known."""
+    """A task with stacks.
+
+    rows: threads that may work on it. block: on a device, how many of them are started at once; 0
+    elsewhere, and for a serial task. gate, trip: where they are known.
+    """
 
     number: int
     meta: TaskMeta
     sizes: tuple[_Size, ...]
     rows: int
+    block: int
     gate: _Gate | None
+    trip: _Size | None
 
 
 class _Gate(NamedTuple):
-    """The gate of a task. trip: how often its loop runs, if known. observed: as in `_Size`."""
+    """The gate of a task. observed: as in `_Size`."""
 
     gate: gates.Gate
-    trip: _Size | None
     observed: tuple[int, ...]
 
     @property
@@ -104,12 +112,12 @@ class _Gate(NamedTuple):
         return Read(self.gate.param, self.gate.indices)
 
 
-def _gate_parts(task: TaskMeta) -> list[SizeExpr]:
-    """What the count of a gate depends on."""
+def _other_parts(task: TaskMeta, on_device: bool) -> list[SizeExpr]:
+    """What the rows of a task depend on."""
+    trip = [parse(task.trip)] if task.trip and (task.gate or on_device) else []
     if not task.gate:
-        return []
+        return trip
     gate = gates.parse(task.gate)
-    trip = [parse(task.trip)] if task.trip else []
     return [Read(gate.param, gate.indices), *trip]
 
 
@@ -140,9 +148,13 @@ class Sizer:
     `Stacks`, for this kernel.
     """
 
-    def __init__(self, stacks: Stacks, meta: KernelMeta) -> None:
+    def __init__(self, stacks: Stacks, executable: Executable) -> None:
+        meta = executable.meta
         self.stacks: Final = stacks
         self.meta: Final = meta
+        self.heaps: Final = stacks.heaps_for(executable)
+        self._blocks: Final[tuple[int, ...]] = getattr(executable, "block_dims", ())
+        device = self.heaps.device
         self.caches: Final = Caches()
         sizes = {
             stack.size: parse(stack.size) if not stack.max_size else Const(stack.max_size)
@@ -152,7 +164,8 @@ class Sizer:
             parse(stack.size) for task in meta.tasks for stack in task.stacks if not stack.max_size
         )
         needs: dict[Need, int] = {}
-        other = [e for task in meta.tasks if task.stacks for e in _gate_parts(task)]
+        other = [e for task in meta.tasks if task.stacks 
+                 for e in _other_parts(task, device is not None)]  # fmt: skip
         for e in (*sizes.values(), *other):
             for need in _needs(e, meta.params):
                 needs.setdefault(need, len(needs))
@@ -176,15 +189,19 @@ class Sizer:
     def _task(self, number: int, meta: TaskMeta) -> _Task | None:
         if not meta.stacks:
             return None
-        rows = 1 if meta.kind == "serial" else self.stacks.threads
-        gate = None
+        device, rows, block = self.heaps.device, self.stacks.threads, 0
+        if meta.kind == "serial":
+            rows = 1
+        elif device is not None:
+            rows, block = device.max_threads, self._blocks[number]
+        gate = trip = None
+        if meta.trip and (block or (meta.gate and rows > 1)):
+            trip = self._sized(parse(meta.trip))
         if meta.gate and rows > 1:
             found = gates.parse(meta.gate)
-            trip = None
-            if meta.trip:
-                trip = self._sized(parse(meta.trip))
-            gate = _Gate(found, trip, self._observed(Read(found.param, found.indices)))
-        return _Task(number, meta, tuple(map(self._size, meta.stacks)), rows, gate)
+            gate = _Gate(found, self._observed(Read(found.param, found.indices)))
+        sizes = tuple(map(self._size, meta.stacks))
+        return _Task(number, meta, sizes, rows, block, gate, trip)
 
     def _size(self, stack: StackMeta) -> _Size:
         if stack.max_size:
@@ -204,7 +221,7 @@ class Sizer:
 
         sources: where each array comes from; None, or an empty sequence, for unknown memory.
         """
-        env = Env(self.meta.params, values, self._what)
+        env = self.env(values)
         seen = tuple([self._observe(need, env, sources) for need in self.needs])
         ready = self.ready
         if ready is not None and seen == ready.observed:
@@ -217,14 +234,18 @@ class Sizer:
 
         values: only of parameters whose number or contents are needed.
         """
-        return self._replan(seen, Env(self.meta.params, values, self._what))
+        return self._replan(seen, self.env(values))
+
+    def env(self, values: Sequence[Any]) -> Env:
+        """These arguments, as expressions see them."""
+        return Env(self.meta.params, values, self._what, FETCH)
 
     def _replan(self, seen: Observed, env: Env) -> Ready:
         self.ready = None
         tasks = self._sizes(_Launch(env, seen))
         plan = self.plan_made = self.stacks.placed(self, tasks)
         self.last = seen
-        ready = Ready(seen, plan, self.stacks.memory)
+        ready = Ready(seen, plan, self.heaps.memory)
         if None not in seen:
             self.ready = ready
         return ready
@@ -255,23 +276,39 @@ class Sizer:
 
     def _task_plan(self, task: _Task, launch: _Launch) -> TaskPlan:
         capacities = tuple([max(self._value(size, launch), 1) for size in task.sizes])
-        rows = task.rows if task.gate is None else self._passing(task, task.gate, launch)
-        key: Observed = (capacities, rows)
-        gated = task.gate is not None
-        return self.caches.task_metadata.get(
-            task.number, key,
-            lambda: packed(task.meta.stacks, capacities, rows, task.rows, gated),
-        )  # fmt: skip
-
-    def _passing(self, task: _Task, gate: _Gate, launch: _Launch) -> int:
-        """Rows for the iterations that pass a gate: no more are counted than there are threads."""
         most = task.rows
-        if gate.trip is not None:
-            most = min(most, max(self._value(gate.trip, launch), 1))
+        if task.trip is not None:
+            most = min(most, max(self._value(task.trip, launch), 1))
+        threads = -(-most // task.block) * task.block if task.block else task.rows
+        rows = threads if task.gate is None else self._passing(task, task.gate, most, launch)
+        key: Observed = (capacities, rows, threads)
+        gated = task.gate is not None
+        found = self.caches.task_metadata.get(
+            task.number, key,
+            lambda: packed(task.meta.stacks, capacities, rows, threads, gated),
+        )  # fmt: skip
+        return self._within_budget(task, found) if task.block else found
+
+    def _within_budget(self, task: _Task, plan: TaskPlan) -> TaskPlan:
+        """The plan with as many threads as there is memory for, at least one block."""
+        device = self.heaps.device
+        assert device is not None
+        budget = device.stack_budget
+        threads, rows = plan.integer_rows, plan.real_rows
+        while (
+            threads > task.block
+            and rows * plan.real_stride + threads * plan.integer_stride > budget
+        ):
+            threads = max(threads // 2 // task.block, 1) * task.block
+            rows = min(rows, threads)
+        return plan._replace(real_rows=rows, integer_rows=threads)
+
+    def _passing(self, task: _Task, gate: _Gate, most: int, launch: _Launch) -> int:
+        """Rows for the iterations that pass a gate: no more are counted than there are threads."""
 
         def count() -> int:
             self._count()
-            return gates.count(gate.gate, launch.env, most)
+            return self.stacks.passing(self, gate.gate, launch.env, most)
 
         observed = (most, *launch.of(gate.observed))
         found = self.caches.size_expr.get((task.number, "gate"), observed, count)
@@ -303,7 +340,7 @@ class Sizer:
     def sized_now(self, values: Sequence[Any]) -> tuple[TaskPlan | None, ...]:
         """What each task needs with the arrays as they are now, whatever is kept."""
         self.forget()
-        env = Env(self.meta.params, values, self._what)
+        env = self.env(values)
         seen = tuple([self._observe(need, env, ()) for need in self.needs])
         return self._sizes(_Launch(env, seen))
 

@@ -7,6 +7,9 @@ its size; plans for the old one are void then. Nothing is kept in a heap between
 
 A kernel that prints calls Python code while it runs, which may launch any kernel, in any thread:
 it gets heaps of its own, and runs without the lock.
+
+Kernels of a device have their heaps there, where launches follow each other: the lock is held for
+the plan only, and a full stack is told of when somebody waits.
 """
 
 from __future__ import annotations
@@ -15,15 +18,19 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ..adstack import gate as gates
+from ..adstack.gate_kernels import GateCounter
 from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec
-from ..adstack.reducer_kernels import Reducer, reduce_by_kernel, reduce_by_numpy
+from ..adstack.reducer_kernels import FAR, Reducer, reduce_by_kernel, reduce_by_numpy
 from ..adstack.size_expr import SizeExpr
-from ..backends.base import Executable, StackPlan, TaskPlan
+from ..backends.base import Device, Executable, StackPlan, TaskPlan
+from ..backends.memory import Memory
 from ..errors import AdStackOverflowError
 from ..ir import Func, to_text
 from .overflow import diagnosis, out_of_memory
@@ -33,18 +40,20 @@ if TYPE_CHECKING:
     from ..config import CompileConfig
     from .program import Program
 
-__all__ = ["Heap", "Stacks"]
+__all__ = ["Heap", "Heaps", "Stacks"]
 
 _LINE: Final = 64
 
 
 class Heap:
-    """Memory for the stacks of one kind. kind: ``real`` or ``integer``."""
+    """Memory for the stacks of one kind: ``real`` or ``integer``. device: None for the host."""
 
-    __slots__ = ("_data", "address", "kind", "size")
+    __slots__ = ("_data", "_device", "_there", "address", "kind", "size")
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, device: Device | None = None) -> None:
         self.kind: Final = kind
+        self._device: Final = device
+        self._there: Memory | None = None
         self.free()
 
     def free(self) -> None:
@@ -52,6 +61,9 @@ class Heap:
         self.size = 0
         self.address = 0
         self._data: Any = None
+        if self._there is not None:
+            self._there.free()
+            self._there = None
 
     def fits(self, needed: int) -> bool:
         return needed <= self.size
@@ -60,6 +72,10 @@ class Heap:
         """Make room for ``needed`` bytes. MemoryError if there is not enough."""
         old = self.size
         for size in (max(needed, 2 * old), needed):
+            if self._device is not None:
+                if self._grow_there(self._device, size):
+                    return
+                continue
             if size > _memory():
                 continue
             self.free()
@@ -73,10 +89,42 @@ class Heap:
             return
         raise MemoryError
 
+    def _grow_there(self, device: Device, size: int) -> bool:
+        """Get memory of the device. Kernels that run use the old one to their end."""
+        self.free()
+        try:
+            self._there = device.allocate(size)
+        except MemoryError:
+            return False
+        self.address = self._there.address
+        self.size = size
+        return True
+
     @property
     def memory(self) -> Any:
         """What keeps the memory alive."""
-        return self._data
+        return self._data if self._device is None else self._there
+
+
+class Heaps:
+    """Both heaps of one device; None for the host."""
+
+    __slots__ = ("device", "integer", "real")
+
+    def __init__(self, device: Device | None = None) -> None:
+        self.device: Final = device
+        self.real: Final = Heap("real", device)
+        self.integer: Final = Heap("integer", device)
+
+    @property
+    def memory(self) -> Any:
+        """What keeps the memory of the heaps alive."""
+        return self.real.memory, self.integer.memory
+
+    def free(self) -> None:
+        """Give the memory back."""
+        self.real.free()
+        self.integer.free()
 
 
 def _memory() -> int:
@@ -95,9 +143,9 @@ def _memory() -> int:
 class Stacks:
     """See the module docstring.
 
-    threads: rows of a parallel task. fixed_size: the option `ad_stack_size`. real, integer: the
-    heaps. evaluated: how many expressions,
-    maxima and gates have been evaluated. dispatched: how many maxima. reused: how many launches
+    threads: rows of a parallel task on the host. fixed_size: the option `ad_stack_size`.
+    heaps: those of the host, or of the program's device. evaluated: how many expressions, maxima
+    and gates have been evaluated. dispatched: how many maxima. reused: how many launches
     found their plan as it was.
     """
 
@@ -108,8 +156,8 @@ class Stacks:
         self.fixed_size: Final[int] = config.ad_stack_size
         self.threads: Final[int] = config.cpu_max_num_threads if caps.parallel else 1
         self.lock: Final = threading.RLock()
-        self.real: Final = Heap("real")
-        self.integer: Final = Heap("integer")
+        self._heaps: Final[dict[Device | None, Heaps]] = {}
+        self.heaps: Final = self._heaps_on(program.device)
         self.evaluated = 0
         self.dispatched = 0
         self.reused = 0
@@ -121,11 +169,32 @@ class Stacks:
         self._sizers: Final[weakref.WeakKeyDictionary[Any, Sizer]] = weakref.WeakKeyDictionary()
         program.own(self)
 
+    def _heaps_on(self, device: Device | None) -> Heaps:
+        where = None if device is None or device.host_arrays else device
+        found = self._heaps.get(where)
+        if found is None:
+            found = self._heaps[where] = Heaps(where)
+        return found
+
+    def heaps_for(self, executable: Executable) -> Heaps:
+        """Where the adstacks of this kernel lie."""
+        return self._heaps_on(getattr(executable, "device", None))
+
+    @property
+    def real(self) -> Heap:
+        """The heap of reals that kernels of the program use."""
+        return self.heaps.real
+
+    @property
+    def integer(self) -> Heap:
+        """Likewise that of integers."""
+        return self.heaps.integer
+
     def sizer(self, executable: Executable) -> Sizer:
         """What sizes the stacks of this kernel."""
         found = self._sizers.get(executable)
         if found is None:
-            found = self._sizers.setdefault(executable, Sizer(self, executable.meta))
+            found = self._sizers.setdefault(executable, Sizer(self, executable))
         return found
 
     def launch(
@@ -140,6 +209,10 @@ class Stacks:
         sizer = self.sizer(executable)
         with self.lock:
             plan = sizer.plan(values, sources)
+            if sizer.heaps.device is not None:
+                late: Any = executable
+                late.diagnose = partial(self._told_late, sizer, list(values), plan)
+                return executable.launch(values, seed, plan)
             if not executable.meta.prints:
                 return self._run(sizer, executable, values, seed, plan)
         needed = bytes_of(plan.tasks)
@@ -153,7 +226,7 @@ class Stacks:
         self, sizer: Sizer, executable: Executable, values: Sequence[Any], seed: int,
         plan: StackPlan,
     ) -> tuple[Any, ...]:  # fmt: skip
-        memory = self.memory  # another thread may end the program
+        memory = sizer.heaps.memory  # another thread may end the program
         try:
             return executable.launch(values, seed, plan)
         except AdStackOverflowError as error:
@@ -161,6 +234,13 @@ class Stacks:
                 raise self.diagnosed(sizer, error, values, plan) from None
         finally:
             del memory
+
+    def _told_late(
+        self, sizer: Sizer, values: Sequence[Any], plan: StackPlan, error: AdStackOverflowError
+    ) -> AdStackOverflowError:
+        """As `diagnosed`, for the last launch of a kernel, which nobody has waited for."""
+        with self.lock:
+            return self.diagnosed(sizer, error, values, plan)
 
     def diagnosed(
         self, sizer: Sizer, error: AdStackOverflowError, values: Sequence[Any], plan: StackPlan
@@ -171,21 +251,18 @@ class Stacks:
         sizer.forget()
         return told
 
-    @property
-    def memory(self) -> Any:
-        """What keeps the memory of the heaps alive."""
-        return self.real.memory, self.integer.memory
-
     # --- heaps ----------------------------------------------------------------------------------
 
     def placed(self, sizer: Sizer, tasks: tuple[TaskPlan | None, ...]) -> StackPlan:
         """The plan of a kernel whose tasks need this."""
-        for heap, needed in zip((self.real, self.integer), bytes_of(tasks), strict=True):
+        heaps = sizer.heaps
+        for heap, needed in zip((heaps.real, heaps.integer), bytes_of(tasks), strict=True):
             if not heap.fits(needed):
                 for other in list(self._sizers.values()):
-                    other.ready = None
+                    if other.heaps is heaps:
+                        other.ready = None
                 self._grow(heap, needed, sizer, tasks)
-        return StackPlan(tasks, self.real.address, self.integer.address)
+        return StackPlan(tasks, heaps.real.address, heaps.integer.address)
 
     def _grow(
         self, heap: Heap, needed: int, sizer: Sizer, tasks: Sequence[TaskPlan | None]
@@ -210,8 +287,23 @@ class Stacks:
 
         return reduce_by_kernel(spec, env, results, reducer)
 
+    def passing(self, sizer: Sizer, gate: gates.Gate, env: Env, most: int) -> int:
+        """How many iterations pass a gate; ``most`` if there are as many or more.
+
+        Where the host does not see the array, a kernel of the device counts.
+        """
+        fixed = gates.fixed_indices(gate, env)
+        free = [axis for axis, at in enumerate(fixed) if at is None]
+        size = env.values[gate.param].nbytes
+        if not (env.is_remote(gate.param) and free and size > FAR):
+            return gates.count(gate, env, most)
+        counter = sizer.caches.reducer_code.get(
+            gate, (), lambda: GateCounter(gate, sizer.meta.params, free, self._compile)
+        )
+        return counter.run(env, most)
+
     def _compile(self, func: Func) -> Executable:
-        """The kernel of a maximum; equal ones are compiled once."""
+        """The kernel of a maximum or a gate; equal ones are compiled once."""
         from ..passes import run
 
         program = self._program()
@@ -227,7 +319,7 @@ class Stacks:
 
     def program_ended(self) -> None:
         """Give the memory back."""
-        self.real.free()
-        self.integer.free()
+        for heaps in self._heaps.values():
+            heaps.free()
         for sizer in list(self._sizers.values()):
             sizer.forget()
