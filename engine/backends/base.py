@@ -295,13 +295,15 @@ class Device(Protocol):
     """What a backend's kernels run on, for the life of one program.
 
     name: of the hardware, for people; empty where there is nothing to say. host_arrays: kernels
-    work on NumPy arrays in place; else a launch copies them to the device and back. max_threads:
-    most threads at work at once, on a device that is not the host. stack_budget: bytes that
-    adstacks may take there.
+    work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: kind
+    and number of the device that its memory lies on, as DLPack has them. max_threads: most threads
+    at work at once, on a device that is not the host. stack_budget: bytes that adstacks may take
+    there.
     """
 
     name: str
     host_arrays: bool
+    dlpack: tuple[int, int]
 
     @property
     def max_threads(self) -> int: ...
@@ -329,6 +331,7 @@ class HostDevice:
     host_arrays = True
     max_threads = 0
     stack_budget = 0
+    dlpack = (1, 0)
 
     def allocate(self, nbytes: int) -> Memory:
         return HostMemory(nbytes)

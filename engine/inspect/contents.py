@@ -1,4 +1,4 @@
-"""What fields hold: remembered, lent to a launch as a copy, put back.
+"""What fields hold: remembered, lent to a launch as a copy, put back. Copies lie on the host.
 
 Kernels reach fields by themselves, not through arguments, so a launch of a capture is given views
 of copies of the blocks that its fields lie in. The user's own fields stay as they are, and every
@@ -15,7 +15,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ..lang.fields.storage import Block, aligned_zeros
+from ..backends.memory import aligned_zeros
+from ..lang.fields.storage import Block
 from ..runtime import program
 from ..types import FieldHandle, Layout
 
@@ -38,7 +39,7 @@ def live_blocks() -> list[Block]:
     """The blocks of the current program that have memory."""
     current = program.peek()
     owned = [] if current is None else list(current.owned)
-    return [thing for thing in owned if isinstance(thing, Block) and thing.data is not None]
+    return [thing for thing in owned if isinstance(thing, Block) and thing.memory is not None]
 
 
 def remember(blocks: Iterable[Block] | None = None, limit: int = LIMIT) -> Contents:
@@ -46,14 +47,23 @@ def remember(blocks: Iterable[Block] | None = None, limit: int = LIMIT) -> Conte
     chosen = live_blocks() if blocks is None else list(blocks)
     if sum(block.size for block in chosen) > limit:
         return NOTHING
-    return {block: block.data.copy() for block in chosen if block.data is not None}
+    return {block: _held(block) for block in chosen if block.memory is not None}
+
+
+def _held(block: Block) -> Array:
+    """A copy of the bytes of a block."""
+    assert block.memory is not None
+    # On a cache line, like the block itself: a launch on a copy shall take as long.
+    copy = aligned_zeros(block.size)
+    block.memory.read(0, copy)
+    return copy
 
 
 def put_back(contents: Contents) -> None:
     """Let the blocks hold these bytes."""
     for block, data in contents.items():
-        if block.data is not None:
-            np.copyto(block.data, data)
+        if block.memory is not None:
+            block.memory.write(0, data)
             for writes in block.writes:
                 writes.touched = True
 
@@ -81,11 +91,10 @@ class Copies:
         block = cast("Block", cast(Any, field).block)
         copy = self.blocks.get(block)
         if copy is None:
-            held = self._contents.get(block, block.data)
-            assert held is not None
-            # On a cache line, like the block itself: a launch on a copy shall take as long.
-            copy = self.blocks[block] = aligned_zeros(block.size)
-            np.copyto(copy, held)
+            copy = self.blocks[block] = _held(block)
+            held = self._contents.get(block)
+            if held is not None:
+                np.copyto(copy, held)
         return field.flat(copy)
 
 

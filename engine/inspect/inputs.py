@@ -1,8 +1,9 @@
 """What one launch of a capture is given: copies of arrays and fields, which it may write to.
 
 `Inputs` starts from what a launch by the user would be given and puts copies in the place of
-everything that a kernel could write to. The author's check then sees the arguments of the call as
-they were made, with these copies where the arrays were, also inside of dataclasses.
+everything that a kernel could write to; these lie on the host, wherever the originals do. The
+author's check then sees the arguments of the call as they were made, with these copies where the
+arrays were, also inside of dataclasses.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from ..backends.memory import DeviceArray, aligned_zeros, host_copy
 from ..config import CompileConfig
-from ..lang.fields.storage import Block, aligned_zeros
+from ..lang.fields.storage import Block
 from ..lang.ndarray import Ndarray
 from ..runtime.launch import launch_values
 from .contents import Contents, Copies
@@ -49,7 +51,8 @@ class Inputs:
         config: CompileConfig,
     ) -> None:
         """bound: ``args``, checked. Raises what a launch with them would raise."""
-        found, _ = launch_values(kernel, compiled, bound, config, Ndarray)
+        given, _ = launch_values(kernel, compiled, bound, config, Ndarray)
+        found = _on_host(compiled, given)
         fields = Copies(contents)
         arrays = [
             cast("Array", value)
@@ -92,6 +95,20 @@ class Inputs:
                 np.copyto(value, original)
 
         return restore
+
+
+def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:
+    """The values, arrays on a device copied to the host; one that is there twice, once."""
+    copies: dict[tuple[int, tuple[int, ...]], Array] = {}
+    out: list[Any] = []
+    for leaf, value in zip(compiled.plan.leaves, values, strict=True):
+        if leaf.field is None and isinstance(value, DeviceArray):
+            key = value.address, value.shape
+            if key not in copies:
+                copies[key] = host_copy(value)
+            value = copies[key]
+        out.append(value)
+    return out
 
 
 class _Arguments:

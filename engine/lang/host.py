@@ -14,7 +14,7 @@ from ..runtime.program import NOT_INITIALIZED
 from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
-    "FieldIndexError", "InvalidDataType", "assign", "ended", "field_index", "is_number", "mismatch",
+    "FieldIndexError", "InvalidDataType", "ended", "field_index", "is_number", "mismatch",
     "number", "numbers", "numbers_of", "numpy_type", "python_number", "value_type",
 ]  # fmt: skip
 
@@ -165,12 +165,6 @@ def numbers_of(value: Any) -> Array:
     if found.dtype.kind not in "biuf":
         raise TypeError(f"elements must be integers or real numbers, not of type {found.dtype}")
     return found
-
-
-def assign(target: Array, source: Array) -> None:
-    """Copy with conversion: reals are cut to integers, integers wrap, and u1 is whether not 0."""
-    with np.errstate(all="ignore"):
-        np.copyto(target, source, casting="unsafe")
 
 
 def python_number(item: Any, dtype: DataType) -> int | float:

@@ -6,15 +6,44 @@ Torch is imported when one of its tensors is asked for, and only then.
 from __future__ import annotations
 
 import importlib
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
+from ..backends.base import Device
+from ..backends.memory import view_of
 from ..runtime.foreign import numpy_of_tensor, torch_tensor
+from ..types import DataType, f32, f64, i32, i64, u1
+from .dlpack import CPU, CUDA, DEFAULT_STREAM, capsule_of, cuda_interface, window_of
+from .memory import Elements, Window, assign, elements_of, fresh
 
-__all__ = ["Exchanges", "to_tensor", "torch"]
+__all__ = [
+    "SHARED_TYPES", "Exchanges", "conversion_error", "far_numpy", "to_tensor", "torch",
+    "zero_copy_error",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+SHARED_TYPES = frozenset([i32, i64, f32, f64, u1])
+"""Types of elements that other libraries may see without a copy."""
+
+
+def zero_copy_error(reason: str) -> ValueError:
+    """The error for ``copy=False`` where a copy is needed."""
+    return ValueError(f"Zero-copy not available for {reason}; use copy=True or copy=None")
+
+
+def far_numpy(elements: Window, dtype: DataType, wanted: Any, copy: bool | None) -> Array:
+    """`to_numpy` of elements that the host does not see."""
+    if copy is False and wanted != elements.dtype:
+        raise conversion_error(dtype, wanted)
+    if copy is False:
+        raise zero_copy_error("memory of a device: numpy zero copy is CPU only")
+    return fresh(elements, wanted)
+
+
+def conversion_error(dtype: DataType, wanted: Any) -> ValueError:
+    """The error for ``copy=False`` where the elements are of another type."""
+    return ValueError(f"copy=False is incompatible with dtype conversion ({dtype} -> {wanted})")
 
 
 def torch(what: str) -> Any:
@@ -47,6 +76,21 @@ def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any
     return tensor if where.type == "cpu" else tensor.to(where)
 
 
+class Shown:
+    """Elements on a device, as DLPack shows them, for a copy at once."""
+
+    def __init__(self, window: Elements, device: tuple[int, int]) -> None:
+        self._window: Final = cast(Window, window)
+        self._device: Final = device
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **_options: Any) -> Any:
+        versioned = max_version is not None and max_version[0] >= 1
+        return capsule_of(self._window, self._device, versioned)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+
 class Exchanges:
     """DLPack and torch for a container with ``to_numpy``, ``from_numpy`` and ``_strided_view``."""
 
@@ -58,29 +102,79 @@ class Exchanges:
     def from_numpy(self, arr: Any) -> None:
         raise NotImplementedError
 
-    def _strided_view(self) -> Array:
-        """A view of the elements by index; ValueError if they do not lie at fixed distances."""
+    def _by_index(self) -> Elements:
+        """The elements by index; ValueError if they do not lie at fixed distances."""
+        raise NotImplementedError
+
+    def _strided_view(self) -> Elements:
+        """The same for others to see, who may write to them."""
+        raise NotImplementedError
+
+    def _shareable(self) -> str:
+        """Why no other library may see the memory without a copy; empty if it may."""
+        raise NotImplementedError
+
+    def _take(self, source: Window) -> None:
+        """Take the elements of memory on the same device, converted."""
+        raise NotImplementedError
+
+    def _device(self) -> Device:
+        """What the memory lies on."""
         raise NotImplementedError
 
     def to_torch(self, device: Any = None, *, copy: bool | None = True) -> Any:
         """The elements as a torch tensor; shape and ``copy`` as in `to_numpy`.
 
-        device: where the tensor shall be, the CPU by default; only there it can share memory.
+        device: where the tensor shall be. It can share memory only where the elements lie: there
+        it is by default, but for ``copy=True``, which gives a tensor on the CPU.
         ModuleNotFoundError where torch is not installed.
         """
-        torch("to_torch()")
-        return to_tensor(self.to_numpy(copy=copy), False, device, copy)
+        module = torch("to_torch()")
+        home = self._device().dlpack
+        if home[0] == CPU:
+            return to_tensor(self.to_numpy(copy=copy), False, device, copy)
+        usual = "cpu" if copy else f"cuda:{home[1]}"
+        where = module.device(usual if device is None else device)
+        here = where.type == "cuda" and where.index in (None, home[1])
+        if copy is False and not here:
+            text = f"copy=False is impossible for a tensor on {where}: the data is on {usual}"
+            raise ValueError(text)
+        reason = "" if copy else self._shareable()
+        if copy is False and reason:
+            raise zero_copy_error(reason)
+        if not copy and here and not reason:
+            return module.from_dlpack(self)
+        try:
+            view = self._by_index()
+        except ValueError:
+            return to_tensor(self.to_numpy(), False, where, None)
+        if where.type == "cpu":
+            return to_tensor(self.to_numpy(), False, where, None)
+        tensor = module.from_dlpack(Shown(view, home))
+        return tensor.clone() if here else tensor.to(where)
 
     def from_torch(self, arr: Any) -> None:
         """Take the elements of a torch tensor of the shape that `to_torch` gives, converted."""
         if not torch_tensor(arr):
             torch("from_torch()")
             raise TypeError(f"from_torch() takes a torch tensor, not {type(arr)}")
-        self.from_numpy(numpy_of_tensor(arr.detach().cpu()))
+        tensor = arr.detach()
+        if self._device().dlpack[0] != CPU and tensor.device.type != "cpu":
+            self.from_dlpack(tensor)
+        else:
+            self.from_numpy(numpy_of_tensor(tensor.cpu()))
 
     def from_dlpack(self, x: Any) -> None:
-        """Take the elements of anything that speaks DLPack, converted."""
-        self.from_numpy(np.from_dlpack(x))
+        """Take the elements of anything that speaks DLPack, converted.
+
+        ValueError for memory of a device that is not that of the elements.
+        """
+        device = self._device()
+        kind = getattr(x, "__dlpack_device__", lambda: (CPU, 0))()[0]
+        if int(kind) == CPU or device.dlpack[0] == CPU:
+            self.from_numpy(np.from_dlpack(x))
+        else:
+            self._take(window_of(x, device.dlpack, device.allocate))
 
     def to_dlpack(self, versioned: bool = False) -> Any:
         """A DLPack capsule of the memory, without a copy.
@@ -98,10 +192,38 @@ class Exchanges:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        view = cast(Any, self._strided_view())
-        return view.__dlpack__(
-            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
-        )
+        view = self._by_index() if copy else self._strided_view()
+        if not isinstance(view, Window):
+            array = cast(Any, view)
+            return array.__dlpack__(
+                stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+            )
+        device = self._device()
+        if dl_device is not None and tuple(dl_device) != device.dlpack:
+            if tuple(dl_device) != (CPU, 0) or copy is False:
+                raise BufferError(f"the memory lies on the device {device.dlpack}")
+            there = cast(Any, fresh(view, view.dtype))
+            return there.__dlpack__(max_version=max_version)
+        if stream not in (None, -1, DEFAULT_STREAM):
+            device.sync()  # its work is not ordered by the stream that ours is done on
+        if copy:
+            order = view.order() or tuple(range(view.ndim))
+            memory = device.allocate(view.size * view.dtype.itemsize)
+            shape = [view.shape[axis] for axis in order]
+            own = elements_of(view_of(memory, 0, shape, view.dtype), np.argsort(order).tolist())
+            assign(own, view)
+            view = cast(Window, own)
+        return capsule_of(view, device.dlpack, max_version is not None and max_version[0] >= 1)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._strided_view().__dlpack_device__()
+        self._strided_view()
+        return self._device().dlpack
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """How libraries for CUDA see the memory. AttributeError for memory of another kind."""
+        if self._device().dlpack[0] != CUDA:
+            raise AttributeError("__cuda_array_interface__: the memory is not on a CUDA device")
+        view = self._strided_view()
+        assert isinstance(view, Window)
+        return cuda_interface(view)

@@ -9,12 +9,15 @@ kernels lack. A vector or matrix that is read is a live one: writing its element
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
+from ..backends.base import Device
+from ..backends.memory import DeviceArray, Memory, view_of
 from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRuntimeError
 from ..frontend.features import NdarrayFeature, ndarray_feature
 from ..runtime import program
@@ -30,10 +33,7 @@ from ..types import (
 )
 from ..types.compound import ArrayMaker
 from .fields.axes import MAX_AXES
-from .fields.exchange import SHARED_TYPES, zero_copy_error
-from .fields.storage import aligned_zeros
 from .host import (
-    assign,
     ended,
     is_number,
     mismatch,
@@ -44,25 +44,13 @@ from .host import (
     python_number,
     value_type,
 )
-from .interop import Exchanges
-from .values.matrix import live
+from .interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_copy_error
+from .memory import Elements, Window, allocated, assign, elements_of, fresh, release
+from .values.live import live
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
 
 Array = np.ndarray[Any, Any]
-
-
-def _zeros(dtype: DataType, shape: tuple[int, ...]) -> Array:
-    """Zeros whose first byte lies on a cache line."""
-    size = dtype.size
-    for n in shape:
-        size *= n
-    try:
-        return aligned_zeros(size).view(dtype.np).reshape(shape)
-    except (MemoryError, ValueError):
-        raise QuadrantsRuntimeError(
-            f"there is not enough memory for an ndarray of shape {shape}"
-        ) from None
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
@@ -88,8 +76,8 @@ class Ndarray(ArrayHandle, Exchanges):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_program", "_writes",
-        "dtype", "dual", "element_shape", "grad", "layout",
+        "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_memory", "_program",
+        "_writes", "dtype", "dual", "element_shape", "grad", "layout",
     )  # fmt: skip
 
     def __init__(
@@ -109,12 +97,16 @@ class Ndarray(ArrayHandle, Exchanges):
         self._writes: Final = Generation()
         self._program: Final = owner
         order = axes or tuple(range(len(shape)))
-        data = _zeros(dtype, tuple([shape[a] for a in order]) + element_shape)
+        extents = tuple([shape[a] for a in order]) + element_shape
+        nbytes = dtype.size * math.prod(extents)
+        memory = allocated(owner, nbytes, f"an ndarray of shape {extents}")
+        data = view_of(memory, 0, extents, dtype.np)
         back = [order.index(a) for a in range(len(shape))]
-        tail = range(len(shape), len(shape) + len(element_shape))
-        self._data: Array | None = data
-        self._elements: Array = data.transpose(*back, *tail) if axes else data
-        self._address: int = data.ctypes.data
+        tail = range(len(shape), len(extents))
+        self._memory: Memory | None = memory
+        self._data: Array | DeviceArray | None = data
+        self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
+        self._address: int = memory.address
         self._key: NdarrayFeature | None = ndarray_feature(
             dtype, len(shape), needs_grad, element_shape, axes, needs_dual
         )
@@ -124,26 +116,33 @@ class Ndarray(ArrayHandle, Exchanges):
 
     def program_ended(self) -> None:
         """Free the memory; the array is of no use from here on."""
-        self._data = None
+        if self._memory is not None:
+            release(self._memory)
+        self._memory = self._data = None
         self._elements = np.empty(0)
         self._key = None
         self._address = 0
 
-    def _live(self) -> Array:
+    def _live(self) -> Array | DeviceArray:
         """The memory: axes in its own order, those of an element last."""
         if self._data is None:
             raise ended("ndarray")
         return self._data
 
-    def _canonical(self) -> Array:
-        """A view of the elements by index."""
+    def _by_index(self) -> Elements:
         self._live()
         return self._elements
 
-    def _strided_view(self) -> Array:
-        data = self._canonical()
+    def _strided_view(self) -> Elements:
+        data = self._by_index()
         self._writes.untracked = True
         return data
+
+    def _shareable(self) -> str:
+        return "" if self.dtype in SHARED_TYPES else f"dtype={self.dtype}"
+
+    def _device(self) -> Device:
+        return self._program.device
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -213,7 +212,7 @@ class Ndarray(ArrayHandle, Exchanges):
         return tuple(indices)
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._canonical()[self._index(key)]
+        found = self._by_index()[self._index(key)]
         if self.element_shape:
             return live(found, self._writes)
         return python_number(found, self.dtype)
@@ -225,14 +224,14 @@ class Ndarray(ArrayHandle, Exchanges):
     def __setitem__(self, key: Any, value: Any) -> None:
         where = self._index(key)
         if self.element_shape:
-            self._canonical()[where] = numbers(value, self.dtype, self.element_shape)
+            self._by_index()[where] = numbers(value, self.dtype, self.element_shape)
         else:
-            self._canonical()[where] = number(value, self.dtype)
+            self._by_index()[where] = number(value, self.dtype)
         self._writes.touched = True
 
     def fill(self, val: Any) -> None:
         """Set every element: to a number, or to a vector or matrix."""
-        data = self._canonical()
+        data = self._by_index()
         if self.element_shape and not is_number(val):
             data[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
         else:
@@ -243,7 +242,7 @@ class Ndarray(ArrayHandle, Exchanges):
         """Take the values of an array of equal shape, converted to this one's dtype."""
         if not isinstance(other, Ndarray):
             raise TypeError(f"Cannot copy from a non-ndarray object: {other!r}")
-        data, source = self._canonical(), other._canonical()
+        data, source = self._by_index(), other._by_index()
         if other._extents != self._extents:
             raise QuadrantsAssertionError(
                 f"Mismatch shape: {self._extents} expected, but {other._extents} provided"
@@ -258,30 +257,32 @@ class Ndarray(ArrayHandle, Exchanges):
 
         dtype: a data type or NumPy type to convert to. copy: True makes a copy, None only where one
         is needed, False never: a ValueError where one is needed. A view shares the memory, and
-        stays valid after a reset.
+        stays valid after a reset. Memory of a device is always copied.
         """
-        data = self._canonical()
-        if dtype is not None and numpy_type(dtype) != data.dtype:
+        data = self._by_index()
+        wanted = data.dtype if dtype is None else numpy_type(dtype)
+        if isinstance(data, Window):
+            return far_numpy(data, self.dtype, wanted, copy)
+        if wanted != data.dtype:
             if copy is False:
-                raise ValueError(
-                    f"copy=False is incompatible with dtype conversion ({self.dtype} ->"
-                    f" {numpy_type(dtype)})"
-                )
-            with np.errstate(all="ignore"):
-                return data.astype(numpy_type(dtype), order="C")
+                raise conversion_error(self.dtype, wanted)
+            return fresh(data, wanted)
         if copy:
             return data.copy("C")
-        if self.dtype in SHARED_TYPES:
+        reason = self._shareable()
+        if not reason:
             self._writes.untracked = True
             return data[...]
         if copy is False:
-            raise zero_copy_error(f"dtype={self.dtype}")
+            raise zero_copy_error(reason)
         return data.copy("C")
 
     def from_numpy(self, arr: Any) -> None:
         """Take the values of an array of the shape that `to_numpy` gives, converted."""
-        data = self._canonical()
-        source = numbers_of(arr)
+        self._take(numbers_of(arr))
+
+    def _take(self, source: Elements) -> None:
+        data = self._by_index()
         if source.shape != data.shape:
             raise ValueError(f"Mismatch shape: {data.shape} expected, but {source.shape} provided")
         assign(data, source)

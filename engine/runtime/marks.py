@@ -14,23 +14,28 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..backends.memory import DeviceArray, view_of
+from . import program
+
 __all__ = ["clear", "marks_of"]
 
 Array = np.ndarray[Any, Any]
 
-_marks: Final[dict[int, tuple[Callable[[], Any], Array]]] = {}
+_marks: Final[dict[int, tuple[Callable[[], Any], Array | DeviceArray]]] = {}
 """By the id of the owner: tensors of torch cannot be compared as keys are."""
 
 
-def marks_of(owner: Any, memory: Array) -> Array:
-    """The marks of an array or field whose memory is ``memory``, laid out like that."""
+def marks_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
+    """The marks of an array or field whose memory is ``memory``, laid out like that, and as near
+    to kernels."""
     key = id(owner)
     known = _marks.get(key)
     if known is not None:
         mine, found = known
-        if mine() is owner and found.shape == memory.shape and found.dtype == memory.dtype:
+        fits = found.shape == memory.shape and found.dtype == memory.dtype
+        if mine() is owner and fits and type(found) is type(memory):
             return found
-    found = np.zeros(memory.shape, memory.dtype)
+    found = _zeros(memory)
 
     def gone(reference: Any) -> None:
         if key in _marks and _marks[key][0] is reference:
@@ -40,7 +45,18 @@ def marks_of(owner: Any, memory: Array) -> Array:
     return found
 
 
+def _zeros(like: Array | DeviceArray) -> Array | DeviceArray:
+    """Memory for marks of what lies in ``like``."""
+    if isinstance(like, DeviceArray):
+        memory = program.current().device.allocate(like.nbytes)
+        return view_of(memory, 0, like.shape, like.dtype)
+    return np.zeros(like.shape, like.dtype)
+
+
 def clear() -> None:
     """Nothing was read so far."""
     for _, found in list(_marks.values()):
-        found.fill(0)
+        if not isinstance(found, DeviceArray):
+            found.fill(0)
+        elif found.memory is not None and found.memory.address:
+            found.memory.fill(found.offset, b"\0", found.nbytes)

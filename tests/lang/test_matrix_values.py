@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.lang.values.matrix import live
+from qd_studio.engine.lang.values.live import live
 from qd_studio.engine.types import Generation
 
 VEC3 = qd.types.vector(3, qd.f32)

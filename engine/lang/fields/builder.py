@@ -74,6 +74,7 @@ class FieldsBuilder(Nestable):
     """Builds a tree of nodes and fields apart from ``qd.root``.
 
     The fields are usable after `finalize`, which gives the tree; that can be destroyed.
+    told_of_memory: what the device said when there was not enough of it.
     """
 
     def __init__(self) -> None:
@@ -81,6 +82,7 @@ class FieldsBuilder(Nestable):
         self.finalized: SNodeTree | None = None
         self._root: Final = SNode("root", None, self, ())
         self.is_root_of_program = False
+        self.told_of_memory = ""
         _state(self.program).builders.append(self)
 
     def _node(self) -> SNode:
@@ -134,9 +136,11 @@ class FieldsBuilder(Nestable):
                 starts.append(size)
                 size += -(-whole(top)[0] // ALIGN) * ALIGN
             try:
-                block = Block(size)
-            except (MemoryError, ValueError):
+                block = Block(self.program.device.allocate(size))
+            except (MemoryError, ValueError) as error:
                 lacking += size
+                if not self.program.device.host_arrays:
+                    self.told_of_memory = f": {error}"
                 continue
             self.program.own(block)
             blocks.append(block)
@@ -144,7 +148,9 @@ class FieldsBuilder(Nestable):
                 _settle(top, block, start, len(group) == 1)
         self.finalized = SNodeTree(self, blocks)
         if lacking:
-            raise QuadrantsRuntimeError(f"there is not enough memory for fields of {lacking} bytes")
+            raise QuadrantsRuntimeError(
+                f"there is not enough memory for fields of {lacking} bytes{self.told_of_memory}"
+            )
         return self.finalized
 
 
@@ -169,7 +175,7 @@ class SNodeTree:
             raise QuadrantsRuntimeError("SNode tree has been destroyed")
         self.destroyed = True
         for block in self.blocks:
-            block.data = None
+            block.program_ended()
         self._builder.release()
         self._builder.program.forget_launchers()
 

@@ -6,27 +6,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ...types import f32, f64, i32, i64, u1
-from ..host import assign, mismatch, numbers_of, numpy_type
-from ..interop import Exchanges
+from ...backends.base import Device
+from ..host import mismatch, numbers_of, numpy_type
+from ..interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_copy_error
+from ..memory import Elements, Window, assign, host_of
 
 if TYPE_CHECKING:
     from .placed import PlacedField
 
-__all__ = ["ExchangesNumpy", "zero_copy_error"]
+__all__ = ["ExchangesNumpy"]
 
 Array = np.ndarray[Any, Any]
-SHARED_TYPES = frozenset([i32, i64, f32, f64, u1])
-"""Types of elements that other libraries may see without a copy."""
 
 
-def zero_copy_error(reason: str) -> ValueError:
-    """The error for ``copy=False`` where a copy is needed."""
-    return ValueError(f"Zero-copy not available for {reason}; use copy=True or copy=None")
-
-
-def shared_view(field: PlacedField) -> Array | str:
-    """A view of the field's memory, indexed as the field is; or why there can be none."""
+def unshared(field: PlacedField) -> str:
+    """Why no other library may see the memory of the field without a copy; empty if it may."""
     at = field._placed()  # pyright: ignore[reportPrivateUsage]
     elements = field.grouped()
     if field.dtype not in SHARED_TYPES:
@@ -37,60 +31,72 @@ def shared_view(field: PlacedField) -> Array | str:
         return "a field that shares its cells with others, or whose components lie apart"
     if elements.shape != at.shape or field.memory_layout().span != elements.size:
         return "a field whose elements do not lie densely at fixed distances"
-    return elements
+    return ""
 
 
 class ExchangesNumpy(Exchanges):
     """What fields of numbers, vectors and matrices have in common; struct fields override it."""
 
-    def _strided_view(self) -> Array:
+    def _device(self) -> Device:
+        return cast("PlacedField", self).program.device
+
+    def _by_index(self) -> Elements:
         field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         elements = field.grouped()
         if elements.shape != shape:
             raise ValueError("the elements of a nested field do not lie at fixed distances")
-        field.writes.untracked = True
         return elements
+
+    def _strided_view(self) -> Elements:
+        elements = self._by_index()
+        cast("PlacedField", self).writes.untracked = True
+        return elements
+
+    def _shareable(self) -> str:
+        return unshared(cast("PlacedField", self))
 
     def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
         """The elements as an array of the field's shape, then that of an element.
 
         dtype: a data type or NumPy type to convert to. copy: True makes a copy, None only where one
         is needed, False never: a ValueError where one is needed. A view shares the memory of the
-        field, and stays valid after a reset.
+        field, and stays valid after a reset. Memory of a device is always copied.
         """
         field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         wanted = numpy_type(field.dtype if dtype is None else dtype)
-        out: Array | None = None
+        elements = field.grouped()
+        if isinstance(elements, Window):
+            return far_numpy(elements, field.dtype, wanted, copy).reshape(shape)
         if not copy:
-            view = shared_view(field)
             if wanted != field.dtype.np:
                 if copy is False:
-                    raise ValueError(
-                        f"copy=False is incompatible with dtype conversion ({field.dtype} ->"
-                        f" {wanted})"
-                    )
-            elif not isinstance(view, str):
-                out = view
-                field.writes.untracked = True
-            elif copy is False:
-                raise zero_copy_error(view)
-        if out is None:
-            with np.errstate(all="ignore"):
-                out = np.array(field.grouped(), wanted, order="C").reshape(shape)
-        return out
+                    raise conversion_error(field.dtype, wanted)
+            else:
+                reason = unshared(field)
+                if not reason:
+                    field.writes.untracked = True
+                    return elements
+                if copy is False:
+                    raise zero_copy_error(reason)
+        with np.errstate(all="ignore"):
+            return np.array(elements, wanted, order="C").reshape(shape)
 
     def from_numpy(self, arr: Any) -> None:
         """Take the elements of an array of the shape that `to_numpy` gives, converted."""
+        self._assign(numbers_of(arr))
+
+    def _take(self, source: Window) -> None:
+        self._assign(source)
+
+    def _assign(self, source: Elements) -> None:
         field = cast("PlacedField", self)
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         elements = field.grouped()
-        source = numbers_of(arr)
-        if len(field.element_shape) == 1 and source.shape == (*shape, 1):
-            source = source[..., 0]
-        elif field.element_shape[1:] == (1,) and source.shape == shape[:-1]:
-            source = source[..., np.newaxis]
+        vectors, matrices = len(field.element_shape) == 1, field.element_shape[1:] == (1,)
+        if (vectors and source.shape == (*shape, 1)) or (matrices and source.shape == shape[:-1]):
+            source = source.reshape(shape)
         if source.shape != shape:
             raise ValueError(
                 f"qd.field shape {shape} does not match the numpy array shape {source.shape}"
@@ -114,8 +120,12 @@ class ExchangesNumpy(Exchanges):
             raise ValueError(
                 f"qd.field shape {field.shape} does not match the source field shape {source.shape}"
             )
-        target = field.grouped()
-        found = source.grouped().reshape(source._placed().shape)  # pyright: ignore[reportPrivateUsage]
+        target, given = field.grouped(), source.grouped()
+        if source.element_shape == field.element_shape and given.shape == target.shape:
+            assign(target, given)
+            field.writes.touched = True
+            return
+        found = host_of(given).reshape(source._placed().shape)  # pyright: ignore[reportPrivateUsage]
         if source.element_shape != field.element_shape:
             if source.element_shape:
                 raise mismatch(field.element_shape, source.element_shape)

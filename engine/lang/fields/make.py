@@ -23,7 +23,7 @@ from ...errors import QuadrantsRuntimeError
 from ...runtime import program
 from ...types import DataType, Generation
 from ..host import field_index, is_number, number, numbers, python_number
-from ..values.matrix import live
+from ..values.live import live
 from .placed import PlacedField
 from .snode import SNode
 from .storage import Placement, joined
@@ -139,8 +139,10 @@ class ScalarField(PlacedField):
                         node.builder.finalize()
         if self._given is None:
             size = self.dtype.size * math.prod(node.shape)
+            told = node.builder.told_of_memory
+            shape = f" of shape {node.shape}," if told else ""
             raise QuadrantsRuntimeError(
-                f"there is not enough memory for {self.label()} of {size} bytes"
+                f"there is not enough memory for {self.label()}{shape} of {size} bytes{told}"
             )
         return self._given
 

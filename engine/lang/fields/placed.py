@@ -6,10 +6,12 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from ...backends.memory import DeviceArray, view_of
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
 from ...types import FieldHandle, Generation, Layout
 from ..host import ended, field_index
+from ..memory import Elements
 from .exchange import ExchangesNumpy
 from .snode import SNode
 from .storage import Placement, by_axis, grouped_view, layout_of
@@ -39,7 +41,7 @@ class PlacedField(FieldHandle, Field):
     layout: tuple[int, ...] | None
     writes: Generation
     _at: Placement | None
-    _elements: Array | None
+    _elements: Elements | None
     _layout: Layout | None
     _axes: list[tuple[int, int, list[int] | None]]
     _companions: Any
@@ -59,7 +61,7 @@ class PlacedField(FieldHandle, Field):
                 raise ended("field")
             at = self._at = self._locate()
             at.block.writes.add(self.writes)
-        if at.block.data is None:
+        if at.block.memory is None:
             if not self.program.alive:
                 raise ended("field")
             raise QuadrantsRuntimeError(
@@ -69,7 +71,7 @@ class PlacedField(FieldHandle, Field):
 
     def is_freed(self) -> bool:
         """Whether its memory was given back, for good."""
-        return self._at is not None and self._at.block.data is None
+        return self._at is not None and self._at.block.memory is None
 
     def release(self) -> None:
         """Let go of the view of its memory, which has ended."""
@@ -88,28 +90,30 @@ class PlacedField(FieldHandle, Field):
 
     def address(self) -> int:
         at = self._placed()
-        assert at.block.data is not None
-        return at.block.data.ctypes.data + at.base
+        assert at.block.memory is not None
+        return at.block.memory.address + at.base
 
-    def flat(self, buffer: Any = None) -> Array:
+    def flat(self, buffer: Any = None) -> Array | DeviceArray:
         at = self._placed()
-        data = cast(Array, at.block.data if buffer is None else buffer)
-        end = at.base + self.memory_layout().span * self.dtype.size
-        return data[at.base : end].view(self.dtype.np)
+        span = self.memory_layout().span
+        if isinstance(buffer, np.ndarray):
+            return np.ndarray((span,), self.dtype.np, cast(Array, buffer), at.base)
+        assert at.block.memory is not None
+        return view_of(at.block.memory, at.base, (span,), self.dtype.np)
 
-    def grouped(self) -> Array:
-        """A view of the elements with an axis for each digit; see `storage.grouped_view`."""
+    def grouped(self) -> Elements:
+        """The elements with an axis for each digit; see `storage.grouped_view`."""
         at = self._at
-        if at is None or at.block.data is None or self._elements is None:
+        if at is None or at.block.memory is None or self._elements is None:
             at = self._placed()
-            assert at.block.data is not None
+            assert at.block.memory is not None
             digits = [[d.extent for d in one] for one in by_axis(at)]
             ndim = len(at.shape) - len(self.element_shape)
             self._axes = [
                 (at.origin[axis], at.shape[axis], digits[axis] if len(digits[axis]) > 1 else None)
                 for axis in range(ndim)
             ]
-            self._elements = grouped_view(at, self.dtype, at.block.data)
+            self._elements = grouped_view(at, self.dtype, at.block.memory)
         return self._elements
 
     def _set_layout(self, order: tuple[int, ...]) -> None:

@@ -7,7 +7,7 @@ of their numbers, and a cell is the node's children side by side, each aligned t
 
 So a field's element is found by *digits*: each dense node on the way down takes one digit of each
 of its axes, and adds its value times a stride. `Placement` holds them in bytes; `layout_of` turns
-placements into the `types.Layout` that the compiler reads, `grouped_view` into a NumPy view.
+placements into the `types.Layout` that the compiler reads, `grouped_view` into the elements.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ...backends.memory import aligned_zeros
+from ...backends.memory import Memory
 from ...errors import QuadrantsRuntimeError
 from ...types import DataType, Generation, row_major
 from ...types.layout import Layout, Term
+from ..memory import Elements, placed, release
 
-__all__ = ["Block", "Digit", "Placement", "aligned_zeros", "grouped_view", "joined", "layout_of"]
+__all__ = ["Block", "Digit", "Placement", "grouped_view", "joined", "layout_of"]
 
 Array = np.ndarray[Any, Any]
 ALIGN: Final = 64
@@ -32,21 +33,28 @@ ALIGN: Final = 64
 class Block:
     """The memory of one or more children of a root.
 
-    data: its bytes; None when the program ended or the tree was destroyed. NumPy views of it keep
-    the bytes alive, whatever happens to the block.
+    memory: None when the program ended or the tree was destroyed. NumPy views of it keep the bytes
+    alive, whatever happens to the block.
     writes: what counts the writes to the fields in it that were used.
     """
 
-    __slots__ = ("__weakref__", "data", "size", "writes")
+    __slots__ = ("__weakref__", "memory", "size", "writes")
 
-    def __init__(self, size: int) -> None:
-        self.size: Final = size
-        self.data: Array | None = aligned_zeros(size)
+    def __init__(self, memory: Memory) -> None:
+        self.size: Final = memory.nbytes
+        self.memory: Memory | None = memory
         self.writes: Final[set[Generation]] = set()
+
+    @property
+    def data(self) -> Array | None:
+        """The bytes where the host sees them."""
+        return None if self.memory is None else self.memory.host
 
     def program_ended(self) -> None:
         """Let go of the memory."""
-        self.data = None
+        if self.memory is not None:
+            release(self.memory)
+            self.memory = None
 
 
 class Digit(NamedTuple):
@@ -143,8 +151,8 @@ def layout_of(at: Placement, dtype: DataType) -> Layout:
     return row_major(at.shape, at.origin) if found.is_row_major() else found
 
 
-def grouped_view(at: Placement, dtype: DataType, data: Array) -> Array:
-    """A view of the field in ``data``, the bytes of its block, with an axis for each digit.
+def grouped_view(at: Placement, dtype: DataType, memory: Memory) -> Elements:
+    """The elements of the field in ``memory``, that of its block, with an axis for each digit.
 
     Digits are grouped by axis, so that it has the elements in the order of the field, and reshaping
     it to the field's shape gives the elements by index. An axis without digits has extent 1.
@@ -155,4 +163,4 @@ def grouped_view(at: Placement, dtype: DataType, data: Array) -> Array:
         for _, extent, stride in digits or [Digit(0, 1, dtype.size)]:
             shape.append(extent)
             strides.append(stride)
-    return np.ndarray(shape, dtype.np, data, at.base, strides)
+    return placed(memory, at.base, shape, strides, dtype)

@@ -208,6 +208,12 @@ class StructField(StructFieldHandle, Field):
         for name, member in self._members.items():
             member.from_torch(arr[name])
 
+    def _device(self) -> Any:
+        return self._first()._device()
+
+    def _by_index(self) -> Any:
+        return self._strided_view()
+
     def _strided_view(self) -> Any:
         raise TypeError(
             "a field of structs is no array: take its members, field.member.to_dlpack()"

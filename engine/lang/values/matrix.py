@@ -4,8 +4,8 @@ A value holds a NumPy array of one axis (a vector) or two (a matrix). Operators 
 element and broadcast scalars; shapes must otherwise agree, as in kernels. Results of operators are
 new values: of the type `Vector` with one axis, of the type `Matrix` with two.
 
-A value may also be a *live* window on the memory of a field or an array (`live`): then writing an
-element writes there, and reading one gives a Python number.
+A value may also be a *live* window on the memory of a field or an array (see `live`): then writing
+an element writes there, and reading one gives a Python number.
 
 In a kernel the same classes and constructors make values of run time: the frontend knows them by
 their entries in the table of intrinsics.
@@ -27,7 +27,7 @@ from .linear import cofactor_inverse, determinant
 from .number_types import numpy_type
 from .swizzle import positions
 
-__all__ = ["Matrix", "Vector", "live", "wrapped"]
+__all__ = ["Matrix", "Vector", "wrapped"]
 
 Array = np.ndarray[Any, Any]
 
@@ -472,13 +472,6 @@ def wrapped(found: Any) -> Any:
 
 _set_data: Final = Matrix.__dict__["_data"].__set__
 _set_live: Final = Matrix.__dict__["_live"].__set__
-
-
-def live(memory: Array, writes: Generation) -> Any:
-    """A live value on ``memory``, which has one or two axes. writes: of the array that it is in."""
-    value = wrapped(memory)
-    value._live = writes
-    return value
 
 
 INTRINSICS.update({

@@ -1,0 +1,337 @@
+"""The elements of arrays and fields in memory that the host may not see.
+
+Arrays and fields lie in `backends.memory.Memory` of their program's device. Where the host sees
+it, their elements are a NumPy view, and nothing here comes between. Elsewhere they are a `Window`:
+it stands in for that view, and copies what is read or written, no more than needed::
+
+    elements = elements_of(view_of(memory, 0, shape, dtype))    np.ndarray or Window
+    elements[2, 3]                      one number, or the window of a vector: reads that number
+    elements[...] = 0                   set all; `Memory.fill` where the layout is dense
+    assign(elements, source)            with conversion; device to device between equal layouts
+    host_of(elements)                   by index, on the host: the view itself, or a copy
+
+A dense window, whatever the order of its axes in memory, is copied in one piece. Of one with gaps,
+such as a member of a struct, the range from its first to its last element is read; to write it,
+that range is read, changed and written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..backends.memory import DeviceArray, Memory
+from ..errors import QuadrantsRuntimeError
+from ..runtime.program import Program
+from ..types import DataType
+
+__all__ = [
+    "Elements", "Window", "allocated", "assign", "elements_of", "far", "fresh", "host_of", "keep",
+    "let_go", "placed", "release", "short_of_memory",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+_TILE: Final = 1 << 16
+_PIECE: Final = 1 << 20
+"""Gaps of more bytes than this are not read along, if what lies between is worth a copy."""
+
+
+def allocated(owner: Program, nbytes: int, what: str) -> Memory:
+    """Zeroed memory of the device of ``owner``. QuadrantsRuntimeError if there is not enough.
+
+    what: it is for, for that error: "an ndarray of shape (3,)".
+    """
+    try:
+        return owner.device.allocate(nbytes)
+    except (MemoryError, ValueError) as error:
+        raise QuadrantsRuntimeError(short_of_memory(owner, what, nbytes, error)) from None
+
+
+def short_of_memory(owner: Program, what: str, nbytes: int, error: BaseException) -> str:
+    """What to tell of an allocation that failed. A device says how much there is."""
+    text = f"there is not enough memory for {what}"
+    if owner.device.host_arrays:
+        return text
+    told = str(error)
+    return f"{text}: {nbytes} bytes were asked for" + (f"; {told}" if told else "")
+
+
+class Window:
+    """Elements at fixed distances in memory that the host does not see.
+
+    offset: of the first one, in bytes. strides: in bytes, none negative. Indexing takes a tuple of
+    as many integers as there are axes, or fewer for a window of those left; they are not checked.
+    """
+
+    __slots__ = ("dtype", "memory", "offset", "shape", "strides")
+
+    def __init__(
+        self, memory: Memory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: Any
+    ) -> None:
+        self.memory: Final = memory
+        self.offset: Final = offset
+        self.shape: Final = tuple(shape)
+        self.strides: Final = tuple(strides)
+        self.dtype: Final[np.dtype[Any]] = np.dtype(dtype)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def address(self) -> int:
+        """Of the first element."""
+        return self.memory.address + self.offset
+
+    def order(self) -> tuple[int, ...] | None:
+        """The axes in the order of memory if the elements lie without gaps, else None."""
+        shape, strides = self.shape, self.strides
+        axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
+        wanted = self.dtype.itemsize
+        for axis in sorted(axes, key=lambda axis: strides[axis]):
+            if strides[axis] != wanted:
+                return None
+            wanted *= shape[axis]
+        axes.sort(key=lambda axis: -strides[axis])
+        for axis, extent in enumerate(shape):
+            if extent == 1:
+                axes.insert(axis, axis)
+        return tuple(axes)
+
+    def span(self) -> int:
+        """Bytes from the first element to the end of the last."""
+        steps = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
+        return sum(steps) + self.dtype.itemsize
+
+    def equal_layout(self, other: Window) -> bool:
+        """Whether the bytes of the one are those of the other: dense, in the same order."""
+        if (self.dtype, self.shape) != (other.dtype, other.shape):
+            return False
+        mine = [s for s, n in zip(self.strides, self.shape, strict=True) if n > 1]
+        theirs = [s for s, n in zip(other.strides, other.shape, strict=True) if n > 1]
+        return mine == theirs and self.order() is not None
+
+    # --- parts ----------------------------------------------------------------------------------
+
+    def at(self, where: Sequence[int]) -> Window:
+        """The part with these first indices."""
+        count, offset = len(where), self.offset
+        for index, stride in zip(where, self.strides[:count], strict=True):
+            offset += index * stride
+        return Window(self.memory, offset, self.shape[count:], self.strides[count:], self.dtype)
+
+    def reshape(self, shape: Sequence[int]) -> Elements:
+        """The same elements with other axes: a window if they lie in their order, else a copy."""
+        if tuple(shape) == self.shape:
+            return self
+        if self.order() != tuple(range(self.ndim)):
+            return self.read().reshape(shape)
+        flat = DeviceArray(self.address, shape, self.dtype, self.memory, self.offset)
+        return elements_of(flat)
+
+    def __getitem__(self, where: Sequence[int]) -> Any:
+        part = self.at(where)
+        return part if part.shape else part.read()[()]
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        part = self if where is Ellipsis else self.at(where)
+        with np.errstate(all="ignore"):
+            part.fill(np.asarray(value).astype(self.dtype))
+
+    def fill(self, value: Any) -> None:
+        """Set every element to a number, or every vector or matrix to an array of its shape."""
+        one = np.asarray(value, self.dtype)
+        order = self.order()
+        if self.size == one.size or order is None:
+            self.write(np.broadcast_to(one, self.shape))
+            return
+        if one.ndim and (one == one.flat[0]).all():
+            one = one.flat[0]
+        first = self.ndim - one.ndim
+        if order[first:] != tuple(range(first, self.ndim)):
+            self.write(np.broadcast_to(one, self.shape))
+            return
+        pattern, count = one.tobytes(), self.size // one.size
+        if len(pattern) in (1, 2, 4, 8):
+            self.memory.fill(self.offset, pattern, count)
+        else:
+            self._tile(pattern, count)
+
+    def _tile(self, pattern: bytes, count: int) -> None:
+        """Repeat a pattern of any length: a first piece from here, more of it on the device."""
+        total = len(pattern) * count
+        first = pattern * min(count, max(_TILE // len(pattern), 1))
+        self.memory.write(self.offset, np.frombuffer(first, np.uint8))
+        done = len(first)
+        while done < total:
+            more = min(done, total - done)
+            self.memory.copy(self.offset + done, self.memory, self.offset, more)
+            done += more
+
+    # --- copies ---------------------------------------------------------------------------------
+
+    def read(self) -> Array:
+        """The elements by index: a copy, with the axes in the order of memory if it is dense."""
+        order = self.order()
+        if order is not None:
+            found = np.empty([self.shape[axis] for axis in order], self.dtype)
+            self.memory.read(self.offset, found)
+            return found.transpose(np.argsort(order)) if order else found
+        axis = self._parted()
+        if axis is None:
+            return self._covered(np.empty(self.span(), np.uint8)).copy()
+        found = np.empty(self.shape, self.dtype)
+        inside = np.moveaxis(found, axis, 0)
+        for number, part in enumerate(self._parts(axis)):
+            inside[number] = part.read()
+        return found
+
+    def write(self, source: Array) -> None:
+        """Set the elements to those of ``source``, which has the same shape, with conversion."""
+        order = self.order()
+        if order is not None:
+            turned = source.transpose(order)
+            if turned.dtype != self.dtype or not turned.flags.c_contiguous:
+                with np.errstate(all="ignore"):
+                    turned = turned.astype(self.dtype, order="C")
+            self.memory.write(self.offset, turned)
+            return
+        axis = self._parted()
+        if axis is None:
+            raw = np.empty(self.span(), np.uint8)
+            with np.errstate(all="ignore"):
+                np.copyto(self._covered(raw), source, casting="unsafe")
+            self.memory.write(self.offset, raw)
+            return
+        for part, piece in zip(self._parts(axis), np.moveaxis(source, axis, 0), strict=True):
+            part.write(piece)
+
+    def _covered(self, raw: Array) -> Array:
+        """Read the range of the elements into ``raw``; the view of them in it."""
+        self.memory.read(self.offset, raw)
+        return np.ndarray(self.shape, self.dtype, raw, 0, self.strides)
+
+    def _parted(self) -> int | None:
+        """The axis whose parts are better copied one by one than with what lies between."""
+        span, size = self.span(), self.size * self.dtype.itemsize
+        axis = max(range(self.ndim), key=lambda a: self.strides[a] if self.shape[a] > 1 else 0)
+        worth = size // self.shape[axis] >= _TILE
+        return axis if worth and span - size > _PIECE and span > 2 * size else None
+
+    def _parts(self, axis: int) -> list[Window]:
+        shape = self.shape[:axis] + self.shape[axis + 1 :]
+        strides = self.strides[:axis] + self.strides[axis + 1 :]
+        return [
+            Window(self.memory, self.offset + k * self.strides[axis], shape, strides, self.dtype)
+            for k in range(self.shape[axis])
+        ]
+
+
+Elements = Array | Window
+"""The elements of an array or field, by index."""
+
+
+def far(elements: Any) -> bool:
+    """Whether elements lie where the host does not see them."""
+    return elements.__class__ is Window
+
+
+def elements_of(view: Array | DeviceArray, axes: Sequence[int] | None = None) -> Elements:
+    """The elements of a whole array that lies at ``view``, its axes taken in the order ``axes``."""
+    if not isinstance(view, DeviceArray):
+        return view if axes is None else view.transpose(axes)
+    assert view.memory is not None
+    strides: list[int] = []
+    step = view.dtype.itemsize
+    for extent in reversed(view.shape):
+        strides.append(step)
+        step *= extent
+    strides.reverse()
+    order = range(view.ndim) if axes is None else axes
+    shape = [view.shape[a] for a in order]
+    return Window(view.memory, view.offset, shape, [strides[a] for a in order], view.dtype)
+
+
+def placed(
+    memory: Memory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: DataType
+) -> Elements:
+    """The elements that lie at these distances, in bytes, in ``memory``."""
+    if memory.host is not None:
+        return np.ndarray(tuple(shape), dtype.np, memory.host, offset, strides)
+    return Window(memory, offset, shape, strides, dtype.np)
+
+
+def host_of(elements: Elements) -> Array:
+    """The elements by index on the host: a view of them, or a copy where there is none."""
+    return elements.read() if isinstance(elements, Window) else elements
+
+
+def fresh(elements: Elements, dtype: np.dtype[Any]) -> Array:
+    """A C-contiguous copy of the elements on the host, converted."""
+    with np.errstate(all="ignore"):
+        if isinstance(elements, Window):
+            return np.ascontiguousarray(elements.read(), dtype).reshape(elements.shape)
+        return np.array(elements, dtype, order="C")
+
+
+def assign(target: Elements, source: Elements) -> None:
+    """Copy with conversion: reals are cut to integers, integers wrap, and u1 is whether not 0.
+
+    Shapes are equal, or ``source`` is broadcast.
+    """
+    if isinstance(target, Window):
+        if not isinstance(source, Window):
+            target.write(np.broadcast_to(source, target.shape))
+        elif target.equal_layout(source):
+            size = target.size * target.dtype.itemsize
+            target.memory.copy(target.offset, source.memory, source.offset, size)
+        else:
+            target.write(np.broadcast_to(source.read(), target.shape))
+        return
+    with np.errstate(all="ignore"):
+        np.copyto(target, host_of(source), casting="unsafe")
+
+
+# --- memory that other libraries look at ----------------------------------------------------------
+
+_kept: Final[dict[int, list[Any]]] = {}
+"""Memory that others look at, by its id: itself, how many do, whether its program has ended."""
+
+
+def keep(memory: Memory) -> None:
+    """Another library looks at ``memory`` from now on."""
+    _kept.setdefault(id(memory), [memory, 0, False])[1] += 1
+
+
+def let_go(memory: Memory) -> None:
+    """It does not any more."""
+    kept = _kept[id(memory)]
+    kept[1] -= 1
+    if not kept[1]:
+        del _kept[id(memory)]
+        if kept[2]:
+            memory.free()
+
+
+def release(memory: Memory) -> None:
+    """The program, or the tree, that ``memory`` belongs to has ended: give it back.
+
+    Views of NumPy keep memory of the host alive. On a device, another library that looks at it
+    does: it is given back when nobody does any more.
+    """
+    kept = _kept.get(id(memory))
+    if kept is None:
+        memory.free()
+    else:
+        kept[2] = True

@@ -1,0 +1,122 @@
+"""Live values: vectors and matrices that are windows on an element of an array or a field.
+
+On memory of the host a live value holds a view of it. On other memory it holds a window: reading
+copies the element, writing a component writes that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import numpy as np
+
+from ...types import Generation
+from ..memory import Window
+from .matrix import Matrix, Vector, wrapped
+
+__all__ = ["live"]
+
+Array = np.ndarray[Any, Any]
+
+
+def live(memory: Array | Window, writes: Generation) -> Any:
+    """A live value on ``memory``, which has one or two axes. writes: of the array that it is in."""
+    if isinstance(memory, Window):
+        kind = _FarVector if memory.ndim == 1 else _FarMatrix
+        value = kind.__new__(kind)
+        _set_window(value, memory)
+    else:
+        value = wrapped(memory)
+    _set_live(value, writes)
+    return value
+
+
+class _Far(Matrix):
+    """On memory that the host does not see."""
+
+    __slots__ = ()
+
+    @property
+    def _data(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """A copy, which nobody can write to."""
+        found = self._window.read()
+        found.flags.writeable = False
+        return found
+
+    @property
+    def _window(self) -> Window:
+        return _get_window(self)
+
+    def _near(self) -> Any:
+        """A live value on a copy."""
+        return live(self._window.read(), Generation())
+
+    @property
+    def entries(self) -> Array:
+        """The elements, which cannot be written here."""
+        return self._data
+
+    def plain(self) -> Array:
+        return self._near().plain()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._window.shape
+
+    def get_shape(self) -> tuple[int, ...]:
+        return self._window.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._window.ndim
+
+    @property
+    def n(self) -> int:
+        return self._window.shape[0]
+
+    @property
+    def m(self) -> int:
+        return self._window.shape[1] if self._window.ndim == 2 else 1
+
+    def __len__(self) -> int:
+        return self._window.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._near())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._near()[key]
+
+    def __getattr__(self, name: str) -> Any:
+        return self._near().__getattr__(name)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._store(self._near()._checked(key), value)
+
+    def _store(self, keys: Any, value: Any) -> None:
+        near, window = self._near(), self._window
+        near._store(keys, value)
+        new: Array = near._data
+        parts: tuple[Any, ...] = cast("tuple[Any, ...]", keys) if isinstance(keys, tuple) else ()
+        if parts and not any(isinstance(key, slice) for key in parts):
+            where = tuple([int(k) % n for k, n in zip(parts, window.shape, strict=True)])
+            window[where] = new[where]
+        else:
+            window.write(new)
+        if self._live is not None:
+            self._live.touched = True
+
+
+class _FarVector(_Far, Vector):  # pyright: ignore[reportIncompatibleVariableOverride]
+    __slots__ = ()
+
+
+class _FarMatrix(_Far):
+    __slots__ = ()
+
+
+_FarVector.__name__, _FarMatrix.__name__ = "Vector", "Matrix"
+_get_window: Final = Matrix.__dict__["_data"].__get__
+_set_live: Final = Matrix.__dict__["_live"].__set__
+_set_window: Final = Matrix.__dict__["_data"].__set__
