@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 from ..errors import BackendUnavailableError
 from ..types import DataType
 from .memory import HostMemory, Memory
+from .streams import HostStreams, Streams
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
@@ -298,7 +299,7 @@ class Device(Protocol):
     work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: kind
     and number of the device that its memory lies on, as DLPack has them. max_threads: most threads
     at work at once, on a device that is not the host. stack_budget: bytes that adstacks may take
-    there.
+    there. streams: what makes streams and events.
     """
 
     name: str
@@ -310,6 +311,9 @@ class Device(Protocol):
 
     @property
     def stack_budget(self) -> int: ...
+
+    @property
+    def streams(self) -> Streams: ...
 
     def allocate(self, nbytes: int) -> Memory:
         """Zeroed memory. MemoryError, which says what there is, if there is not enough."""
@@ -332,6 +336,7 @@ class HostDevice:
     max_threads = 0
     stack_budget = 0
     dlpack = (1, 0)
+    streams = HostStreams()
 
     def allocate(self, nbytes: int) -> Memory:
         return HostMemory(nbytes)
