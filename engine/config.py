@@ -220,10 +220,10 @@ class CompileConfig:
         scope="gpu",
     )
     default_gpu_block_dim: int = option(
-        128, "Threads in a block of a GPU launch.", key=True, scope="gpu", minimum=1, later="gpu"
+        128, "Threads in a block of a GPU launch.", key=True, scope="gpu", minimum=1
     )
     max_block_dim: int = option(
-        1024, "Upper limit of a block size.", key=True, scope="gpu", minimum=0, later="gpu"
+        1024, "Upper limit of a block size.", key=True, scope="gpu", minimum=0
     )
     gpu_max_reg: int = option(
         0,
@@ -231,7 +231,6 @@ class CompileConfig:
         key=True,
         scope="gpu",
         minimum=0,
-        later="gpu",
     )
     saturating_grid_dim: int = option(
         0,

@@ -437,11 +437,14 @@ helper_code: Final = HelperCode()
 """Of this process. Whoever keeps things on disk installs its functions."""
 
 
-BUILT: Final = {"cpu": ".cpu.backend", "interp": ".interp.backend"}
+BUILT: Final = {
+    "cpu": ".cpu.backend",
+    "cuda": ".cuda.backend",
+    "interp": ".interp.backend",
+}
 """Backends of this version: name -> module, imported when first asked for."""
 
 ABSENT: Final = {
-    "cuda": "not built into this version",
     "opencl": "not built into this version",
     "amdgpu": "not built into this version",
     "vulkan": "not built into this version",

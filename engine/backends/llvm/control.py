@@ -18,7 +18,7 @@ from .text import MEMORY, VALUE
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["CONTROL_OPS", "Counter", "nest"]
+__all__ = ["CONTROL_OPS", "Counter", "as_slot", "nest"]
 
 
 class Counter(NamedTuple):
@@ -148,7 +148,7 @@ def _loop_index(e: Emitter, op: Op) -> None:
 # Effects
 
 
-def _as_slot(e: Emitter, value: str, t: Type) -> tuple[str, str]:
+def as_slot(e: Emitter, value: str, t: Type) -> tuple[str, str]:
     """A value widened to 8 bytes: its type and text."""
     if t.is_real:
         return "double", convert(e, value, t, f64)
@@ -169,7 +169,8 @@ def _assert(e: Emitter, op: Op) -> None:
     e.branch(e.v[op.args[0].id], holds, fails)
     e.asserts = True
     e.place(fails)
-    pair = e.value(f"cmpxchg ptr %frame, i64 0, i64 {site + 1} monotonic monotonic, align 8")
+    ask = f"i64 0, i64 {site + 1}{e.scope} monotonic monotonic"
+    pair = e.value(f"cmpxchg ptr %frame, {ask}, align 8")
     if values:
         first, noted = e.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), e.label("note")
         e.branch(first, noted, "stop")
@@ -182,7 +183,7 @@ def _assert(e: Emitter, op: Op) -> None:
 def _note(e: Emitter, values: tuple[Op, ...], offset: int) -> None:
     """Store values into the frame, for a message."""
     for i, a in enumerate(values):
-        ty, text = _as_slot(e, e.v[a.id], a.type)
+        ty, text = as_slot(e, e.v[a.id], a.type)
         at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {offset + 8 * i}")
         e.line(f"store {ty} {text}, ptr {at}, align 8")
 
@@ -196,7 +197,7 @@ def _report(e: Emitter, op: Op, place: AssertSite) -> None:
     e.branch(e.v[op.args[0].id], holds, fails)
     e.place(fails)
     at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {offset}")
-    before = e.value(f"atomicrmw add ptr {at}, i64 1 monotonic, align 8")
+    before = e.value(f"atomicrmw add ptr {at}, i64 1{e.scope} monotonic, align 8")
     e.branch(e.value(f"icmp eq i64 {before}, 0"), noted, holds)
     e.place(noted)
     _note(e, op.args[1:], offset + 8)
@@ -214,7 +215,7 @@ def _print(e: Emitter, op: Op) -> None:
         slots = e.name()
         e.head.append(f"  {slots} = alloca [{len(op.args)} x i64], align 8")
     for i, a in enumerate(op.args):
-        ty, text = _as_slot(e, e.v[a.id], a.type)
+        ty, text = as_slot(e, e.v[a.id], a.type)
         at = e.value(f"getelementptr inbounds i64, ptr {slots}, i64 {i}")
         e.line(f"store {ty} {text}, ptr {at}, align 8")
     callback = e.param("print", "ptr", abi.PRINT)
@@ -245,9 +246,11 @@ def _mem_fence(e: Emitter, op: Op) -> None:
 def _call(e: Emitter, op: Op) -> None:
     args = ["ptr %frame"]
     for a in op.args:
-        args.append(f"{'ptr' if a.type.is_ptr else VALUE[a.type.name]} {e.v[a.id]}")
         if a.type.is_ptr:
+            args.append(f"ptr {e.generic(e.v[a.id])}")
             note_written(e, a)
+        else:
+            args.append(f"{VALUE[a.type.name]} {e.v[a.id]}")
     text = f"{e.state.functions[op.attr]}({', '.join(args)})"
     if op.type.is_ptr or op.type is void:
         e.line(f"call void {text}")

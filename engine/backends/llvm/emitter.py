@@ -19,7 +19,7 @@ What the text relies on LLVM for, and what it does itself to help it:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
@@ -164,7 +164,15 @@ class Emitter:
     there are calls of real functions, which get at arrays by other ways than this function.
     stacks: the adstacks of the function's task, if it has any. tail: blocks for the end of the
     function, by label.
+
+    table: what emits an op, by its code. scope: of atomics, as text. most_stack: bytes that arrays
+    of one function may take. array_align: of such an array.
     """
+
+    table: ClassVar[list[Callable[[Any, Any], None]]]
+    scope: ClassVar[str] = ""
+    most_stack: ClassVar[int] = _MOST_STACK
+    array_align: ClassVar[int] = 64
 
     def __init__(
         self,
@@ -264,10 +272,10 @@ class Emitter:
     def take_stack(self, op: Op, size: int) -> None:
         """Count the bytes of an array; QuadrantsUnsupportedError if a thread has no such stack."""
         self.stack += size
-        if self.stack > _MOST_STACK:
+        if self.stack > self.most_stack:
             raise QuadrantsUnsupportedError.from_loc(
                 f"the arrays that the kernel makes in one task take {self.stack} bytes or more, "
-                f"of {_MOST_STACK} that there are: use a field or an ndarray for large ones",
+                f"of {self.most_stack} that there are: use a field or an ndarray for large ones",
                 op.loc,
             )
 
@@ -322,7 +330,7 @@ class Emitter:
 
     def run(self, block: Block) -> None:
         """Emit the ops of ``block`` up to the first that leaves it."""
-        emit, unused = _EMIT, self.unused
+        emit, unused = self.table, self.unused
         for op in block.ops:
             if self.ended:
                 return
@@ -331,6 +339,10 @@ class Emitter:
                 emit[op.code](self, op)
 
     # Addresses
+
+    def generic(self, pointer: str) -> str:
+        """A pointer operand without an address space of its own."""
+        return pointer
 
     def wide(self, op: Op) -> str:
         """``op``, an i32 that is (part of) an array index, as i64.
@@ -410,6 +422,6 @@ def _refuse(e: Emitter, op: Op) -> None:
     raise e.unsupported(op)
 
 
-_EMIT: Final[list[Callable[[Emitter, Any], None]]] = [_refuse] * C.COUNT
+Emitter.table = [_refuse] * C.COUNT
 for _code, _fn in {**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **STACK_OPS}.items():
-    _EMIT[_code] = _fn
+    Emitter.table[_code] = _fn

@@ -83,10 +83,30 @@ none:
 """
 
 
+_PRINT_ROOM: Final = """\
+; Room for a record of `size` bytes in the print buffer; null if there is none.
+define internal ptr @qd.print_room(ptr %frame, i64 %size) noinline cold nounwind {
+  %at = getelementptr inbounds i8, ptr %frame, i64 16
+  %buffer = load ptr, ptr %at, align 8
+  %used = atomicrmw add ptr %buffer, i64 %size syncscope("device") monotonic, align 8
+  %limit.at = getelementptr inbounds i8, ptr %buffer, i64 8
+  %limit = load i64, ptr %limit.at, align 8
+  %end = add i64 %used, %size
+  %fits = icmp ule i64 %end, %limit
+  %offset = add i64 %used, 16
+  %room = getelementptr inbounds i8, ptr %buffer, i64 %offset
+  %found = select i1 %fits, ptr %room, ptr null
+  ret ptr %found
+}
+"""
+
+
 def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
     """The definition of ``@qd.<name>`` and the intrinsics that it calls."""
     if name == "f64_to_f16":
         return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
+    if name == "print_room":
+        return _PRINT_ROOM, ()
     if name == "claim":
         return _CLAIM, ()
     _, ty, *unsigned = name.split(".")

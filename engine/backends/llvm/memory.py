@@ -16,7 +16,7 @@ from .text import MEMORY, SIZE, VALUE, constant, zero
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["MEMORY_OPS", "MEMSET", "in_memory", "note_written"]
+__all__ = ["MEMORY_OPS", "MEMSET", "array_alloca", "in_memory", "note_written"]
 
 _ATOMIC: Final = {
     C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL, C.ATOMIC_MIN: C.MIN, C.ATOMIC_MAX: C.MAX,
@@ -38,7 +38,6 @@ _RMW_BOOL: Final = {
 }  # fmt: skip
 
 
-_ARRAY_ALIGN: Final = 64
 MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
 
 
@@ -62,17 +61,15 @@ def _alloca(e: Emitter, op: Op) -> None:
     e.line(f"store {ty} {zero(t)}, ptr {name}")
 
 
-def _array_alloca(e: Emitter, op: Op) -> None:
+def array_alloca(e: Emitter, op: Op) -> None:
     t = _elem(op)
     name = e.v[op.id] = e.name()
     size = op.attr.count * SIZE[t.name]
     e.take_stack(op, size)
-    e.head.append(f"  {name} = alloca [{op.attr.count} x {MEMORY[t.name]}], align {_ARRAY_ALIGN}")
+    align = e.array_align
+    e.head.append(f"  {name} = alloca [{op.attr.count} x {MEMORY[t.name]}], align {align}")
     e.state.declares["@llvm.memset.p0.i64"] = MEMSET
-    e.line(
-        f"call void @llvm.memset.p0.i64(ptr align {_ARRAY_ALIGN} {name}, i8 0, i64 {size}, "
-        "i1 false)"
-    )
+    e.line(f"call void @llvm.memset.p0.i64(ptr align {align} {name}, i8 0, i64 {size}, i1 false)")
 
 
 def _load(e: Emitter, op: Op) -> None:
@@ -137,10 +134,11 @@ def _element(e: Emitter, op: Op, base: str, parts: tuple[str, str]) -> None:
     In two steps, so that what does not change in the inner loop is an address by itself.
     """
     ty = MEMORY[_elem(op).name]
+    space, gap, base = base.rpartition(" ")
     for part in parts:
         if part != "0":
-            base = e.value(f"getelementptr inbounds {ty}, ptr {base}, i64 {part}")
-    e.v[op.id] = base
+            base = e.value(f"getelementptr inbounds {ty}, ptr {space}{gap}{base}, i64 {part}")
+    e.v[op.id] = f"{space}{gap}{base}"
 
 
 def _linearize(e: Emitter, op: Op) -> None:
@@ -200,7 +198,8 @@ def _atomic(e: Emitter, op: Op) -> None:
             name = _RMW_REAL[code]
         else:
             name = _RMW_INT[code][not t.is_signed]
-        old = e.value(f"atomicrmw {name} ptr {at}, {ty} {val} monotonic, align {SIZE[t.name]}")
+        size = SIZE[t.name]
+        old = e.value(f"atomicrmw {name} ptr {at}, {ty} {val}{e.scope} monotonic, align {size}")
     else:
         old = _compare_exchange_loop(e, _ATOMIC[code], t, at, val)
     e.v[op.id] = e.value(f"trunc i8 {old} to i1") if t is u1 else old
@@ -213,7 +212,7 @@ def _compare_exchange(e: Emitter, t: Type, at: str, expected: str, new: str) -> 
         expected = e.value(f"bitcast {ty} {expected} to {bits}")
         new = e.value(f"bitcast {ty} {new} to {bits}")
     pair = e.value(
-        f"cmpxchg ptr {at}, {bits} {expected}, {bits} {new} monotonic monotonic, "
+        f"cmpxchg ptr {at}, {bits} {expected}, {bits} {new}{e.scope} monotonic monotonic, "
         f"align {SIZE[t.name]}"
     )
     old = e.value(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
@@ -224,7 +223,7 @@ def _compare_exchange_loop(e: Emitter, code: int, t: Type, at: str, val: str) ->
     """An atomic update that the machine has no instruction for."""
     ty, bits = MEMORY[t.name], f"i{8 * SIZE[t.name]}"
     head, done = e.label("retry"), e.label("updated")
-    first = e.value(f"load atomic {bits}, ptr {at} monotonic, align {SIZE[t.name]}")
+    first = e.value(f"load atomic {bits}, ptr {at}{e.scope} monotonic, align {SIZE[t.name]}")
     before = e.block
     e.jump(head)
     e.place(head)
@@ -235,7 +234,7 @@ def _compare_exchange_loop(e: Emitter, code: int, t: Type, at: str, val: str) ->
     if t.is_real:
         new = e.value(f"bitcast {ty} {new} to {bits}")
     pair = e.value(
-        f"cmpxchg weak ptr {at}, {bits} {seen}, {bits} {new} monotonic monotonic, "
+        f"cmpxchg weak ptr {at}, {bits} {seen}, {bits} {new}{e.scope} monotonic monotonic, "
         f"align {SIZE[t.name]}"
     )
     e.line(f"{again} = extractvalue {{ {bits}, i1 }} {pair}, 0")
@@ -246,7 +245,7 @@ def _compare_exchange_loop(e: Emitter, code: int, t: Type, at: str, val: str) ->
 
 
 MEMORY_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
-    C.CONST: _const, C.ALLOCA: _alloca, C.ARRAY_ALLOCA: _array_alloca,
+    C.CONST: _const, C.ALLOCA: _alloca, C.ARRAY_ALLOCA: array_alloca,
     C.LOCAL_LOAD: _load, C.GLOBAL_LOAD: _load,
     C.LOCAL_STORE: _store, C.GLOBAL_STORE: _store, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr,
     C.EXTERNAL_PTR: _external_ptr, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,

@@ -1,0 +1,90 @@
+"""The CUDA backend: LLVM IR text, PTX by LLVM, the driver for the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Final
+
+from ...config import CompileConfig
+from ...types import PRIMITIVE_TYPES
+from ..base import Artifact, Caps, Device, Executable, Target
+from ..lent import PtxJob, lent
+from . import archs
+
+if TYPE_CHECKING:
+    from ...ir import Func
+
+__all__ = ["BACKEND", "CudaBackend"]
+
+
+class CudaBackend:
+    """See `base.Backend`."""
+
+    name = "cuda"
+    caps = Caps(frozenset(PRIMITIVE_TYPES))
+    keeps_places = False
+    makes_ptx = True
+
+    def available(self) -> tuple[bool, str]:
+        if importlib.util.find_spec("llvmlite") is None:
+            return False, "llvmlite is not installed"
+        return False, "no driver found"
+
+    def arch(self, config: CompileConfig) -> str:
+        """What code is made for: the device's architecture, or the one that the options name."""
+        return archs.wanted(config) or archs.DEFAULT
+
+    def target(self, config: CompileConfig) -> Target:
+        from . import nvptx
+
+        return nvptx.target(self.arch(config))
+
+    def toolchain(self) -> str:
+        from ..llvm import toolchain
+
+        return toolchain.version()
+
+    def fingerprint(self, config: CompileConfig) -> str:
+        from . import nvptx
+
+        arch = self.arch(config)
+        return f"{arch}, {nvptx.features(arch)}"
+
+    def identity(self) -> str:
+        from ..llvm import toolchain
+
+        return toolchain.identity()
+
+    def open(self, config: CompileConfig) -> Device:
+        from ...errors import BackendUnavailableError
+
+        raise BackendUnavailableError(self.name, self.available()[1])
+
+    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+        """Generate PTX; other texts are made when asked for."""
+        from ..llvm.gpu import lower_gpu
+        from . import nvptx
+
+        kernel = lower_gpu(func, config)
+        arch = self.arch(config)
+        level = config.external_optimization_level if config.opt_level else 0
+        job = PtxJob(
+            arch, self.identity(), kernel.text, (("features", nvptx.features(arch)),),
+            lambda: nvptx.make_ptx(kernel.text, arch, level),
+        )  # fmt: skip
+        ptx = lent().ptx(job)
+        return Artifact(
+            self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text, "ptx": ptx},
+            ptx.encode(), {"llvm_ir": kernel.ids},
+            {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "ptx": "ptx"},
+            {"llvm_ir_optimized": lambda: nvptx.optimised(kernel.text, arch, level)},
+            {"layout": kernel.layout, "tasks": kernel.tasks, "clears": kernel.clears},
+        )  # fmt: skip
+
+    def load(self, artifact: Artifact) -> Executable:
+        from ...errors import BackendUnavailableError
+
+        raise BackendUnavailableError(self.name, self.available()[1])
+
+
+BACKEND: Final = CudaBackend()

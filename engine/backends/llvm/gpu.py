@@ -1,0 +1,347 @@
+"""LLVM IR of a kernel for NVIDIA GPUs: one module, one GPU kernel for each task.
+
+::
+
+    define ptx_kernel void @saxpy_kernel_0_range_for(ptr %frame, ptr addrspace(1) %p.x, ...)
+        [return if the launch failed]  header  loop over the cells of this thread
+
+``%frame`` is the device frame, the rest are what the task needs of the host frame, by value
+(`cuda.facts`). A kernel of the ``graph`` flavour takes the frame alone, in which its arguments lie
+too; what runs then is a function that is always inlined into it, because `noalias` is a fact about
+parameters.
+
+Arrays are pointers to address space 1, global memory, from the parameter on. An operand text of
+such a pointer is ``addrspace(1) %p.x``, so that ``ptr`` before it makes the whole of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from ...errors import QuadrantsCompilationError, QuadrantsUnsupportedError
+from ...ir import Callee, Func, Op, walk
+from ...ir import codes as C
+from ..base import KernelMeta, TaskMeta
+from ..cuda import facts
+from ..stacks import stack_metas
+from . import abi, schedule
+from .emitter import Emitter, ModuleState, Slot, only_in_addresses
+from .gpu_ops import GPU_OPS
+from .helpers import helper_text
+from .memory import MEMSET
+from .text import SIZE, name_of
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+
+__all__ = ["GpuEmitter", "GpuText", "lower_gpu"]
+
+_REGISTERS: Final = {
+    name: f"llvm.nvvm.read.ptx.sreg.{name}{'' if name == 'laneid' else '.x'}"
+    for name in ("tid", "ctaid", "nctaid", "laneid")
+}
+_MOST_CLEARED: Final = 256
+"""Bytes of global temporaries that a thread clears; more are for the launch to clear."""
+
+
+class GpuText(NamedTuple):
+    """A kernel as LLVM IR for a GPU. ids: for each line the id of its op, -1 for none.
+
+    clears: the code sets the global temporaries to 0 itself.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    meta: KernelMeta
+    layout: abi.Layout
+    tasks: tuple[facts.CudaTask, ...]
+    clears: bool
+
+
+class GpuState(ModuleState):
+    """What the functions of a module for a GPU share."""
+
+    def loop_property(self, text: str) -> str:
+        """None: they are about vector instructions."""
+        return ""
+
+
+class GpuEmitter(Emitter):
+    """Emits a function for a GPU."""
+
+    table: ClassVar[list[Callable[[Any, Any], None]]] = [
+        GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
+    ]
+    scope = ' syncscope("device")'
+    most_stack = 1 << 18
+    array_align = 16
+
+    def register(self, name: str) -> str:
+        """A special register: tid, ctaid, nctaid, laneid."""
+        value = f"%{name}"
+        if name not in self.loaded:
+            self.loaded[name] = value
+            intrinsic = f"@{_REGISTERS[name]}"
+            self.state.declares[intrinsic] = f"declare i32 {intrinsic}()"
+            self.head.append(f"  {value} = call i32 {intrinsic}()")
+        return value
+
+    def array(self, number: int) -> str:
+        state = self.state
+        p = state.func.params[number]
+        alias = "noalias " if state.apart[number] and not self.calls else ""
+        if number in self.read_only:
+            alias += "readonly "
+        size = SIZE[p.dtype.name]
+        if p.layout is not None:
+            alias += f"dereferenceable({p.layout.span * size}) "
+        name, at = state.param_names[number], state.layout.params[number]
+        attributes = f"{alias}noundef align {size}"
+        return f"addrspace(1) {self.param(f'p.{name}', 'ptr addrspace(1)', at, attributes)}"
+
+    def generic(self, pointer: str) -> str:
+        if pointer.startswith("addrspace"):
+            return self.value(f"addrspacecast ptr {pointer} to ptr")
+        return pointer
+
+
+class _Kernel:
+    """Emits the tasks of one kernel."""
+
+    def __init__(self, func: Func, config: CompileConfig) -> None:
+        self.func: Final = func
+        self.config: Final = config
+        self.graph: Final[bool] = getattr(func, "graph", False)
+        self.state: Final = GpuState(func, config.fast_math, threads=0)
+        self.symbol: Final = name_of(func.name, "kernel")
+        self.lines: list[str] = []
+        self.ids: list[int] = []
+        self.metas: Final[list[TaskMeta]] = []
+        self.tasks: Final[list[facts.CudaTask]] = []
+        tasks = func.tasks()
+        self.clears: Final = bool(
+            0 < func.global_tmp_size <= _MOST_CLEARED
+            and tasks and tasks[0].attr.kind == "serial" and func.body.ops[0] is tasks[0]
+        )  # fmt: skip
+
+    def add(self, lines: list[str], ids: list[int] | None = None) -> None:
+        self.lines += lines
+        self.ids += ids if ids is not None else [-1] * len(lines)
+
+    def task(self, index: int, op: Op) -> None:
+        attr = op.attr
+        name = f"{self.symbol}_kernel_{index}_{attr.kind}"
+        area = self.state.areas[index]
+        what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
+        self.add(["", what])
+        body = self._emitter(op)
+        if attr.kind == "serial":
+            self._begin(body, op)
+            if self.clears and index == 0:
+                _clear(body, self.state.layout.tmp, self.func.global_tmp_size)
+            body.loops.append(("stop", "stop"))
+            body.run(op.regions[1])
+            slots = self._finish(body, name, 1)
+            task = facts.CudaTask(name, slots, 1, facts.ONE)
+        else:
+            task = self._parallel(body, op, name)
+        self.tasks.append(task)
+        self.metas.append(
+            TaskMeta(
+                name, attr.kind, attr.unit, attr.loop_name,
+                0 if attr.kind == "serial" else len(op.regions[0].ops[-1].args) // 2,
+                op.loc, len(walk(op.regions[1])), stack_metas(op) if area is not None else (),
+                attr.trip, attr.gate,
+            )
+        )  # fmt: skip
+
+    def _emitter(self, op: Op) -> GpuEmitter:
+        calls = any(x.code == C.CALL for x in walk(op.regions[1]))
+        body = GpuEmitter(self.state, read_only=op.attr.read_only, calls=calls)
+        body.op_id = op.id
+        body.unused = only_in_addresses(walk(op.regions[1]))
+        return body
+
+    def _begin(self, body: GpuEmitter, op: Op) -> None:
+        if self.state.fails:
+            error = body.value("load i64, ptr %frame, align 8")
+            go_on = body.label("task")
+            body.branch(body.value(f"icmp eq i64 {error}, 0"), go_on, "stop", likely=True)
+            body.place(go_on)
+
+    def _parallel(self, body: GpuEmitter, op: Op, name: str) -> facts.CudaTask:
+        plan = schedule.plan(op, self.config)
+        self._check_block(op, plan)
+        self._begin(body, op)
+        body.run(op.regions[0])
+        bounds = op.regions[0].ops[-1]
+        schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
+        slots = self._finish(body, name, plan.block_dim)
+        host = _HostText(self.state, plan.grid == facts.EXACT)
+        blocks = schedule.blocks_text(op, plan, host.text)
+        header = ""
+        if not blocks and plan.grid == facts.EXACT:
+            header = f"{name}_blocks"
+            self._header(op, header, plan, list(body.params.values()))
+        return facts.CudaTask(
+            name, slots, plan.block_dim, plan.grid, blocks, tuple(host.reads) if blocks else (),
+            header, 0, plan.limit,
+        )  # fmt: skip
+
+    def _check_block(self, op: Op, plan: schedule.Schedule) -> None:
+        most = min(self.config.max_block_dim or 1024, 1024)
+        if plan.block_dim > most:
+            raise QuadrantsCompilationError.from_loc(
+                f"a block of {plan.block_dim} iterations is too large for the GPU, which runs "
+                f"{most} at most: give the loop a smaller block_dim",
+                op.loc, kernel=self.func.name,
+            )  # fmt: skip
+
+    def _finish(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
+        """Write the function out, and the kernel around it; the offsets of the parameters."""
+        body.jump("stop")
+        slots = list(body.params.values())
+        frame = "ptr noalias noundef align 64 %frame"
+        attributes = f'"nvvm.reqntid"="{threads}"'
+        if self.config.gpu_max_reg:
+            attributes += f' "nvvm.maxnreg"="{self.config.gpu_max_reg}"'
+        if self.graph:
+            passed = ", ".join(["ptr %frame", *(f"{s.type} %{s.name}" for s in slots)])
+            self.add([f"define ptx_kernel void @{name}({frame}) #0 {attributes} {{"])
+            for slot in slots:
+                self.add(slot.load())
+            self.add([f"  call void @{name}.body({passed})", "  ret void", "}", ""])
+            params = ", ".join([frame, *(s.declaration for s in slots)])
+            self.add([f"define internal void @{name}.body({params}) #1 {{"])
+            self.add(["entry:", *body.head])
+        else:
+            params = ", ".join([frame, *map(_by_value, slots)])
+            self.add([f"define ptx_kernel void @{name}({params}) #0 {attributes} {{", "entry:"])
+            self.add([f"  %{s.name} = trunc i8 %{s.name}.byte to i1"
+                      for s in slots if s.type == "i1"])  # fmt: skip
+            self.add(body.head)
+        self.add(body.lines, body.ids)
+        for label, lines in body.tail.items():
+            self.add([f"{label}:", *lines])
+        self.add(["stop:", "  ret void", "}"])
+        return () if self.graph else tuple([s.offset for s in slots])
+
+    def _header(self, op: Op, name: str, plan: schedule.Schedule, slots: list[Slot]) -> None:
+        """The kernel that tells how many blocks the task needs; it takes the task's parameters."""
+        e = self._emitter(op)
+        for slot in slots:
+            e.param(*slot)
+        e.run(op.regions[0])
+        bounds = [e.v[b.id] for b in op.regions[0].ops[-1].args]
+        cells = schedule.total_cells(e, bounds)
+        rounded = e.value(f"add i64 {cells}, {plan.block_dim - 1}")
+        blocks = e.value(f"udiv i64 {rounded}, {plan.block_dim}")
+        some = e.call("umax", "i64", f"i64 {blocks}, i64 1", flags=False)
+        at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {facts.HEADER}")
+        e.line(f"store i64 {some}, ptr {at}, align 8")
+        self.add([""])
+        self._finish(e, name, 1)
+
+    def function(self, callee: Callee) -> None:
+        raise QuadrantsUnsupportedError.from_loc("", callee.loc, feature="calls of real functions")
+
+    def finish(self) -> GpuText:
+        func, state = self.func, self.state
+        lines, ids = self.lines[:], self.ids[:]
+        head = [f"; kernel {func.name}", f'source_filename = "{self.symbol}"',
+                'target triple = "nvptx64-nvidia-cuda"']  # fmt: skip
+        tail: list[str] = []
+        for name in state.helpers:
+            text, needs = helper_text(name)
+            tail += ["", *text.splitlines()]
+            for line in needs:
+                state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
+        tail += ["", *state.declares.values(), ""]
+        tail += ["attributes #0 = { nounwind }", "attributes #1 = { alwaysinline nounwind }",
+                 "attributes #2 = { nounwind }", "!0 = !{}",
+                 '!1 = !{!"branch_weights", i32 2000, i32 1}']  # fmt: skip
+        lines = [*head, *lines, *tail]
+        ids = [-1] * len(head) + ids + [-1] * len(tail)
+        written = tuple(sorted(state.written))
+        meta = KernelMeta(
+            func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
+            state.seeded, tuple(self.metas), tuple(state.asserts), tuple(state.prints),
+            tuple(state.reports), self.config.kernel_profiler, self.graph,
+        )  # fmt: skip
+        return GpuText(
+            "\n".join(lines) + "\n", tuple(ids), meta, state.layout, tuple(self.tasks), self.clears
+        )
+
+
+def _by_value(slot: Slot) -> str:
+    """A slot as a parameter of a GPU kernel, where a truth value is a byte."""
+    return f"i8 %{slot.name}.byte" if slot.type == "i1" else slot.declaration
+
+
+def _clear(body: GpuEmitter, at: int, size: int) -> None:
+    """Set the global temporaries to 0."""
+    body.state.declares["@llvm.memset.p0.i64"] = MEMSET
+    tmp = body.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
+    body.line(f"call void @llvm.memset.p0.i64(ptr align 64 {tmp}, i8 0, i64 {size}, i1 false)")
+
+
+class _HostText:
+    """Bounds of a loop as Python text over values of the host frame.
+
+    exact: the text must be right, else it may differ where i32 arithmetic wraps.
+    """
+
+    _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
+    _LONGEST: Final = 400
+
+    def __init__(self, state: ModuleState, exact: bool) -> None:
+        self.state: Final = state
+        self.exact: Final = exact
+        self.reads: Final[dict[int, str]] = {}
+
+    def text(self, op: Op) -> str:
+        found = self._text(op)
+        return found if len(found) <= self._LONGEST else ""
+
+    def _read(self, offset: int) -> str:
+        return self.reads.setdefault(offset, f"v{len(self.reads)}")
+
+    def _text(self, op: Op) -> str:
+        code, layout = op.code, self.state.layout
+        if op.type.name != "i32":
+            return ""
+        if code == C.CONST:
+            return str(op.attr) if op.attr >= 0 else f"({op.attr})"
+        if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
+            axis, number = map(int, op.attr)
+            p = self.state.func.params[number]
+            return self._read(layout.params[number] + 8 * (1 + p.needs_grad + axis))
+        if code == C.ARG_LOAD:
+            return self._read(layout.params[int(op.attr)])
+        if code not in self._SIGNS and code not in (C.MIN, C.MAX, C.BIT_SAR, C.DIV):
+            return ""
+        a, b = op.args
+        x, y = self._text(a), self._text(b)
+        if not x or not y:
+            return ""
+        if code in (C.MIN, C.MAX):
+            return f"{'min' if code == C.MIN else 'max'}({x},{y})"
+        if code == C.BIT_SAR:
+            return f"({x}>>{b.attr})" if b.code == C.CONST and 0 <= b.attr < 32 else ""
+        if code == C.DIV:
+            # As in C; Python rounds down.
+            positive = b.code == C.CONST and b.attr > 0
+            return f"({x}//{y} if {x}>=0 else -(-{x}//{y}))" if positive else ""
+        text = f"({x}{self._SIGNS[code]}{y})"
+        return f"(({text}+2147483648&4294967295)-2147483648)" if self.exact else text
+
+
+def lower_gpu(func: Func, config: CompileConfig) -> GpuText:
+    """``func`` as an LLVM module for a GPU."""
+    kernel = _Kernel(func, config)
+    for callee in func.callees.values():
+        kernel.function(callee)
+    for index, op in enumerate(func.tasks()):
+        kernel.task(index, op)
+    return kernel.finish()

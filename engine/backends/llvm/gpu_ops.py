@@ -1,0 +1,128 @@
+"""LLVM IR of the operations that are otherwise on a GPU than on a CPU.
+
+Mathematics beyond square roots is called from libdevice, by its names (``__nv_expf``). Loads from
+arrays that the task only reads go through the read-only cache (``!invariant.load``). A print
+reserves room in the print buffer for a record (`cuda.facts.PRINTS`) and is lost where there is
+none. Arrays that a block shares are globals of address space 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import QuadrantsUnsupportedError
+from ...ir import Op
+from ...ir import codes as C
+from ...types import DataType, Type, f16, f32, u1
+from ..base import PrintSite
+from .control import as_slot
+from .memory import array_alloca
+from .scalars import SCALAR, convert
+from .text import MEMORY, SIZE, VALUE
+
+if TYPE_CHECKING:
+    from .gpu import GpuEmitter
+
+__all__ = ["GPU_OPS"]
+
+_LIBRARY: Final = {
+    C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan", C.ASIN: "asin",
+    C.ACOS: "acos", C.TANH: "tanh", C.POW: "pow", C.ATAN2: "atan2", C.MOD: "fmod",
+}  # fmt: skip
+
+
+# Memory
+
+
+def _global_load(e: GpuEmitter, op: Op) -> None:
+    t, pointer = op.type, op.args[0]
+    ty = MEMORY[t.name]
+    suffix = ", !invariant.load !0" if _only_read(e, pointer) else ""
+    got = e.value(f"load {ty}, ptr {e.v[pointer.id]}, align {SIZE[t.name]}{suffix}")
+    e.v[op.id] = e.value(f"trunc i8 {got} to i1") if t is u1 else got
+
+
+def _only_read(e: GpuEmitter, pointer: Op) -> bool:
+    """Whether nothing writes what ``pointer`` points to while the task runs."""
+    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        pointer = pointer.args[0]
+    if pointer.code != C.ARG_ADDR or e.calls:
+        return False
+    number: int = pointer.attr[0]
+    return number in e.read_only and e.state.apart[number]
+
+
+def _array_alloca(e: GpuEmitter, op: Op) -> None:
+    if op.attr.space != "shared":
+        array_alloca(e, op)
+        return
+    raise e.unsupported(op)
+
+
+# Mathematics
+
+
+def library_call(e: GpuEmitter, name: str, t: Type, args: list[str]) -> str:
+    """Call a function of libdevice; f16 is computed in f32 and rounded once."""
+    if t is f16:
+        args = [convert(e, a, f16, f32) for a in args]
+        return convert(e, library_call(e, name, f32, args), f32, f16)
+    ty = VALUE[t.name]
+    symbol = f"@__nv_{name}{'f' if t is f32 else ''}"
+    e.state.declares[symbol] = f"declare {ty} {symbol}({', '.join([ty] * len(args))})"
+    return e.value(f"call {ty} {symbol}({', '.join([f'{ty} {a}' for a in args])})")
+
+
+def _library(e: GpuEmitter, op: Op) -> None:
+    t = op.type
+    if op.code in (C.POW, C.MOD) and not t.is_real:
+        SCALAR[op.code](e, op)
+        return
+    args = [convert(e, e.v[a.id], a.type, t) for a in op.args]
+    e.v[op.id] = library_call(e, _LIBRARY[op.code], t, args)
+
+
+# Effects
+
+
+def _print(e: GpuEmitter, op: Op) -> None:
+    state = e.state
+    site = len(state.prints)
+    types = tuple(a.type for a in op.args if isinstance(a.type, DataType))
+    state.prints.append(PrintSite(op.attr, types))
+    size = 8 + 8 * len(op.args)
+    room = e.value(f"call ptr {e.helper('print_room')}(ptr %frame, i64 {size})")
+    some, done = e.label("room"), e.label("printed")
+    e.branch(e.value(f"icmp ne ptr {room}, null"), some, done)
+    e.place(some)
+    e.line(f"store i32 {site}, ptr {room}, align 8")
+    count = e.value(f"getelementptr inbounds i8, ptr {room}, i64 4")
+    e.line(f"store i32 {len(op.args)}, ptr {count}, align 4")
+    for i, a in enumerate(op.args):
+        ty, text = as_slot(e, e.v[a.id], a.type)
+        at = e.value(f"getelementptr inbounds i8, ptr {room}, i64 {8 + 8 * i}")
+        e.line(f"store {ty} {text}, ptr {at}, align 8")
+    e.jump(done)
+    e.place(done)
+
+
+def _block_sync(e: GpuEmitter, op: Op) -> None:
+    name = "@llvm.nvvm.barrier.cta.sync.aligned.all"
+    e.state.declares[name] = f"declare void {name}(i32)"
+    e.line(f"call void {name}(i32 0)")
+
+
+def _mem_fence(e: GpuEmitter, op: Op) -> None:
+    e.line(f'fence syncscope("{"block" if op.attr == "block" else "device"}") acq_rel')
+
+
+def _call(e: GpuEmitter, op: Op) -> None:
+    raise QuadrantsUnsupportedError.from_loc("", op.loc, feature="calls of real functions")
+
+
+GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
+    C.GLOBAL_LOAD: _global_load, C.ARRAY_ALLOCA: _array_alloca, C.PRINT: _print,
+    C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CALL: _call,
+    **dict.fromkeys(_LIBRARY, _library),
+}  # fmt: skip

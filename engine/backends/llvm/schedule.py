@@ -1,0 +1,194 @@
+"""How the cells of a parallel task are given to the threads of a GPU.
+
+A *cell* is one iteration of the user's loop, whatever number of axes that has; cells are numbered
+row by row, the innermost axis of the loop's nest fastest. `plan` chooses, `blocks_text` says how
+many blocks that takes in the words of the launch, and `emit_cells` makes the code: a loop whose
+steps are the whole grid, so that any number of blocks covers all cells::
+
+    %first = ctaid * block_dim + tid            for.3:   %c = phi [ %first ], [ %c + %step ]
+    %step  = nctaid * block_dim                          %i = %c / extent;  %j = %c % extent
+                                                         ... the body
+                                                next.3:  more if the cells left are > %step
+
+An *exact* task, whose blocks share memory or wait for each other, has no such loop: cell number
+``ctaid * block_dim + tid`` is the thread's only one, and a thread without a cell ends.
+
+Cells are counted in 32 bits where their number is sure to fit: with one axis, or with extents that
+are known. Else in 64; LLVM's division checks whether 32 bits do, which they nearly always do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...analysis import block_dim, needs_blocks
+from ...ir import Op
+from ..cuda import facts
+from .control import Counter
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from .gpu import GpuEmitter
+
+__all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "total_cells"]
+
+MOST_THREADS: Final = 1 << 31
+"""Threads of a grid are fewer, so that no counter wraps."""
+
+
+class Schedule(NamedTuple):
+    """How a task's cells are given to threads.
+
+    block_dim: threads of a block. grid: one of `facts.COVER`, `facts.SATURATE`, `facts.EXACT`.
+    cells: how many a thread takes before the grid moves on.
+    """
+
+    block_dim: int
+    grid: str
+    cells: int = 1
+
+    @property
+    def limit(self) -> int:
+        """Most blocks of a grid; 0 where the number is given."""
+        return 0 if self.grid == facts.EXACT else MOST_THREADS // self.block_dim - 1
+
+
+def plan(task: Op, config: CompileConfig) -> Schedule:
+    """The schedule of a parallel task."""
+    if needs_blocks(task.regions[1]):
+        return Schedule(block_dim(task), facts.EXACT)
+    return Schedule(task.attr.block_dim or config.default_gpu_block_dim, facts.COVER)
+
+
+def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> str:
+    """The number of blocks for the launch, as `facts.CudaTask.blocks`; empty if it cannot know.
+
+    text_of: the text of an operand of the bounds; empty if it cannot be had.
+    """
+    bounds = task.regions[0].ops[-1].args
+    extents: list[str] = []
+    for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
+        first, last = text_of(begin), text_of(end)
+        if not first or not last:
+            return ""
+        extents.append(f"max(0,{last})" if first == "0" else f"max(0,{last}-{first})")
+    cells = "*".join(extents)
+    share = schedule.block_dim * schedule.cells
+    whole = f"max(1,({cells}+{share - 1})//{share})"
+    return f"min({schedule.limit},{whole})" if schedule.limit else whole
+
+
+def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -> None:
+    """Run the body of ``task`` for the cells of this thread. bounds: operands, i32."""
+    order: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds) // 2))
+    pairs = list(zip(bounds[::2], bounds[1::2], strict=True))
+    extents = [_extent(e, *pairs[axis]) for axis in order]
+    known = all(text.isdigit() for text in extents)
+    total = math.prod(map(int, extents)) if known else 0
+    wide = (total >= MOST_THREADS) if known else len(order) > 1
+    ty = "i64" if wide else "i32"
+    if not known:
+        total = _total(e, extents, wide)
+    first = _grid_number(e, "ctaid", schedule.block_dim, wide)
+    cell, close = _open(e, task, ty, first, str(total), schedule)
+    _indices(e, task, order, pairs, extents, cell, wide)
+    e.run(task.regions[1])
+    e.op_id = task.id
+    close()
+
+
+def total_cells(e: GpuEmitter, bounds: list[str]) -> str:
+    """How many cells there are, as i64."""
+    pairs = zip(bounds[::2], bounds[1::2], strict=True)
+    return _total(e, [_extent(e, *pair) for pair in pairs], wide=True)
+
+
+def _extent(e: GpuEmitter, begin: str, end: str) -> str:
+    """The length of an axis, 0 if it is empty; unsigned."""
+    if begin.lstrip("-").isdigit() and end.lstrip("-").isdigit():
+        return str(max(0, int(end) - int(begin)))
+    if begin == "0":
+        return e.call("smax", "i32", f"i32 {end}, i32 0", flags=False)
+    some = e.value(f"icmp slt i32 {begin}, {end}")
+    return e.value(f"select i1 {some}, i32 {e.value(f'sub i32 {end}, {begin}')}, i32 0")
+
+
+def _as_i64(e: GpuEmitter, text: str) -> str:
+    return text if text.isdigit() else e.value(f"zext i32 {text} to i64")
+
+
+def _total(e: GpuEmitter, extents: list[str], wide: bool) -> str:
+    if not wide:
+        return extents[0]
+    total = _as_i64(e, extents[0])
+    for extent in extents[1:]:
+        total = e.value(f"mul i64 {total}, {_as_i64(e, extent)}")
+    return total
+
+
+def _grid_number(e: GpuEmitter, block: str, block_dim: int, wide: bool) -> str:
+    """The number of this thread in the grid."""
+    before = e.value(f"mul nuw i32 {e.register(block)}, {block_dim}")
+    number = e.value(f"add nuw i32 {before}, {e.register('tid')}")
+    return e.value(f"zext i32 {number} to i64") if wide else number
+
+
+def _open(
+    e: GpuEmitter, task: Op, ty: str, first: str, total: str, schedule: Schedule
+) -> tuple[str, Callable[[], None]]:
+    """Begin the loop over cells: the cell's number, and what ends the loop."""
+    body = e.label("cell")
+    some = e.value(f"icmp ult {ty} {first}, {total}")
+    if schedule.grid == facts.EXACT:
+        e.branch(some, body, "stop")
+        e.place(body)
+        e.loops.append(("stop", "stop"))
+        return first, lambda: e.jump("stop")
+    step = e.value(f"mul nuw i32 {e.register('nctaid')}, {schedule.block_dim}")
+    if ty == "i64":
+        step = e.value(f"zext i32 {step} to i64")
+    before, latch = e.block, e.label("next")
+    e.branch(some, body, "stop")
+    e.place(body)
+    cell = f"%cell{task.id}"
+    e.line(f"{cell} = phi {ty} [ {first}, %{before} ], [ {cell}.next, %{latch} ]")
+    e.loops.append((latch, "stop"))
+
+    def close() -> None:
+        e.jump(latch)
+        e.place(latch)
+        # Not compared after the step, which could wrap.
+        left = e.value(f"sub nuw {ty} {total}, {cell}")
+        e.line(f"{cell}.next = add {ty} {cell}, {step}")
+        more = e.value(f"icmp ugt {ty} {left}, {step}")
+        e.branch(more, body, "stop")
+
+    return cell, close
+
+
+def _indices(
+    e: GpuEmitter, task: Op, order: tuple[int, ...], pairs: list[tuple[str, str]],
+    extents: list[str], cell: str, wide: bool,
+) -> None:  # fmt: skip
+    """The loop's indices, from the number of the cell."""
+    ty = "i64" if wide else "i32"
+    for axis, extent in zip(order[:0:-1], extents[:0:-1], strict=True):
+        length = _as_i64(e, extent) if wide else extent
+        place = e.value(f"urem {ty} {cell}, {length}")
+        cell = e.value(f"udiv {ty} {cell}, {length}")
+        e.loop_values[task.id, axis] = _counter(e, place, pairs[axis][0], wide)
+    outer = order[0]
+    e.loop_values[task.id, outer] = _counter(e, cell, pairs[outer][0], wide)
+
+
+def _counter(e: GpuEmitter, place: str, begin: str, wide: bool) -> Counter:
+    """The index at a place of an axis."""
+    if begin == "0":
+        if wide:
+            return Counter(e.value(f"trunc nuw nsw i64 {place} to i32"), place)
+        return Counter(place, e.value(f"zext nneg i32 {place} to i64"))
+    narrow = e.value(f"trunc i64 {place} to i32") if wide else place
+    index = e.value(f"add i32 {begin}, {narrow}")
+    return Counter(index, e.value(f"sext i32 {index} to i64"))
