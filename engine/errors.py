@@ -50,6 +50,8 @@ from typing import Any, NamedTuple, Protocol, Self
 __all__ = [
     "AdStackOverflowError",
     "BackendUnavailableError",
+    "CudaError",
+    "CudaMemoryError",
     "IRParseError",
     "IRVerificationError",
     "LocLike",
@@ -462,6 +464,22 @@ class NoGradientsError(QuadrantsRuntimeError):
 
 class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):
     """An argument of a launch has a type the kernel does not take."""
+
+
+class CudaError(QuadrantsRuntimeError):
+    """The CUDA driver refused something, or a kernel broke on the device.
+
+    code, name: the driver's own, such as 700 and CUDA_ERROR_ILLEGAL_ADDRESS; 0 and empty where the
+    driver was not asked. fatal: no more can be done on the device until `qd.reset()`.
+    """
+
+    code: int = 0
+    name: str = ""
+    fatal: bool = False
+
+
+class CudaMemoryError(CudaError, MemoryError):
+    """The device has not as much free memory as was asked for."""
 
 
 class BackendUnavailableError(QuadrantsRuntimeError):

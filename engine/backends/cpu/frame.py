@@ -13,39 +13,27 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
-from ...types import DataType, u1
+from ...errors import QuadrantsAssertionError, QuadrantsInternalError
 from ..base import KernelMeta, StackPlan
 from ..llvm import abi
+from ..llvm.frames import (
+    StackFrame,
+    assertion,
+    packer,
+    params_of,
+    slots_format,
+    stack_full,
+    unpacker,
+)
 
 if TYPE_CHECKING:
-    from ...ir import Param
+    from ..llvm.rows import StackWriter
     from .native import Native
-    from .rows import StackWriter
 
-__all__ = ["Frame", "FramePool", "StackFrame", "forget_printer", "register_printer"]
+__all__ = ["Frame", "FramePool", "forget_printer", "register_printer"]
 
 Frame = tuple[memoryview, ctypes.c_void_p]
 """The memory, and its address as the kernel's entry takes it."""
-
-_FORMATS: Final = {
-    "u1": "?7x", "i8": "b7x", "u8": "B7x", "i16": "h6x", "u16": "H6x", "i32": "i4x", "u32": "I4x",
-    "i64": "q", "u64": "Q", "f16": "e6x", "f32": "f4x", "f64": "d",
-}  # fmt: skip
-
-
-def _param_format(param: Param) -> str:
-    if param.kind == "scalar":
-        return _FORMATS[param.dtype.name]
-    if param.kind == "field":
-        return ""  # stands in the frame from its beginning
-    return "Q" * (1 + param.needs_grad) + "i4x" * param.ndim
-
-
-class StackFrame(tuple[memoryview, ctypes.c_void_p]):
-    """The frame of a kernel with adstacks. plan: what is written in it."""
-
-    plan: StackPlan | None = None
 
 
 class FramePool:
@@ -65,24 +53,19 @@ class FramePool:
         self.layout: Final = layout
         self.free: Final[list[Frame]] = []
         self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
-        seed = "Q" if meta.seeded else ""
-        self.pack: Final = struct.Struct(
-            "<" + seed + "".join(map(_param_format, meta.params))
-        ).pack_into
+        self.pack: Final = packer(meta).pack_into
         count = sum(param.kind == "field" for param in meta.params)
         self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
         self._stacks: StackWriter | None = None
         self.stacked: Final = meta.has_stacks
         if self.stacked:
-            from .rows import StackWriter
+            from ..llvm.rows import StackWriter
 
             self._stacks = StackWriter(meta, layout, threads)
         self._fields: tuple[int, ...] | None = None
         self._loose: Final[list[Frame]] = []
         self.results_at: Final = layout.results
-        self.unpack: Final = struct.Struct(
-            "<" + "".join(_FORMATS[t.name if t is not u1 else "u8"] for t in meta.results)
-        ).unpack_from
+        self.unpack: Final = unpacker(meta.results).unpack_from
         self._head: Final = struct.pack(
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
@@ -146,24 +129,11 @@ class FramePool:
 
     def values(self, arguments: Sequence[Any], seed: int) -> tuple[list[Any], list[int]]:
         """What `pack` and what `take` want for canonical arguments."""
-        out: list[Any] = [seed] if self.meta.seeded else []
-        fields: list[int] = []
-        for param, value in zip(self.meta.params, arguments, strict=True):
-            if param.kind == "scalar":
-                out.append(value)
-                continue
-            address: int = value.ctypes.data
-            if param.kind == "field":
-                fields.append(address)
-                continue
-            out.append(address)
-            if param.needs_grad:
-                out.append(0)  # no code reads or writes gradients yet
-            if param.axes is None:
-                out += value.shape[: param.ndim]
-            else:
-                out += [value.shape[param.axes.index(axis)] for axis in range(param.ndim)]
-        return out, fields
+        addresses = [
+            0 if param.kind == "scalar" else value.ctypes.data
+            for param, value in zip(self.meta.params, arguments, strict=True)
+        ]
+        return params_of(self.meta, arguments, addresses, seed)
 
     def check(self, frame: Frame) -> None:
         """Raise the assertion that has failed in a launch with ``frame``, if one has."""
@@ -172,24 +142,12 @@ class FramePool:
             return
         stack = abi.stack_of_error(error)
         if stack is not None:
-            raise self._overflow(frame, *stack)
-        from ..messages import assert_text
-
+            plan = frame.plan if isinstance(frame, StackFrame) else None
+            raise stack_full(self.meta, *stack, plan)
         site = self.meta.asserts[error - 1]
-        form = "<" + "".join(map(_slot_format, site.types))
-        values = struct.unpack_from(form, frame[0], self.layout.failed)
         raise QuadrantsAssertionError.from_loc(
-            assert_text(site.text, values, site.types), site.loc, kernel=self.meta.name
+            assertion(site, frame[0], self.layout.failed), site.loc, kernel=self.meta.name
         )
-
-    def _overflow(self, frame: Frame, task: int, stack: int) -> AdStackOverflowError:
-        from ..stacks import overflow, rows_overflow
-
-        plan = frame.plan.tasks[task] if isinstance(frame, StackFrame) and frame.plan else None
-        if stack < 0:
-            return rows_overflow(self.meta.name, task, plan.real_rows if plan else 0)
-        capacity = plan.capacities[stack] if plan else 0
-        return overflow(self.meta.name, task, stack, self.meta.tasks[task].stacks[stack], capacity)
 
     def stamps(self, frame: Frame) -> list[int]:
         """The times a launch with ``frame`` has taken, in nanoseconds."""
@@ -203,18 +161,10 @@ class FramePool:
             at = self.layout.reports + abi.REPORT * i
             (count,) = struct.unpack_from("<Q", frame[0], at)
             if count:
-                from ..messages import assert_text, tell_report
+                from ..messages import tell_report
 
-                form = "<" + "".join(map(_slot_format, site.types))
-                values = struct.unpack_from(form, frame[0], at + 8)
-                text = assert_text(site.text, values, site.types)
-                tell_report(text, count, site.loc, self.meta.name)
+                tell_report(assertion(site, frame[0], at + 8), count, site.loc, self.meta.name)
                 struct.pack_into("<Q", frame[0], at, 0)
-
-
-def _slot_format(t: DataType) -> str:
-    """How a value stands in 8 bytes: reals as f64, integers widened."""
-    return "d" if t.is_real else "q" if t.is_signed else "Q"
 
 
 _PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)
@@ -238,7 +188,7 @@ def _print(handle: int, number: int, slots: int | None) -> None:
     from ..messages import print_text
 
     site = _printers[handle].prints[number]
-    form = "<" + "".join(map(_slot_format, site.types))
+    form = slots_format(site.types)
     data = ctypes.string_at(slots, 8 * len(site.types)) if slots else b""
     sys.stdout.write(print_text(site.pieces, struct.unpack(form, data), site.types))
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from ...errors import QuadrantsInternalError
 from ..base import KernelMeta, StackPlan, TaskMeta, TaskPlan
-from ..llvm import abi
-from .frame import StackFrame
+from . import abi
+from .frames import StackFrame
 
 __all__ = ["StackWriter"]
 

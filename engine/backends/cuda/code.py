@@ -1,0 +1,99 @@
+"""Code on the device: modules that the driver makes of PTX, shared by kernels of equal PTX."""
+
+from __future__ import annotations
+
+import weakref
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import CudaError
+from ..lent import lent
+from .driver import check
+from .errors import code_of
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+
+__all__ = ["Code", "attribute", "load"]
+
+_LOG: Final = 8192
+
+
+class Code:
+    """A module. module: as the driver has it. function: the kernel of a name."""
+
+    def __init__(self, device: CudaDevice, module: Any) -> None:
+        self.device: Final = device
+        self.module: Final = module
+        self._functions: Final[dict[str, Any]] = {}
+        # What runs of it must end before it is unloaded.
+        weakref.finalize(self, device.doomed.append, module)
+
+    def function(self, symbol: str) -> Any:
+        """The kernel called ``symbol``. ValueError if the module has none."""
+        found = self._functions.get(symbol)
+        if found is None:
+            driver = self.device.driver
+            with self.device.primary.active():
+                result = driver.cuModuleGetFunction(self.module, symbol.encode())
+            if code_of(result):
+                raise ValueError(f"the code has no kernel {symbol}")
+            found = self._functions[symbol] = result[1]
+        return found
+
+
+def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
+    """The module made of ``ptx``. CudaError if the driver cannot compile or load it.
+
+    kernel: whose code it is, for errors. The caches that are lent see what the driver gets, and
+    hear whether it had to compile: only then it has something to say.
+    """
+    registers = device.config.gpu_max_reg
+    key = ptx, registers
+    found = device.code.get(key)
+    if found is not None:
+        return found
+    layers = lent()
+    image = layers.submitted(ptx.decode())
+    option: Any = device.driver.CUjit_option
+    info, errors = bytearray(_LOG), bytearray(_LOG)
+    options: dict[Any, Any] = {
+        option.CU_JIT_INFO_LOG_BUFFER: info,
+        option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: _LOG,
+        option.CU_JIT_ERROR_LOG_BUFFER: errors,
+        option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: _LOG,
+        option.CU_JIT_LOG_VERBOSE: 1,
+    }
+    if registers:
+        options[option.CU_JIT_MAX_REGISTERS] = registers
+    started = perf_counter()
+    with device.primary.active():
+        result = device.driver.cuModuleLoadDataEx(
+            image, len(options), list(options), list(options.values())
+        )
+    code = code_of(result)
+    if code:
+        raise _refused(device, code, _text(errors), kernel)
+    layers.loaded(bool(_text(info)), (perf_counter() - started) * 1e3)
+    found = device.code[key] = Code(device, result[1])
+    return found
+
+
+def _text(log: bytearray) -> str:
+    return log.split(b"\0")[0].decode("utf-8", "replace").strip()
+
+
+def _refused(device: CudaDevice, code: int, log: str, kernel: str) -> CudaError:
+    doing = f"loading its code on {device.name}"
+    error = device.failed(code, doing, kernel)
+    if log:
+        message = f"{error.message}: {log}"
+        error.message, error.args = message, (message,)
+    return error
+
+
+def attribute(device: CudaDevice, function: Any, name: str) -> int:
+    """A fact about a kernel, such as MAX_THREADS_PER_BLOCK."""
+    which = getattr(device.driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+    with device.primary.active():
+        return int(check(device.driver.cuFuncGetAttribute(which, function), "loading code"))

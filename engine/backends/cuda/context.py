@@ -1,0 +1,153 @@
+"""The primary context of a device, which this process shares with whoever else uses CUDA in it.
+
+It is retained once and kept from program to program: making one takes a tenth of a second. Other
+libraries in the process (torch) use the same context, so that addresses and the default stream are
+common. What is not: which context is current in a thread. A thread that has none gets ours; where
+another one is current, ours is pushed for as long as a call takes.
+
+A context does not survive an error that `errors` calls fatal, nor does it pass a fork. It is then
+``lost``: nothing more is asked of it, and the next program makes a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ...errors import CudaError
+from .driver import binding, check
+from .errors import code_of
+from .hardware import Hardware
+from .staging import Staging
+
+__all__ = ["Context", "context_of"]
+
+
+class Context:
+    """See the module docstring.
+
+    lost: why it is of no use any more. users: those who are told of a fork. staging: pinned memory
+    for copies.
+    """
+
+    def __init__(self, hardware: Hardware) -> None:
+        driver = binding()
+        self.hardware: Final = hardware
+        self.driver: Final = driver
+        self.device: Final = check(driver.cuDeviceGet(hardware.number))
+        what = f"making a context on {hardware.name}"
+        self.handle: Final = check(driver.cuDevicePrimaryCtxRetain(self.device), what)
+        self._number: Final = int(self.handle)
+        self.identity: Final = _identity(driver, self.handle)
+        self.lost: CudaError | None = None
+        self.users: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+        self._staging: Staging | None = None
+        self._lock: Final = threading.Lock()
+        with self.active():
+            check(driver.cuCtxSynchronize(), what)
+
+    @contextmanager
+    def active(self) -> Generator[None]:
+        """Within this the context is current in this thread. Raises `lost`."""
+        if self.lost is not None:
+            raise self.lost.with_traceback(None)
+        pushed = self.enter()
+        try:
+            yield
+        finally:
+            if pushed:
+                self.driver.cuCtxPopCurrent()
+
+    def enter(self) -> bool:
+        """Make it current in this thread; whether `cuCtxPopCurrent` has to follow."""
+        driver = self.driver
+        result = driver.cuCtxGetCurrent()
+        current = 0 if code_of(result) else int(result[1])
+        if current == self._number:
+            return False
+        if not current:
+            check(driver.cuCtxSetCurrent(self.handle), "making the context current")
+            return False
+        check(driver.cuCtxPushCurrent(self.handle), "making the context current")
+        return True
+
+    def is_current(self) -> bool:
+        """Whether it is current in this thread."""
+        result = self.driver.cuCtxGetCurrent()
+        return not code_of(result) and int(result[1]) == self._number
+
+    @property
+    def staging(self) -> Staging:
+        """Pinned memory for copies, made when first asked for."""
+        if self._staging is None:
+            with self._lock:
+                if self._staging is None:
+                    self._staging = Staging(self.driver)
+        return self._staging
+
+    def still_there(self) -> bool:
+        """Whether it is alive, and the one that was retained."""
+        if self.lost is not None:
+            return False
+        result = self.driver.cuDevicePrimaryCtxGetState(self.device)
+        if code_of(result) or not int(result[2]):
+            return False
+        return _identity(self.driver, self.handle) == self.identity
+
+    def drop(self) -> None:
+        """Give it up; where others hold it too, it is destroyed, as it is of no use to them."""
+        driver = self.driver
+        driver.cuCtxSetCurrent(driver.CUcontext(0))
+        driver.cuDevicePrimaryCtxRelease(self.device)
+        state = driver.cuDevicePrimaryCtxGetState(self.device)
+        if not code_of(state) and int(state[2]):
+            driver.cuDevicePrimaryCtxReset(self.device)
+
+    def forked(self) -> None:
+        """This is a child of the process that made it."""
+        self.lost = CudaError(
+            "CUDA does not work in a process that was forked after qd.init(arch=qd.cuda)",
+            hint='start processes with multiprocessing.get_context("spawn")',
+        )
+        for user in list(self.users):
+            user.forked()
+
+
+def _identity(driver: Any, handle: Any) -> int:
+    """A number that no other context of this process has; 0 where the driver gives none."""
+    ask = getattr(driver, "cuCtxGetId", None)
+    result: Any = None if ask is None else ask(handle)
+    return 0 if result is None or code_of(result) else int(result[1])
+
+
+_known: Final[dict[tuple[int, int], Context]] = {}
+"""By binding and number of the device."""
+_lock: Final = threading.Lock()
+
+
+def context_of(hardware: Hardware) -> Context:
+    """The context of a device, made or made anew if need be."""
+    key = id(binding()), hardware.number
+    with _lock:
+        found = _known.get(key)
+        if found is not None and not found.still_there():
+            if found.lost is not None and found.lost.fatal:
+                found.drop()
+            del _known[key]
+            found = None
+        if found is None:
+            found = _known[key] = Context(hardware)
+    return found
+
+
+def _after_fork() -> None:
+    for context in _known.values():
+        context.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,217 @@
+"""The way from a filled frame to the driver: Python source generated for one kernel.
+
+For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop it reads, in essence::
+
+    def enter(pointer):
+        buffer, ints, stream, frame, host, rows, p0 = pointer
+        v0 = ints[18]
+        g = (v0 + 127) // 128
+        if g > L0: g = L0
+        r = launch(F0, g, 1, 1, 128, 1, 1, 0, stream, p0, 0)[0]
+        if r: again(r, 0, g, pointer)
+        pending[pool] = None
+        return 0
+
+`cuLaunchKernel` does the rest. Nothing else is called: that the context is current in this thread
+is found out by the driver, and `again` sees to it where it is not.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...errors import QuadrantsRuntimeError
+from ..llvm import abi
+from . import facts
+from .errors import FOREIGN, code_of
+
+if TYPE_CHECKING:
+    from .executable import CudaExecutable
+    from .frame import FramePool
+
+__all__ = ["Control"]
+
+_MOST: Final = 0x7FFFFFFF
+"""Blocks that a grid may have."""
+_UNPACK: Final = "    buffer, ints, stream, frame, host, rows, "
+
+
+def _unknown(*_: Any) -> int:
+    """The blocks of a task that only the device knows."""
+    return -1
+
+
+class Control:
+    """Makes the functions that launch one kernel.
+
+    run(pointer): launch all its tasks in order, without waiting. grids(pointer): the blocks of each
+    task, -1 where only the device knows.
+    """
+
+    def __init__(self, executable: CudaExecutable) -> None:
+        self.executable: Final = executable
+        self.device: Final = executable.device
+        self.tasks: Final = executable.tasks
+        self.env: Final[dict[str, Any]] = {
+            "launch": self.device.driver.cuLaunchKernel, "again": self._again,
+            "header": self._header, "upload": self._upload, "clear": self._clear,
+            "mark": self._mark, "min": min, "max": max,
+        }  # fmt: skip
+        for k, function in enumerate(executable.functions):
+            self.env[f"F{k}"] = function
+            self.env[f"L{k}"] = executable.most_blocks(k)
+        if executable.alone:
+            lines = [line for k in range(len(self.tasks)) for line in self._launch(k)]
+            if executable.meta.timed:
+                lines.insert(0, "    mark(0, stream)")
+        else:
+            lines = ["    raise NotImplementedError"]
+        self._body: Final = [*self._before(), *lines]
+        grids = [line for k in range(len(self.tasks)) for line in (*self._grid(k), "    out(g)")]
+        self.run: Final = self._made("run", self._body)
+        self.grids: Final = self._made(
+            "grids", ["    found = []; out = found.append", *grids, "    return found"], True
+        )
+
+    def _made(self, name: str, lines: list[str], known: bool = False) -> Any:
+        """A function of ``pointer``. known: grids that the device says are -1."""
+        params = "".join([f"p{k}, " for k in range(len(self.tasks))])
+        env = dict(self.env)
+        if known:
+            env["header"] = _unknown
+        text = "\n".join([f"def {name}(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])
+        if name != "grids":
+            env = self.env
+        exec(compile(text, f"<{name} of {self.executable.meta.name}>", "exec"), env)
+        return env[name]
+
+    def _before(self) -> list[str]:
+        """What precedes the first task."""
+        lines: list[str] = []
+        executable = self.executable
+        if executable.zeroed:
+            lines.append("    clear(frame, stream)")
+        if executable.meta.graph:
+            lines.append("    upload(frame, host, stream)")
+        return lines
+
+    def _grid(self, k: int) -> list[str]:
+        """Put the blocks of a task into ``g``."""
+        task = self.tasks[k]
+        if self.executable.meta.tasks[k].stacks and task.grid != facts.EXACT:
+            return [f"    g = rows[{k}]"]
+        if task.grid == facts.ONE:
+            return ["    g = 1"]
+        if not task.blocks:
+            if task.grid == facts.EXACT:
+                return [f"    g = header({k}, pointer)"]
+            return [f"    g = L{k}"]
+        reads = [f"    v{i} = ints[{at // 4}]" for i, at in enumerate(task.reads)]
+        lines = [*reads, f"    g = {task.blocks}"]
+        if task.grid != facts.EXACT:
+            lines.append(f"    if g > L{k}: g = L{k}")
+        return lines
+
+    def _launch(self, k: int) -> list[str]:
+        task = self.tasks[k]
+        grid = self._grid(k)
+        blocks = "g"
+        if len(grid) == 1 and "header" not in grid[0]:
+            blocks, grid = grid[0].split(" = ")[1], []
+        size = f"{task.block_dim}, 1, 1, {task.shared}"
+        lines = [
+            *grid,
+            f"    r = launch(F{k}, {blocks}, 1, 1, {size}, stream, p{k}, 0)[0]",
+            f"    if r: again(r, {k}, {blocks}, pointer)",
+        ]
+        return [*lines, f"    mark({k + 1}, stream)"] if self.executable.meta.timed else lines
+
+    def entry(self, pool: FramePool) -> Any:
+        """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`."""
+        meta, device = self.executable.meta, self.device
+        waits = bool(meta.results) or device.blocking
+        run = self.executable.runner(pool)
+        env: dict[str, Any] = {
+            **self.env, "pool": pool, "pending": pool.pending, "run": run,
+            "finish": partial(self._finish, pool), "printing": device.prints_for,
+        }  # fmt: skip
+        lines = ["    printing(pool)"] if meta.prints else []
+        lines += self._body if run is self.run else ["    run(pointer)"]
+        lines.append("    pending[pool] = None")
+        lines.append("    return finish(buffer)" if waits else "    return 0")
+        params = "".join([f"p{k}, " for k in range(len(self.tasks))])
+        text = "\n".join(["def enter(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])
+        exec(compile(text, f"<launch of {meta.name}>", "exec"), env)
+        # A child of this process must not reach the driver.
+        self.executable.sources.append(env)
+        return env["enter"]
+
+    # --- what generated code calls --------------------------------------------------------------
+
+    def _finish(self, pool: FramePool, buffer: memoryview) -> int:
+        """Wait for a launch, look at what it left, and fetch its results."""
+        try:
+            self.device.sync(pool.stream)
+        except QuadrantsRuntimeError as error:
+            return pool.fail(error)
+        if pool.meta.results:
+            pool.fetch_results(buffer)
+        return 0
+
+    def _again(self, code: int, k: int, blocks: int, pointer: Any) -> None:
+        """The driver has refused a launch: try once more where another context was current."""
+        device, task = self.device, self.tasks[k]
+        primary = device.primary
+        name = self.executable.meta.name
+        if primary.lost is None and int(code) in FOREIGN and not primary.is_current():
+            with primary.active():
+                code = code_of(
+                    device.driver.cuLaunchKernel(
+                        self.executable.functions[k], blocks, 1, 1, task.block_dim, 1, 1,
+                        task.shared, pointer[2], pointer[6 + k], 0,
+                    )
+                )  # fmt: skip
+            if not code:
+                return
+        if primary.lost is not None:
+            raise primary.lost.with_traceback(None)
+        what = self.executable.meta.tasks[k]
+        loop = f" ({what.loop_name})" if what.loop_name else ""
+        doing = f"launching its task {k}{loop} with {blocks} blocks of {task.block_dim} threads"
+        raise device.failed(int(code), doing, name).locate(what.loc)
+
+    def _header(self, k: int, pointer: Any) -> int:
+        """The number of blocks of a task that only the device knows."""
+        device = self.device
+        function = self.executable.headers[k]
+        device.call(
+            "launching a kernel", "cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, pointer[2],
+            pointer[6 + k], 0,
+        )  # fmt: skip
+        device.wait(stream=pointer[2])
+        found = np.empty(8, np.uint8)
+        device.fetch(pointer[3] + facts.HEADER, found)
+        return max(1, int(found.view(np.int64)[0]))
+
+    def _upload(self, frame: int, host: int, stream: Any) -> None:
+        """Copy the arguments to the device frame, where a ``graph`` kernel looks for them."""
+        layout = self.executable.layout
+        for begin, end in ((abi.SEED, layout.results), (layout.stacks, layout.tmp)):
+            if begin < end:
+                self.device.call(
+                    "copying arguments", "cuMemcpyHtoDAsync", frame + begin, host + begin,
+                    end - begin, stream,
+                )  # fmt: skip
+
+    def _mark(self, number: int, stream: Any) -> None:
+        """Note the time when the device comes here."""
+        event = self.executable.events[number]
+        self.device.call("timing a launch", "cuEventRecord", event, stream)
+
+    def _clear(self, frame: int, stream: Any) -> None:
+        """Set to 0 what each launch finds as 0."""
+        for at, size in self.executable.zeroed:
+            self.device.call("clearing", "cuMemsetD8Async", frame + at, 0, size, stream)

@@ -1,0 +1,417 @@
+"""A CUDA device as a program has it: memory, waiting, and what is found out by waiting.
+
+Everything goes to the *legacy default stream*: it is torch's default as well, so that work of both
+is in order without events. Streams that are created beside it are of the kind that orders itself
+with it.
+
+Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
+and the `frame.FramePool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
+waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1`` every launch does.
+
+Memory comes from a pool of the program's own. What is freed stays in it for later arrays up to
+`device_memory_GB` (or `device_memory_fraction` of the device, which is also the most that a program
+may have); beyond that it goes back to the device at the next wait.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from ...config import CompileConfig
+from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
+from ..memory import Array
+from . import errors, hardware
+from .context import Context, context_of
+from .driver import check, name_of
+from .errors import code_of
+from .memory import DeviceMemory
+
+if TYPE_CHECKING:
+    from .code import Code
+    from .frame import FramePool
+    from .prints import Printer
+
+__all__ = ["CudaDevice", "current", "size_text"]
+
+_KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
+"""Codes by which a kernel has failed some time before the call that was told."""
+
+
+def size_text(nbytes: int) -> str:
+    """Bytes, for people."""
+    value = float(nbytes)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.2f} {unit}"
+        value /= 1024
+    return f"{value:.2f} GiB"
+
+
+class CudaDevice:
+    """See `base.Device` and the module docstring.
+
+    hardware: what it is. blocking: launches wait. used: bytes allocated. limit: most of these; 0
+    for all there is. pending: frames of the default stream to look at after the next wait, with
+    every kernel launched since the last one. code: modules by the PTX they were loaded from.
+    """
+
+    host_arrays = False
+
+    def __init__(self, config: CompileConfig) -> None:
+        reason = hardware.unavailable()
+        if reason:
+            raise BackendUnavailableError("cuda", reason)
+        self.config: Final = config
+        self.hardware: Final = hardware.chosen()
+        self.name: Final = self.hardware.name
+        self.number: Final = self.hardware.number
+        self.primary: Final[Context] = context_of(self.hardware)
+        self.context: Final = self.primary.handle
+        self.driver: Final = self.primary.driver
+        self.blocking: Final = os.environ.get("CUDA_LAUNCH_BLOCKING", "") == "1"
+        self.pending: Final[dict[FramePool, None]] = {}
+        self._streams: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
+        self.used = 0
+        share = int(config.device_memory_fraction * self.hardware.memory)
+        self.limit: Final = share
+        self._kept: Final = share or int(config.device_memory_GB * (1 << 30))
+        self.code: Final[weakref.WeakValueDictionary[Any, Code]] = weakref.WeakValueDictionary()
+        self.doomed: Final[list[Any]] = []
+        self.spent: Final[list[Any]] = []
+        self.printer: Printer | None = None
+        self.ended = False
+        self.cc: Final = self.hardware.capability
+        self.dlpack: Final = (2, self.number)
+        self.max_threads: Final = self.hardware.processors * self.hardware.resident
+        self.driver_version: Final = int(check(self.driver.cuDriverGetVersion()))
+        self._waiting: list[FramePool] = []
+        self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+        self._pool: Any = None
+        self.lock: Final = threading.RLock()
+        self.primary.users.add(self)
+        with self.primary.active():
+            if self.hardware.pools:
+                self._pool = self._new_pool()
+            if config.cuda_stack_limit:
+                limit = self.driver.CUlimit.CU_LIMIT_STACK_SIZE
+                check(
+                    self.driver.cuCtxSetLimit(limit, config.cuda_stack_limit),
+                    f"setting cuda_stack_limit={config.cuda_stack_limit}",
+                )
+        _open.append(self)
+
+    def _new_pool(self) -> Any:
+        driver = self.driver
+        wanted = driver.CUmemPoolProps()
+        wanted.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        place = driver.CUmemLocation()
+        place.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        place.id = self.number
+        wanted.location = place
+        pool = check(driver.cuMemPoolCreate(wanted), "making a memory pool")
+        which = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        check(driver.cuMemPoolSetAttribute(pool, which, driver.cuuint64_t(self._kept)))
+        return pool
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def call(self, doing: str, function: str, *args: Any) -> Any:
+        """Call the driver in this context. CudaError, which says ``doing``, if it refuses."""
+        with self.primary.active():
+            result = getattr(self.driver, function)(*args)
+        if code_of(result):
+            raise self.failed(code_of(result), doing)
+        return result[1] if len(result) == 2 else result[1:] or None
+
+    def failed(self, code: int, doing: str, kernel: str | None = None) -> CudaError:
+        """The error for a code, and the end of the context if it is such a one."""
+        pools = [pool for pending in list(self._streams.values()) for pool in list(pending)]
+        among = list(dict.fromkeys([pool.meta.name for pool in (*pools, *self._waiting)]))
+        note = ""
+        if kernel is None and code in _KERNELS and among:
+            kernel = among[0] if len(among) == 1 else None
+            if kernel is None:
+                note = "; it is one of those launched since the last wait: " + ", ".join(among)
+        error = errors.error_of(code, doing, *name_of(code), kernel=kernel)
+        if note:
+            error.message += note
+            error.args = (error.message,)
+        if error.fatal:
+            self.primary.lost = error
+            self.pending.clear()
+        return error
+
+    # --- memory ---------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> DeviceMemory:
+        memory = self.room(nbytes)
+        if nbytes:
+            self.set(memory.address, 0, 1, nbytes)
+        return memory
+
+    def room(self, nbytes: int) -> DeviceMemory:
+        """Memory with any contents. CudaMemoryError if there is not enough."""
+        size = max(nbytes, 1)
+        with self.lock:
+            if self.ended:
+                raise QuadrantsRuntimeError("the program of this memory has ended")
+            if self.limit and self.used + size > self.limit:
+                gc.collect()
+                if self.used + size > self.limit:
+                    raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")
+            address = self._take(size)
+            if not address:
+                # Arrays in cycles, and what the pool of this program or others keep.
+                gc.collect()
+                self.wait("freeing memory")
+                self.trim()
+                address = self._take(size)
+            if not address:
+                raise self._out_of_memory(nbytes, "")
+            self.used += nbytes
+        return DeviceMemory(self, address, nbytes)
+
+    def raw_allocate(self, nbytes: int) -> int:
+        """The address of memory with any contents, which `raw_free` takes back."""
+        with self.lock:
+            address = self._take(max(nbytes, 1))
+        if not address:
+            raise self._out_of_memory(nbytes, "")
+        return address
+
+    def raw_free(self, address: int) -> None:
+        """Free what `raw_allocate` gave once all that was launched before is done."""
+        self.release(address, 0)
+
+    @property
+    def stack_budget(self) -> int:
+        """Bytes that the heaps of adstacks may have together."""
+        free, _ = self.call("asking for free memory", "cuMemGetInfo")
+        most = int(free) if not self.limit else min(int(free), max(self.limit - self.used, 0))
+        return most * 3 // 4
+
+    def _take(self, size: int) -> int:
+        driver = self.driver
+        with self.primary.active():
+            if self._pool is None:
+                result = driver.cuMemAlloc(size)
+            else:
+                result = driver.cuMemAllocFromPoolAsync(size, self._pool, None)
+        code = code_of(result)
+        if code == errors.OUT_OF_MEMORY:
+            return 0
+        if code:
+            raise self.failed(code, f"allocating {size_text(size)}")
+        return int(result[1])
+
+    def _out_of_memory(self, nbytes: int, why: str) -> CudaError:
+        free, total = self.call("asking for free memory", "cuMemGetInfo")
+        error = errors.error_of(errors.OUT_OF_MEMORY, "", "CUDA_ERROR_OUT_OF_MEMORY")
+        if self.limit:
+            why = why or f"device_memory_fraction allows {size_text(self.limit)}"
+        message = (
+            f"out of memory on {self.name}: {size_text(nbytes)} asked for,"
+            f" {size_text(int(free))} of {size_text(int(total))} free,"
+            f" {size_text(self.used)} held by this program" + (f" ({why})" if why else "")
+        )
+        error.message, error.args = message, (message,)
+        error.hint = "smaller arrays, or free those no longer used; other processes may hold memory"
+        return error
+
+    def release(self, address: int, nbytes: int) -> None:
+        """Free memory once all that was launched before is done."""
+        self.used -= nbytes
+        if self.primary.lost is not None:
+            return
+        driver = self.driver
+        with self.primary.active():
+            if self._pool is None:
+                code = code_of(driver.cuMemFree(address))
+            else:
+                code = code_of(driver.cuMemFreeAsync(address, None))
+        if code and not self.ended:
+            self.failed(code, "freeing memory")  # which is told by whoever waits
+
+    def trim(self) -> None:
+        """Give what the pool keeps back to the device."""
+        if self._pool is not None:
+            self.call("trimming the memory pool", "cuMemPoolTrimTo", self._pool, 0)
+
+    def read(self, address: int, out: Array) -> None:
+        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
+        waiting = self.due()
+        self.fetch(address, out)
+        self._look(waiting)
+
+    def fetch(self, address: int, out: Array) -> None:
+        """As `read`, but look at no frame."""
+        if out.nbytes:
+            with self.primary.active():
+                code = self._staged(lambda: self.primary.staging.read(address, out))
+            if code:
+                raise self.failed(code, f"copying {size_text(out.nbytes)} to the host")
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy ``data``, flat ``u8``, to the device."""
+        if data.nbytes:
+            with self.primary.active():
+                self._staged(lambda: self.primary.staging.write(address, data))
+
+    def _staged(self, copy: Any) -> Any:
+        try:
+            return copy()
+        except CudaError as error:
+            raise self.failed(error.code, "copying") from None
+
+    def set(self, address: int, value: int, width: int, nbytes: int) -> None:
+        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
+        function = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}[width]
+        self.call("setting memory", function, address, value, nbytes // width, None)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy within the device."""
+        if nbytes:
+            self.call("copying on the device", "cuMemcpyDtoDAsync", to, source, nbytes, None)
+
+    def holds(self, address: int) -> bool:
+        """Whether this is memory of this device, whoever allocated it."""
+        which = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        with self.primary.active():
+            result = self.driver.cuPointerGetAttribute(which, address)
+        return not code_of(result) and int(result[1]) == self.number
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def wait(self, doing: str = "waiting for kernels", stream: Any = None) -> None:
+        """Wait for the default stream, or the one given. Looks at no frame."""
+        with self.primary.active():
+            code = code_of(self.driver.cuStreamSynchronize(stream))
+        if code:
+            raise self.failed(code, doing)
+
+    def sync(self, stream: int = 0) -> None:
+        """Wait for a stream, by default the default one, and raise what failed in it."""
+        waiting = self.due(stream)
+        self._waiting = waiting
+        self.wait_for(stream)
+        self._look(waiting)
+
+    def wait_for(self, stream: int) -> None:
+        """Wait for the stream of this handle. Looks at no frame."""
+        self.wait(stream=self.driver.CUstream(stream) if stream else None)
+
+    def prints(self) -> Printer:
+        """What shows what kernels print."""
+        if self.printer is None:
+            from .prints import Printer
+
+            with self.lock:
+                if self.printer is None:
+                    self.printer = Printer(self)
+        return self.printer
+
+    def prints_for(self, pool: FramePool) -> None:
+        """A kernel that prints is about to be launched with a frame of ``pool``."""
+        self.prints().take(pool)
+
+    def own(self, thing: Any) -> None:
+        """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
+        self._owned.add(thing)
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls of the driver make sense: the program runs, and its context is in order."""
+        return not self.ended and self.primary.lost is None
+
+    def launched_on(self, stream: int) -> dict[FramePool, None]:
+        """What is pending on a stream; see `pending`."""
+        return self._streams.setdefault(stream, {})
+
+    def due(self, stream: int = 0) -> list[FramePool]:
+        """What is pending on a stream, no longer so: to be looked at after a wait.
+
+        What another thread launches meanwhile puts itself there again.
+        """
+        pending = self._streams.get(stream, {})
+        waiting = list(pending)
+        for pool in waiting:
+            pending.pop(pool, None)
+        return waiting
+
+    def _look(self, pools: list[FramePool]) -> None:
+        if (self.doomed or self.spent) and not self.pending:
+            self.unload()
+        if self.printer is not None:
+            self.printer.drain_for(pools)
+        found: list[Exception] = []
+        for pool in pools:
+            if pool.watched:
+                try:
+                    pool.collect()
+                except QuadrantsRuntimeError as error:
+                    found.append(error)
+        if found:
+            for other in found[1:]:
+                found[0].add_note(f"also failed meanwhile: {other}")
+            raise found[0]
+
+    def unload(self) -> None:
+        """Take modules out of the device that nobody uses; what was launched has ended."""
+        while self.doomed:
+            self.call("unloading code", "cuModuleUnload", self.doomed.pop())
+        while self.spent:
+            self.call("freeing an event", "cuEventDestroy", self.spent.pop())
+
+    def forked(self) -> None:
+        """This is a child of the process that the program began in."""
+        self.pending.clear()
+        self.doomed.clear()
+
+    def end(self) -> None:
+        if self.ended:
+            return
+        try:
+            if self.primary.lost is None:
+                self.sync()
+        except QuadrantsRuntimeError as error:
+            from ... import logs as log
+
+            log.warn(f"a kernel had failed when its program ended: {error}")
+        for thing in list(self._owned):
+            thing.device_ended()
+        self.ended = True
+        if self in _open:
+            _open.remove(self)
+        self.printer = None
+        if self.primary.lost is None:
+            self.unload()
+            if self._pool is not None:
+                self.call("giving memory back", "cuMemPoolDestroy", self._pool)
+        self.doomed.clear()
+
+
+_open: Final[list[CudaDevice]] = []
+
+
+def current() -> CudaDevice:
+    """The device of the program that began last. BackendUnavailableError if there is none."""
+    if not _open:
+        raise BackendUnavailableError(
+            "cuda", "no program runs on it, so that no code can be loaded",
+            hint="qd.init(arch=qd.cuda) first",
+        )  # fmt: skip
+    return _open[-1]
+
+
+def _at_exit() -> None:
+    """Show what kernels have printed, and tell what failed, when Python ends."""
+    while _open:
+        _open[-1].end()
+
+
+atexit.register(_at_exit)

@@ -1,0 +1,254 @@
+"""A kernel on a CUDA device."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from ...errors import AdStackOverflowError, CudaError
+from ..base import Artifact, KernelMeta, StackPlan
+from ..llvm import abi
+from ..memory import Array, DeviceArray
+from . import code, facts
+from .control import Control
+from .driver import check
+from .frame import FramePool
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+    from .memory import DeviceMemory
+
+__all__ = ["CudaExecutable"]
+
+
+class CudaExecutable:
+    """See `base.Executable`.
+
+    frame: the frames for the default stream; `pool` gives those for another one. enter: launches a
+    filled frame of `frame`; 0 if all went well. Prepared launchers use both.
+
+    functions, headers: of each task, as the driver has them. zeroed: (offset, size) of the parts of
+    the device frame that a launch sets to 0 first. block_dims: threads of a block of each task.
+    diagnose: makes the error of a full adstack better.
+    """
+
+    def __init__(self, device: CudaDevice, artifact: Artifact) -> None:
+        self.meta: Final[KernelMeta] = artifact.meta
+        self.device: Final = device
+        self.layout: Final[abi.Layout] = artifact.facts["layout"]
+        self.tasks: Final[tuple[facts.CudaTask, ...]] = artifact.facts["tasks"]
+        self.clears: Final[bool] = artifact.facts.get("clears", False)
+        self.told: Callable[[Sequence[int]], None] | None = None
+        self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
+        self.sources: Final[list[dict[str, Any]]] = []
+        loaded = code.load(device, artifact.code, self.meta.name)
+        self.code: Final = loaded
+        self.module: Final = loaded.module
+        self.functions: Final = tuple([loaded.function(task.symbol) for task in self.tasks])
+        self.headers: Final = tuple(
+            [loaded.function(task.header) if task.header else None for task in self.tasks]
+        )
+        self.block_dims: Final = tuple([task.block_dim for task in self.tasks])
+        size = 0 if self.clears else self.meta.global_tmp_size
+        claims: Sequence[int] = artifact.facts.get("claims", ())
+        self.zeroed: Final = [(at, 8) for at in claims] + [(self.layout.tmp, size)] * (size > 0)
+        self.alone: Final = not self.meta.flow
+        for k in range(len(self.tasks)):
+            self._fit(k)
+        self.events: Final[list[Any]] = self._events() if self.meta.timed else []
+        self._times: Final = threading.Lock()
+        self.control: Final = Control(self)
+        self._pools: Final[dict[int, FramePool]] = {}
+        self.frame: Final = self.pool(0)
+        self.enter: Final = self.frame.enter
+        device.primary.users.add(self)
+
+    # --- what a launch needs --------------------------------------------------------------------
+
+    def _fit(self, k: int) -> None:
+        """See that a block of the task fits the device."""
+        device, task, what = self.device, self.tasks[k], self.meta.tasks[k]
+        function = self.functions[k]
+        most = code.attribute(device, function, "MAX_THREADS_PER_BLOCK")
+        if most < task.block_dim:
+            where = f"the loop {what.loop_name}" if what.loop_name else "a loop"
+            error = CudaError(
+                f"{where} has blocks of {task.block_dim} threads, and {device.name} can run at most"
+                f" {most} of them with the registers and shared memory that each block needs",
+                kernel=self.meta.name, hint=f"use qd.loop_config(block_dim={most // 32 * 32}) or"
+                " less, or qd.init(gpu_max_reg=...)",
+            )  # fmt: skip
+            raise error.locate(what.loc)
+        if task.shared:
+            which = device.driver.CUfunction_attribute
+            name = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+            with device.primary.active():
+                result = device.driver.cuFuncSetAttribute(
+                    function, getattr(which, name), task.shared
+                )
+            check(result, f"asking for {task.shared} bytes of shared memory", self.meta.name)
+
+    def _events(self) -> list[Any]:
+        """What takes the times of a timed kernel: before its first task and after each."""
+        driver, device = self.device.driver, self.device
+        with device.primary.active():
+            events = [check(driver.cuEventCreate(0), "timing") for _ in range(1 + len(self.tasks))]
+        for event in events:
+            weakref.finalize(self, device.spent.append, event)
+        return events
+
+    def most_blocks(self, k: int) -> int:
+        """Most blocks that make sense: what fits the device, or what there is work for."""
+        task, device = self.tasks[k], self.device
+        limit = task.limit or 0x7FFFFFFF
+        if task.grid == facts.SATURATE or (task.grid == facts.COVER and not task.blocks):
+            limit = min(limit, device.config.saturating_grid_dim or self._resident(k))
+        return limit
+
+    def _resident(self, k: int) -> int:
+        """Blocks of a task that the device can hold at once."""
+        task, device = self.tasks[k], self.device
+        with device.primary.active():
+            result = device.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                self.functions[k], task.block_dim, task.shared
+            )
+        each = int(check(result, "asking for the occupancy", self.meta.name))
+        return max(1, each * device.hardware.processors)
+
+    def grids(self, buffer: memoryview) -> list[int]:
+        """The blocks of each task for this host frame; -1 where only the device knows."""
+        return self.control.grids(self.frame.pointers[id(buffer)])
+
+    def pool(self, stream: int) -> FramePool:
+        """The frames for a stream."""
+        found = self._pools.get(stream)
+        if found is None:
+            with self.device.lock:
+                found = self._pools.get(stream)
+                if found is None:
+                    found = FramePool(self, stream)
+                    found.enter = self.control.entry(found)
+                    self._pools[stream] = found
+        return found
+
+    def runner(self, pool: FramePool) -> Any:
+        """What launches the tasks of a filled frame: takes what `FramePool.enter` takes."""
+        return self.control.run
+
+    def diagnosed(self, error: AdStackOverflowError) -> Exception:
+        """The error of a full adstack as the user shall see it."""
+        return error if self.diagnose is None else self.diagnose(error)
+
+    def forked(self) -> None:
+        """This is a child of the process that loaded it: the driver must not be reached."""
+        lost = self.device.primary.lost
+
+        def refuse(*_: Any) -> Any:
+            assert lost is not None
+            raise lost.with_traceback(None)
+
+        for env in self.sources:
+            env["launch"] = env["run"] = refuse
+
+    # --- launching ------------------------------------------------------------------------------
+
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        stream: int = 0,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Run once. Waits for the end only if there are results or host arrays."""
+        pool = self.pool(stream)
+        copies = _Copies(self.device, values)
+        given, fields = pool.values(copies.values, seed)
+        frame = pool.take(fields)
+        if stacks is not None or pool.stacked:
+            pool.write_stacks(frame, stacks)
+        if given:
+            pool.pack(frame[0], pool.start, *given)
+        try:
+            told = self.told if self.meta.timed else None
+            code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
+        finally:
+            if copies.regions:
+                copies.back([values[i] for i in self.meta.written])
+        if code:
+            pool.check(frame)
+        results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
+        pool.give(frame)
+        return results
+
+    def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
+        """Launch, wait, and tell when each task ended, by the clock of the device."""
+        driver = self.device.driver
+        with self._times, self.device.primary.active():
+            began = perf_counter_ns()
+            code = pool.enter(frame[1])
+            if code:
+                return code
+            self.device.sync(pool.stream)
+            times = [
+                check(driver.cuEventElapsedTime(self.events[0], event), "timing a launch")
+                for event in self.events
+            ]
+        told([began + round(float(ms) * 1e6) for ms in times])
+        return 0
+
+
+class _Copies:
+    """Copies of host arrays on the device, for one launch. Those that overlap share a copy.
+
+    values: the arguments, with device arrays for host arrays.
+    """
+
+    def __init__(self, device: CudaDevice, values: Sequence[Any]) -> None:
+        arrays = [cast(Array, v) for v in values if isinstance(v, np.ndarray)]
+        self.device: Final = device
+        self.regions: Final[list[tuple[int, int, DeviceMemory]]] = []
+        if not arrays:
+            self.values = values
+            return
+        spans = sorted((a.ctypes.data, a.ctypes.data + max(a.nbytes, 1)) for a in arrays)
+        merged: list[list[int]] = []
+        for begin, end in spans:
+            if merged and begin < merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], end)
+            else:
+                merged.append([begin, end])
+        for begin, end in merged:
+            memory = device.room(end - begin)
+            self.regions.append((begin, end, memory))
+        self.values = [
+            self._moved(cast(Array, v)) if isinstance(v, np.ndarray) else v for v in values
+        ]
+
+    def _moved(self, array: Array) -> DeviceArray:
+        begin, memory = self._place(array)
+        offset = array.ctypes.data - begin
+        if array.nbytes:
+            memory.write(offset, array)
+        return DeviceArray(memory.address + offset, array.shape, array.dtype, memory, offset)
+
+    def _place(self, array: Array) -> tuple[int, DeviceMemory]:
+        at = array.ctypes.data
+        return next((begin, memory) for begin, end, memory in self.regions if begin <= at < end)
+
+    def back(self, written: Sequence[Any]) -> None:
+        """Copy the written ones to where they came from. Raises what the launch failed with."""
+        failed: Exception | None = None
+        for value in written:
+            if isinstance(value, np.ndarray) and value.nbytes:
+                array = cast(Array, value)
+                begin, memory = self._place(array)
+                try:
+                    memory.read(array.ctypes.data - begin, array)
+                except CudaError:
+                    raise
+                except Exception as error:
+                    failed = failed or error
+        if failed is not None:
+            raise failed

@@ -1,0 +1,94 @@
+"""What kernels print: records in a buffer of the device, shown by the host at the next wait.
+
+One buffer serves all kernels of a program, one kernel at a time: before another one prints, what
+is there is shown, so that lines come in the order of the launches. What does not fit is counted
+and lost; the user is told.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ... import logs as log
+from ..base import KernelMeta
+from ..llvm.frames import slots_format
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+    from .frame import FramePool
+
+__all__ = ["Printer"]
+
+SIZE: Final = 4 << 20
+_HEAD: Final = 16
+
+
+class Printer:
+    """See the module docstring. address: of the buffer, laid out as `facts.PRINTS` says.
+
+    owner: whose records it may hold.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device: Final = device
+        self._memory: Final = device.room(_HEAD + SIZE)
+        self.address: Final = self._memory.address
+        self.owner: FramePool | None = None
+        head = np.frombuffer(struct.pack("<qq", 0, SIZE), np.uint8)
+        device.write(self.address, head)
+
+    def take(self, pool: FramePool) -> None:
+        """A kernel that prints is about to be launched with a frame of ``pool``."""
+        before = self.owner
+        if before is not pool:
+            if before is not None:
+                self.device.wait_for(before.stream)
+                self.drain()
+            self.owner = pool
+
+    def drain_for(self, pools: list[Any]) -> None:
+        """Show what launches with frames of ``pools``, which have ended, have printed."""
+        if self.owner in pools:
+            self.drain()
+
+    def drain(self) -> None:
+        """Show what is there."""
+        owner = self.owner
+        if owner is None:
+            return
+        head = np.empty(8, np.uint8)
+        self.device.fetch(self.address, head)
+        asked = int.from_bytes(head.tobytes(), "little", signed=True)
+        if not asked:
+            return
+        data = np.empty(min(asked, SIZE), np.uint8)
+        self.device.fetch(self.address + _HEAD, data)
+        self.device.set(self.address, 0, 1, 8)
+        sys.stdout.write(_shown(data.tobytes(), owner.meta))
+        if asked > SIZE:
+            log.warn(
+                f"kernel {owner.meta.name} printed more than the {SIZE} bytes that the buffer of"
+                " the device holds: the rest is lost (qd.sync() between launches empties it)"
+            )
+
+
+def _shown(data: bytes, meta: KernelMeta) -> str:
+    """The text of all records."""
+    from ..messages import print_text
+
+    out: list[str] = []
+    at = 0
+    while at + 8 <= len(data):
+        number, count = struct.unpack_from("<ii", data, at)
+        at += 8
+        if at + 8 * count > len(data):
+            break  # the one that did not fit
+        site = meta.prints[number]
+        values = struct.unpack_from(slots_format(site.types), data, at)
+        out.append(print_text(site.pieces, values, site.types))
+        at += 8 * count
+    return "".join(out)

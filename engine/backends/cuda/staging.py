@@ -1,0 +1,137 @@
+"""Pinned memory through which copies between host and device go.
+
+The device reads and writes pinned memory at the full rate of the bus and beside other work; other
+host memory it takes through a buffer of the driver's, a piece at a time. Two chunks take turns:
+while the device is at one, the host is at the other. Where no memory can be pinned, copies go the
+driver's way.
+
+A write is complete for the caller when its bytes are in a chunk: the device takes them in the order
+of the stream. A read is complete when the bytes are there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Final
+
+import numpy as np
+
+from .driver import check
+from .errors import code_of
+
+__all__ = ["CHUNK", "Staging"]
+
+Array = np.ndarray[Any, Any]
+
+CHUNK: Final = 4 << 20
+"""Bytes of a chunk."""
+SMALL: Final = 64 << 10
+"""Bytes up to which the driver's own way is as good."""
+_NO_TIMING: Final = 2
+
+
+class _Chunk:
+    """address: of the pinned memory. data: as an array. event: after its last copy."""
+
+    def __init__(self, driver: Any) -> None:
+        self.address: Final = int(check(driver.cuMemHostAlloc(CHUNK, 1), "pinning host memory"))
+        raw: Any = (ctypes.c_uint8 * CHUNK).from_address(self.address)
+        self.data: Final[Array] = np.frombuffer(raw, np.uint8)
+        self.event: Final = check(driver.cuEventCreate(_NO_TIMING))
+        self.busy = False
+
+    def wait(self, driver: Any) -> None:
+        if self.busy:
+            self.busy = False
+            check(driver.cuEventSynchronize(self.event), "waiting for a copy")
+
+    def used(self, driver: Any) -> None:
+        check(driver.cuEventRecord(self.event, None), "copying")
+        self.busy = True
+
+
+class Staging:
+    """See the module docstring. Its callers have made the context current."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver: Final = driver
+        self._chunks: list[_Chunk] | None = None
+        self._lock: Final = threading.Lock()
+
+    def _ready(self) -> list[_Chunk]:
+        if self._chunks is None:
+            from ...errors import CudaError
+
+            try:
+                self._chunks = [_Chunk(self.driver), _Chunk(self.driver)]
+            except CudaError as error:
+                if error.fatal:
+                    raise
+                self._chunks = []  # no memory may be pinned here
+        return self._chunks
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy the bytes of ``data``, flat ``u8``, to the device."""
+        driver, size = self.driver, data.nbytes
+        if size > SMALL:
+            with self._lock:
+                chunks = self._ready()
+                for k, at in enumerate(range(0, size, CHUNK)):
+                    if not chunks:
+                        break
+                    chunk, part = chunks[k % 2], data[at : at + CHUNK]
+                    chunk.wait(driver)
+                    chunk.data[: part.nbytes] = part
+                    result = driver.cuMemcpyHtoDAsync(
+                        address + at, chunk.address, part.nbytes, None
+                    )
+                    check(result, f"copying {size} bytes to the device")
+                    chunk.used(driver)
+                else:
+                    return
+        # From memory that is not pinned the driver has taken the bytes when this returns.
+        result = driver.cuMemcpyHtoDAsync(address, data.ctypes.data, size, None)
+        check(result, f"copying {size} bytes to the device")
+
+    def read(self, address: int, out: Array) -> int:
+        """Copy bytes of the device to ``out``, flat ``u8``. The code of the driver, 0 for success.
+
+        Whoever waits first is told what kernels have failed with: the caller says what that means.
+        """
+        driver, size = self.driver, out.nbytes
+        if size > SMALL:
+            with self._lock:
+                chunks = self._ready()
+                if chunks:
+                    return self._read(chunks, address, out)
+        code = code_of(driver.cuMemcpyDtoHAsync(out.ctypes.data, address, size, None))
+        return code or code_of(driver.cuStreamSynchronize(None))
+
+    def _read(self, chunks: list[_Chunk], address: int, out: Array) -> int:
+        driver = self.driver
+        waiting: list[tuple[_Chunk, Array]] = []
+        for k, at in enumerate(range(0, out.nbytes, CHUNK)):
+            chunk, part = chunks[k % 2], out[at : at + CHUNK]
+            if len(waiting) == 2:
+                code = self._arrived(*waiting.pop(0))
+                if code:
+                    return code
+            chunk.wait(driver)
+            code = code_of(driver.cuMemcpyDtoHAsync(chunk.address, address + at, part.nbytes, None))
+            if code:
+                return code
+            chunk.used(driver)
+            waiting.append((chunk, part))
+        for chunk, part in waiting:
+            code = self._arrived(chunk, part)
+            if code:
+                return code
+        return 0
+
+    def _arrived(self, chunk: _Chunk, part: Array) -> int:
+        chunk.busy = False
+        code = code_of(self.driver.cuEventSynchronize(chunk.event))
+        if not code:
+            part[...] = chunk.data[: part.nbytes]
+        return code

@@ -1,0 +1,106 @@
+"""What the frames of all backends that use `abi` have in common: how values stand in 8 bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...types import DataType, u1
+
+if TYPE_CHECKING:
+    from ...errors import AdStackOverflowError
+    from ...ir import Param
+    from ..base import AssertSite, KernelMeta, StackPlan
+
+__all__ = [
+    "StackFrame", "assertion", "packer", "params_of", "slot_format", "slots_format", "stack_full",
+    "unpacker",
+]  # fmt: skip
+
+_FORMATS: Final = {
+    "u1": "?7x", "i8": "b7x", "u8": "B7x", "i16": "h6x", "u16": "H6x", "i32": "i4x", "u32": "I4x",
+    "i64": "q", "u64": "Q", "f16": "e6x", "f32": "f4x", "f64": "d",
+}  # fmt: skip
+
+
+def _param_format(param: Param) -> str:
+    if param.kind == "scalar":
+        return _FORMATS[param.dtype.name]
+    if param.kind == "field":
+        return ""  # stands in the frame from its beginning
+    return "Q" * (1 + param.needs_grad) + "i4x" * param.ndim
+
+
+def packer(meta: KernelMeta) -> struct.Struct:
+    """Writes the parameters but for fields, and before them the seed if the kernel asks for it."""
+    seed = "Q" if meta.seeded else ""
+    return struct.Struct("<" + seed + "".join(map(_param_format, meta.params)))
+
+
+def unpacker(results: Sequence[DataType]) -> struct.Struct:
+    """Reads the results."""
+    return struct.Struct("<" + "".join(_FORMATS[t.name if t is not u1 else "u8"] for t in results))
+
+
+def params_of(
+    meta: KernelMeta, arguments: Sequence[Any], addresses: Sequence[int], seed: int
+) -> tuple[list[Any], list[int]]:
+    """What `packer` wants, and the addresses of fields, for canonical arguments.
+
+    addresses: of the memory of each argument that is an array or field; 0 for others.
+    """
+    out: list[Any] = [seed] if meta.seeded else []
+    fields: list[int] = []
+    for param, value, address in zip(meta.params, arguments, addresses, strict=True):
+        if param.kind == "scalar":
+            out.append(value)
+            continue
+        if param.kind == "field":
+            fields.append(address)
+            continue
+        out.append(address)
+        if param.needs_grad:
+            out.append(0)  # no code reads or writes gradients yet
+        if param.axes is None:
+            out += value.shape[: param.ndim]
+        else:
+            out += [value.shape[param.axes.index(axis)] for axis in range(param.ndim)]
+    return out, fields
+
+
+def slot_format(t: DataType) -> str:
+    """How a value of a message stands in 8 bytes: reals as f64, integers widened."""
+    return "d" if t.is_real else "q" if t.is_signed else "Q"
+
+
+def slots_format(types: Sequence[DataType]) -> str:
+    """The same for several."""
+    return "<" + "".join(map(slot_format, types))
+
+
+class StackFrame(tuple[memoryview, Any]):
+    """The frame of a kernel with adstacks. plan: what is written in it."""
+
+    plan: StackPlan | None = None
+
+
+def assertion(site: AssertSite, values: Any, at: int) -> str:
+    """The text of an assertion whose values stand in a buffer from ``at`` on."""
+    from ..messages import assert_text
+
+    found = struct.unpack_from(slots_format(site.types), values, at)
+    return assert_text(site.text, found, site.types)
+
+
+def stack_full(
+    meta: KernelMeta, task: int, stack: int, plan: StackPlan | None
+) -> AdStackOverflowError:
+    """The error of a push on a full stack, or of a claim where all rows are taken."""
+    from ..stacks import overflow, rows_overflow
+
+    given = plan.tasks[task] if plan else None
+    if stack < 0:
+        return rows_overflow(meta.name, task, given.real_rows if given else 0)
+    capacity = given.capacities[stack] if given else 0
+    return overflow(meta.name, task, stack, meta.tasks[task].stacks[stack], capacity)
