@@ -26,9 +26,6 @@ it in an example. Methods stand with their classes on those pages.
 # Modules that are tools around the language; only the name itself is described.
 APART = {"inspect"}
 
-# Modules whose names no backend of this version supports: one example shows the error of all.
-LISTED = {"qd.simt.subgroup", "qd.simt.warp"}
-
 
 _KINDS = {"i": "signed integers", "u": "unsigned integers", "f": "real numbers"}
 
@@ -48,8 +45,6 @@ class Name:
     @property
     def entry(self) -> str:
         """How headings of entries call it: by the last two parts, or as a whole."""
-        if self.room in LISTED:
-            return self.room
         if self.room in ("qd", "qd.types") or isinstance(self.value, ModuleType):
             return self.path
         return ".".join(self.path.split(".")[-2:])

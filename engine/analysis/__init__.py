@@ -14,7 +14,7 @@ A pass keeps results with ``cx.analysis(key, make)``: they live until ``func.ver
 """
 
 from .alias import DIFFERENT, MAYBE, SAME, Location, Memory
-from .blocks import block_dim, is_parallel, needs_blocks, shared_arrays
+from .blocks import SUBGROUP_OPS, block_dim, is_parallel, needs_blocks, shared_arrays
 from .cfg import Cfg, CfgNode, build_cfg
 from .dataflow import Flow, analyze
 from .loops import cell_loop, contains, enclosing_loops, is_invariant
@@ -22,7 +22,26 @@ from .unique import uniquely_accessed
 from .uses import use_counts, users
 
 __all__ = [
-    "DIFFERENT", "MAYBE", "SAME", "Cfg", "CfgNode", "Flow", "Location", "Memory", "analyze",
-    "block_dim", "build_cfg", "cell_loop", "contains", "enclosing_loops", "is_invariant",
-    "is_parallel", "needs_blocks", "shared_arrays", "uniquely_accessed", "use_counts", "users",
+    "DIFFERENT",
+    "MAYBE",
+    "SAME",
+    "SUBGROUP_OPS",
+    "Cfg",
+    "CfgNode",
+    "Flow",
+    "Location",
+    "Memory",
+    "analyze",
+    "block_dim",
+    "build_cfg",
+    "cell_loop",
+    "contains",
+    "enclosing_loops",
+    "is_invariant",
+    "is_parallel",
+    "needs_blocks",
+    "shared_arrays",
+    "uniquely_accessed",
+    "use_counts",
+    "users",
 ]  # fmt: skip

@@ -6,13 +6,19 @@ from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from ..ir.attrs import DEFAULT_BLOCK_DIM
 
-__all__ = ["block_dim", "is_parallel", "needs_blocks", "shared_arrays"]
+__all__ = ["SUBGROUP_OPS", "block_dim", "is_parallel", "needs_blocks", "shared_arrays"]
+
+
+SUBGROUP_OPS = frozenset({C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC})
+"""What the iterations of a subgroup do together."""
 
 
 def needs_blocks(body: Block) -> bool:
     """Whether the iterations that run ``body`` wait for each other or share an array."""
     return any(
-        op.code == C.BLOCK_SYNC or (op.code == C.ARRAY_ALLOCA and op.attr.space == "shared")
+        op.code == C.BLOCK_SYNC
+        or op.code in SUBGROUP_OPS
+        or (op.code == C.ARRAY_ALLOCA and op.attr.space == "shared")
         for op in walk(body)
     )
 

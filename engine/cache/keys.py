@@ -93,7 +93,8 @@ def places_digest(func: Func, functions: Sequence[Function], every: bool) -> str
     from ..ir import all_ops, codes
 
     ops = all_ops(func)
-    if not every and any(op.code == codes.BLOCK_SYNC for op in ops):
+    waits = (codes.BLOCK_SYNC, codes.SUBGROUP_SHUFFLE, codes.SUBGROUP_BALLOT, codes.SUBGROUP_SYNC)
+    if not every and any(op.code in waits for op in ops):
         every = True
     if every:
         locs: list[Loc] = [op.loc for op in ops]

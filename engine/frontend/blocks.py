@@ -14,7 +14,7 @@ from ..errors import QuadrantsCompilationError, QuadrantsUnsupportedError
 from ..ir import ArrayAttr, Callee, Op
 from ..ir import codes as C
 from ..ir.attrs import DEFAULT_BLOCK_DIM
-from ..types import MatrixType, i32, pointer_to, void
+from ..types import DataType, MatrixType, i32, pointer_to, u32, void
 from .calls import arguments, dtype_argument
 from .registry import handler
 from .values import ArrayValue, MatrixValue, is_sequence
@@ -125,13 +125,70 @@ def _place_of_iteration(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
     return w.emit(node, C.MIN, (dim, left))
 
 
+# Subgroups
+
+
+def _places(w: Walk, node: ast.Call, fn: Any) -> tuple[Op, Op]:
+    """The place of the iteration in its block, and how many iterations the block has."""
+    call = ast.copy_location(ast.Call(node.func, [], []), node)
+    return (
+        _place_of_iteration(w, call, "thread_idx", fn),
+        _place_of_iteration(w, call, "threads_in_block", fn),
+    )
+
+
+@handler("subgroup_shuffle")
+def _shuffle(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    value, lane = arguments(w, node, fn.__name__, ("value", "index"))
+    value, lane = w.op(value, node), w.op(lane, node)
+    if lane.type.is_real:
+        raise w.type_error(f"{fn.__name__}() takes the number of a lane, not {lane.type}", node)
+    return w.emit(node, C.SUBGROUP_SHUFFLE, (value, w.cast(lane, i32, node), *_places(w, node, fn)))
+
+
+@handler("subgroup_ballot")
+def _ballot(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    (predicate,) = arguments(w, node, fn.__name__, ("predicate",))
+    cond = w.truth(w.op(predicate, node), node)
+    return w.emit(node, C.SUBGROUP_BALLOT, (cond, *_places(w, node, fn)), None, u32)
+
+
+@handler("subgroup_sync")
+def _subgroup_sync(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+    arguments(w, node, fn.__name__, ())
+    _parallel_loop(w, node, f"A barrier (qd.simt.subgroup.{fn.__name__})")
+    w.emit(node, C.SUBGROUP_SYNC, (), None, void)
+
+
+@handler("subgroup_constant")
+def _subgroup_constant(w: Walk, node: ast.Call, name: str, fn: Any) -> int:
+    arguments(w, node, fn.__name__, ())
+    return int(fn())
+
+
+@handler("subgroup_identity")
+def _subgroup_identity(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+    """What changes nothing under an operation, in the type of a value."""
+    value, operation = arguments(w, node, "identity", ("value", "operation"))
+    t = w.op(value, node).type
+    assert isinstance(t, DataType)
+    if operation in ("and", "or", "xor") and t.is_real:
+        raise w.type_error(f"a bitwise {operation} takes integers, not {t}", node)
+    if operation in ("min", "max"):
+        top = operation == "min"
+        bound = (math.inf if top else -math.inf) if t.is_real else (t.max if top else t.min)
+        return w.typed(bound, t, node)
+    if operation == "and":
+        return w.typed(-1 if t.is_signed else t.max, t, node)
+    return w.typed(1 if operation == "mul" else 0, t, node)
+
+
 @handler("no_subgroups")
 def _no_subgroups(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
-    """Operations of groups of threads that run in step, which no backend of this version has."""
+    """What no backend of this version has."""
     feature = f"{fn.__module__.rpartition('.')[2]}.{fn.__name__}"
     raise w.error(
         QuadrantsUnsupportedError,
-        f"qd.simt.{feature} is not supported on the {w.config.arch} backend: it has no groups of "
-        "threads that run in step", node,
-        "qd.simt.block has reductions and scans over a block that run everywhere",
+        f"qd.simt.{feature} is not supported on the {w.config.arch} backend", node,
+        "qd.simt.subgroup.ballot, or the scans of qd.simt.block, do the parts of it",
     )  # fmt: skip

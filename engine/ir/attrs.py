@@ -10,6 +10,7 @@ __all__ = [
     "DEFAULT_BLOCK_DIM",
     "RECORDS",
     "RECURSION_LIMIT",
+    "SUBGROUP_SIZE",
     "AdStackAttr",
     "ArrayAttr",
     "AssertAttr",
@@ -132,6 +133,9 @@ class Param(NamedTuple):
 
 DEFAULT_BLOCK_DIM = 128
 """Iterations of a block, for loops that do not say how many (`ForAttr.block_dim` is 0)."""
+
+SUBGROUP_SIZE = 32
+"""Iterations of a subgroup: a block has them in order, the last subgroup may be smaller."""
 
 RECURSION_LIMIT = 4096
 """Calls of real functions inside of each other; more is an error of the kernel."""

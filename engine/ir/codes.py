@@ -107,6 +107,9 @@ AD_STACK_LOAD_TOP: Final = 93
 AD_STACK_LOAD_TOP_ADJ: Final = 94
 AD_STACK_ACC_ADJOINT: Final = 95
 AD_STACK_CLAIM: Final = 96
+SUBGROUP_SHUFFLE: Final = 97
+SUBGROUP_BALLOT: Final = 98
+SUBGROUP_SYNC: Final = 99
 
 COUNT: Final = len(CODES)
 NAME: Final[list[str]] = [info.name for info in CODES]

@@ -149,6 +149,9 @@ ad_stack_load_top | stack        | none     | pointee | effect stack        | th
 ad_stack_load_top_adj | stack    | none     | pointee | effect stack        | the adjoint of the value on top
 ad_stack_acc_adjoint | stack val | none     | void    | effect stack        | add to the adjoint of the value on top
 ad_stack_claim   |               | none     | void    | effect              | this iteration is one that the gate of its task counts: its real stacks get a row
+subgroup_shuffle | val lane place size | none | same | fence effect        | val of the iteration at ``lane`` of the same subgroup, its own where there is none; place: of the iteration in its block; size: iterations of the block
+subgroup_ballot  | cond place size | none    | any     | fence effect        | u32, bit i: cond of the iteration at lane i of the same subgroup; 0 where there is none
+subgroup_sync    |               | none     | void    | fence effect        | barrier: an iteration goes on when all of its subgroup are here
 """  # noqa: E501
 
 

@@ -72,6 +72,10 @@ def operand_type(
         return result
     if code == C.LOGIC_NOT:
         return u1
+    if code == C.SUBGROUP_SHUFFLE:
+        return i32 if index > 0 else result
+    if code == C.SUBGROUP_BALLOT:
+        return i32 if index > 0 else u1
     if code == C.SELECT:
         return u1 if index == 0 else result
     if code in (C.IF, C.WHILE_CONTROL) or (code == C.ASSERT and index == 0):

@@ -358,6 +358,8 @@ for _code, _rule in {
     C.LOCAL_LOAD: _local, C.LOCAL_STORE: _local, C.GLOBAL_LOAD: _global, C.GLOBAL_STORE: _global,
     C.GLOBAL_TMP: _global_tmp, C.LOOP_INDEX: _loop_index, C.RANGE_FOR: _range_for,
     C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
+    C.SUBGROUP_SHUFFLE: _block_sync, C.SUBGROUP_BALLOT: _block_sync,
+    C.SUBGROUP_SYNC: _block_sync,
     C.BOUNDS: _bounds, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.ASSERT: _assert,
     C.RETURN: _return, C.CALL: _call, C.CALL_ARG: _call_arg,
     C.AD_STACK_ALLOCA: alloca_problem,

@@ -40,6 +40,7 @@ MODULES: Final = (
     "constant_fold",
     "demote_atomics",
     "demote_block_sync",
+    "demote_subgroups",
     "demote_operations",
     "demote_random",
     "detect_read_only",

@@ -33,7 +33,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from ..analysis import Location, Memory, is_invariant, uniquely_accessed
-from ..analysis.dataflow import KIND, LOAD
+from ..analysis.dataflow import FENCE, KIND, LOAD
 from ..ir import Block, Builder, Func, Op, walk
 from ..ir import codes as C
 from ..types import PointerType
@@ -72,7 +72,7 @@ class _Cacher:
         self.atomic: set[object] = set()  # spaces that are the target of an atomic
         self.written: set[object] = set()
         for op in ops:
-            if KIND[op.code] and op.args and op.args[0].code != C.ALLOCA:
+            if _touches(op):
                 where = _space(self.memory.location(op.args[0]))
                 if C.ATOMIC[op.code]:
                     self.atomic.add(where)
@@ -203,7 +203,8 @@ class _Cacher:
 
 def _touches(op: Op) -> bool:
     """Whether ``op`` loads or stores memory that is not local."""
-    return bool(KIND[op.code] and op.args and op.args[0].code != C.ALLOCA)
+    kind = KIND[op.code]
+    return bool(kind and kind != FENCE and op.args and op.args[0].code != C.ALLOCA)
 
 
 def _space(location: Location) -> object:

@@ -143,6 +143,8 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     if target in _CPU_THREADS:
         # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
         # iteration.
+        # What it makes waits at barriers of the block, which the next one splits the loop at.
+        cx.run_pass("demote_subgroups")
         cx.run_pass("demote_block_sync")
         # After all that wants to see loop indices in the addresses, before the outermost axis is
         # cut into pieces.

@@ -21,6 +21,9 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
     <*f32> $12 = external_ptr $6, $10, $11 ['unsafe']
     $101 : block_sync
     $102 : mem_fence ['block']
+    <u1> $103 = subgroup_shuffle $2, $10, $10, $8
+    <u32> $104 = subgroup_ballot $103, $10, $8
+    $105 : subgroup_sync
     <f32> $13 = global_load $12
     <i32> $14 = local_load $3
     <f32> $15 = mul $13, $14

@@ -5,7 +5,7 @@
     $2 : range_for $0, $1 {block_dim=64} body {        def b2(i2_0):
       <*i32> $4 = array_alloca {space='shared' ...}        if 0: yield
       ...                                        ->        ...
-      $8 : block_sync                                      yield op8
+      $8 : block_sync                                      yield op8, 0, 0
       ...                                                  ...
     }                                                  for k in blocks(product(range(0, v1)), 64):
                                                            a4 = [0] * 64
@@ -14,6 +14,9 @@
 Each iteration is a generator that stops at a barrier; a block steps all of its iterations to their
 next barrier before any goes on. An iteration that has ended waits for nobody. This is the plain
 reading of the table, before any pass splits loops at barriers.
+
+Iterations of a subgroup stop likewise to exchange values: what they yield beside the op is their
+part, what the ``yield`` gives is their result.
 """
 
 from __future__ import annotations
@@ -26,11 +29,12 @@ from ...analysis import block_dim, shared_arrays
 from ...errors import QuadrantsAssertionError, QuadrantsUnsupportedError
 from ...ir import Block, Op, walk
 from ...ir import codes as C
+from ...ir.attrs import SUBGROUP_SIZE
 
 if TYPE_CHECKING:
     from .emit import Emitter
 
-__all__ = ["NAMES", "block_loop", "block_sync", "mem_fence"]
+__all__ = ["NAMES", "ballot", "block_loop", "block_sync", "mem_fence", "shuffle"]
 
 
 def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
@@ -64,13 +68,27 @@ def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
 
 def block_sync(e: Emitter, op: Op) -> None:
     """Stop until the others are here."""
+    e.line(_stop(e, op, "0, 0"))
+
+
+def _stop(e: Emitter, op: Op, parts: str) -> str:
     if e.body_of is None:
         raise QuadrantsUnsupportedError.from_loc(
             "a barrier stands outside of a parallel loop", op.loc
         )
     name = f"op{op.id}"
     e.names[name] = op
-    e.line(f"yield {name}")
+    return f"yield {name}, {parts}"
+
+
+def shuffle(e: Emitter, op: Op) -> None:
+    """The value of another iteration of the subgroup."""
+    e.value(op, f"({_stop(e, op, f'{e.arg(op, 0)}, {e.arg(op, 1)}')})")
+
+
+def ballot(e: Emitter, op: Op) -> None:
+    """For which iterations of the subgroup the condition holds."""
+    e.value(op, f"({_stop(e, op, f'{e.arg(op, 0)}, 0')})")
 
 
 def mem_fence(e: Emitter, op: Op) -> None:
@@ -84,13 +102,20 @@ def _blocks(indices: Iterable[tuple[int, ...]], size: int) -> Iterator[list[tupl
         yield found
 
 
-def _run_block(iterations: list[Generator[Op]]) -> None:
+Stop = tuple[Op, Any, Any]
+"""Where an iteration waits, and its part in what is done there."""
+Iteration = Generator[Stop, Any]
+
+
+def _run_block(iterations: list[Iteration]) -> None:
     """Run the iterations of one block to their ends, barrier by barrier."""
-    while iterations:
+    groups: list[dict[int, Iteration]] = []
+    for first in range(0, len(iterations), SUBGROUP_SIZE):
+        groups.append(dict(enumerate(iterations[first : first + SUBGROUP_SIZE])))
+    while any(groups):
         at: Op | None = None
-        waiting: list[Generator[Op]] = []
-        for iteration in iterations:
-            barrier = next(iteration, None)
+        for group in groups:
+            barrier = _run_subgroup(group)
             if barrier is None:
                 continue
             if at is not None and barrier is not at:
@@ -98,8 +123,42 @@ def _run_block(iterations: list[Generator[Op]]) -> None:
                     "iterations of one block wait at different barriers", barrier.loc
                 )
             at = barrier
-            waiting.append(iteration)
-        iterations = waiting
+
+
+def _run_subgroup(group: dict[int, Iteration]) -> Op | None:
+    """Run iterations, by lane, up to a barrier of the block, which it gives, or to their ends."""
+    results: dict[int, Any] = {}
+    while group:
+        stops: dict[int, Stop] = {}
+        at: Op | None = None
+        for lane, iteration in list(group.items()):
+            try:
+                stop = stops[lane] = iteration.send(results.get(lane))
+            except StopIteration:
+                del group[lane]
+                continue
+            if at is not None and stop[0] is not at:
+                raise QuadrantsAssertionError.from_loc(
+                    "iterations of one block wait at different barriers", stop[0].loc
+                )
+            at = stop[0]
+        if at is None or at.code == C.BLOCK_SYNC:
+            return at
+        results = _exchanged(at, stops)
+    return None
+
+
+def _exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
+    """What an operation of a subgroup gives each of its lanes."""
+    if op.code == C.SUBGROUP_SHUFFLE:
+        return {
+            lane: stops[wanted][1] if wanted in stops else value
+            for lane, (_, value, wanted) in stops.items()
+        }
+    if op.code == C.SUBGROUP_BALLOT:
+        bits = sum(1 << lane for lane, (_, cond, _) in stops.items() if cond)
+        return dict.fromkeys(stops, bits)
+    return {}
 
 
 NAMES: Final[dict[str, Any]] = {"blocks": _blocks, "run_block": _run_block}

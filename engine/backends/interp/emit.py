@@ -33,7 +33,7 @@ from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
 from ..stacks import stack_places
-from .blocks import block_loop, block_sync, mem_fence
+from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
 from .stacks import STACK_OPS
@@ -490,4 +490,5 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,
     C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg,
     C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, **STACK_OPS,
+    C.SUBGROUP_SHUFFLE: shuffle, C.SUBGROUP_BALLOT: ballot, C.SUBGROUP_SYNC: block_sync,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 ============ =====================================================================================
 `block`      shared arrays, barriers, reductions and scans over a block of iterations
 `grid`       fences for all iterations of a kernel
-`subgroup`   groups of threads that run in step, where a backend has them
+`subgroup`   exchanges, votes, reductions and scans over 32 iterations of a block
 `warp`       the same by their CUDA names
 ============ =====================================================================================
 """

@@ -287,5 +287,5 @@ def radix_rank_match_atomic_or(
     key: Any, block_dim: Any, radix_bits: Any, bit_start: Any, num_bits: Any, bins: Any,
     excl_prefix: Any,
 ) -> Any:  # fmt: skip
-    """The rank of a key's digit in its block; needs threads that run in step."""
+    """The rank of a key's digit in its block; not supported by any backend of this version."""
     only_in_kernels("simt.block.radix_rank_match_atomic_or")

@@ -28,6 +28,7 @@ import linecache
 from functools import cached_property
 from typing import Final, NoReturn
 
+from ...analysis import SUBGROUP_OPS
 from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
@@ -179,6 +180,9 @@ class _Checker:
         """Barriers and shared arrays order iterations in a way that cannot be turned around."""
         for op in walk(loop.regions[0]):
             shared = op.code == C.ARRAY_ALLOCA and op.attr.space == "shared"
+            if op.code in SUBGROUP_OPS:
+                _refuse(op, "an operation of a subgroup is not supported in reverse-mode autodiff",
+                        "differentiate a version of the loop without subgroups")  # fmt: skip
             if op.code == C.BLOCK_SYNC or (shared and op in self.activity.active):
                 what = "a shared array" if shared else "qd.simt.block.sync()"
                 _refuse(op, f"{what} is not supported in reverse-mode autodiff",
