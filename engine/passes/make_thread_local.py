@@ -100,7 +100,7 @@ def _why_not(
     return ""
 
 
-def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
+def identity(code: int, t: DataType, config: CompileConfig) -> float | int:
     """The value that changes nothing when ``code`` applies it."""
     if code == C.ATOMIC_ADD:
         return -0.0 if t.is_real else 0
@@ -127,7 +127,7 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
     before = Builder(func, body, first.loc, [])
     dest = before_loop(func, dest, loop, before)
     local = before.alloca(t, "accumulator")
-    before.store(local, before.const(_identity(first.code, t, config), t))
+    before.store(local, before.const(identity(first.code, t, config), t))
     for op in accesses:
         op.args = (local, *op.args[1:])
     after = Builder(func, body, first.loc, [])

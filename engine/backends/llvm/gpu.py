@@ -26,6 +26,7 @@ from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
 from ..stacks import stack_metas
 from . import abi, schedule
+from .block_reduce import finale, open_sums
 from .emitter import Emitter, ModuleState, Slot, only_in_addresses
 from .gpu_ops import GPU_OPS
 from .helpers import helper_text
@@ -68,7 +69,11 @@ class GpuState(ModuleState):
 
 
 class GpuEmitter(Emitter):
-    """Emits a function for a GPU."""
+    """Emits a function for a GPU.
+
+    aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
+    local that an atomic update is made in, by op id (`block_reduce`).
+    """
 
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
         GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
@@ -76,6 +81,15 @@ class GpuEmitter(Emitter):
     scope = ' syncscope("device")'
     most_stack = 1 << 18
     array_align = 16
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.aligned: dict[int, int] = {}
+        self.sums: Final[dict[int, str]] = {}
+
+    def rolled(self) -> str:
+        """What the branch back of a loop carries that LLVM shall not unroll."""
+        return ModuleState.loop_property(self.state, '!{!"llvm.loop.unroll.disable"}')
 
     def register(self, name: str) -> str:
         """A special register: tid, ctaid, nctaid, laneid."""
@@ -171,13 +185,14 @@ class _Kernel:
             body.place(go_on)
 
     def _parallel(self, body: GpuEmitter, op: Op, name: str) -> facts.CudaTask:
-        plan = schedule.plan(op, self.config)
+        plan = schedule.plan(op, self.config, self.state)
         self._check_block(op, plan)
+        open_sums(body, plan.sums, self.config)
         self._begin(body, op)
         body.run(op.regions[0])
         bounds = op.regions[0].ops[-1]
         schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
-        slots = self._finish(body, name, plan.block_dim)
+        slots = self._finish(body, name, plan.block_dim, plan.sums)
         host = _HostText(self.state, plan.grid == facts.EXACT)
         blocks = schedule.blocks_text(op, plan, host.text)
         header = ""
@@ -198,9 +213,14 @@ class _Kernel:
                 op.loc, kernel=self.func.name,
             )  # fmt: skip
 
-    def _finish(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
+    def _finish(
+        self, body: GpuEmitter, name: str, threads: int, sums: tuple[Op, ...] = ()
+    ) -> tuple[int, ...]:
         """Write the function out, and the kernel around it; the offsets of the parameters."""
         body.jump("stop")
+        body.place("stop")
+        finale(body, sums, threads)
+        body.line("ret void")
         slots = list(body.params.values())
         frame = "ptr noalias noundef align 64 %frame"
         attributes = f'"nvvm.reqntid"="{threads}"'
@@ -224,7 +244,7 @@ class _Kernel:
         self.add(body.lines, body.ids)
         for label, lines in body.tail.items():
             self.add([f"{label}:", *lines])
-        self.add(["stop:", "  ret void", "}"])
+        self.add(["}"])
         return () if self.graph else tuple([s.offset for s in slots])
 
     def _header(self, op: Op, name: str, plan: schedule.Schedule, slots: list[Slot]) -> None:
@@ -261,6 +281,9 @@ class _Kernel:
         tail += ["attributes #0 = { nounwind }", "attributes #1 = { alwaysinline nounwind }",
                  "attributes #2 = { nounwind }", "!0 = !{}",
                  '!1 = !{!"branch_weights", i32 2000, i32 1}']  # fmt: skip
+        for number, text in state.properties:
+            tail.append(f"!{number} = distinct !{{!{number}, !{number + 1}}}")
+            tail.append(f"!{number + 1} = {text}")
         lines = [*head, *lines, *tail]
         ids = [-1] * len(head) + ids + [-1] * len(tail)
         written = tuple(sorted(state.written))

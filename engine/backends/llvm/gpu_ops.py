@@ -16,8 +16,9 @@ from ...ir import Op
 from ...ir import codes as C
 from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
+from .block_reduce import accumulate
 from .control import as_slot
-from .memory import array_alloca
+from .memory import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, convert
 from .text import MEMORY, SIZE, VALUE
 
@@ -39,8 +40,25 @@ def _global_load(e: GpuEmitter, op: Op) -> None:
     t, pointer = op.type, op.args[0]
     ty = MEMORY[t.name]
     suffix = ", !invariant.load !0" if _only_read(e, pointer) else ""
-    got = e.value(f"load {ty}, ptr {e.v[pointer.id]}, align {SIZE[t.name]}{suffix}")
+    align = e.aligned.get(pointer.id, SIZE[t.name])
+    got = e.value(f"load {ty}, ptr {e.v[pointer.id]}, align {align}{suffix}")
     e.v[op.id] = e.value(f"trunc i8 {got} to i1") if t is u1 else got
+
+
+def _global_store(e: GpuEmitter, op: Op) -> None:
+    pointer, value = op.args
+    t = value.type
+    text = in_memory(e, e.v[value.id], t)
+    align = e.aligned.get(pointer.id, SIZE[t.name])
+    e.line(f"store {MEMORY[t.name]} {text}, ptr {e.v[pointer.id]}, align {align}")
+    note_written(e, pointer)
+
+
+def _atomic(e: GpuEmitter, op: Op) -> None:
+    if op.id in e.sums:
+        accumulate(e, op)
+    else:
+        MEMORY_OPS[op.code](e, op)
 
 
 def _only_read(e: GpuEmitter, pointer: Op) -> bool:
@@ -122,7 +140,9 @@ def _call(e: GpuEmitter, op: Op) -> None:
 
 
 GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
-    C.GLOBAL_LOAD: _global_load, C.ARRAY_ALLOCA: _array_alloca, C.PRINT: _print,
+    **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
+    C.GLOBAL_LOAD: _global_load, C.GLOBAL_STORE: _global_store, C.ARRAY_ALLOCA: _array_alloca,
+    C.PRINT: _print,
     C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CALL: _call,
     **dict.fromkeys(_LIBRARY, _library),
 }  # fmt: skip

@@ -24,12 +24,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...analysis import block_dim, needs_blocks
-from ...ir import Op
+from ...ir import Op, walk
+from ...ir import codes as C
 from ..cuda import facts
+from .block_reduce import sums
 from .control import Counter
+from .tile_choice import Tile, choose
+from .tiles import emit_tiles, tiles_text
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
+    from .emitter import ModuleState
     from .gpu import GpuEmitter
 
 __all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "total_cells"]
@@ -38,16 +43,23 @@ MOST_THREADS: Final = 1 << 31
 """Threads of a grid are fewer, so that no counter wraps."""
 
 
+_WARP: Final = 32
+_SUMMING: Final = 256
+"""Threads of a block that sums up: each block makes one atomic update."""
+
+
 class Schedule(NamedTuple):
     """How a task's cells are given to threads.
 
     block_dim: threads of a block. grid: one of `facts.COVER`, `facts.SATURATE`, `facts.EXACT`.
-    cells: how many a thread takes before the grid moves on.
+    tile: how a thread takes several cells at a time, if it does. sums: updates that threads make
+    for themselves first.
     """
 
     block_dim: int
     grid: str
-    cells: int = 1
+    tile: Tile | None = None
+    sums: tuple[Op, ...] = ()
 
     @property
     def limit(self) -> int:
@@ -55,11 +67,24 @@ class Schedule(NamedTuple):
         return 0 if self.grid == facts.EXACT else MOST_THREADS // self.block_dim - 1
 
 
-def plan(task: Op, config: CompileConfig) -> Schedule:
+def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
     """The schedule of a parallel task."""
     if needs_blocks(task.regions[1]):
         return Schedule(block_dim(task), facts.EXACT)
-    return Schedule(task.attr.block_dim or config.default_gpu_block_dim, facts.COVER)
+    threads = task.attr.block_dim or config.default_gpu_block_dim
+    if config.opt_level == 0 or _has_stacks(task):
+        return Schedule(threads, facts.COVER)
+    found: tuple[Op, ...] = ()
+    if config.make_thread_local and threads % _WARP == 0:
+        found = sums(task, state)
+    if found and not task.attr.block_dim:
+        threads = max(threads, _SUMMING)
+    tile = choose(task, state, threads, bool(found))
+    return Schedule(threads, facts.SATURATE if found else facts.COVER, tile, found)
+
+
+def _has_stacks(task: Op) -> bool:
+    return any(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1]))
 
 
 def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> str:
@@ -68,20 +93,26 @@ def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> s
     text_of: the text of an operand of the bounds; empty if it cannot be had.
     """
     bounds = task.regions[0].ops[-1].args
-    extents: list[str] = []
+    extents: list[tuple[str, str, str]] = []
     for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
         first, last = text_of(begin), text_of(end)
         if not first or not last:
             return ""
-        extents.append(f"max(0,{last})" if first == "0" else f"max(0,{last}-{first})")
-    cells = "*".join(extents)
-    share = schedule.block_dim * schedule.cells
-    whole = f"max(1,({cells}+{share - 1})//{share})"
-    return f"min({schedule.limit},{whole})" if schedule.limit else whole
+        length = f"max(0,{last})" if first == "0" else f"max(0,{last}-{first})"
+        extents.append((first, last, length))
+    share = schedule.block_dim
+    if schedule.tile is not None:
+        blocks = tiles_text(schedule.tile, dict(enumerate(extents)), share)
+    else:
+        blocks = f"({'*'.join([length for *_, length in extents])}+{share - 1})//{share}"
+    return f"min({schedule.limit},max(1,{blocks}))" if schedule.limit else f"max(1,{blocks})"
 
 
 def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -> None:
     """Run the body of ``task`` for the cells of this thread. bounds: operands, i32."""
+    if schedule.tile is not None:
+        emit_tiles(e, task, bounds, schedule.tile, schedule.block_dim)
+        return
     order: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds) // 2))
     pairs = list(zip(bounds[::2], bounds[1::2], strict=True))
     extents = [_extent(e, *pairs[axis]) for axis in order]
