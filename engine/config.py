@@ -238,19 +238,20 @@ class CompileConfig:
         key=True,
         scope="gpu",
         minimum=0,
-        later="gpu",
     )
     cuda_stack_limit: int = option(
-        0, "Bytes of stack a CUDA thread has; 0 is the default.", minimum=0, later="gpu"
+        0, "Bytes of stack a CUDA thread has; 0 is the default.", minimum=0
     )
     device_memory_GB: float = option(
-        1.0, "Device memory reserved at the start.", minimum=0, later="gpu"
+        1.0,
+        "Freed device memory that a program keeps for its next arrays, in GiB; the rest goes back.",
+        minimum=0,
     )
     device_memory_fraction: float = option(
         0.0,
-        "Share of device memory reserved at the start; 0 uses `device_memory_GB`.",
+        "Most device memory that a program may have, as a share of the whole, all of which it keeps"
+        " when freed; 0 sets no limit and uses `device_memory_GB`.",
         minimum=0,
-        later="gpu",
     )
 
     # Gradients

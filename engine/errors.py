@@ -16,6 +16,8 @@
             AdStackOverflowError         an adstack was full; names it, and what it needs
           NoGradientsError               a kernel to be differentiated uses nothing with gradients
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
+          CudaError                      the CUDA driver refused, or a kernel broke on the device
+            CudaMemoryError              (+ MemoryError) the device has no memory left
           BackendUnavailableError        no such backend on this machine, with the reason
 
 All of them carry structured data (`message`, `span`, `chain`, `hint`, ...) next to the text, so

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from ..backends.memory import DeviceArray
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of
@@ -440,7 +441,8 @@ def _copy_back(dense: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None
 
 def check_writable(name: str, value: Any) -> None:
     """ValueError if ``value`` is an array that must not be written."""
-    if not value.flags.writeable:
+    writeable = value.writeable if isinstance(value, DeviceArray) else value.flags.writeable
+    if not writeable:
         raise ValueError(f"Invalid argument {name}: the kernel writes to it, but it is read-only")
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import numpy as np
 
 from ..backends.base import Executable, KernelMeta
+from ..backends.memory import DeviceArray
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
@@ -168,10 +169,14 @@ def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
     params = meta.params
     arrays: dict[int, tuple[int, int]] = {}
     for i, value in enumerate(values):
-        if isinstance(value, np.ndarray) and value.size:
-            array = cast("np.ndarray[Any, Any]", value)
-            start = array.ctypes.data
-            arrays[i] = start, start + array.nbytes
+        if isinstance(value, DeviceArray):
+            start = value.address
+        elif isinstance(value, np.ndarray):
+            start = cast("np.ndarray[Any, Any]", value).ctypes.data
+        else:
+            continue
+        if value.nbytes:
+            arrays[i] = start, start + value.nbytes
     for i in meta.written:
         if i in arrays:
             low, high = arrays[i]

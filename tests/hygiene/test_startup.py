@@ -112,7 +112,7 @@ WITHOUT_IR = {
     "frontend": {"", "declared", "features", "registry", "signature", "source"},
     "ir": {"", "attrs", "loc"},
     "passes": set(),
-    "backends.llvm": {"", "abi", "toolchain"},
+    "backends.llvm": {"", "abi", "frames", "toolchain"},
     "runtime.prepare": set(),
     "inspect": set(),
     "lang.workload": set(),
@@ -122,7 +122,7 @@ WITHOUT_IR = {
 WITHOUT_PASSES = {
     "analysis": set(),
     "passes": set(),
-    "backends.llvm": {"", "abi", "toolchain"},
+    "backends.llvm": {"", "abi", "frames", "toolchain"},
     "runtime.prepare": set(),
     "inspect": set(),
 }

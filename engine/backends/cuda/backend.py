@@ -28,11 +28,19 @@ class CudaBackend:
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
             return False, "llvmlite is not installed"
-        return False, "no driver found"
+        from . import hardware
+
+        reason = hardware.unavailable()
+        return not reason, reason
 
     def arch(self, config: CompileConfig) -> str:
         """What code is made for: the device's architecture, or the one that the options name."""
-        return archs.wanted(config) or archs.DEFAULT
+        wanted = archs.wanted(config)
+        if wanted:
+            return wanted
+        from . import hardware
+
+        return hardware.arch()
 
     def target(self, config: CompileConfig) -> Target:
         from . import nvptx
@@ -56,9 +64,9 @@ class CudaBackend:
         return toolchain.identity()
 
     def open(self, config: CompileConfig) -> Device:
-        from ...errors import BackendUnavailableError
+        from .device import CudaDevice
 
-        raise BackendUnavailableError(self.name, self.available()[1])
+        return CudaDevice(config)
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate PTX; other texts are made when asked for."""
@@ -82,9 +90,10 @@ class CudaBackend:
         )  # fmt: skip
 
     def load(self, artifact: Artifact) -> Executable:
-        from ...errors import BackendUnavailableError
+        from .device import current
+        from .executable import CudaExecutable
 
-        raise BackendUnavailableError(self.name, self.available()[1])
+        return CudaExecutable(current(), artifact)
 
 
 BACKEND: Final = CudaBackend()

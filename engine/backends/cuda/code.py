@@ -48,9 +48,7 @@ def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
     kernel: whose code it is, for errors. The caches that are lent see what the driver gets, and
     hear whether it had to compile: only then it has something to say.
     """
-    registers = device.config.gpu_max_reg
-    key = ptx, registers
-    found = device.code.get(key)
+    found = device.code.get(ptx)
     if found is not None:
         return found
     layers = lent()
@@ -64,8 +62,6 @@ def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
         option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: _LOG,
         option.CU_JIT_LOG_VERBOSE: 1,
     }
-    if registers:
-        options[option.CU_JIT_MAX_REGISTERS] = registers
     started = perf_counter()
     with device.primary.active():
         result = device.driver.cuModuleLoadDataEx(
@@ -75,7 +71,7 @@ def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
     if code:
         raise _refused(device, code, _text(errors), kernel)
     layers.loaded(bool(_text(info)), (perf_counter() - started) * 1e3)
-    found = device.code[key] = Code(device, result[1])
+    found = device.code[ptx] = Code(device, result[1])
     return found
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ..memory import Array
+from ..streams import HostStreams, Streams
 from . import errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
@@ -61,6 +62,7 @@ class CudaDevice:
     """
 
     host_arrays = False
+    streams: Streams = HostStreams()
 
     def __init__(self, config: CompileConfig) -> None:
         reason = hardware.unavailable()
@@ -86,7 +88,7 @@ class CudaDevice:
         self.printer: Printer | None = None
         self.ended = False
         self.cc: Final = self.hardware.capability
-        self.dlpack: Final = (2, self.number)
+        self.dlpack: tuple[int, int] = (2, self.number)
         self.max_threads: Final = self.hardware.processors * self.hardware.resident
         self.driver_version: Final = int(check(self.driver.cuDriverGetVersion()))
         self._waiting: list[FramePool] = []

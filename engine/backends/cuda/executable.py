@@ -38,7 +38,7 @@ class CudaExecutable:
     """
 
     def __init__(self, device: CudaDevice, artifact: Artifact) -> None:
-        self.meta: Final[KernelMeta] = artifact.meta
+        self.meta: KernelMeta = artifact.meta
         self.device: Final = device
         self.layout: Final[abi.Layout] = artifact.facts["layout"]
         self.tasks: Final[tuple[facts.CudaTask, ...]] = artifact.facts["tasks"]

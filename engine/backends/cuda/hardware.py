@@ -10,15 +10,13 @@ import os
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from ...config import CompileConfig
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
 from . import archs
 from .driver import binding, check, name_of
 from .errors import NO_DEVICE, code_of, table
 
 __all__ = [
-    "OLDEST_CAPABILITY", "OLDEST_DRIVER", "Hardware", "arch_of", "chosen",
-    "devices", "unavailable",
+    "OLDEST_CAPABILITY", "OLDEST_DRIVER", "Hardware", "arch", "chosen", "devices", "unavailable",
 ]  # fmt: skip
 
 OLDEST_DRIVER: Final = 12000
@@ -151,9 +149,16 @@ def chosen() -> Hardware:
     return hits[0]
 
 
-def arch_of(config: CompileConfig) -> str:
-    """What code is generated for: `cuda_arch`, else the device's, else `archs.DEFAULT`."""
-    wanted = archs.wanted(config)
-    if wanted:
-        return wanted
-    return archs.DEFAULT if unavailable() else chosen().arch
+_arch: Final[dict[tuple[int, str], str]] = {}
+"""By binding and choice: asked for by each compile."""
+
+
+def arch() -> str:
+    """The architecture of the device that a program would get; without one `archs.DEFAULT`."""
+    if unavailable():
+        return archs.DEFAULT
+    key = id(binding()), os.environ.get("QD_VISIBLE_DEVICE", "")
+    found = _arch.get(key)
+    if found is None:
+        found = _arch[key] = chosen().arch
+    return found
