@@ -140,6 +140,7 @@ class Runner:
                 calls.get(inspect.call_key(kernel.kernel), ()),
                 described,
                 _look(job, described.id),
+                asked=bool(job.backends),
             )
             captures.append(capture)
             capture.compile()

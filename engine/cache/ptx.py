@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from ..backends.lent import PtxJob
     from ..config import CompileConfig
 
-__all__ = ["OPTIONS_OF_PTX", "Layers", "Ptx", "PtxCache", "forget", "layer_name"]
+__all__ = [
+    "OPTIONS_OF_PTX", "Layers", "Ptx", "PtxCache", "forget", "layer_name", "symbol_of",
+]  # fmt: skip
 
 OPTIONS_OF_PTX: Final = ("fast_math", "opt_level", "external_optimization_level", "gpu_max_reg")
 """Options that LLVM IR does not show, or not in full, and that change the PTX made of it."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .faults import error_record, is_user_file
     from .folders import CacheFolder, LayerFolder, cache_folder
     from .gradients import GradientCapture
+    from .hardware import CudaDeviceInfo, CudaMachine, CudaPiece, cuda_machine
     from .recorder import Look, Recorder
     from .settings import BackendInfo, OptionInfo, backends, options, parse_setting, self_test
     from .steps import StepLimit, Steps
@@ -45,6 +46,9 @@ __all__ = [
     "Caches",
     "CachesBusyError",
     "Call",
+    "CudaDeviceInfo",
+    "CudaMachine",
+    "CudaPiece",
     "GradientCapture",
     "KernelCapture",
     "LayerFolder",
@@ -63,6 +67,7 @@ __all__ = [
     "capture_ir",
     "capture_kernel",
     "cpu_features",
+    "cuda_machine",
     "describe",
     "dry_caches",
     "dumps",
@@ -98,6 +103,9 @@ _LAZY: Final = {
     "Caches": "stores",
     "CachesBusyError": "stores",
     "Call": "arguments",
+    "CudaDeviceInfo": "hardware",
+    "CudaMachine": "hardware",
+    "CudaPiece": "hardware",
     "KernelCapture": "capture",
     "OptionInfo": "settings",
     "Look": "recorder",
@@ -111,6 +119,7 @@ _LAZY: Final = {
     "capture_ir": "capture",
     "capture_kernel": "capture",
     "cpu_features": "tool",
+    "cuda_machine": "hardware",
     "describe": "describing",
     "dry_caches": "caches",
     "effective_config": "discover",

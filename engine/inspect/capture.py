@@ -25,15 +25,17 @@ from ..lang.ndarray import Ndarray
 from ..lang.results import maker
 from ..passes import run as run_passes
 from ..runtime import args as arguments
-from ..runtime.compile import FullCompile, compile_kernel
+from ..runtime.compile import FullCompile
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
 from .contents import NOTHING, Contents, put_back, remember
 from .describing import describe, subject_of
 from .discover import Subject
 from .faults import error_record
+from .flows import flow_record
 from .launching import ORACLE, Launcher
 from .layouts import leaf_records
+from .machine import locate, machine_record
 from .made_up import why_none
 from .record import (
     Artefact,
@@ -45,14 +47,18 @@ from .record import (
 )
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
+from .targets import Target, compile_for, config_for, target_of
 
 if TYPE_CHECKING:
+    from ..backends.lent import PtxJob
     from ..lang.kernel import Kernel
     from .caches import LookUps
 
 __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
 
-_LANGUAGES: Final = {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm"}
+_LANGUAGES: Final = {
+    "llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm", "ptx": "ptx",
+}  # fmt: skip
 
 
 class KernelCapture:
@@ -72,10 +78,12 @@ class KernelCapture:
         calls: Sequence[Call] = (),
         described: KernelRecord | None = None,
         look: Look | None = None,
+        asked: bool = True,
     ) -> None:
         """calls: recorded calls, used where the author declared no workload. described: what
         `describe` gives, perhaps under another id. look: the pass run of the first backend that
-        is told of (`Steps.updated`) before the passes after it have run."""
+        is told of (`Steps.updated`) before the passes after it have run. asked: somebody named
+        the backends; else one that cannot launch here is left out, though it could compile."""
         subject = subject_of(kernel)
         self.kernel: Final = subject.kernel
         self.instance: Final = subject.instance
@@ -87,6 +95,9 @@ class KernelCapture:
         self.tried: dict[str, str] = {}
         self._calls = calls
         self._look = look
+        self.asked: Final = asked
+        self._targets: dict[str, Target] = {}
+        self.jobs: dict[str, PtxJob | None] = {}
         self._features: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
@@ -99,9 +110,12 @@ class KernelCapture:
         """Compile for every backend."""
         self._prepare()
         for name in self._backends:
-            works, reason = base.availability(name)
-            if not works:
-                self.put(BackendRecord(backend=name, status="absent", reason=f"{name}: {reason}"))
+            target = self._target(name)
+            if not (target.compiles if self.asked else target.launches):
+                reason = f"{name}: {target.reason}"
+                if target.compiles:
+                    reason += f"; with --backend {name} it is compiled all the same"
+                self.put(BackendRecord(backend=name, status="absent", reason=reason))
         for name, backend in list(self._backends.items()):
             if backend.status == "not_run":
                 self._compile_for(name)
@@ -145,13 +159,17 @@ class KernelCapture:
             text = f"printing the code of {self.kernel.name} for {name}"
             try:
                 with self.steps.step("codegen", text, backend=name, kind="compile"):
+                    locate(compiled.artifact, self.config)
                     artefacts = _artefacts(compiled.artifact, self._places[name], lazy=True)
+                    machine, sass = machine_record(compiled.artifact, self._places[name])
             except (Exception, StepLimit) as error:
                 self.add_error(
                     error_record(error, "codegen", kernel=self.kernel.name, backend=name)
                 )
                 continue
-            full = msgspec.structs.replace(backend.compile, artefacts=artefacts)
+            full = msgspec.structs.replace(
+                backend.compile, artefacts=(*artefacts, *sass), machine=machine
+            )
             self._backends[name] = msgspec.structs.replace(backend, compile=full)
         return self._publish()
 
@@ -200,7 +218,13 @@ class KernelCapture:
 
     def config_for(self, backend: str) -> CompileConfig:
         """The options with which ``backend`` compiles."""
-        return self.config.replace(arch=backend)
+        return config_for(self.config, backend)
+
+    def _target(self, name: str) -> Target:
+        found = self._targets.get(name)
+        if found is None:
+            found = self._targets[name] = target_of(self.config, name)
+        return found
 
     def bound(self, args: Sequence[Any]) -> list[arguments.Argument]:
         """Arguments checked against the signature. Raises what a launch would raise."""
@@ -257,9 +281,10 @@ class KernelCapture:
         found = self._compiled.get(key)
         if found is None:
             decl, config = self.kernel.decl, self.config_for(backend)
+            target = self._target(backend)
             text = f"compiling {self.kernel.name} for {backend}"
             with self.steps.step("compile", text, backend=backend, kind="compile"):
-                found = compile_kernel(decl, features, config, base.find(backend), (), noalias)
+                found, _ = compile_for(decl, features, config, target, (), noalias)
             self._compiled[key] = found
         return found
 
@@ -330,11 +355,11 @@ class KernelCapture:
         text = f"compiling {self.kernel.name} for {name}"
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
-                compiled = compile_kernel(
+                compiled, self.jobs[name] = compile_for(
                     self.kernel.decl,
                     self._features,
                     self.config_for(name),
-                    base.find(name),
+                    self._target(name),
                     (recorder,),
                 )
                 record = _compile_record(recorder, compiled, self.kernel)
@@ -347,7 +372,16 @@ class KernelCapture:
         else:
             self._compiled[name, self._features, True] = compiled
             self._places[name] = recorder.loc_of_op
-            self.put(BackendRecord(backend=name, status="ok", compile=record))
+            target = self._target(name)
+            self.put(
+                BackendRecord(
+                    backend=name,
+                    status="ok",
+                    compile=record,
+                    unlaunched="" if target.launches else target.reason,
+                    flow=flow_record(compiled.executable.meta, recorder, target),
+                )
+            )
 
     def _passed(self, name: str, recorder: Recorder, doing: str) -> None:
         """Show what the passes did so far; ``doing`` says what comes next and takes longer."""
@@ -401,6 +435,7 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         cold_ms=sum(timings.values()),
         artefacts=_artefacts(compiled.artifact, recorder.loc_of_op, lazy=False),
         code_bytes=len(compiled.artifact.code),
+        machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=leaf_records(
             compiled.func,
             compiled.build.leaves,

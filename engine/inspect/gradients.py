@@ -41,6 +41,7 @@ from .launching import (
     counted,
     discard,
 )
+from .placing import Placed, placed
 from .record import AutodiffRecord, BackendRecord, KernelRecord
 from .stack_facts import told_by_launch
 from .steps import StepLimit
@@ -86,7 +87,13 @@ class GradientCapture(KernelCapture):
         subject = Subject(kernel, record.name, primal.instance, record.instance)
         backends = [b.backend for b in primal.backends]
         super().__init__(
-            subject, backends, primal.config, primal.steps, described=record, look=look
+            subject,
+            backends,
+            primal.config,
+            primal.steps,
+            described=record,
+            look=look,
+            asked=primal.asked,
         )
         self.primal: Final = primal
         self._wanted: Final = features
@@ -183,7 +190,11 @@ class _GradientLauncher(Launcher):
         if unfit:
             start.failure = f"the kernel itself fails: {unfit}"
             return start
-        names = [b.backend for b in primal.backends if b.status == "ok" and b.backend != ORACLE]
+        names = [
+            b.backend
+            for b in primal.backends
+            if b.status == "ok" and b.backend != ORACLE and not b.unlaunched
+        ]
         try:
             if label in primal.tried and names:
                 given, compiled = self._compiled_forward(names[0], found)
@@ -224,7 +235,9 @@ class _GradientLauncher(Launcher):
         if given.overlap():
             compiled = primal.compiled(name, found.features, False)
         with self._limited(name, found, "launch"), self._steps.silent():
-            compiled.executable.launch(given.values, SEED)
+            place = placed(compiled, given)
+            compiled.executable.launch(place.values, SEED)
+            place.fetch()
         return given, compiled
 
     def _of_primal(self, compiled: FullCompile, found: Round) -> Inputs:
@@ -266,14 +279,14 @@ class _GradientLauncher(Launcher):
                 put_elements(layout, given.values[grad], values)
 
     def _starter(
-        self, compiled: FullCompile, given: Inputs, found: Round
+        self, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
         executable = compiled.executable
         if not executable.meta.has_stacks:
-            return super()._starter(compiled, given, found)
+            return super()._starter(compiled, place, found)
         stacks = self._gradient.stacks
-        sources = self._sources(given, found)
-        return lambda: stacks.launch(executable, given.values, SEED, sources)
+        sources = self._sources(place.given, found)
+        return lambda: stacks.launch(executable, place.values, SEED, sources)
 
     def _interpreter(
         self,

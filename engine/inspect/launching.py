@@ -33,8 +33,17 @@ from .agreement import Comparison, Named, compare
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
 from .faults import error_record
+from .flows import graph_facts, told_by_graph
 from .inputs import Inputs
-from .record import AgreementRecord, BackendRecord, ErrorRecord, LaunchRecord
+from .placing import Placed, placed
+from .record import (
+    AgreementRecord,
+    BackendRecord,
+    DeviceRecord,
+    ErrorRecord,
+    FlowRecord,
+    LaunchRecord,
+)
 from .steps import StepLimit
 from .timing import measure
 
@@ -78,6 +87,8 @@ class _State:
     unchecked: str = ""
     checks: int = 0
     check_failure: str = ""
+    device: DeviceRecord | None = None
+    last: FullCompile | None = None
 
 
 @dataclass
@@ -105,7 +116,9 @@ class Launcher:
         self._kernel: Final = capture.kernel
         self._steps: Final = capture.steps
         self._budget_s: Final = budget_s
-        self._names: Final = [b.backend for b in capture.backends if b.status == "ok"]
+        self._names: Final = [
+            b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched
+        ]
         self._state: Final = {name: _State() for name in (*self._names, ORACLE)}
 
     def run(self) -> None:
@@ -189,11 +202,14 @@ class Launcher:
             return
         try:
             compiled, given = self._ready(name, found)
-            start = self._starter(compiled, given, found)
+            place = placed(compiled, given)
+            start = self._starter(compiled, place, found)
             with self._limited(name, found, "launch"):
                 began = time.perf_counter_ns()
                 results = start()
+                place.wait()
                 first_us = (time.perf_counter_ns() - began) / 1e3
+                place.fetch()
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
             return
@@ -224,11 +240,11 @@ class Launcher:
         return Inputs(self._kernel.name, compiled, bound, found.args, found.contents, config)
 
     def _starter(
-        self, compiled: FullCompile, given: Inputs, found: Round
+        self, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
-        """What launches on ``given``; the same again and again."""
+        """What launches on the values at ``place``; the same again and again."""
         executable = compiled.executable
-        return lambda: executable.launch(given.values, SEED)
+        return lambda: executable.launch(place.values, SEED)
 
     def _interpreter(
         self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
@@ -290,10 +306,10 @@ class Launcher:
         kind: str,
     ) -> None:  # fmt: skip
         state = self._state[name]
-        given = self._inputs(compiled, found)
-        restore = given.restorer(compiled.executable.meta.written)
-        start = self._starter(compiled, given, found)
         try:
+            place = placed(compiled, self._inputs(compiled, found))
+            restore = place.restorer(compiled.executable.meta.written)
+            start = self._starter(compiled, place, found)
             with self._limited(name, found, kind), self._steps.silent():
                 timed = measure(
                     found.case.label,
@@ -303,8 +319,12 @@ class Launcher:
                     found.case.bytes,
                     found.case.flops,
                     first_us,
+                    place.clock,
                 )
+            timed = msgspec.structs.replace(timed, memory_bytes=place.memory_bytes)
             state.launches.append(timed)
+            state.device = place.record
+            state.last = compiled
         except (Exception, StepLimit) as raised:
             # It has run once, in time; that a busy machine lets it not run again is no failure.
             if name != ORACLE or not isinstance(raised, StepLimit):
@@ -325,8 +345,18 @@ class Launcher:
             reason=state.errors[0].message if failed else "",
             launches=tuple(state.launches),
             agreement=agreement,
+            device=state.device,
+            flow=self._flow(backend, state),
             errors=(*backend.errors, *state.errors),
         )
+
+    def _flow(self, backend: BackendRecord, state: _State) -> FlowRecord | None:
+        """The order of the tasks, with what the last launches tell of it."""
+        facts = None if state.last is None else graph_facts(state.last.executable)
+        if facts is None or state.last is None or backend.compile is None:
+            return backend.flow
+        locs = [task.loc for task in backend.compile.tasks]
+        return told_by_graph(backend.flow, facts, state.last.executable.meta, locs)
 
     def _agreement(self, name: str, state: _State) -> AgreementRecord:
         check = "none" if not state.checks else "failed" if state.check_failure else "passed"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ..backends import base
 from ..cache import driver
 from ..cache.observe import BYPASS, NOT_APPLICABLE, OFF
 from ..cache.offline import Offline
 from ..cache.places import functions_of
+from ..cache.ptx import PtxCache, symbol_of
 from ..cache.store import open_store
 from ..config import DebugSwitches
 from ..errors import QuadrantsCompilationError
@@ -32,9 +32,9 @@ from ..runtime.obtain import bypass_reason
 from .caches import Asked, LookUps, answer
 from .record import BackendRecord, CacheLayer, CompileRecord
 from .steps import StepLimit
+from .targets import find, split
 
 if TYPE_CHECKING:
-    from ..config import CompileConfig
     from ..frontend.build import BuildResult
     from ..frontend.captures import Capture
     from ..frontend.signature import FuncDecl, KernelDecl
@@ -66,7 +66,7 @@ class _Look:
         self.compiled = backend.compile or CompileRecord()
         self.failed = backend.status == "error"
         self.config = capture.config_for(backend.backend)
-        self.cache = Offline(self.config, base.find(self.backend))
+        self.cache = Offline(self.config, find(self.backend))
         self.looks = looks
         self.found: list[Argument] = []
 
@@ -77,7 +77,7 @@ class _Look:
             state=BYPASS,
             reason="an inspection always runs the whole pipeline",
         )
-        rest = _of_gpus(self.config, self.backend)
+        rest = (_ptx(self), _driver(self))
         cost = self.compiled.passes_ms + self.compiled.codegen_ms
         fast = CacheLayer(name="fastcache", state=BYPASS, cost_ms=self.compiled.frontend_ms)
         offline = CacheLayer(name="offline", state=BYPASS, cost_ms=cost)
@@ -128,7 +128,7 @@ class _Look:
         parts = self.cache.parts(build.func, functions, noalias=True)
         about = about_of(build, parts, {})
         asked = Asked("offline", self.decl.qualname, parts, about, layer.cost_ms)
-        return answer(asked, open_store(self.config, "offline"), self._swap("offline", about))
+        return answer(asked, open_store(self.config, "offline"), self.before("offline", about))
 
     def _fastcache(
         self, build: BuildResult | None, layer: CacheLayer, reason: str, offline: CacheLayer
@@ -148,7 +148,7 @@ class _Look:
             return replace(layer, reason=reason if pure else told)
         from .fast_look import FastLook
 
-        swap = partial(self._swap, "fastcache")
+        swap = partial(self.before, "fastcache")
         look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap)
         return look.ask(build, layer)
 
@@ -165,18 +165,32 @@ class _Look:
             for f in capture.features
         ]
 
-    def _swap(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
+    def before(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What this layer was asked the last time; ``about`` is kept for the next."""
         return self.looks.swap(f"{self.capture.record.id} {self.backend} {layer}", about)
 
 
-def _of_gpus(config: CompileConfig, backend: str) -> tuple[CacheLayer, ...]:
-    """The layers that only backends with PTX have."""
-    ptx = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{backend} makes no PTX")
-    if base.find(backend).makes_ptx:
-        reason = "its key is made of LLVM IR, and only a launch makes that"
-        ptx = replace(ptx, state=BYPASS, reason=reason)
-    seen = driver.observe(config, backend)
-    return ptx, CacheLayer(name="driver", state=seen.state, reason=seen.reason)
+def _ptx(look: _Look) -> CacheLayer:
+    """The layer of PTX, which is asked for with what the capture made PTX from."""
+    layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
+    if not find(look.backend).makes_ptx:
+        return layer
+    job = look.capture.jobs.get(look.backend)
+    if not look.config.offline_cache:
+        return replace(layer, state=OFF, reason="offline_cache=False")
+    if job is None:
+        return replace(layer, state=BYPASS, reason="the kernel does not compile")
+    cache = PtxCache(look.config, job.arch)
+    parts = cache.parts(job.llvm_ir, job.toolchain, job.settings)
+    symbol = symbol_of(job.llvm_ir)
+    about = {"kernel": symbol, "backend": "cuda", "parts": dict(parts)}
+    asked = Asked("ptx", symbol, parts, about, look.compiled.codegen_ms)
+    return answer(asked, open_store(look.config, cache.layer), look.before("ptx", about))
+
+
+def _driver(look: _Look) -> CacheLayer:
+    seen = driver.observe(look.config, split(look.backend)[0])
+    return CacheLayer(name="driver", state=seen.state, reason=seen.reason)
 
 
 # ---- purity

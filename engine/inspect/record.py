@@ -9,9 +9,7 @@ Schema is generated from these classes and shipped as ``record.schema.json``.
     Record ── files (texts) ── errors ── log
        └── kernels ── params, workloads
               └── backends ── compile ── runs (passes) ── snapshots (IR texts, shared)
-                      │           └── cfgs, artefacts, tasks, remarks, locs, metrics
-                      └── launches, agreement, caches, autodiff (see `record_autodiff`)
-
+        X
 Fields whose values change from run to run without any change of input are listed in `VOLATILE`.
 Times say their unit in their name.
 """
@@ -23,6 +21,8 @@ from typing import Any, Final
 import msgspec
 
 from .record_autodiff import AutodiffRecord
+from .record_launch import AgreementRecord, DeviceRecord, FlowNode, FlowRecord, LaunchRecord
+from .record_machine import MachineKernel, MachineRecord
 
 __all__ = [
     "VERSION",
@@ -37,14 +37,19 @@ __all__ = [
     "CfgRecord",
     "CompileRecord",
     "ConfigEntry",
+    "DeviceRecord",
     "ErrorRecord",
     "FileRecord",
+    "FlowNode",
+    "FlowRecord",
     "KernelRecord",
     "LaunchRecord",
     "LayoutRecord",
     "LeafRecord",
     "LocRecord",
     "LogLine",
+    "MachineKernel",
+    "MachineRecord",
     "ParamRecord",
     "PassRun",
     "Record",
@@ -313,7 +318,10 @@ class TaskRecord(_Base, frozen=True, kw_only=True):
 
 
 class CompileRecord(_Base, frozen=True, kw_only=True):
-    """One compile for one backend. params: of the compiled function, aggregates in parts."""
+    """One compile for one backend. params: of the compiled function, aggregates in parts.
+
+    machine: what is known of code for a GPU.
+    """
 
     frontend_ms: float = 0.0
     passes_ms: float = 0.0
@@ -331,47 +339,7 @@ class CompileRecord(_Base, frozen=True, kw_only=True):
     metrics: dict[str, int] = {}
     code_bytes: int = 0
     params: tuple[LeafRecord, ...] = ()
-
-
-class LaunchRecord(_Base, frozen=True, kw_only=True):
-    """Timing of launches with one workload.
-
-    method: what the time holds, e.g. "host wall clock around the call, device synced".
-    warmup: untimed launches; first_us: the first of them. samples_us: all timed launches.
-    mad_us: median absolute deviation.
-    """
-
-    workload: str
-    method: str
-    n: int
-    warmup: int
-    first_us: float
-    median_us: float
-    mad_us: float
-    min_us: float
-    max_us: float
-    samples_us: tuple[float, ...] = ()
-    gbps: float | None = None
-    gflops: float | None = None
-
-
-class AgreementRecord(_Base, frozen=True, kw_only=True):
-    """Result compared with the interpreter's on the same arguments.
-
-    state: ok, differs, unchecked. check: the author's own check: passed, failed, none.
-    first_difference: "parameter[index]: got x, interpreter y".
-    """
-
-    state: str
-    reason: str = ""
-    workload: str = ""
-    max_abs: float = 0.0
-    max_rel: float = 0.0
-    max_ulp: float = 0.0
-    tolerance: str = ""
-    first_difference: str = ""
-    check: str = "none"
-    check_message: str = ""
+    machine: MachineRecord | None = None
 
 
 class CacheDifference(_Base, frozen=True, kw_only=True):
@@ -425,6 +393,9 @@ class CacheLayer(_Base, frozen=True, kw_only=True):
 class BackendRecord(_Base, frozen=True, kw_only=True):
     """A kernel on one backend. status: ok, absent, error, not_run; reason says why not ok.
 
+    backend: its name, with the target where one was asked for (``cuda:sm_75``). unlaunched: why
+    code that was compiled cannot be launched here. device: what it was launched on, where that is
+    not the host. flow: the order of its tasks, where that is another than one after the other.
     autodiff: of a kernel that differentiates another one. earlier: while a look goes on, the parts
     that are still those of the one before: passes, code, launches, caches. Empty in a finished
     record.
@@ -438,6 +409,9 @@ class BackendRecord(_Base, frozen=True, kw_only=True):
     agreement: AgreementRecord | None = None
     caches: tuple[CacheLayer, ...] = ()
     autodiff: AutodiffRecord | None = None
+    unlaunched: str = ""
+    device: DeviceRecord | None = None
+    flow: FlowRecord | None = None
     errors: tuple[ErrorRecord, ...] = ()
     earlier: tuple[str, ...] = ()
 
@@ -495,6 +469,7 @@ VOLATILE: Final = frozenset(
         "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
-        "entry_created", "reused",
+        "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
+        "rebuilds",
     }
 )  # fmt: skip

@@ -62,16 +62,19 @@ def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
 
 
 def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
-    """What is known of the backends called ``names``; None: of all. ValueError for no backend."""
-    from ..backends import base
+    """What is known of the backends called ``names``; None: of all.
 
-    known = base.names()
+    ValueError for what is no backend, or no target of one (``cuda:sm_90``).
+    """
+    from ..backends import base
+    from .targets import split
+
     out: list[BackendInfo] = []
-    for name in known if names is None else names:
-        if name not in known:
-            raise ValueError(f"there is no backend {name!r}{did_you_mean(name, known)}")
-        works, reason = base.availability(name)
-        out.append(BackendInfo(name, works, reason, base.find(name).toolchain() if works else ""))
+    for name in base.names() if names is None else names:
+        backend, _ = split(name)
+        works, reason = base.availability(backend)
+        toolchain = base.find(backend).toolchain() if works else ""
+        out.append(BackendInfo(name, works, reason, toolchain))
     return out
 
 

@@ -1,8 +1,11 @@
 """How long launches take: warm-up apart, then as many as a time budget allows.
 
-The clock is read around each launch; arrays that the kernel writes are put back before every one,
-off the clock, so that all launches do the same work. The median and the median absolute deviation
-describe what repeats, the minimum what the machine can do.
+Before every launch arrays that the kernel writes are put back, off the clock, so that all launches
+do the same work. The median and the median absolute deviation describe what repeats, the minimum
+what the machine can do.
+
+A `Clock` times one launch. On the host the wall clock is read around it. On a device two events are
+recorded around it, and the host's part, the time it needs to issue the launch, is told apart.
 """
 
 from __future__ import annotations
@@ -11,19 +14,91 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from .record import LaunchRecord
 
-__all__ = ["METHOD", "measure"]
+__all__ = ["METHOD", "Clock", "EventClock", "HostClock", "Took", "measure"]
 
 METHOD: Final = (
     "host wall clock around one launch of the compiled kernel, synchronised, arguments restored "
     "before each; median over n launches after the warm-up"
 )
+_EVENTS: Final = (
+    "device time between two events around one launch, arguments restored before each; median over "
+    "n launches after the warm-up; host: until the call returned"
+)
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
 _MAX_WARMUP: Final = 5
+
+
+class Took(NamedTuple):
+    """Microseconds of one launch. host_us: of the host, where ``us`` is time of a device."""
+
+    us: float
+    host_us: float | None = None
+
+
+class Clock(Protocol):
+    """Times launches. method: what the time holds, for people."""
+
+    method: str
+
+    def took(self, launch: Callable[[], object]) -> Took:
+        """Launch and wait. Raises what the launch fails with."""
+        ...
+
+
+class HostClock:
+    """The wall clock. wait: returns when the launch is over, if the launch itself does not."""
+
+    method = METHOD
+
+    def __init__(self, wait: Callable[[], object] | None = None) -> None:
+        self._wait: Final = wait
+
+    def took(self, launch: Callable[[], object]) -> Took:
+        if self._wait is not None:
+            self._wait()
+        start = time.perf_counter_ns()
+        launch()
+        if self._wait is not None:
+            self._wait()
+        return Took((time.perf_counter_ns() - start) / 1e3)
+
+
+class EventClock:
+    """Events of a CUDA device around launches on its default stream."""
+
+    method = _EVENTS
+
+    def __init__(self, device: Any) -> None:
+        """device: has ``call(doing, function, *args)``, which calls the driver, and ``sync()``."""
+        self._device: Final = device
+        self._events: Final = [self._call("cuEventCreate", 0) for _ in range(2)]
+
+    def _call(self, function: str, *args: Any) -> Any:
+        return self._device.call("timing a launch", function, *args)
+
+    def took(self, launch: Callable[[], object]) -> Took:
+        begin, end = self._events
+        self._device.sync()
+        self._call("cuEventRecord", begin, 0)
+        start = time.perf_counter_ns()
+        launch()
+        host_us = (time.perf_counter_ns() - start) / 1e3
+        self._call("cuEventRecord", end, 0)
+        self._device.sync()
+        return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us)
+
+    def __del__(self) -> None:
+        if getattr(self._device, "alive", False):
+            for event in self._events:
+                self._call("cuEventDestroy", event)
+
+
+_HOST_CLOCK: Final = HostClock()
 
 
 def measure(
@@ -34,6 +109,7 @@ def measure(
     bytes: int | None = None,
     flops: int | None = None,
     first_us: float | None = None,
+    clock: Clock = _HOST_CLOCK,
 ) -> LaunchRecord:
     """Time ``launch``, each time after an untimed ``prepare``, for about ``budget_s`` seconds.
 
@@ -42,22 +118,31 @@ def measure(
     """
     began = time.perf_counter()
     warmup = 0
+
+    def timed() -> Took:
+        prepare()
+        return clock.took(launch)
+
     if first_us is None:
-        first_us = _timed(launch, prepare)
+        first_us = timed().us
     warmup += 1
     slow = first_us > budget_s * 1e6
     while not slow and warmup < _MAX_WARMUP and time.perf_counter() - began < 0.2 * budget_s:
-        _timed(launch, prepare)
+        timed()
         warmup += 1
     at_least = 1 if slow else _MIN_SAMPLES
     samples: list[float] = []
+    host: list[float] = []
     collecting = gc.isenabled()
     gc.disable()
     try:
         while len(samples) < _MAX_SAMPLES and (
             len(samples) < at_least or time.perf_counter() - began < budget_s
         ):
-            samples.append(_timed(launch, prepare))
+            took = timed()
+            samples.append(took.us)
+            if took.host_us is not None:
+                host.append(took.host_us)
     finally:
         if collecting:
             gc.enable()
@@ -65,7 +150,7 @@ def measure(
     per_us = 1e-3 / median if median > 0 else 0.0
     return LaunchRecord(
         workload=workload,
-        method=METHOD,
+        method=clock.method,
         n=len(samples),
         warmup=warmup,
         first_us=first_us,
@@ -76,12 +161,5 @@ def measure(
         samples_us=tuple(samples),
         gbps=None if bytes is None else bytes * per_us,
         gflops=None if flops is None else flops * per_us,
+        host_us=statistics.median(host) if host else None,
     )
-
-
-def _timed(launch: Callable[[], object], prepare: Callable[[], object]) -> float:
-    """Microseconds of one launch."""
-    prepare()
-    start = time.perf_counter_ns()
-    launch()
-    return (time.perf_counter_ns() - start) / 1e3

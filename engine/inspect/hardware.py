@@ -1,0 +1,194 @@
+"""CUDA on this machine: the driver, its devices, and the pieces of the toolkit that are used.
+
+`cuda_machine` looks at everything and never raises: what is missing is told with the way to get it.
+It loads the driver's library, so that nobody calls it who only wants to compile. `device_record`
+describes the device of a launch.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from ..backends.cuda import archs, ptxas
+from .record import DeviceRecord
+
+__all__ = ["CudaDeviceInfo", "CudaMachine", "CudaPiece", "cuda_machine", "device_record"]
+
+VARIABLES: Final = (
+    "QD_ENABLE_CUDA", "QD_VISIBLE_DEVICE", "QD_GRAPH", "QD_CUDA_ARCH", "CUDA_VISIBLE_DEVICES",
+    "CUDA_HOME", "CUDA_PATH", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE",
+)  # fmt: skip
+"""Variables of the environment that steer the backend, or where its pieces are looked for."""
+
+
+class CudaPiece(NamedTuple):
+    """A program or library. purpose: what it is for. path: where; empty if it is missing.
+
+    version: where it tells one. hint: how to get it.
+    """
+
+    name: str
+    purpose: str
+    path: str = ""
+    version: str = ""
+    hint: str = ""
+
+
+class CudaDeviceInfo(NamedTuple):
+    """A device. chosen: the one that programs get. free: bytes, -1 if that is not known.
+
+    arch: what code is made for it. usable: False below the oldest capability that is supported.
+    """
+
+    number: int
+    name: str
+    uuid: str
+    capability: str
+    arch: str
+    processors: int
+    memory: int
+    chosen: bool
+    free: int = -1
+
+
+class CudaMachine(NamedTuple):
+    """What there is. problem: why CUDA cannot be used, in one sentence; empty if it can.
+
+    driver: version that the driver supports, empty without one. variables: those that are set.
+    """
+
+    problem: str
+    driver: str
+    devices: tuple[CudaDeviceInfo, ...]
+    pieces: tuple[CudaPiece, ...]
+    variables: tuple[tuple[str, str], ...]
+
+
+def cuda_machine() -> CudaMachine:
+    """Look at everything; see the module docstring."""
+    problem, driver, devices = _devices()
+    variables = tuple((name, os.environ[name]) for name in VARIABLES if name in os.environ)
+    return CudaMachine(problem, driver, devices, tuple(_pieces()), variables)
+
+
+def _devices() -> tuple[str, str, tuple[CudaDeviceInfo, ...]]:
+    try:
+        hardware = _of_backend("hardware")
+        problem = hardware.unavailable()
+        version = ""
+        if os.environ.get("QD_ENABLE_CUDA", "1").strip() != "0":
+            version = _driver_version()
+        if problem:
+            return problem, version, ()
+        chosen: Any = None
+        try:
+            chosen = hardware.chosen()
+        except Exception as error:
+            problem = str(error).splitlines()[0]
+        infos = tuple(_info(one, chosen) for one in hardware.devices())
+        return problem, version, infos
+    except Exception as error:  # whatever a library does on this machine, it is told, not raised
+        return f"{type(error).__name__}: {error}".splitlines()[0], "", ()
+
+
+def _of_backend(name: str) -> Any:
+    """A module of the backend, which loads the driver's binding when it is used."""
+    return importlib.import_module(f"..backends.cuda.{name}", __package__)
+
+
+def _driver_version() -> str:
+    try:
+        driver = _of_backend("driver")
+        number = int(driver.check(driver.binding().cuDriverGetVersion()))
+    except Exception:
+        return ""
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _info(one: Any, chosen: Any) -> CudaDeviceInfo:
+    mine = chosen is not None and one.number == chosen.number
+    capability = "{}.{}".format(*one.capability)
+    return CudaDeviceInfo(
+        one.number, one.name, one.uuid, capability, archs.of_capability(*one.capability),
+        one.processors, one.memory, mine, _free() if mine else -1,
+    )  # fmt: skip
+
+
+def _free() -> int:
+    """Bytes that are free on the device of this process, if it is at work there already."""
+    try:
+        return int(
+            _of_backend("device").current().call("asking for free memory", "cuMemGetInfo")[0]
+        )
+    except Exception:
+        return -1
+
+
+def device_record(device: Any) -> DeviceRecord:
+    """The record of a device that a kernel was launched on."""
+    hardware: Any = getattr(device, "hardware", None)
+    if hardware is None:
+        return DeviceRecord(name=device.name)
+    return DeviceRecord(
+        name=hardware.name,
+        driver=_driver_version(),
+        capability="{}.{}".format(*hardware.capability),
+        multiprocessors=hardware.processors,
+        total_bytes=hardware.memory,
+    )
+
+
+# ---- pieces of the toolkit
+
+
+def _pieces() -> Iterator[CudaPiece]:
+    install = "python -m pip install"
+    for name, purpose in (
+        ("ptxas", "registers, spills and shared memory of kernels"),
+        ("nvdisasm", "machine code as text"),
+        ("cuobjdump", "machine code as text, where nvdisasm is missing"),
+    ):
+        path = _quietly(lambda name=name: ptxas.find(name))
+        version = ptxas.version(path).partition(" ")[2] if path else ""
+        yield CudaPiece(name, purpose, path, version, "" if path else ptxas.remedy(name))
+    for name, purpose, forms, package in _LIBRARIES:
+        path = _quietly(lambda forms=forms: _file(forms))
+        yield CudaPiece(name, purpose, path, "", "" if path else f"{install} {package}")
+
+
+_LIBRARIES: Final = (
+    ("libdevice", "mathematical functions that PTX lacks",
+     ("nvvm/libdevice/libdevice*.bc",), "nvidia-cuda-nvcc"),
+    ("libcudadevrt", "loops inside of graphs",
+     ("lib*/libcudadevrt.a", "targets/*/lib/libcudadevrt.a", "lib/x64/cudadevrt.lib"),
+     "nvidia-cuda-runtime"),
+    ("nvJitLink", "loops inside of graphs",
+     ("lib*/libnvJitLink.so*", "targets/*/lib/libnvJitLink.so*", "bin/nvJitLink*.dll"),
+     "nvidia-nvjitlink"),
+)  # fmt: skip
+
+
+def _file(forms: Iterable[str]) -> str | None:
+    """The first file of one of these forms below the folders of a toolkit.
+
+    As the backend looks: the environment first, then packages of pip, then the usual places.
+    """
+    roots = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    for place in sys.path:
+        roots += sorted(glob.glob(f"{place}/nvidia/*"))
+    roots += [*sorted(glob.glob("/usr/local/cuda*")), "/opt/cuda", "/usr/lib/cuda", "/usr"]
+    hits = (path for root in roots for form in forms for path in glob.glob(f"{root}/{form}"))
+    return next(hits, None)
+
+
+def _quietly(find: Callable[[], str | None]) -> str:
+    """The path that ``find`` gives; empty if it gives none, in whatever way."""
+    try:
+        return find() or ""
+    except Exception:
+        return ""

@@ -1,0 +1,159 @@
+"""Machine code for a GPU as records: what an assembler says of each kernel, and its text.
+
+`machine_record` is given the artifact of a CUDA compile. NVIDIA's tools are asked if they are
+installed; where they are not, the record says which, and everything else is there all the same.
+Equal PTX is assembled once in a process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ..backends.cuda import archs, ptxas
+from .record import Artefact, MachineKernel, MachineRecord
+
+if TYPE_CHECKING:
+    from ..backends.base import Artifact
+    from ..backends.cuda.facts import CudaTask
+    from ..backends.llvm.abi import Layout
+    from ..config import CompileConfig
+
+__all__ = ["locate", "machine_record"]
+
+_VERSION: Final = re.compile(r"^\.version\s+([\d.]+)", re.M)
+
+
+@lru_cache(128)
+def _assembled(ptx: str, arch: str, max_registers: int) -> ptxas.Assembled:
+    return ptxas.assemble(ptx, arch, max_registers)
+
+
+@lru_cache(128)
+def _disassembled(ptx: str, arch: str, max_registers: int) -> ptxas.Sass:
+    return ptxas.disassemble(_assembled(ptx, arch, max_registers))
+
+
+def locate(artifact: Artifact, config: CompileConfig) -> None:
+    """Let the lines of a CUDA artifact know their ops; LLVM works once more for that."""
+    if "ptx" in artifact.texts:
+        from ..backends.cuda import lines
+
+        lines.locate(artifact, config.external_optimization_level if config.opt_level else 0)
+
+
+def machine_record(
+    artifact: Artifact, places: Mapping[int, int], max_registers: int = 0, *, ask: bool = True
+) -> tuple[MachineRecord | None, tuple[Artefact, ...]]:
+    """The record of a CUDA artifact, and the text of its machine code; (None, ()) of others.
+
+    places: op id -> index of its location. ask: False leaves the tools alone, for the time being.
+    """
+    ptx = artifact.texts.get("ptx")
+    if ptx is None:
+        return None, ()
+    arch = artifact.target.cpu
+    known = archs.ARCHS.get(arch)
+    version = _VERSION.search(ptx)
+    record = MachineRecord(
+        arch=arch,
+        title=known.title if known else "",
+        ptx_version=version[1] if version else "",
+        ptx_bytes=len(ptx.encode()),
+        kernels=_launch_facts(artifact, ptx),
+    )
+    if not ask:
+        return record, ()
+    try:
+        found = _assembled(ptx, arch, max_registers)
+    except ptxas.ToolError as error:
+        why = str(error)
+        return msgspec.structs.replace(record, reason=why, sass_reason=why), ()
+    record = msgspec.structs.replace(
+        record,
+        assembler=found.tool,
+        assemble_ms=found.ms,
+        notes=found.notes,
+        kernels=tuple(_assembled_facts(k, found, known) for k in record.kernels),
+    )
+    try:
+        sass = _disassembled(ptx, arch, max_registers)
+    except ptxas.ToolError as error:
+        return msgspec.structs.replace(record, sass_reason=str(error)), ()
+    ids = artifact.lines.get("ptx", ())
+    lines = [places.get(ids[n - 1], -1) if 0 < n <= len(ids) else -1 for n in sass.ptx_lines]
+    text = Artefact(name="sass", language="sass", text=sass.text, lines=tuple(lines) if ids else ())
+    return msgspec.structs.replace(record, disassembler=sass.tool), (text,)
+
+
+def _launch_facts(artifact: Artifact, ptx: str) -> tuple[MachineKernel, ...]:
+    """The kernels in the order of the PTX, with what launching them needs."""
+    facts: dict[str, Any] = artifact.facts
+    tasks: tuple[CudaTask, ...] = facts.get("tasks", ())
+    by_symbol = {task.symbol: (i, task) for i, task in enumerate(tasks)}
+    out: list[MachineKernel] = []
+    for symbol in ptxas.entries_of(ptx):
+        number, task = by_symbol.get(symbol, (-1, None))
+        if task is None:
+            out.append(MachineKernel(symbol=symbol))
+            continue
+        out.append(
+            MachineKernel(
+                symbol=symbol,
+                task=number,
+                block_dim=task.block_dim,
+                grid=task.grid,
+                blocks=_formula(artifact, task),
+                shared=task.shared,
+            )
+        )
+    return tuple(out)
+
+
+def _formula(artifact: Artifact, task: CudaTask) -> str:
+    """How many blocks, with the names of the parameters in place of offsets into a frame."""
+    text = task.blocks
+    offsets = _named_offsets(artifact)
+    for i, offset in enumerate(task.reads):
+        text = re.sub(rf"\bv{i}\b", offsets.get(offset, f"[{offset}]"), text)
+    return text
+
+
+def _named_offsets(artifact: Artifact) -> dict[int, str]:
+    """What lies where in a frame: numbers, and the extents of arrays."""
+    layout: Layout | None = artifact.facts.get("layout")
+    out: dict[int, str] = {}
+    if layout is None:
+        return out
+    for param, offset in zip(artifact.meta.params, layout.params, strict=True):
+        if param.kind == "ndarray":
+            extents = offset + 8 * (1 + param.needs_grad)
+            for axis in range(param.ndim):
+                out[extents + 8 * axis] = f"{param.name}.shape[{axis}]"
+        else:
+            out[offset] = param.name
+    return out
+
+
+def _assembled_facts(
+    kernel: MachineKernel, found: ptxas.Assembled, arch: archs.Arch | None
+) -> MachineKernel:
+    facts = found.kernels.get(kernel.symbol)
+    if facts is None:
+        return kernel
+    shared = facts.shared + kernel.shared
+    if arch is not None and kernel.block_dim:
+        held = archs.occupancy(arch, kernel.block_dim, facts.registers, shared)
+        kernel = msgspec.structs.replace(
+            kernel, blocks_held=held.blocks, warps_held=held.warps, occupancy=held.share,
+            limit=held.limit,
+        )  # fmt: skip
+    return msgspec.structs.replace(
+        kernel, known=True, registers=facts.registers, stack=facts.stack,
+        spill_stores=facts.spill_stores, spill_loads=facts.spill_loads, shared=shared,
+        constant=facts.constant, barriers=facts.barriers,
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""Values of a launch where its backend works on them: on the host as they are, or on a device.
+
+`Inputs` are NumPy arrays of the host. `placed` gives what the executable is launched with: these
+very arrays, or for a backend with memory of its own arrays of the device that hold the same.
+``fetch`` brings what the launch wrote back into the inputs, where comparisons and checks look.
+
+Arrays that overlap on the host overlap on the device. Memory is given back when the object goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
+
+from ..backends.memory import ALIGN, Array, Memory, view_of
+from .inputs import Inputs
+from .record import DeviceRecord
+from .timing import Clock, EventClock, HostClock
+
+if TYPE_CHECKING:
+    from ..runtime.compile import FullCompile
+
+__all__ = ["Placed", "device_of", "placed"]
+
+
+def device_of(compiled: FullCompile) -> Any:
+    """The device that a loaded kernel runs on; None for the host."""
+    device: Any = getattr(compiled.executable, "device", None)
+    return None if device is None or device.host_arrays else device
+
+
+def placed(compiled: FullCompile, given: Inputs) -> Placed:
+    """``given`` where the kernel wants it."""
+    device = device_of(compiled)
+    return Placed(given) if device is None else _OnDevice(given, device, compiled)
+
+
+class Placed:
+    """On the host. values: for the launch. clock: what times it. device: None."""
+
+    def __init__(self, given: Inputs) -> None:
+        self.given: Final = given
+        self.values: list[Any] = given.values
+        self.clock: Clock = HostClock()
+
+    def wait(self) -> None:
+        """Until launches are over; raises what they failed with."""
+
+    def fetch(self) -> None:
+        """Let the inputs hold what launches have written."""
+
+    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
+        """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
+        return self.given.restorer(written)
+
+    @property
+    def record(self) -> DeviceRecord | None:
+        """What the launches ran on."""
+        return None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory of the device in use."""
+        return None
+
+
+class _Piece(NamedTuple):
+    """Memory of the device for arrays that overlap. arrays: each with its place in it."""
+
+    memory: Memory
+    arrays: list[tuple[Array, int]]
+    numbers: set[int]
+
+
+class _OnDevice(Placed):
+    """On a device with memory of its own."""
+
+    def __init__(self, given: Inputs, device: Any, compiled: FullCompile) -> None:
+        super().__init__(given)
+        self._device: Final = device
+        self._written: Final = frozenset(compiled.executable.meta.written)
+        self._pieces: Final[list[_Piece]] = []
+        self._kept: Final[list[Memory]] = []
+        self.values = list(given.values)
+        self._upload()
+        # A device that has events answers calls of its driver.
+        events = hasattr(device, "call")
+        self.clock = EventClock(device) if events else HostClock(device.sync)
+
+    def _upload(self) -> None:
+        arrays = [
+            (number, cast("Array", value))
+            for number, value in enumerate(self.given.values)
+            if isinstance(value, np.ndarray)
+        ]
+        arrays.sort(key=lambda pair: pair[1].ctypes.data)
+        group: list[tuple[int, Array]] = []
+        end = 0
+        for number, array in arrays:
+            if group and array.ctypes.data >= end:
+                self._place(group, end)
+                group = []
+            group.append((number, array))
+            end = max(end, array.ctypes.data + array.nbytes)
+        if group:
+            self._place(group, end)
+
+    def _place(self, group: list[tuple[int, Array]], end: int) -> None:
+        """Put arrays that lie in one piece, up to ``end``, into memory that is aligned alike."""
+        first = group[0][1].ctypes.data
+        start = first - first % ALIGN
+        memory: Memory = self._device.allocate(max(1, end - start))
+        places: list[tuple[Array, int]] = []
+        for number, array in group:
+            at = array.ctypes.data - start
+            if array.nbytes:
+                memory.write(at, array)
+            self.values[number] = view_of(memory, at, array.shape, array.dtype)
+            places.append((array, at))
+        self._pieces.append(_Piece(memory, places, {number for number, _ in group}))
+
+    def _changing(self, written: Iterable[int]) -> list[_Piece]:
+        numbers = set(written)
+        return [piece for piece in self._pieces if piece.numbers & numbers]
+
+    def wait(self) -> None:
+        self._device.sync()
+
+    def fetch(self) -> None:
+        self.wait()
+        for piece in self._changing(self._written):
+            for array, at in piece.arrays:
+                if array.nbytes:
+                    piece.memory.read(at, array)
+
+    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
+        pairs: list[tuple[Memory, Memory]] = []
+        for piece in self._changing(written):
+            copy: Memory = self._device.allocate(piece.memory.nbytes)
+            copy.copy(0, piece.memory, 0, piece.memory.nbytes)
+            pairs.append((piece.memory, copy))
+            self._kept.append(copy)
+
+        def restore() -> None:
+            for memory, copy in pairs:
+                memory.copy(0, copy, 0, memory.nbytes)
+
+        return restore
+
+    @property
+    def record(self) -> DeviceRecord | None:
+        from .hardware import device_record
+
+        return device_record(self._device)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        return getattr(self._device, "used", None)
+
+    def __del__(self) -> None:
+        for memory in (*(piece.memory for piece in self._pieces), *self._kept):
+            memory.free()

@@ -1,0 +1,123 @@
+"""The part of a record that tells of launches: times, agreement, devices, graphs; see `record`.
+
+::
+
+    BackendRecord ── launches (a workload each)
+        ├── agreement
+        ├── device (what they ran on, where that is not the host)
+        └── flow (the order of the kernel's tasks, where it is another than one after the other)
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord"]
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """Settings shared by all parts of a record."""
+
+
+class LaunchRecord(_Base, frozen=True, kw_only=True):
+    """Timing of launches with one workload.
+
+    method: what the time holds, e.g. "host wall clock around the call, device synced".
+    warmup: untimed launches; first_us: the first of them. samples_us: all timed launches.
+    mad_us: median absolute deviation.
+
+    Of launches on a device, where times are those of the device, between two events: host_us: the
+    median time that the host needed to issue one. memory_bytes: of the device, in use with all
+    arguments in place.
+    """
+
+    workload: str
+    method: str
+    n: int
+    warmup: int
+    first_us: float
+    median_us: float
+    mad_us: float
+    min_us: float
+    max_us: float
+    samples_us: tuple[float, ...] = ()
+    gbps: float | None = None
+    gflops: float | None = None
+    host_us: float | None = None
+    memory_bytes: int | None = None
+
+
+class AgreementRecord(_Base, frozen=True, kw_only=True):
+    """Result compared with the interpreter's on the same arguments.
+
+    state: ok, differs, unchecked. check: the author's own check: passed, failed, none.
+    first_difference: "parameter[index]: got x, interpreter y".
+    """
+
+    state: str
+    reason: str = ""
+    workload: str = ""
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    max_ulp: float = 0.0
+    tolerance: str = ""
+    first_difference: str = ""
+    check: str = "none"
+    check_message: str = ""
+
+
+class DeviceRecord(_Base, frozen=True, kw_only=True):
+    """A device. driver: its version. capability: such as 9.0. total_bytes: its memory."""
+
+    name: str
+    driver: str = ""
+    capability: str = ""
+    multiprocessors: int = 0
+    total_bytes: int = 0
+
+
+class FlowNode(_Base, frozen=True, kw_only=True):
+    """A task of a kernel, or something that has others in it.
+
+    id: its place in `FlowRecord.nodes`. kind: task; do_while, checkpoint, parallel, section (which
+    hold others); of a graph also memset, memcpy, join. name: for people. task: its number, -1 for
+    none. parent: the node it lies in, -1 for none. param: whose value decides (of a do_while,
+    whether it goes on; of a checkpoint, whether the launch ends there). label: of a checkpoint, as
+    the user wrote it. grid, block: of the last launch, 0 where that is not known. stream: number of
+    the stream, 0 for the default one. runs: how often it ran at the last launch, -1 if that is not
+    known.
+    """
+
+    id: int
+    kind: str
+    name: str = ""
+    task: int = -1
+    parent: int = -1
+    param: str = ""
+    label: str = ""
+    grid: int = 0
+    block: int = 0
+    stream: int = 0
+    runs: int = -1
+    loc: int = -1
+
+
+class FlowRecord(_Base, frozen=True, kw_only=True):
+    """In which order a kernel's tasks run.
+
+    how: ``graph`` (a device replays them as a graph), ``launches`` (one launch after the other),
+    ``host`` (the host runs loops and branches). why: the reason where it is no graph. nodes: in
+    program order, outer ones first. edges: (from, to), where ``to`` waits for ``from``.
+    replays, updates, rebuilds: of the graph so far: launches of it, changes of arguments in place,
+    and times it was made. streams, events: that the last launch used.
+    """
+
+    how: str = "launches"
+    why: str = ""
+    nodes: tuple[FlowNode, ...] = ()
+    edges: tuple[tuple[int, int], ...] = ()
+    replays: int = 0
+    updates: int = 0
+    rebuilds: int = 0
+    streams: int = 0
+    events: int = 0

@@ -1,0 +1,178 @@
+"""Backends as a person names them: ``cpu``, ``cuda``, ``cuda:sm_75``.
+
+A name may say which machine to compile for. What cannot be launched here may still be compiled: a
+backend whose code a driver finishes needs no device to make it. `Target` says what can be done,
+`compile_for` does it; without a device the kernel is not loaded, and launching it is an error that
+says why.
+
+    name          on a machine with an sm_90 device       without a device
+    cuda          compiled for sm_90, launched            compiled for the default, not launched
+    cuda:sm_75    compiled for sm_75, not launched        compiled for sm_75, not launched
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ..backends import base
+from ..backends.cuda import archs
+from ..backends.lent import lend
+from ..cache.driver import submitted
+from ..errors import BackendUnavailableError
+from ..options import did_you_mean
+from ..runtime import program
+from ..runtime.compile import Clock, FullCompile, compile_kernel, make_code, make_ir
+
+if TYPE_CHECKING:
+    from ..backends.base import KernelMeta, StackPlan
+    from ..backends.lent import PtxJob
+    from ..config import CompileConfig
+    from ..frontend.signature import KernelDecl
+
+__all__ = [
+    "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
+]  # fmt: skip
+
+_WITH_TARGETS: Final = "cuda"
+
+
+class Target(NamedTuple):
+    """What can be done under a name. compiles, launches: whether it can; reason: why not.
+
+    arch: the machine that was asked for, empty for that of the device.
+    """
+
+    backend: str
+    arch: str
+    compiles: bool
+    launches: bool
+    reason: str = ""
+
+
+def split(name: str) -> tuple[str, str]:
+    """``("cuda", "sm_75")`` for ``cuda:sm_75``, ``("cpu", "")`` for ``cpu``.
+
+    ValueError for what is no backend or no target, with all there are.
+    """
+    backend, colon, arch = name.partition(":")
+    known = base.names()
+    if backend not in known:
+        raise ValueError(f"there is no backend {backend!r}{did_you_mean(backend, known)}")
+    if not colon:
+        return backend, ""
+    if backend != _WITH_TARGETS:
+        raise ValueError(f"{name!r}: only {_WITH_TARGETS} has targets, such as cuda:sm_90")
+    return backend, archs.check(arch).name
+
+
+def find(name: str) -> base.Backend:
+    """The backend behind a name. BackendUnavailableError if this version has none."""
+    return base.find(split(name)[0])
+
+
+def config_for(config: CompileConfig, name: str) -> CompileConfig:
+    """The options with which code is made under a name."""
+    backend, arch = split(name)
+    return config.replace(arch=backend, **({"cuda_arch": arch} if arch else {}))
+
+
+def target_of(config: CompileConfig, name: str) -> Target:
+    """What can be done here under a name."""
+    backend, arch = split(name)
+    arch = arch or (archs.wanted(config) if backend == _WITH_TARGETS else "")
+    works, reason = base.availability(backend)
+    if works and arch:
+        own = find(name).target(config.replace(arch=backend, cuda_arch="")).cpu
+        if own != arch:
+            return Target(backend, arch, True, False, f"compiled for {arch}, the device is {own}")
+    if works or backend not in base.BUILT or not base.find(backend).makes_ptx:
+        return Target(backend, arch, works, works, reason)
+    # Its code is made by LLVM, as that of the CPU is.
+    can, why_not = base.availability("cpu")
+    return Target(backend, arch, can, False, reason if can else why_not)
+
+
+class _Unloaded:
+    """A compiled kernel that is not launched."""
+
+    def __init__(self, meta: KernelMeta, backend: str, reason: str) -> None:
+        self.meta = meta
+        self.told: Callable[[Sequence[int]], None] | None = None
+        self._backend: Final = backend
+        self._reason: Final = reason
+
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
+    ) -> tuple[Any, ...]:
+        raise BackendUnavailableError(self._backend, self._reason)
+
+
+class NoCaches:
+    """What a capture lends to a backend: PTX is made anew, and the driver gets it with a nonce.
+
+    job: the last one that the backend had; None if it makes no PTX. So the caches can be asked
+    afterwards what they would have answered.
+    """
+
+    def __init__(self, config: CompileConfig) -> None:
+        self._config: Final = config.replace(offline_cache=False)
+        self.job: PtxJob | None = None
+
+    def ptx(self, job: PtxJob) -> str:
+        self.job = job
+        return job.make()
+
+    def submitted(self, ptx: str) -> bytes:
+        return submitted(ptx, self._config)
+
+    def loaded(self, compiled: bool, ms: float) -> None:
+        pass
+
+
+def compile_for(
+    decl: KernelDecl,
+    features: tuple[Any, ...],
+    config: CompileConfig,
+    target: Target,
+    instruments: Sequence[Any] = (),
+    noalias: bool = True,
+) -> tuple[FullCompile, PtxJob | None]:
+    """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
+
+    config: as of `config_for`. Gives the PTX job of the backend, too, if it had one.
+    """
+    with lend(NoCaches(config)) as layers:
+        found = _compiled(decl, features, config, target, instruments, noalias)
+    return found, layers.job
+
+
+_opened: Final[dict[str, base.Device]] = {}
+"""Devices that captures run on, where the program of the user runs elsewhere; by backend."""
+
+
+def _open(backend: base.Backend, config: CompileConfig) -> None:
+    """See to it that there is a device to load for."""
+    current = program.peek()
+    if current is not None and current.backend.name == backend.name:
+        return
+    if backend.name not in _opened:
+        device = _opened[backend.name] = backend.open(config)
+        atexit.register(device.end)
+
+
+def _compiled(
+    decl: KernelDecl, features: tuple[Any, ...], config: CompileConfig, target: Target,
+    instruments: Sequence[Any], noalias: bool,
+) -> FullCompile:  # fmt: skip
+    backend = base.find(target.backend)
+    if target.launches:
+        _open(backend, config)
+        return compile_kernel(decl, features, config, backend, instruments, noalias)
+    clock = Clock()
+    build = make_ir(decl, features, config, clock)
+    build.func.noalias = noalias
+    func, artifact = make_code(build.func, config, backend, instruments, clock)
+    loaded = _Unloaded(artifact.meta, target.backend, target.reason)
+    return FullCompile(artifact, loaded, clock.timings, build.plan, func=func, build=build)
