@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["COVER", "EXACT", "ONE", "SATURATE", "CudaTask", "blocks_of"]
+__all__ = ["COVER", "EXACT", "ONE", "SATURATE", "CudaLoop", "CudaTask", "blocks_of", "loop_fits"]
 
 ONE: Final = "one"
 """A single thread: the task is serial."""
@@ -54,6 +54,23 @@ class CudaTask(NamedTuple):
     limit: int = 0
 
 
+class CudaLoop(NamedTuple):
+    """A whole `do_while` of a ``graph`` kernel as one kernel of a single block.
+
+    It runs the tasks of the loop one after the other, with barriers of the block between them, and
+    looks at the flag itself: a round costs no launch. number: of the loop among those of
+    `KernelMeta.flow`, in program order; loops inside of it run with it. symbol: its only parameter
+    is the device frame. fits: a Python expression over ``v0``, ``v1``, ... (``reads``, as in
+    `CudaTask`) that says whether the tasks are so small that one block is the fastest way.
+    """
+
+    number: int
+    symbol: str
+    block_dim: int
+    fits: str
+    reads: tuple[int, ...] = ()
+
+
 HEADER: Final = 8
 """Offset in the device frame of what a `CudaTask.header` kernel stores."""
 PRINTS: Final = 16
@@ -65,3 +82,9 @@ def blocks_of(task: CudaTask, *values: int) -> int:
     """Evaluate `CudaTask.blocks`; values: those of ``reads``."""
     names = {f"v{i}": value for i, value in enumerate(values)}
     return int(eval(task.blocks, {"__builtins__": {}, "max": max, "min": min}, names))
+
+
+def loop_fits(loop: CudaLoop, *values: int) -> bool:
+    """Evaluate `CudaLoop.fits`; values: those of ``reads``."""
+    names = {f"v{i}": value for i, value in enumerate(values)}
+    return bool(eval(loop.fits, {"__builtins__": {}, "max": max, "min": min}, names))
