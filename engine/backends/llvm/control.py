@@ -244,7 +244,7 @@ def _mem_fence(e: Emitter, op: Op) -> None:
 
 
 def _call(e: Emitter, op: Op) -> None:
-    args = ["ptr %frame"]
+    args = ["ptr %frame", *e.passed()]
     for a in op.args:
         if a.type.is_ptr:
             args.append(f"ptr {e.generic(e.v[a.id])}")

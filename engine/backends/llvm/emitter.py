@@ -285,7 +285,16 @@ class Emitter:
             f"no LLVM code for {op.name}({types}) -> {op.type.name} (${op.id})", op.loc
         )
 
+    def claim(self, claims: str, rows: str) -> str:
+        """The row of the reals that this thread takes, -1 if there is none. rows: how many."""
+        call = f"call i64 {self.helper('claim')}(ptr {claims}, i64 %thread.wide, i64 {rows})"
+        return self.value(call)
+
     # Parameters
+
+    def passed(self) -> list[str]:
+        """What calls of real functions pass behind the frame, before the user's arguments."""
+        return []
 
     def param(self, name: str, ty: str, offset: int, attributes: str = "") -> str:
         """A value that every function of the kernel gets from the frame."""

@@ -19,19 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from ...errors import QuadrantsCompilationError, QuadrantsUnsupportedError
+from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
-from ..stacks import stack_metas
+from ..stacks import element, stack_metas
 from . import abi, schedule
 from .block_reduce import finale, open_sums
 from .emitter import Emitter, ModuleState, Slot, only_in_addresses
-from .gpu_ops import GPU_OPS
+from .gpu_ops import GPU_OPS, zero_shared
 from .helpers import helper_text
 from .memory import MEMSET
-from .text import SIZE, name_of
+from .stacks import TaskStacks, begin_rows
+from .text import MEMORY, SIZE, VALUE, constant, name_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -44,6 +45,10 @@ _REGISTERS: Final = {
 }
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
+_MOST_SHARED: Final = 48 << 10
+"""Bytes of shared arrays that every GPU gives to a block."""
+_PASSED: Final = "@passed"
+"""Stands for the arguments of a call until all functions are emitted."""
 
 
 class GpuText(NamedTuple):
@@ -61,7 +66,16 @@ class GpuText(NamedTuple):
 
 
 class GpuState(ModuleState):
-    """What the functions of a module for a GPU share."""
+    """What the functions of a module for a GPU share.
+
+    passed: the values of the host frame that real functions use; all of them get all, behind the
+    frame. shared: definitions of the arrays that blocks share.
+    """
+
+    def __init__(self, func: Func, fast_math: bool) -> None:
+        super().__init__(func, fast_math, threads=0)
+        self.passed: Final[dict[str, Slot]] = {}
+        self.shared: Final[list[str]] = []
 
     def loop_property(self, text: str) -> str:
         """None: they are about vector instructions."""
@@ -73,6 +87,7 @@ class GpuEmitter(Emitter):
 
     aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
     local that an atomic update is made in, by op id (`block_reduce`).
+    arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
@@ -82,8 +97,11 @@ class GpuEmitter(Emitter):
     most_stack = 1 << 18
     array_align = 16
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, state: GpuState, **facts: Any) -> None:
+        super().__init__(state, **facts)
+        self.gpu: Final = state
+        self.arrays: Final[dict[int, str]] = {}
+        self.shared_bytes = 0
         self.aligned: dict[int, int] = {}
         self.sums: Final[dict[int, str]] = {}
 
@@ -114,6 +132,34 @@ class GpuEmitter(Emitter):
         attributes = f"{alias}noundef align {size}"
         return f"addrspace(1) {self.param(f'p.{name}', 'ptr addrspace(1)', at, attributes)}"
 
+    def shared(self, op: Op) -> str:
+        """The array that an op makes for its block."""
+        found = self.arrays.get(op.id)
+        if found is None:
+            t, count = element(op), op.attr.count
+            name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
+            of = f"[{count} x {MEMORY[t.name]}]"
+            defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
+            found = self.arrays[op.id] = f"addrspace(3) {name}"
+            self.shared_bytes += (count * SIZE[t.name] + 15) & -16
+        return found
+
+    def passed(self) -> list[str]:
+        if self.callee is not None:
+            return [_PASSED]
+        slots = list(self.gpu.passed.values())
+        for slot in slots:
+            self.param(*slot)
+        return [f"{s.type} %{s.name}" for s in slots]
+
+    def claim(self, claims: str, rows: str) -> str:
+        stacks = self.stacks
+        assert stacks is not None
+        at = stacks.area.at + abi.GATED
+        gated = self.param(f"t{stacks.task}.gated", "i64", at, "noundef")
+        args = f"ptr {claims}, i64 %thread.wide, i64 {rows}, i64 {gated}"
+        return self.value(f"call i64 {self.helper('claim_gpu')}({args})")
+
     def generic(self, pointer: str) -> str:
         if pointer.startswith("addrspace"):
             return self.value(f"addrspacecast ptr {pointer} to ptr")
@@ -127,7 +173,7 @@ class _Kernel:
         self.func: Final = func
         self.config: Final = config
         self.graph: Final[bool] = getattr(func, "graph", False)
-        self.state: Final = GpuState(func, config.fast_math, threads=0)
+        self.state: Final = GpuState(func, config.fast_math)
         self.symbol: Final = name_of(func.name, "kernel")
         self.lines: list[str] = []
         self.ids: list[int] = []
@@ -151,7 +197,7 @@ class _Kernel:
         self.add(["", what])
         body = self._emitter(op)
         if attr.kind == "serial":
-            self._begin(body, op)
+            self._begin(body, index, op, 1)
             if self.clears and index == 0:
                 _clear(body, self.state.layout.tmp, self.func.global_tmp_size)
             body.loops.append(("stop", "stop"))
@@ -159,7 +205,7 @@ class _Kernel:
             slots = self._finish(body, name, 1)
             task = facts.CudaTask(name, slots, 1, facts.ONE)
         else:
-            task = self._parallel(body, op, name)
+            task = self._parallel(body, index, op, name)
         self.tasks.append(task)
         self.metas.append(
             TaskMeta(
@@ -177,18 +223,28 @@ class _Kernel:
         body.unused = only_in_addresses(walk(op.regions[1]))
         return body
 
-    def _begin(self, body: GpuEmitter, op: Op) -> None:
+    def _begin(self, body: GpuEmitter, index: int, op: Op, threads: int) -> None:
+        """The start of a task. threads: of a block."""
+        area = self.state.areas[index]
+        if area is not None:
+            thread = schedule.thread_number(body, threads) if threads > 1 else "0"
+            body.stacks = TaskStacks(index, op, area, thread)
         if self.state.fails:
             error = body.value("load i64, ptr %frame, align 8")
             go_on = body.label("task")
             body.branch(body.value(f"icmp eq i64 {error}, 0"), go_on, "stop", likely=True)
             body.place(go_on)
+        if area is not None:
+            begin_rows(body)
 
-    def _parallel(self, body: GpuEmitter, op: Op, name: str) -> facts.CudaTask:
+    def _parallel(self, body: GpuEmitter, index: int, op: Op, name: str) -> facts.CudaTask:
         plan = schedule.plan(op, self.config, self.state)
         self._check_block(op, plan)
         open_sums(body, plan.sums, self.config)
-        self._begin(body, op)
+        self._begin(body, index, op, plan.block_dim)
+        zero_shared(body, op.regions[1], plan.block_dim)
+        self._check_shared(op, body.shared_bytes)
+        body.op_id = op.id
         body.run(op.regions[0])
         bounds = op.regions[0].ops[-1]
         schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
@@ -210,6 +266,14 @@ class _Kernel:
             raise QuadrantsCompilationError.from_loc(
                 f"a block of {plan.block_dim} iterations is too large for the GPU, which runs "
                 f"{most} at most: give the loop a smaller block_dim",
+                op.loc, kernel=self.func.name,
+            )  # fmt: skip
+
+    def _check_shared(self, op: Op, size: int) -> None:
+        if size > _MOST_SHARED:
+            raise QuadrantsCompilationError.from_loc(
+                f"the shared arrays of the loop take {size} bytes, of {_MOST_SHARED} that a block "
+                "of the GPU has: make them smaller",
                 op.loc, kernel=self.func.name,
             )  # fmt: skip
 
@@ -263,14 +327,42 @@ class _Kernel:
         self.add([""])
         self._finish(e, name, 1)
 
-    def function(self, callee: Callee) -> None:
-        raise QuadrantsUnsupportedError.from_loc("", callee.loc, feature="calls of real functions")
+    def functions(self) -> None:
+        """The real functions. They are emitted before the tasks, which pass what they use."""
+        state, bodies = self.state, list[tuple[Callee, GpuEmitter]]()
+        for callee in self.func.callees.values():
+            body = GpuEmitter(state, callee=callee, calls=True)
+            body.unused = only_in_addresses(walk(callee.body))
+            body.run(callee.body)
+            body.op_id = -1
+            body.jump("stop")
+            bodies.append((callee, body))
+            state.passed.update(body.params)
+        slots = list(state.passed.values())
+        taken = ["ptr noundef align 64 %frame", *(s.declaration for s in slots)]
+        passed = "".join([f", {s.type} %{s.name}" for s in slots])
+        for callee, body in bodies:
+            args = taken[:]
+            for k, arg in enumerate(callee.args):
+                args.append(f"{'ptr' if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
+            result, end = "void", "ret void"
+            if callee.results:
+                t = callee.results[0]
+                result = VALUE[t.name]
+                end = f"ret {result} {constant(0.0 if t.is_real else 0, t)}"
+            self.add(["", f"; function {callee.name}"])
+            symbol = state.functions[callee.name]
+            self.add([f"define internal {result} {symbol}({', '.join(args)}) #2 {{", "entry:"])
+            self.add(body.head)
+            lines = [line.replace(f", {_PASSED}", passed) for line in body.lines]
+            self.add(lines, body.ids)
+            self.add(["stop:", f"  {end}", "}"])
 
     def finish(self) -> GpuText:
         func, state = self.func, self.state
         lines, ids = self.lines[:], self.ids[:]
         head = [f"; kernel {func.name}", f'source_filename = "{self.symbol}"',
-                'target triple = "nvptx64-nvidia-cuda"']  # fmt: skip
+                'target triple = "nvptx64-nvidia-cuda"', *state.shared]  # fmt: skip
         tail: list[str] = []
         for name in state.helpers:
             text, needs = helper_text(name)
@@ -363,8 +455,8 @@ class _HostText:
 def lower_gpu(func: Func, config: CompileConfig) -> GpuText:
     """``func`` as an LLVM module for a GPU."""
     kernel = _Kernel(func, config)
-    for callee in func.callees.values():
-        kernel.function(callee)
+    if func.callees:
+        kernel.functions()
     for index, op in enumerate(func.tasks()):
         kernel.task(index, op)
     return kernel.finish()

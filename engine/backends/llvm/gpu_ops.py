@@ -11,21 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import QuadrantsUnsupportedError
-from ...ir import Op
+from ...analysis import shared_arrays
+from ...ir import Block, Op
 from ...ir import codes as C
 from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
+from ..stacks import element
 from .block_reduce import accumulate
 from .control import as_slot
 from .memory import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, convert
-from .text import MEMORY, SIZE, VALUE
+from .subgroups import SUBGROUP_OPS
+from .text import MEMORY, SIZE, VALUE, zero
 
 if TYPE_CHECKING:
     from .gpu import GpuEmitter
 
-__all__ = ["GPU_OPS"]
+__all__ = ["GPU_OPS", "zero_shared"]
 
 _LIBRARY: Final = {
     C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan", C.ASIN: "asin",
@@ -75,7 +77,32 @@ def _array_alloca(e: GpuEmitter, op: Op) -> None:
     if op.attr.space != "shared":
         array_alloca(e, op)
         return
-    raise e.unsupported(op)
+    e.v[op.id] = e.shared(op)
+
+
+def zero_shared(e: GpuEmitter, body: Block, threads: int) -> None:
+    """At the start of a block: its shared arrays are 0."""
+    arrays = shared_arrays(body)
+    for array in arrays:
+        e.op_id = array.id
+        t = element(array)
+        count, place = array.attr.count, e.shared(array)
+        again, store, done = e.label("zero"), e.label("store"), e.label("zeroed")
+        before = e.block
+        e.jump(again)
+        e.place(again)
+        at = f"%zero{array.id}"
+        e.line(f"{at} = phi i32 [ {e.register('tid')}, %{before} ], [ {at}.next, %{store} ]")
+        e.branch(e.value(f"icmp ult i32 {at}, {count}"), store, done)
+        e.place(store)
+        ty = MEMORY[t.name]
+        where = e.value(f"getelementptr inbounds {ty}, ptr {place}, i32 {at}")
+        e.line(f"store {ty} {zero(t)}, ptr addrspace(3) {where}, align {SIZE[t.name]}")
+        e.line(f"{at}.next = add nuw i32 {at}, {threads}")
+        e.jump(again)
+        e.place(done)
+    if arrays:
+        barrier(e)
 
 
 # Mathematics
@@ -126,6 +153,11 @@ def _print(e: GpuEmitter, op: Op) -> None:
 
 
 def _block_sync(e: GpuEmitter, op: Op) -> None:
+    barrier(e)
+
+
+def barrier(e: GpuEmitter) -> None:
+    """Wait for all threads of the block."""
     name = "@llvm.nvvm.barrier.cta.sync.aligned.all"
     e.state.declares[name] = f"declare void {name}(i32)"
     e.line(f"call void {name}(i32 0)")
@@ -135,14 +167,11 @@ def _mem_fence(e: GpuEmitter, op: Op) -> None:
     e.line(f'fence syncscope("{"block" if op.attr == "block" else "device"}") acq_rel')
 
 
-def _call(e: GpuEmitter, op: Op) -> None:
-    raise QuadrantsUnsupportedError.from_loc("", op.loc, feature="calls of real functions")
-
-
 GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
+    **SUBGROUP_OPS,
     C.GLOBAL_LOAD: _global_load, C.GLOBAL_STORE: _global_store, C.ARRAY_ALLOCA: _array_alloca,
     C.PRINT: _print,
-    C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CALL: _call,
+    C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence,
     **dict.fromkeys(_LIBRARY, _library),
 }  # fmt: skip

@@ -83,6 +83,23 @@ none:
 """
 
 
+_CLAIM_GPU: Final = """\
+; The row of the real adstacks that a thread takes; -1 if there are no more than `rows`.
+define internal i64 @qd.claim_gpu(ptr %claims, i64 %thread, i64 %rows, i64 %gated) noinline cold nounwind {
+entry:
+  %none = icmp eq i64 %gated, 0
+  br i1 %none, label %check, label %take
+take:
+  %next = atomicrmw add ptr %claims, i64 1 syncscope("device") monotonic, align 8
+  br label %check
+check:
+  %row = phi i64 [ %thread, %entry ], [ %next, %take ]
+  %fits = icmp ult i64 %row, %rows
+  %found = select i1 %fits, i64 %row, i64 -1
+  ret i64 %found
+}
+"""  # noqa: E501
+
 _PRINT_ROOM: Final = """\
 ; Room for a record of `size` bytes in the print buffer; null if there is none.
 define internal ptr @qd.print_room(ptr %frame, i64 %size) noinline cold nounwind {
@@ -107,6 +124,8 @@ def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
         return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
     if name == "print_room":
         return _PRINT_ROOM, ()
+    if name == "claim_gpu":
+        return _CLAIM_GPU, ()
     if name == "claim":
         return _CLAIM, ()
     _, ty, *unsigned = name.split(".")

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .emitter import ModuleState
     from .gpu import GpuEmitter
 
-__all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "total_cells"]
+__all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "thread_number",
+           "total_cells"]  # fmt: skip
 
 MOST_THREADS: Final = 1 << 31
 """Threads of a grid are fewer, so that no counter wraps."""
@@ -122,7 +123,9 @@ def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -
     ty = "i64" if wide else "i32"
     if not known:
         total = _total(e, extents, wide)
-    first = _grid_number(e, "ctaid", schedule.block_dim, wide)
+    first = thread_number(e, schedule.block_dim)
+    if wide:
+        first = e.value(f"zext i32 {first} to i64")
     cell, close = _open(e, task, ty, first, str(total), schedule)
     _indices(e, task, order, pairs, extents, cell, wide)
     e.run(task.regions[1])
@@ -159,11 +162,10 @@ def _total(e: GpuEmitter, extents: list[str], wide: bool) -> str:
     return total
 
 
-def _grid_number(e: GpuEmitter, block: str, block_dim: int, wide: bool) -> str:
-    """The number of this thread in the grid."""
-    before = e.value(f"mul nuw i32 {e.register(block)}, {block_dim}")
-    number = e.value(f"add nuw i32 {before}, {e.register('tid')}")
-    return e.value(f"zext i32 {number} to i64") if wide else number
+def thread_number(e: GpuEmitter, block_dim: int) -> str:
+    """The number of this thread in the grid, as i32."""
+    before = e.value(f"mul nuw i32 {e.register('ctaid')}, {block_dim}")
+    return e.value(f"add nuw i32 {before}, {e.register('tid')}")
 
 
 def _open(

@@ -92,7 +92,8 @@ def _fail(e: Emitter, label: str, stack: int) -> str:
     error = abi.stack_error(e.stacks.task, stack)
     e.asserts = True
     e.tail[label] = [
-        f"  %{label}.set = cmpxchg ptr %frame, i64 0, i64 {error} monotonic monotonic, align 8",
+        f"  %{label}.set = cmpxchg ptr %frame, i64 0, i64 {error}{e.scope} monotonic "
+        "monotonic, align 8",
         "  br label %stop",
     ]
     return label
@@ -147,8 +148,7 @@ def _claim(e: Emitter, op: Op) -> None:
     e.place(claim)
     claims = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {stacks.area.claims}")
     rows = _fact(e, "rows.real", abi.REAL_ROWS)
-    call = f"call i64 {e.helper('claim')}(ptr {claims}, i64 %thread.wide, i64 {rows})"
-    row = e.value(call)
+    row = e.claim(claims, rows)
     e.branch(e.value(f"icmp sge i64 {row}, 0"), claimed, _fail(e, "norows", -1))
     e.place(claimed)
     stride = _fact(e, "stride.real", abi.REAL_STRIDE)
