@@ -95,7 +95,7 @@ def open_sums(e: GpuEmitter, found: tuple[Op, ...], config: CompileConfig) -> No
         assert isinstance(t, DataType)
         key = (op.args[0].id, op.code)
         if key not in locals_:
-            name = locals_[key] = f"%sum{op.id}"
+            name = locals_[key] = f"%sum.{op.id}"
             first = constant(identity(op.code, t, config), t)
             e.head.append(f"  {name} = alloca {VALUE[t.name]}, align {max(SIZE[t.name], 4)}")
             e.head.append(f"  store {VALUE[t.name]} {first}, ptr {name}")

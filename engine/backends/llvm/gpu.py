@@ -30,6 +30,7 @@ from .block_reduce import finale, open_sums
 from .emitter import Emitter, ModuleState, Slot, only_in_addresses
 from .gpu_ops import GPU_OPS, zero_shared
 from .helpers import helper_text
+from .host_text import HostText
 from .memory import MEMSET
 from .stacks import TaskStacks, begin_rows
 from .text import MEMORY, SIZE, VALUE, constant, name_of
@@ -249,7 +250,7 @@ class _Kernel:
         bounds = op.regions[0].ops[-1]
         schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
         slots = self._finish(body, name, plan.block_dim, plan.sums)
-        host = _HostText(self.state, plan.grid == facts.EXACT)
+        host = HostText(self.state, plan.grid == facts.EXACT)
         blocks = schedule.blocks_text(op, plan, host.text)
         header = ""
         if not blocks and plan.grid == facts.EXACT:
@@ -399,57 +400,6 @@ def _clear(body: GpuEmitter, at: int, size: int) -> None:
     body.state.declares["@llvm.memset.p0.i64"] = MEMSET
     tmp = body.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
     body.line(f"call void @llvm.memset.p0.i64(ptr align 64 {tmp}, i8 0, i64 {size}, i1 false)")
-
-
-class _HostText:
-    """Bounds of a loop as Python text over values of the host frame.
-
-    exact: the text must be right, else it may differ where i32 arithmetic wraps.
-    """
-
-    _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
-    _LONGEST: Final = 400
-
-    def __init__(self, state: ModuleState, exact: bool) -> None:
-        self.state: Final = state
-        self.exact: Final = exact
-        self.reads: Final[dict[int, str]] = {}
-
-    def text(self, op: Op) -> str:
-        found = self._text(op)
-        return found if len(found) <= self._LONGEST else ""
-
-    def _read(self, offset: int) -> str:
-        return self.reads.setdefault(offset, f"v{len(self.reads)}")
-
-    def _text(self, op: Op) -> str:
-        code, layout = op.code, self.state.layout
-        if op.type.name != "i32":
-            return ""
-        if code == C.CONST:
-            return str(op.attr) if op.attr >= 0 else f"({op.attr})"
-        if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
-            axis, number = map(int, op.attr)
-            p = self.state.func.params[number]
-            return self._read(layout.params[number] + 8 * (1 + p.needs_grad + axis))
-        if code == C.ARG_LOAD:
-            return self._read(layout.params[int(op.attr)])
-        if code not in self._SIGNS and code not in (C.MIN, C.MAX, C.BIT_SAR, C.DIV):
-            return ""
-        a, b = op.args
-        x, y = self._text(a), self._text(b)
-        if not x or not y:
-            return ""
-        if code in (C.MIN, C.MAX):
-            return f"{'min' if code == C.MIN else 'max'}({x},{y})"
-        if code == C.BIT_SAR:
-            return f"({x}>>{b.attr})" if b.code == C.CONST and 0 <= b.attr < 32 else ""
-        if code == C.DIV:
-            # As in C; Python rounds down.
-            positive = b.code == C.CONST and b.attr > 0
-            return f"({x}//{y} if {x}>=0 else -(-{x}//{y}))" if positive else ""
-        text = f"({x}{self._SIGNS[code]}{y})"
-        return f"(({text}+2147483648&4294967295)-2147483648)" if self.exact else text
 
 
 def lower_gpu(func: Func, config: CompileConfig) -> GpuText:

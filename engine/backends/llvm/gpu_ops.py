@@ -91,7 +91,7 @@ def zero_shared(e: GpuEmitter, body: Block, threads: int) -> None:
         before = e.block
         e.jump(again)
         e.place(again)
-        at = f"%zero{array.id}"
+        at = f"%zero.{array.id}"
         e.line(f"{at} = phi i32 [ {e.register('tid')}, %{before} ], [ {at}.next, %{store} ]")
         e.branch(e.value(f"icmp ult i32 {at}, {count}"), store, done)
         e.place(store)

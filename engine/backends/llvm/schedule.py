@@ -185,7 +185,7 @@ def _open(
     before, latch = e.block, e.label("next")
     e.branch(some, body, "stop")
     e.place(body)
-    cell = f"%cell{task.id}"
+    cell = f"%cell.{task.id}"
     e.line(f"{cell} = phi {ty} [ {first}, %{before} ], [ {cell}.next, %{latch} ]")
     e.loops.append((latch, "stop"))
 

@@ -172,7 +172,7 @@ class _Tiles:
         entry = e.block
         e.branch(some, step, "stop")
         e.place(step)
-        number = f"%tile{task.id}"
+        number = f"%tile.{task.id}"
         e.line(f"{number} = phi i64 [ {block}, %{entry} ], [ {number}.next, %{latch} ]")
         e.branch(tiled, wide, one)
         e.place(wide)
@@ -319,7 +319,7 @@ class _Tiles:
         start = e.block
         e.jump(head)
         e.place(head)
-        number = f"%each{self.task.id}"
+        number = f"%each.{self.task.id}"
         e.line(f"{number} = phi i64 [ 0, %{start} ], [ {number}.next, %{after} ]")
         column = e.value(f"and i64 {number}, {tile.width - 1}")
         row = e.value(f"lshr i64 {number}, {tile.width.bit_length() - 1}")
