@@ -1,20 +1,20 @@
 """DLPack capsules of memory that the host does not see, both ways, and the array interface of CUDA.
 
-NumPy makes and reads the capsules of host memory. Those of a device are built here, structure by
-structure as the standard has them, since no library that does so has to be installed::
+NumPy makes and reads the capsules, those of a device too: it is given an array at the address on
+the device, at which neither of us looks, and the capsule's word for the device is set. So the
+capsule keeps the memory alive as NumPy's do: until whoever took it lets go, or it is dropped::
 
-    capsule = capsule_of(window, device.dlpack, versioned)      to anybody
-    window = window_of(tensor, kind)                            from anybody
+    capsule = capsule_of(window, device.dlpack, (1, 0))         to anybody
+    window = window_of(tensor, device.dlpack, device.allocate)  from anybody
 
-A capsule keeps the memory alive until whoever took it calls its deleter, or until it is dropped
-unused. Work is ordered by the legacy default stream, on which both sides do theirs.
+Work is ordered by the legacy default stream, on which both sides do theirs.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,44 +30,8 @@ CUDA: Final = 2
 DEFAULT_STREAM: Final = 1
 """How DLPack and the array interface call the legacy default stream."""
 
-_CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 6}
-_KINDS: Final = {code: kind for kind, code in _CODES.items()}
-
-
-class _Tensor(ctypes.Structure):
-    """``DLTensor``."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p), ("device_kind", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64),
-    )  # fmt: skip
-
-
-class _Managed(ctypes.Structure):
-    """``DLManagedTensor``."""
-
-    _fields_ = (
-        ("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-    )  # fmt: skip
-
-
-class _Versioned(ctypes.Structure):
-    """``DLManagedTensorVersioned``."""
-
-    _fields_ = (
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
-    )  # fmt: skip
-
-
-_NAMES: Final = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
-_READ_ONLY: Final = 1
-
-_DELETER: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-# A destructor gets a capsule that nobody refers to any more: an address, never an object.
-_DESTRUCTOR: Final = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_DEVICE_AT: Final = {b"dltensor": 8, b"dltensor_versioned": 40}
+"""Where the structure in a capsule of this name has its device: kind and number, 32 bits each."""
 
 
 def _python(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
@@ -75,59 +39,46 @@ def _python(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-_new: Final = _python(
-    "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
-)
 _is_valid: Final = _python("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _pointer: Final = _python(
     "PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
 )
-_rename: Final = _python("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-_dying_is_valid: Final = _python(
-    "PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p
-)
-_dying_pointer: Final = _python(
-    "PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p
-)
-
-_given: Final[dict[int, tuple[Any, ...]]] = {}
-"""What capsules that we gave away stand on, by the address of their structure."""
 
 
-@_DELETER
-def _delete(address: int) -> None:
-    held = _given.pop(address, None)
-    if held is not None:
-        let_go(held[-1])
+def _relabel(capsule: Any, device: tuple[int, int]) -> None:
+    """Let a capsule that nobody took say that its memory lies on ``device``."""
+    for name, at in _DEVICE_AT.items():
+        if _is_valid(capsule, name):
+            words = (ctypes.c_int32 * 2).from_address(_pointer(capsule, name) + at)
+            words[0], words[1] = device
+            return
+    raise ValueError(f"{capsule!r} is no DLPack capsule that is known here")
 
 
-@_DESTRUCTOR
-def _destroy(capsule: int) -> None:
-    for name in _NAMES.values():
-        if _dying_is_valid(capsule, name):  # nobody took what is in it
-            _delete(_dying_pointer(capsule, name))
+class _Lent:
+    """Memory that somebody looks at; NumPy's array of it keeps this object."""
+
+    def __init__(self, window: Window) -> None:
+        self._memory: Final = window.memory
+        self.__array_interface__: Final = {
+            "shape": window.shape,
+            "typestr": window.dtype.str,
+            "data": (window.address, False),
+            "strides": window.strides,
+            "version": 3,
+        }
+        keep(self._memory)
+
+    def __del__(self) -> None:
+        let_go(self._memory)
 
 
-def capsule_of(window: Window, device: tuple[int, int], versioned: bool) -> Any:
+def capsule_of(window: Window, device: tuple[int, int], max_version: tuple[int, int] | None) -> Any:
     """A capsule of the memory of ``window`` on ``device``."""
-    ndim, size = window.ndim, window.dtype.itemsize
-    numbers = ctypes.c_int64 * max(ndim, 1)
-    shape = numbers(*window.shape)
-    strides = numbers(*[stride // size for stride in window.strides])
-    made = (_Versioned if versioned else _Managed)()
-    made.deleter = ctypes.cast(_delete, ctypes.c_void_p)
-    if isinstance(made, _Versioned):
-        made.major = 1
-    tensor = made.tensor
-    tensor.data = window.address
-    tensor.device_kind, tensor.device_id = device
-    tensor.ndim = ndim
-    tensor.code, tensor.bits, tensor.lanes = _CODES[window.dtype.kind], 8 * size, 1
-    tensor.shape, tensor.strides = shape, strides
-    address = ctypes.addressof(made)
-    _given[address] = made, shape, strides, window.memory
-    keep(window.memory)
-    return _new(address, _NAMES[type(made)], ctypes.cast(_destroy, ctypes.c_void_p))
+    array: Any = np.asarray(_Lent(window))
+    capsule = array.__dlpack__(max_version=max_version)
+    _relabel(capsule, device)
+    return capsule
 
 
 class Borrowed:
@@ -164,18 +115,18 @@ class Borrowed:
         """It is not ours."""
 
 
-class _Taken:
-    """What a capsule held; deleted with this object."""
+class _Relabeled:
+    """A capsule of a device, as one of the host."""
 
-    __slots__ = ("_address", "_deleter")
+    def __init__(self, capsule: Any) -> None:
+        _relabel(capsule, (CPU, 0))
+        self._capsule: Final = capsule
 
-    def __init__(self, address: int, deleter: int | None) -> None:
-        self._address: Final = address
-        self._deleter: Final = deleter
+    def __dlpack__(self, **_options: Any) -> Any:
+        return self._capsule
 
-    def __del__(self) -> None:
-        if self._deleter:
-            _DELETER(self._deleter)(self._address)
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
 
 
 def window_of(tensor: Any, device: tuple[int, int], allocate: Callable[[int], Memory]) -> Window:
@@ -183,46 +134,20 @@ def window_of(tensor: Any, device: tuple[int, int], allocate: Callable[[int], Me
 
     allocate: memory of that device.
     """
-    where = tuple(int(n) for n in tensor.__dlpack_device__())
+    where = tuple([int(n) for n in tensor.__dlpack_device__()])
     if where != device:
         raise ValueError(f"the array lies on the device {where}, not on {device}")
     try:
         capsule = tensor.__dlpack__(stream=DEFAULT_STREAM, max_version=(1, 0))
     except TypeError:  # from before version 1
         capsule = tensor.__dlpack__(stream=DEFAULT_STREAM)
-    for kind, name in _NAMES.items():
-        if _is_valid(capsule, name):
-            address = _pointer(capsule, name)
-            used = _USED[kind]
-            _rename(capsule, used)
-            found = kind.from_address(address)
-            return _window(found.tensor, _Taken(address, found.deleter), allocate)
-    raise ValueError(f"{type(tensor)} gives no DLPack capsule that is known here")
-
-
-_USED: Final = {kind: b"used_" + name for kind, name in _NAMES.items()}
-"""Names of capsules that were taken; the interpreter keeps no copy of a name."""
-
-
-def _window(tensor: Any, owner: Any, allocate: Callable[[int], Memory]) -> Window:
-    kind = _KINDS.get(tensor.code)
-    if kind is None or tensor.lanes != 1:
-        raise ValueError("the elements of the array are no integers, reals or bools")
-    dtype = np.dtype(f"{kind}{tensor.bits // 8}")
-    shape = [int(tensor.shape[k]) for k in range(tensor.ndim)]
-    strides: list[int] = []
-    step = dtype.itemsize
-    for extent in reversed(shape):
-        strides.insert(0, step)
-        step *= extent
-    if tensor.strides:
-        strides = [int(tensor.strides[k]) * dtype.itemsize for k in range(tensor.ndim)]
-    ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    array: Array = np.from_dlpack(_Relabeled(capsule))
+    ends = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
     if any(end < 0 for end in ends):
         raise ValueError("the array runs backwards through memory, or has no elements")
-    address = int(tensor.data or 0) + int(tensor.offset)
-    memory = Borrowed(address, sum(ends) + dtype.itemsize, allocate, owner)
-    return Window(cast(Memory, memory), 0, shape, strides, dtype)
+    address: int = array.__array_interface__["data"][0]
+    memory = Borrowed(address, sum(ends) + array.itemsize, allocate, array)
+    return Window(memory, 0, array.shape, array.strides, array.dtype)
 
 
 def cuda_interface(window: Window) -> dict[str, Any]:

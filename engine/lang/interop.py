@@ -84,8 +84,7 @@ class Shown:
         self._device: Final = device
 
     def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **_options: Any) -> Any:
-        versioned = max_version is not None and max_version[0] >= 1
-        return capsule_of(self._window, self._device, versioned)
+        return capsule_of(self._window, self._device, max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._device
@@ -213,10 +212,10 @@ class Exchanges:
             own = elements_of(view_of(memory, 0, shape, view.dtype), np.argsort(order).tolist())
             assign(own, view)
             view = cast(Window, own)
-        return capsule_of(view, device.dlpack, max_version is not None and max_version[0] >= 1)
+        return capsule_of(view, device.dlpack, max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        self._strided_view()
+        self._by_index()
         return self._device().dlpack
 
     @property

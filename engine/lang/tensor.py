@@ -153,6 +153,11 @@ class Tensor(TensorHandle):
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._impl.__dlpack_device__()
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """How libraries for CUDA see the memory. AttributeError for memory of another kind."""
+        return self._impl.__cuda_array_interface__
+
     def __repr__(self) -> str:
         layout = f", layout={self.layout}" if self.layout is not None else ""
         return (

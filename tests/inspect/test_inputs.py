@@ -9,14 +9,15 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import KernelCapture
 from qd_studio.engine.inspect.inputs import Inputs
 
+from tests.lang import opaque
+
 F32 = qd.types.NDArray[qd.f32, 1]
 
 
-@pytest.fixture(autouse=True)
-def program():
-    qd.init(arch=qd.cpu, log_level="error", offline_cache=False)
-    yield
-    qd.reset()
+@pytest.fixture(params=["cpu", "device"], autouse=True)
+def program(request):
+    with opaque.program(request.param, log_level="error", offline_cache=False):
+        yield
 
 
 @qd.kernel

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
+from tests.lang import opaque
 
-@pytest.fixture(params=["cpu", "interp"], autouse=True)
+
+@pytest.fixture(params=["cpu", "interp", "device"], autouse=True)
 def arch(request):
-    qd.init(arch=getattr(qd, request.param))
-    yield request.param
-    qd.reset()
+    with opaque.program(request.param) as arch:
+        yield arch
 
 
 @qd.kernel

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
+from tests.lang import opaque
 
-@pytest.fixture(params=["cpu", "interp"], autouse=True)
+
+@pytest.fixture(params=["cpu", "interp", "device"], autouse=True)
 def arch(request):
-    qd.init(arch=getattr(qd, request.param))
-    yield request.param
-    qd.reset()
+    with opaque.program(request.param) as arch:
+        yield arch
 
 
 @pytest.fixture
@@ -56,6 +57,7 @@ def test_a_component_and_its_field_in_one_kernel():
     assert v.to_numpy().tolist() == [[2 * (i + 10), i + 10] for i in range(8)]
 
 
+@opaque.near_only("arch")
 def test_a_field_and_a_view_of_it_in_one_kernel():
     f = qd.field(qd.i32, shape=8)
     view = f.to_numpy(copy=False)
@@ -161,7 +163,7 @@ def test_what_the_host_writes_the_kernel_sees():
     v[2][0] = 10
     f.from_numpy(np.ones(3))
     assert total() == 43
-    np.from_dlpack(f)[0] = 100
+    f[0] = 100
     assert total() == 142
 
 

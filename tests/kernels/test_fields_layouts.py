@@ -6,15 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qd_studio import engine as qd
 
+from tests.lang import opaque
+
 ARCHES = ["cpu", "interp"]
 N, M = 6, 8
 
 
-@pytest.fixture(params=ARCHES)
+@pytest.fixture(params=[*ARCHES, "device"])
 def arch(request):
-    qd.init(arch=getattr(qd, request.param))
-    yield request.param
-    qd.reset()
+    with opaque.program(request.param) as arch:
+        yield arch
 
 
 # Scalar fields of shape (N, M), each with the first index of its axes

@@ -7,15 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio import engine as qd
+from qd_studio.engine.backends.memory import host_copy
+
+from tests.lang import opaque
 
 DTYPES = [qd.u1, qd.i8, qd.u16, qd.f16, qd.i32, qd.f32, qd.f64]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+@pytest.fixture(autouse=True, scope="module", params=opaque.MEMORIES)
+def memory(request):
+    with opaque.installed(request.param):
+        qd.init(arch=qd.cpu)
+        yield request.param
+        qd.reset()
+
+
+host_only = opaque.host_only("memory")
 
 
 def indices(field):
@@ -26,7 +33,7 @@ def indices(field):
 
 def element_bytes(field):
     """For each scalar the bytes of the block that it takes, as the compiled code finds them."""
-    start = field.address() - field.block.data.ctypes.data
+    start = field.address() - field.block.memory.address
     layout, size = field.memory_layout(), field.dtype.size
     return [start + layout.offset(i) * size for i in indices(field)], size
 
@@ -49,7 +56,7 @@ def check(*fields):
         values = (np.arange(np.prod(layout.shape, dtype=int)) * 7 + number) % 100
         values = values.astype(field.dtype.np).reshape(layout.shape)
         field.from_numpy(values)
-        flat = field.flat()
+        flat = host_copy(field.flat())
         assert flat.shape == (layout.span,)
         assert [flat[layout.offset(i)] for i in indices(field)] == values.ravel().tolist()
         np.testing.assert_array_equal(field.to_numpy(), values)
@@ -108,7 +115,7 @@ def test_order_is_that_of_memory(order):
     perm = tuple("ijk".index(c) for c in order)
     values = np.arange(24).reshape(2, 3, 4)
     f.from_numpy(values)
-    assert f.flat().tolist() == values.transpose(perm).ravel().tolist()
+    assert host_copy(f.flat()).tolist() == values.transpose(perm).ravel().tolist()
     assert f.layout == (None if order == "ijk" else perm)
 
 
@@ -197,7 +204,8 @@ def test_copies_of_a_block_are_read_like_the_block():
     a, b = qd.field(qd.f32), qd.field(qd.i16)
     qd.root.dense(qd.ij, (2, 3)).place(a, b)
     a.from_numpy(np.arange(6).reshape(2, 3))
-    twin = a.block.data.copy()
+    twin = np.empty(a.block.size, np.uint8)
+    a.block.memory.read(0, twin)
     a.fill(0)
     flat = a.flat(twin)
     assert [flat[a.memory_layout().offset(i)] for i in indices(a)] == [0, 1, 2, 3, 4, 5]

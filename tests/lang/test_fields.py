@@ -8,12 +8,18 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.types import PRIMITIVE_TYPES
 
+from . import opaque
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+
+@pytest.fixture(autouse=True, params=opaque.MEMORIES)
+def memory(request):
+    with opaque.installed(request.param):
+        qd.init(arch=qd.cpu)
+        yield request.param
+        qd.reset()
+
+
+host_only = opaque.host_only("memory")
 
 
 # Elements
@@ -129,7 +135,7 @@ def test_vectors_are_live():
     x[2] += 1
     v[0].y = 8
     assert x.to_list() == v[0].to_list() == [5, 8, 13]
-    assert type(x) is qd.Vector
+    assert isinstance(x, qd.Vector)
     v[1] += 1
     assert v[1].to_list() == [5, 6, 7]
     assert (v.n, v.m, v.ndim) == (3, 1, 1)
@@ -324,6 +330,7 @@ def test_how_they_print():
 # What belongs to a program
 
 
+@host_only
 def test_after_a_reset():
     f = qd.field(qd.f32, shape=2)
     v = qd.Vector.field(2, qd.f32, shape=2)
@@ -357,6 +364,7 @@ def owner_of(field):
     return weakref.ref(data)
 
 
+@host_only
 def test_memory_goes_with_the_last_view():
     f = qd.field(qd.f32, shape=1000)
     view = f.to_numpy(copy=False)
@@ -371,6 +379,7 @@ def test_memory_goes_with_the_last_view():
     assert repr(f)
 
 
+@host_only
 @pytest.mark.parametrize("how", ["reset", "destroy"])
 def test_memory_goes_without_views(how):
     builder, f, v = qd.FieldsBuilder(), qd.field(qd.f32), qd.Vector.field(2, qd.f32)

@@ -5,12 +5,15 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.lang.fields.builder import placed_fields
 
+from tests.lang import opaque
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+
+@pytest.fixture(autouse=True, params=opaque.MEMORIES)
+def memory(request):
+    with opaque.installed(request.param):
+        qd.init(arch=qd.cpu)
+        yield request.param
+        qd.reset()
 
 
 # Trees

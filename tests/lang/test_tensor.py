@@ -6,16 +6,23 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
+from . import opaque
+
 BACKENDS = list(qd.Backend)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+@pytest.fixture(autouse=True, params=opaque.MEMORIES)
+def memory(request):
+    with opaque.installed(request.param):
+        qd.init(arch=qd.cpu)
+        yield request.param
+        qd.reset()
 
 
+host_only = opaque.host_only("memory")
+
+
+@host_only
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("layout", [None, (0, 2, 1), (2, 0, 1), (1, 2, 0)])
 def test_layouts_permute_the_memory_only(backend, layout):
@@ -33,6 +40,7 @@ def test_layouts_permute_the_memory_only(backend, layout):
     assert isinstance(x._unwrap(), qd.Ndarray if backend else qd.ScalarField)
 
 
+@host_only
 def test_the_memory_of_an_ndarray_is_in_the_order_of_its_layout():
     x = qd.Vector.tensor(2, qd.i32, (3, 4), layout=(1, 0))
     values = np.arange(24).reshape(3, 4, 2)

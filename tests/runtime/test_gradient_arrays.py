@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
+from tests.lang import opaque
+
 vec3 = qd.types.vector(3, qd.f32)
 
 
@@ -35,11 +37,10 @@ def add_squares(x: qd.types.NDArray[qd.f32, 1], total: qd.types.NDArray[qd.f32, 
         total[0] += x[i] * x[i]
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
+@pytest.fixture(params=("cpu", "interp", "device"), autouse=True)
 def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+    with opaque.program(request.param, log_level="error"):
+        yield
 
 
 COUNTED = [[0, 1, 2], [10, 11, 12]]

@@ -5,12 +5,18 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.types import PRIMITIVE_TYPES, u1
 
+from tests.lang import opaque
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+
+@pytest.fixture(autouse=True, params=opaque.MEMORIES)
+def memory(request):
+    with opaque.installed(request.param):
+        qd.init(arch=qd.cpu)
+        yield request.param
+        qd.reset()
+
+
+host_only = opaque.host_only("memory")
 
 
 @pytest.mark.parametrize("t", PRIMITIVE_TYPES, ids=str)

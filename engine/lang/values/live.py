@@ -50,7 +50,7 @@ class _Far(Matrix):
 
     def _near(self) -> Any:
         """A live value on a copy."""
-        return live(self._window.read(), Generation())
+        return _detached(self._window.read())
 
     @property
     def entries(self) -> Array:
@@ -88,7 +88,16 @@ class _Far(Matrix):
     def __getitem__(self, key: Any) -> Any:
         return self._near()[key]
 
+    def __copy__(self) -> Any:
+        assert self._live is not None
+        return live(self._window, self._live)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _detached, (self._window.read(),)
+
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self._near().__getattr__(name)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -106,6 +115,11 @@ class _Far(Matrix):
             window.write(new)
         if self._live is not None:
             self._live.touched = True
+
+
+def _detached(array: Array) -> Any:
+    """What a live value was when it was copied."""
+    return live(array, Generation())
 
 
 class _FarVector(_Far, Vector):  # pyright: ignore[reportIncompatibleVariableOverride]
