@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..backends.base import (
     Artifact,
@@ -25,6 +25,7 @@ from ..backends.base import (
     Target,
     TaskMeta,
 )
+from ..backends.cuda.facts import CudaLoop, CudaTask
 from ..backends.llvm.abi import Layout as FrameLayout
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type
@@ -36,8 +37,8 @@ __all__ = ["decode", "encode", "moved", "without_task_places"]
 def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, bytes]:
     """The plain data and the code of an artifact. functions: whose source it was made of.
 
-    TypeError for a fact of the backend that is not made of numbers, texts, tuples, lists, dicts and
-    frame layouts.
+    TypeError for a fact of the backend that is not made of numbers, texts, tuples, lists, dicts,
+    frame layouts and facts about tasks for a GPU.
     """
     places = Places(functions)
     meta = artifact.meta
@@ -215,6 +216,10 @@ def _read_site(row: Sequence[Any], places: Located) -> AssertSite:
 # Values of any form
 
 
+_RECORDS: Final[dict[str, Any]] = {"cuda_task": CudaTask, "cuda_loop": CudaLoop}
+"""Facts that are records, by the name under which they stand."""
+
+
 def _plain(value: Any) -> Any:
     """Plain data for a value; what JSON does not tell apart stands under its name."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -228,6 +233,9 @@ def _plain(value: Any) -> Any:
         return {"dict": [[_plain(k), _plain(v)] for k, v in pairs.items()]}
     if isinstance(value, FrameLayout):
         return {"frame": [list(value.params), *value[1:]]}
+    for name, record in _RECORDS.items():
+        if type(value) is record:
+            return {name: [_plain(part) for part in value]}
     raise TypeError(f"{value!r} cannot be kept")
 
 
@@ -241,6 +249,8 @@ def _value(plain: Any) -> Any:
     if kind == "frame":
         params, *others = parts
         return FrameLayout(tuple(params), *others)
+    if kind in _RECORDS:
+        return _RECORDS[kind](*[_value(part) for part in parts])
     if kind == "tuple":
         return tuple([_value(part) for part in parts])
     if kind == "dict":

@@ -16,6 +16,7 @@ from qd_studio.engine.backends.base import (
     TaskMeta,
     find,
 )
+from qd_studio.engine.backends.cuda.facts import CudaLoop, CudaTask
 from qd_studio.engine.backends.llvm.abi import Layout as FrameLayout
 from qd_studio.engine.cache.codec import decode, encode, moved, without_task_places
 from qd_studio.engine.cache.offline import UNREADABLE
@@ -80,7 +81,14 @@ ARTIFACT = Artifact(
     meta=META,
     code=b"\0\xffcode",
     languages={"asm": "asm"},
-    facts={"symbol": "k", "layout": FRAME, "threads": 3, "of": (1, [2.5, None], {"a": (True,)})},
+    facts={
+        "symbol": "k",
+        "layout": FRAME,
+        "threads": 3,
+        "of": (1, [2.5, None], {"a": (True,)}),
+        "tasks": (CudaTask("k_0", (64, 72), 128, "cover", "v0", (64,), "", 8, 9),),
+        "loops": (CudaLoop(0, "k_loop", 256, "v0 < 3", (72,)),),
+    },
     places=(INLINED, OUTSIDE, IN_KERNEL),
 )
 
