@@ -17,6 +17,9 @@ settings.register_profile("tests", deadline=None, derandomize=True, print_blob=T
 settings.load_profile("tests")
 
 
+pytest_plugins = ["tests.cuda_sim.plugin"]
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--bless",

@@ -26,7 +26,6 @@ In tests::
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +43,7 @@ def binding() -> Any:
 @contextmanager
 def simulated(**configuration: Any) -> Generator[Any]:
     """Within this the engine finds a simulated device, freshly started; its `state.State`."""
-    from qd_studio.engine.backends.cuda import driver, nvptx
+    from qd_studio.engine.backends.cuda import context, driver, nvptx
 
     from .code import with_ir
     from .state import Configuration, state
@@ -62,6 +61,4 @@ def simulated(**configuration: Any) -> Generator[Any]:
     finally:
         nvptx.make_ptx = make_ptx
         driver.install(before)
-        for name in ("hardware", "context"):
-            module = importlib.import_module(f"qd_studio.engine.backends.cuda.{name}")
-            getattr(module, "_known", {}).clear()
+        context._known.clear()

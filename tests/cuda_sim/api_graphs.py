@@ -198,9 +198,7 @@ def _copy_of(here: Context, graph: Graph) -> tuple[Graph, dict[int, Node]]:
     for node in graph.nodes:
         copy = Node(twin, node.kind, node.what, [known[n.handle] for n in node.before])
         for body in node.bodies:
-            inner, names = _copy_of(here, body)
-            copy.bodies.append(inner)
-            known.update(names)
+            copy.bodies.append(_copy_of(here, body)[0])
         twin.nodes.append(copy)
         known[node.handle] = copy
     return twin, known
@@ -280,7 +278,10 @@ def _conditional(here: Context, graph: Any, before: Any, count: int, params: Any
 
 
 class _Exec:
-    """An instantiated graph. source: its nodes by the handles of the graph it was made of."""
+    """An instantiated graph.
+
+    source: its nodes, but those in bodies, by the handles of the graph it was made of.
+    """
 
     def __init__(self, here: Context, graph: Graph) -> None:
         self.graph, self.source = _copy_of(here, graph)
@@ -358,13 +359,8 @@ def cuGraphNodeSetEnabled(here: Context, handle: Any, node: Any, enabled: int) -
     found.enabled = bool(enabled)
 
 
-@api()
-def cuGraphUpload(here: Context, handle: Any, stream: Any) -> None:
-    _exec(here, handle)
-    stream_of(here, stream)
-
-
 def _alike(a: Graph, b: Graph) -> bool:
+    """Whether they differ in nothing but what their nodes do."""
     if len(a.nodes) != len(b.nodes):
         return False
     place_a = {n: k for k, n in enumerate(a.nodes)}
