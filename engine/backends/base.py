@@ -319,6 +319,14 @@ class Device(Protocol):
         """Zeroed memory. MemoryError, which says what there is, if there is not enough."""
         ...
 
+    def holds(self, address: int) -> bool:
+        """Whether memory that others own lies on this device, which is not the host."""
+        ...
+
+    def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
+        """Memory of this device, not the host, that ``owner`` keeps."""
+        ...
+
     def sync(self) -> None:
         """Wait for everything launched on the default stream, and raise what failed in it."""
         ...
@@ -340,6 +348,12 @@ class HostDevice:
 
     def allocate(self, nbytes: int) -> Memory:
         return HostMemory(nbytes)
+
+    def holds(self, address: int) -> bool:
+        return False
+
+    def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
+        raise ValueError("arrays in memory of the host are NumPy arrays")
 
     def sync(self) -> None:
         pass

@@ -16,7 +16,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -57,12 +57,14 @@ from .binding import bind, short
 from .foreign import foreign_array
 from .marks import marks_of
 
+if TYPE_CHECKING:
+    from ..backends.base import Device
+
 _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
 """How the files of the engine's own code begin, generated code among it."""
 
 __all__ = [
-    "Argument", "bind", "check_writable", "classify", "flat", "leaf_value",
-    "writes_of",
+    "Argument", "bind", "classify", "flat", "leaf_value", "writes_of",
 ]  # fmt: skip
 
 
@@ -82,20 +84,25 @@ class Argument(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What checking an argument needs besides it. number: of the argument in the call."""
+    """What checking an argument needs besides it. number: of the argument in the call. device: of
+    the program, where it takes memory of others.
+    """
 
     kernel: str
     number: int
     config: CompileConfig
     array_class: type
+    device: Device | None
 
 
 def classify(
-    kernel: str, index: int, param: ParamDecl, value: Any, config: CompileConfig, array_class: type
-) -> Argument:
+    kernel: str, index: int, param: ParamDecl, value: Any, config: CompileConfig, array_class: type,
+    device: Device | None = None,
+) -> Argument:  # fmt: skip
     """Check one argument. Raises what the language says for one that does not fit."""
     try:
-        return _classify(_Call(kernel, index, config, array_class), param, value, param.name)
+        call = _Call(kernel, index, config, array_class, device)
+        return _classify(call, param, value, param.name)
     except RecursionError:
         raise QuadrantsRuntimeError(
             f"Argument {param.name} holds objects that hold each other without end", kernel=kernel
@@ -345,7 +352,7 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
         plain = array if type(array) is np.ndarray else array.view(np.ndarray)
         return _numpy(param, plain, wanted, name)
     fields = isinstance(value, FieldHandle | StructFieldHandle)
-    foreign = None if fields else foreign_array(value, name)
+    foreign = None if fields else foreign_array(value, name, call.device)
     if foreign is not None:
         found = _numpy(param, foreign.view, wanted, name, foreign.grad is not None)
         back = foreign.write_back if foreign.back is not None else found.back
@@ -389,7 +396,7 @@ def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) 
 
 
 def _numpy(
-    param: ParamDecl, value: np.ndarray[Any, Any], wanted: DataType | None, name: str,
+    param: ParamDecl, value: np.ndarray[Any, Any] | DeviceArray, wanted: DataType | None, name: str,
     has_grad: bool = False,
 ) -> Argument:  # fmt: skip
     try:
@@ -422,7 +429,7 @@ def _numpy(
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
     feature = ndarray_feature(dtype, value.ndim - dims, has_grad, element)
-    if value.flags.c_contiguous and value.flags.aligned:
+    if isinstance(value, DeviceArray) or (value.flags.c_contiguous and value.flags.aligned):
         return Argument(feature, value)
     if value.flags.f_contiguous or value.flags.c_contiguous:
         dense = np.array(value, dtype.np, order="C")
@@ -437,13 +444,6 @@ def _numpy(
 def _copy_back(dense: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
     if dense.flags.writeable:
         np.copyto(array, dense)
-
-
-def check_writable(name: str, value: Any) -> None:
-    """ValueError if ``value`` is an array that must not be written."""
-    writeable = value.writeable if isinstance(value, DeviceArray) else value.flags.writeable
-    if not writeable:
-        raise ValueError(f"Invalid argument {name}: the kernel writes to it, but it is read-only")
 
 
 # What a compiled kernel takes
@@ -461,7 +461,7 @@ def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:
 
 def leaf_value(
     kernel: str, param: Param, leaf: Leaf, argument: Argument | None, config: CompileConfig,
-    array_class: type,
+    array_class: type, device: Device | None = None,
 ) -> tuple[Any, Callable[[], None] | None]:  # fmt: skip
     """The value of parameter ``param`` of a compiled kernel, and what copies it back.
 
@@ -470,7 +470,7 @@ def leaf_value(
     if leaf.path[-1:] == (MARKS,):
         path = leaf.path[:-1]
         inner = leaf._replace(path=path)
-        value, _ = leaf_value(kernel, param, inner, argument, config, array_class)
+        value, _ = leaf_value(kernel, param, inner, argument, config, array_class, device)
         owner = leaf.field if argument is None else follow(argument.given, path)
         return marks_of(owner, value), None
     if leaf.field is not None:
@@ -480,7 +480,7 @@ def leaf_value(
         value = argument.value
         return (value[leaf.part], None) if leaf.part >= 0 else (value, argument.back)
     value = follow(argument.given, leaf.path)
-    call = _Call(kernel, leaf.arg, config, array_class)
+    call = _Call(kernel, leaf.arg, config, array_class, device)
     if leaf.part >= 0:
         return flat(kernel, param.name, value, leaf.type)[leaf.part], None
     if param.kind == "scalar":

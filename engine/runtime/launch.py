@@ -17,16 +17,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
-
-from ..backends.base import Executable, KernelMeta
-from ..backends.memory import DeviceArray
+from ..backends.base import Device, Executable
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
 from . import args as arguments
+from .apart import check_writable, overlap
 from .binding import MISSING
 from .compile import Compiled
 from .foreign import torch_tensor
@@ -122,7 +120,7 @@ class Variant:
         """
         executable = self.executable
         meta = executable.meta
-        if meta.noalias and meta.written and _overlap(values, meta):
+        if meta.noalias and meta.written and overlap(values, meta):
             executable = self.overlapping().executable
         seed = self.program.next_seed() if meta.seeded else 0
         launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
@@ -162,30 +160,6 @@ class Variant:
     def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
         """What makes the result of its numbers; None for at most one number, which is it."""
         return self._make
-
-
-def _overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
-    """Whether an array or field that is written shares memory with another, not both fields."""
-    params = meta.params
-    arrays: dict[int, tuple[int, int]] = {}
-    for i, value in enumerate(values):
-        if isinstance(value, DeviceArray):
-            start = value.address
-        elif isinstance(value, np.ndarray):
-            start = cast("np.ndarray[Any, Any]", value).ctypes.data
-        else:
-            continue
-        if value.nbytes:
-            arrays[i] = start, start + value.nbytes
-    for i in meta.written:
-        if i in arrays:
-            low, high = arrays[i]
-            field = params[i].kind == "field"
-            for j, (start, end) in arrays.items():
-                both = field and params[j].kind == "field"
-                if j != i and not both and start < high and low < end:
-                    return True
-    return False
 
 
 class Launchers:
@@ -232,9 +206,10 @@ class Launchers:
     def classify(self, args: Sequence[Any], program: Program) -> list[arguments.Argument]:
         """The arguments of a call, checked."""
         decl, config, array_class = self.decl, program.config, self.array_class
+        device = program.device
         try:
             return [
-                arguments.classify(decl.name, i, param, value, config, array_class)
+                arguments.classify(decl.name, i, param, value, config, array_class, device)
                 for i, (param, value) in enumerate(zip(decl.params, args, strict=True))
             ]
         except (TypeError, ValueError) as error:
@@ -340,12 +315,13 @@ class Launchers:
         """Launch with checked arguments, copying arrays back that had to be copied."""
         self.observed.launched(variant.compiled, found)
         values, back = launch_values(
-            self.decl.name, variant.compiled, found, variant.program.config, self.array_class
-        )
+            self.decl.name, variant.compiled, found, variant.program.config, self.array_class,
+            variant.program.device,
+        )  # fmt: skip
         meta = variant.executable.meta
         try:
             for i in meta.written:
-                arguments.check_writable(meta.params[i].name, values[i])
+                check_writable(meta.params[i].name, values[i])
         except ValueError as error:
             self._tell(error)
             raise
@@ -368,7 +344,9 @@ class Launchers:
             return error
         config = variant.program.config
         name, compiled = self.decl.name, variant.compiled
-        values, _ = launch_values(name, compiled, found, config, self.array_class)
+        values, _ = launch_values(
+            name, compiled, found, config, self.array_class, variant.program.device
+        )
         return variant.failed(error, values)
 
     def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
@@ -382,17 +360,18 @@ class Launchers:
 
 def launch_values(
     kernel: str, compiled: Compiled, found: Sequence[Any], config: CompileConfig,
-    array_class: type,
+    array_class: type, device: Device | None = None,
 ) -> tuple[list[Any], list[Callable[[], None]]]:  # fmt: skip
     """The values of a compiled kernel's parameters, and what copies arrays back after the launch.
 
-    found: the arguments of the call as `Argument`.
+    found: the arguments of the call as `Argument`. device: of the program, where it takes memory of
+    others.
     """
     values: list[Any] = []
     back: list[Callable[[], None]] = []
     for param, leaf in zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True):
         owner: Any = None if leaf.field is not None else found[leaf.arg]
-        value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class)
+        value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class, device)
         values.append(value)
         if copy is not None:
             back.append(copy)

@@ -37,9 +37,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -60,14 +61,15 @@ from ..types import (
     CompoundType,
     DataType,
     FieldHandle,
-    Generation,
     StructType,
     TensorHandle,
     flat_names,
 )
+from .apart import ArrayNames, apart_lines
 from .args import flat
 from .binding import MISSING
-from .foreign import numpy_of_tensor, torch_tensor
+from .foreign import on_device, torch_tensor
+from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, memory_of, slow_address
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
@@ -75,42 +77,13 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare"]
 
-_DATA_OFFSET: Final = object.__basicsize__
-
-
-def _data_pointer_is_readable() -> bool:
-    """Whether the data pointer of a NumPy array lies right behind the object header."""
-    for sample in (np.zeros(5), np.zeros((3, 4), np.int8)[1:, 1:], np.zeros(())):
-        seen = ctypes.c_void_p.from_address(id(sample) + _DATA_OFFSET).value
-        if seen != sample.ctypes.data:
-            return False
-    return True
-
-
-def _slow_address(array: np.ndarray[Any, Any]) -> int:
-    return array.ctypes.data
-
-
-def _memory_of(array: Any) -> Any:
-    """An argument as `Executable.launch` takes it."""
-    if isinstance(array, np.ndarray):
-        return cast(Any, array)
-    return numpy_of_tensor(array) if torch_tensor(array) else array._live()
-
-
-_UNSEEN: Final = Generation()
-"""Counts the writes to memory of others, which nobody counts."""
-_UNSEEN.untracked = True
-
-_FAST_ADDRESS: Final = _data_pointer_is_readable()
-
 
 def prepare(
     owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """The launcher for ``variant``, which passes other calls to ``miss``.
 
-    None if the executable has no native frame (another backend than the CPU), or for what only the
+    None if the executable has no frame (as with the interpreter), or for what only the
     long way takes: kernels that have something to report after a launch, that are timed, that print
     and have adstacks, or whose adstacks are sized by a component of a vector.
     """
@@ -163,20 +136,22 @@ class _Writer:
         needs = self.sizer.needs if self.sizer else ()
         self.contents: Final = {need.param for need in needs if need.kind == "content"}
         self.numbers: Final = itertools.count()  # of names of locals
+        self.arrays: Final[dict[int, ArrayNames]] = {}
+        self.on_host: Final[bool] = variant.program.device.host_arrays
         self.members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
             (i, ()): name for i, name in enumerate(self.names)
         }
         executable: Any = variant.executable
         self.env: Final[dict[str, Any]] = {
             "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray, "miss": miss,
-            "address_at": ctypes.c_void_p.from_address, "slow_address": _slow_address,
+            "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
             "RANGE": (struct.error, OverflowError), "free": frame.free, "new_frame": frame.new,
             "pack": frame.pack, "enter": executable.enter, "unpack": frame.unpack,
             # The last: a thread inside of the code keeps it mapped while another ends the program.
             "next_seed": variant.program.next_seed, "running": executable,
             # So with the memory of fields, while another thread destroys their tree.
             "memory": [field.flat() for field in fields],
-            "UNSEEN": _UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
+            "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
             "kernel": owner.decl.name,
         }  # fmt: skip
 
@@ -200,6 +175,8 @@ class _Writer:
             body.append(f"    except AttributeError: return slow({self.again})")
         lines = [f"def launch({head}):", *body]
         lines.append(f"    if rest: return miss({self.again})")
+        if not self.on_host and meta.noalias:  # where the code does not look itself
+            lines += apart_lines(meta, plan.leaves, self.arrays, self.again, self.env)
         lines += self.launch_lines()
         owner, frame = self.owner, self.frame
 
@@ -362,7 +339,7 @@ class _Writer:
             key = seen._key  # it knows of duals, which no parameter tells of
         feature = self.constant("K", key)
         dtype = self.constant("D", np.dtype(param.dtype.np))
-        pointer = f"address_at(id({name}) + {_DATA_OFFSET}).value" if _FAST_ADDRESS else (
+        pointer = f"address_at(id({name}) + {DATA_OFFSET}).value" if FAST_ADDRESS else (
             f"slow_address({name})")  # fmt: skip
         miss = f"return miss({self.again})"
         dims = ndim + len(element)
@@ -375,7 +352,9 @@ class _Writer:
             f"        p{k} = {name}._address; s{k} = {name}._extents"
             + (f"; w{k} = {name}._writes" if watched else ""),
         ]
-        if not param.needs_grad and not key.needs_dual and param.axes is None:
+        if not self.on_host:  # an array of the host is copied to the device and back
+            self.lines.append(f"    elif c is ndarray: return slow({self.again})")
+        elif not param.needs_grad and not key.needs_dual and param.axes is None:
             shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
             bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.carray"
             if element:
@@ -386,7 +365,9 @@ class _Writer:
                 f"        p{k} = {pointer}; s{k} = {shape}"
                 + (f"; w{k} = UNSEEN" if watched else ""),
             ]
-        self.tensor(name, param, leaf, k, watched)
+        foreign = self.tensor(name, param, leaf, k, watched)
+        size = param.dtype.size * math.prod(element)
+        self.arrays[number] = ArrayNames(f"p{k}", f"s{k}", size, foreign)
         self.lines.append(f"    else: {miss}")
         self.values.append(f"p{k}")
         if param.needs_grad:
@@ -394,15 +375,22 @@ class _Writer:
         if ndim:
             self.values.append(f"*s{k}")
 
-    def tensor(self, name: str, param: Param, leaf: Leaf, k: int, watched: bool) -> None:
-        """Take a tensor of torch, if the call that this is made from has one."""
+    def tensor(self, name: str, param: Param, leaf: Leaf, k: int, watched: bool) -> bool:
+        """Take a tensor of torch, if the call that this is made from has one: whether it has."""
         seen = follow(self.args[leaf.arg], leaf.path)
-        if not torch_tensor(seen) or seen.device.type != "cpu":
-            return
+        if not torch_tensor(seen):
+            return False
+        device = self.variant.program.device
+        if self.on_host and seen.device.type == "cpu":
+            elsewhere = f"not {name}.is_cpu"
+        elif not self.on_host and on_device(seen, device):
+            elsewhere = f"{name}.get_device() != {device.dlpack[1]} or not {name}.is_cuda"
+        else:
+            return False
         dims = param.ndim + len(param.element_shape)
         bad = (
-            f"{name}.dtype is not {self.constant('D', seen.dtype)} or {name}.ndim != {dims} or not"
-            f" {name}.is_cpu or not {name}.is_contiguous() or {name}.requires_grad is not"
+            f"{name}.dtype is not {self.constant('D', seen.dtype)} or {name}.ndim != {dims} or"
+            f" {elsewhere} or not {name}.is_contiguous() or {name}.requires_grad is not"
             f" {param.needs_grad}"
         )
         if param.element_shape:
@@ -416,6 +404,7 @@ class _Writer:
             f"        p{k} = {name}.data_ptr(); s{k} = {shape}"
             + (f"; w{k} = UNSEEN" if watched else ""),
         ]
+        return True
 
     # The launch
 
@@ -424,7 +413,7 @@ class _Writer:
         observed = ", ".join([self.observed(need) for need in sizer.needs])
         self.env["sizer"], self.env["lock"] = sizer, sizer.stacks.lock
         self.env["write_stacks"], self.env["replan"] = self.frame.write_stacks, sizer.replan
-        self.env["memory_of"] = _memory_of
+        self.env["memory_of"] = memory_of
         observed = f"({observed},)" if observed else "()"
         at = lines.index("    buffer, pointer = frame") + 1
         plan = ["    if frame.plan is not plan: write_stacks(frame, plan)"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.runtime import prepare
+from qd_studio.engine.runtime import prepare, reading
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +64,8 @@ def test_a_new_program_starts_without_launchers():
 
 def test_addresses_without_looking_into_arrays(monkeypatch):
     """As on an interpreter whose arrays are laid out in another way."""
-    assert prepare._data_pointer_is_readable()
-    monkeypatch.setattr(prepare, "_FAST_ADDRESS", False)
+    assert reading._data_pointer_is_readable()
+    monkeypatch.setattr(prepare, "FAST_ADDRESS", False)
     x = np.zeros(7, np.int32)
     for n in range(1, 5):
         assert shifted(x[2:], 1, False) == n

@@ -30,7 +30,7 @@ from . import errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
-from .memory import DeviceMemory
+from .memory import BorrowedMemory, DeviceMemory
 
 if TYPE_CHECKING:
     from .code import Code
@@ -286,6 +286,9 @@ class CudaDevice:
         with self.primary.active():
             result = self.driver.cuPointerGetAttribute(which, address)
         return not code_of(result) and int(result[1]) == self.number
+
+    def borrow(self, address: int, nbytes: int, owner: Any) -> DeviceMemory:
+        return BorrowedMemory(self, address, nbytes, owner)
 
     # --- waiting --------------------------------------------------------------------------------
 

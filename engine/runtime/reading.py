@@ -1,0 +1,48 @@
+"""Where the memory of an argument lies, as prepared launchers find it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final, cast
+
+import numpy as np
+
+from ..types import Generation
+from .foreign import foreign_array, numpy_of_tensor, torch_tensor
+from .program import current
+
+__all__ = ["DATA_OFFSET", "FAST_ADDRESS", "UNSEEN", "memory_of", "slow_address"]
+
+DATA_OFFSET: Final = object.__basicsize__
+
+
+def _data_pointer_is_readable() -> bool:
+    """Whether the data pointer of a NumPy array lies right behind the object header."""
+    for sample in (np.zeros(5), np.zeros((3, 4), np.int8)[1:, 1:], np.zeros(())):
+        seen = ctypes.c_void_p.from_address(id(sample) + DATA_OFFSET).value
+        if seen != sample.ctypes.data:
+            return False
+    return True
+
+
+def slow_address(array: np.ndarray[Any, Any]) -> int:
+    return array.ctypes.data
+
+
+def memory_of(array: Any) -> Any:
+    """An argument as `Executable.launch` takes it."""
+    if isinstance(array, np.ndarray):
+        return cast(Any, array)
+    if not torch_tensor(array):
+        return array._live()
+    if array.device.type == "cpu":
+        return numpy_of_tensor(array)
+    found = foreign_array(array, device=current().device)
+    return found and found.view
+
+
+UNSEEN: Final = Generation()
+"""Counts the writes to memory of others, which nobody counts."""
+UNSEEN.untracked = True
+
+FAST_ADDRESS: Final = _data_pointer_is_readable()
