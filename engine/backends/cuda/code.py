@@ -34,7 +34,7 @@ class Code:
         found = self._functions.get(symbol)
         if found is None:
             driver = self.device.driver
-            with self.device.primary.active():
+            with self.device.context.active():
                 result = driver.cuModuleGetFunction(self.module, symbol.encode())
             if code_of(result):
                 raise ValueError(f"the code has no kernel {symbol}")
@@ -63,7 +63,7 @@ def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
         option.CU_JIT_LOG_VERBOSE: 1,
     }
     started = perf_counter()
-    with device.primary.active():
+    with device.context.active():
         result = device.driver.cuModuleLoadDataEx(
             image, len(options), list(options), list(options.values())
         )
@@ -91,5 +91,5 @@ def _refused(device: CudaDevice, code: int, log: str, kernel: str) -> CudaError:
 def attribute(device: CudaDevice, function: Any, name: str) -> int:
     """A fact about a kernel, such as MAX_THREADS_PER_BLOCK."""
     which = getattr(device.driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
-    with device.primary.active():
+    with device.context.active():
         return int(check(device.driver.cuFuncGetAttribute(which, function), "loading code"))

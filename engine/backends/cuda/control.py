@@ -164,7 +164,7 @@ class Control:
     def _again(self, code: int, k: int, blocks: int, pointer: Any) -> None:
         """The driver has refused a launch: try once more where another context was current."""
         device, task = self.device, self.tasks[k]
-        primary = device.primary
+        primary = device.context
         name = self.executable.meta.name
         if primary.lost is None and int(code) in FOREIGN and not primary.is_current():
             with primary.active():

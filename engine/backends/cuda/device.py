@@ -72,9 +72,8 @@ class CudaDevice:
         self.hardware: Final = hardware.chosen()
         self.name: Final = self.hardware.name
         self.number: Final = self.hardware.number
-        self.primary: Final[Context] = context_of(self.hardware)
-        self.context: Final = self.primary.handle
-        self.driver: Final = self.primary.driver
+        self.context: Final[Context] = context_of(self.hardware)
+        self.driver: Final = self.context.driver
         self.blocking: Final = os.environ.get("CUDA_LAUNCH_BLOCKING", "") == "1"
         self.pending: Final[dict[FramePool, None]] = {}
         self._streams: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
@@ -95,8 +94,8 @@ class CudaDevice:
         self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._pool: Any = None
         self.lock: Final = threading.RLock()
-        self.primary.users.add(self)
-        with self.primary.active():
+        self.context.users.add(self)
+        with self.context.active():
             if self.hardware.pools:
                 self._pool = self._new_pool()
             if config.cuda_stack_limit:
@@ -124,7 +123,7 @@ class CudaDevice:
 
     def call(self, doing: str, function: str, *args: Any) -> Any:
         """Call the driver in this context. CudaError, which says ``doing``, if it refuses."""
-        with self.primary.active():
+        with self.context.active():
             result = getattr(self.driver, function)(*args)
         if code_of(result):
             raise self.failed(code_of(result), doing)
@@ -144,7 +143,7 @@ class CudaDevice:
             error.message += note
             error.args = (error.message,)
         if error.fatal:
-            self.primary.lost = error
+            self.context.lost = error
             self.pending.clear()
         return error
 
@@ -199,7 +198,7 @@ class CudaDevice:
 
     def _take(self, size: int) -> int:
         driver = self.driver
-        with self.primary.active():
+        with self.context.active():
             if self._pool is None:
                 result = driver.cuMemAlloc(size)
             else:
@@ -228,10 +227,10 @@ class CudaDevice:
     def release(self, address: int, nbytes: int) -> None:
         """Free memory once all that was launched before is done."""
         self.used -= nbytes
-        if self.primary.lost is not None:
+        if self.context.lost is not None:
             return
         driver = self.driver
-        with self.primary.active():
+        with self.context.active():
             if self._pool is None:
                 code = code_of(driver.cuMemFree(address))
             else:
@@ -253,16 +252,16 @@ class CudaDevice:
     def fetch(self, address: int, out: Array) -> None:
         """As `read`, but look at no frame."""
         if out.nbytes:
-            with self.primary.active():
-                code = self._staged(lambda: self.primary.staging.read(address, out))
+            with self.context.active():
+                code = self._staged(lambda: self.context.staging.read(address, out))
             if code:
                 raise self.failed(code, f"copying {size_text(out.nbytes)} to the host")
 
     def write(self, address: int, data: Array) -> None:
         """Copy ``data``, flat ``u8``, to the device."""
         if data.nbytes:
-            with self.primary.active():
-                self._staged(lambda: self.primary.staging.write(address, data))
+            with self.context.active():
+                self._staged(lambda: self.context.staging.write(address, data))
 
     def _staged(self, copy: Any) -> Any:
         try:
@@ -283,7 +282,7 @@ class CudaDevice:
     def holds(self, address: int) -> bool:
         """Whether this is memory of this device, whoever allocated it."""
         which = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        with self.primary.active():
+        with self.context.active():
             result = self.driver.cuPointerGetAttribute(which, address)
         return not code_of(result) and int(result[1]) == self.number
 
@@ -294,7 +293,7 @@ class CudaDevice:
 
     def wait(self, doing: str = "waiting for kernels", stream: Any = None) -> None:
         """Wait for the default stream, or the one given. Looks at no frame."""
-        with self.primary.active():
+        with self.context.active():
             code = code_of(self.driver.cuStreamSynchronize(stream))
         if code:
             raise self.failed(code, doing)
@@ -331,7 +330,7 @@ class CudaDevice:
     @property
     def alive(self) -> bool:
         """Whether calls of the driver make sense: the program runs, and its context is in order."""
-        return not self.ended and self.primary.lost is None
+        return not self.ended and self.context.lost is None
 
     def launched_on(self, stream: int) -> dict[FramePool, None]:
         """What is pending on a stream; see `pending`."""
@@ -381,7 +380,7 @@ class CudaDevice:
         if self.ended:
             return
         try:
-            if self.primary.lost is None:
+            if self.context.lost is None:
                 self.sync()
         except QuadrantsRuntimeError as error:
             from ... import logs as log
@@ -393,7 +392,7 @@ class CudaDevice:
         if self in _open:
             _open.remove(self)
         self.printer = None
-        if self.primary.lost is None:
+        if self.context.lost is None:
             self.unload()
             if self._pool is not None:
                 self.call("giving memory back", "cuMemPoolDestroy", self._pool)

@@ -66,7 +66,7 @@ class CudaExecutable:
         self._pools: Final[dict[int, FramePool]] = {}
         self.frame: Final = self.pool(0)
         self.enter: Final = self.frame.enter
-        device.primary.users.add(self)
+        device.context.users.add(self)
 
     # --- what a launch needs --------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class CudaExecutable:
         if task.shared:
             which = device.driver.CUfunction_attribute
             name = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
-            with device.primary.active():
+            with device.context.active():
                 result = device.driver.cuFuncSetAttribute(
                     function, getattr(which, name), task.shared
                 )
@@ -96,7 +96,7 @@ class CudaExecutable:
     def _events(self) -> list[Any]:
         """What takes the times of a timed kernel: before its first task and after each."""
         driver, device = self.device.driver, self.device
-        with device.primary.active():
+        with device.context.active():
             events = [check(driver.cuEventCreate(0), "timing") for _ in range(1 + len(self.tasks))]
         for event in events:
             weakref.finalize(self, device.spent.append, event)
@@ -113,7 +113,7 @@ class CudaExecutable:
     def _resident(self, k: int) -> int:
         """Blocks of a task that the device can hold at once."""
         task, device = self.tasks[k], self.device
-        with device.primary.active():
+        with device.context.active():
             result = device.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 self.functions[k], task.block_dim, task.shared
             )
@@ -146,7 +146,7 @@ class CudaExecutable:
 
     def forked(self) -> None:
         """This is a child of the process that loaded it: the driver must not be reached."""
-        lost = self.device.primary.lost
+        lost = self.device.context.lost
 
         def refuse(*_: Any) -> Any:
             assert lost is not None
@@ -185,7 +185,7 @@ class CudaExecutable:
     def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
         """Launch, wait, and tell when each task ended, by the clock of the device."""
         driver = self.device.driver
-        with self._times, self.device.primary.active():
+        with self._times, self.device.context.active():
             began = perf_counter_ns()
             code = pool.enter(frame[1])
             if code:
