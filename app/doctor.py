@@ -31,6 +31,9 @@ _PACKAGES: Final = (
 _BACKEND_HINTS: Final = {
     "cpu": "reinstall with: python -m pip install --force-reinstall llvmlite",
 }
+_CUDA_HINT: Final = (
+    "kernels are compiled all the same: qd-studio FILE --backend cuda, or cuda:sm_90"
+)
 _CLEAN: Final = "qd-studio cache verify lists bad entries, qd-studio cache clean removes them"
 _TOLD: Final = 3
 """Bad entries of a layer that are named."""
@@ -58,7 +61,8 @@ def examine() -> Findings:
     """Look at everything. Takes about a second, most of it for the backends' self tests."""
     backends = _backends()
     works = any(f.state == "ok" and f.name == "cpu" for f in backends)
-    return Findings([*_machine(), *backends, *_packages(), *_caches(), *_terminal()], works)
+    found = [*_machine(), *backends, *_cuda(), *_packages(), *_caches(), *_terminal()]
+    return Findings(found, works)
 
 
 def _machine() -> list[Finding]:
@@ -84,6 +88,37 @@ def _backends() -> list[Finding]:
         hint = _BACKEND_HINTS.get(found.name, "") if fault else ""
         detail = fault or f"{found.toolchain}; a test kernel ran"
         out.append(Finding("backend", found.name, "broken" if fault else "ok", detail, hint))
+    return out
+
+
+def _cuda() -> list[Finding]:
+    """The driver, its devices, and the pieces of the toolkit."""
+    found = inspect.cuda_machine()
+    state, hint = ("missing", _CUDA_HINT) if found.problem else ("ok", "")
+    if "QD_ENABLE_CUDA" in found.problem:
+        state, hint = "note", "unset QD_ENABLE_CUDA"
+    driver = f"supports CUDA {found.driver}" if found.driver else ""
+    told = "; ".join(text for text in (driver, found.problem) if text)
+    out = [Finding("cuda", "driver", state, told, hint)]
+    for device in found.devices:
+        parts = [
+            f"{device.number}: {device.name}",
+            f"compute capability {device.capability} ({device.arch})",
+            f"{device.processors} SMs",
+            size(device.memory) + (f", {size(device.free)} free" if device.free >= 0 else ""),
+            device.uuid,
+        ]
+        chosen = "programs use this one" if device.chosen else ""
+        text = ", ".join(part for part in (*parts, chosen) if part)
+        out.append(Finding("cuda", "device", "ok" if device.chosen else "note", text))
+    for piece in found.pieces:
+        where = " ".join(text for text in (piece.version, piece.path) if text)
+        if piece.path:
+            out.append(Finding("cuda", piece.name, "ok", where))
+        else:
+            why = f"not found: {piece.purpose}"
+            out.append(Finding("cuda", piece.name, "missing", why, piece.hint))
+    out += [Finding("cuda", name, "note", value or "empty") for name, value in found.variables]
     return out
 
 

@@ -6,8 +6,9 @@ parts, as the schema describes them, in one object per kernel and backend::
     passes   {"kernel", "backend", "runs": [PassRun], "diffs": {run index: [lines]}}
     ir       {"kernel", "backend", "run": index or null, "snapshot": Snapshot, "locs": [LocRecord]}
     cfg      {"kernel", "backend", "cfgs": [CfgRecord]}
-    code     {"kernel", "backend", "artefacts": [Artefact]}
-    launch   {"kernel", "backend", "launches": [LaunchRecord], "agreement": AgreementRecord}
+    code     {"kernel", "backend", "artefacts": [Artefact], "machine": MachineRecord or null}
+    launch   {"kernel", "backend", "launches": [LaunchRecord], "agreement": AgreementRecord,
+              "unlaunched": text, "device": DeviceRecord or null, "flow": FlowRecord or null}
     adstack  {"kernel", "backend", "autodiff": AutodiffRecord, "forward": Snapshot or null,
               "reverse": Snapshot or null}; of gradient kernels only
     caches   {"kernel", "backend", "caches": [CacheLayer]}
@@ -34,7 +35,18 @@ from ..engine.inspect.record import (
 )
 from .core.format import error_text
 from .core.lines import Line, plain, text_of
-from .core.panels import adstack_text, caches, cfg, changes, code, launch, misc, passes, source
+from .core.panels import (
+    adstack_text,
+    caches,
+    cfg,
+    changes,
+    code,
+    launch,
+    machine,
+    misc,
+    passes,
+    source,
+)
 from .core.panels.reversal import FORWARD, REVERSE, listing
 
 __all__ = ["NothingToShow", "show"]
@@ -223,8 +235,8 @@ def _of_pass(compiled: CompileRecord, run: int, pass_name: str | None) -> bool:
 def _code_text(
     backend: BackendRecord, compiled: CompileRecord, pass_name: str | None
 ) -> list[Line]:
-    out: list[Line] = []
-    for index, artefact in enumerate(compiled.artefacts):
+    out = machine.machine_lines(backend)
+    for index, artefact in enumerate(code.in_order(compiled.artefacts)):
         out.append(Line(((f"-- {artefact.name}", "title"),)))
         out += code.code_lines(backend, index)
     return out or [Line((("this backend keeps no code", ""),))]
@@ -283,7 +295,11 @@ def _cfg_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> It
 
 def _code_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
     for backend, compiled in _parts(kernel):
-        yield {**_head(kernel, backend), "artefacts": msgspec.to_builtins(compiled.artefacts)}
+        yield {
+            **_head(kernel, backend),
+            "artefacts": msgspec.to_builtins(compiled.artefacts),
+            "machine": msgspec.to_builtins(compiled.machine),
+        }
 
 
 def _launch_json(record: Record, kernel: KernelRecord, pass_name: str | None) -> Iterator[Any]:
@@ -292,6 +308,9 @@ def _launch_json(record: Record, kernel: KernelRecord, pass_name: str | None) ->
             **_head(kernel, backend),
             "launches": msgspec.to_builtins(backend.launches),
             "agreement": msgspec.to_builtins(backend.agreement),
+            "unlaunched": backend.unlaunched,
+            "device": msgspec.to_builtins(backend.device),
+            "flow": msgspec.to_builtins(backend.flow),
         }
 
 

@@ -8,6 +8,7 @@ from ...engine.inspect.record import (
     AgreementRecord,
     BackendRecord,
     CompileRecord,
+    DeviceRecord,
     ErrorRecord,
     KernelRecord,
     LaunchRecord,
@@ -20,6 +21,7 @@ __all__ = [
     "backend_reason",
     "count",
     "counted",
+    "device",
     "duration_ms",
     "duration_us",
     "error_text",
@@ -87,6 +89,18 @@ def size(n: int) -> str:
 def counted(n: int, thing: str) -> str:
     """``1 parameter``, ``2 parameters``."""
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
+def device(found: DeviceRecord) -> str:
+    """``NVIDIA H200, compute capability 9.0, 132 SMs, 140 GiB, driver 13.0``."""
+    parts = [
+        found.name,
+        f"compute capability {found.capability}" if found.capability else "",
+        f"{found.multiprocessors} SMs" if found.multiprocessors else "",
+        size(found.total_bytes) if found.total_bytes else "",
+        f"driver {found.driver}" if found.driver else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def launch_time(launch: LaunchRecord) -> str:

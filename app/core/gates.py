@@ -6,6 +6,7 @@ A rule is ``metric OP value``, checked for every kernel that has the metric (see
     ir.statements>+5%            more than 5 % above the baseline
     launch.cpu.median_us>+20%    slower than the baseline by more than 20 % and by more than noise
     agreement!=ok                a word; `agreement` stands for every backend's
+    code.cuda:sm_90.spills>0     tasks of a GPU may not spill registers
     cache.fastcache!=loaded      a layer's state: hit (or loaded), miss, bypass, off, damaged
     adstack.bytes>+0%            adstacks of a gradient kernel take more than at the baseline
     compile.error                short for compile.error>0
@@ -59,7 +60,7 @@ _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq,
     ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
-_RULE: Final = re.compile(r"^\s*([A-Za-z_][\w.\[\]=, -]*?)\s*(>=|<=|!=|==|>|<)\s*(\S+)\s*$")
+_RULE: Final = re.compile(r"^\s*([A-Za-z_][\w.:\[\]=, -]*?)\s*(>=|<=|!=|==|>|<)\s*(\S+)\s*$")
 
 
 def parse_rule(text: str) -> Rule:
@@ -84,7 +85,7 @@ def _of_cache(rule: Rule) -> Rule:
 
 
 def _read(text: str) -> Rule:
-    if re.fullmatch(r"\s*[A-Za-z_][\w.]*\s*", text):
+    if re.fullmatch(r"\s*[A-Za-z_][\w.:]*\s*", text):
         return Rule(text, text.strip(), ">", 0.0, False)
     match = _RULE.match(text)
     if match is None:

@@ -180,13 +180,27 @@ _ASM: Final = re.compile(
 )
 
 
+_PTX: Final = re.compile(
+    r"""(?P<comment>//.*$)|(?P<str>"[^"]*")|(?P<id>%\w+(?:\.\w+)?|\$?\w+:)"""
+    r"""|(?P<type>\.(?:[bfsu](?:8|16|32|64)x?2?|pred|v[24])\b)"""
+    r"""|(?P<kw>^\s*\.\w+|(?<=\s)\.(?:entry|func|param|reg|shared|global|align|ptr)\b)"""
+    r"""|(?P<op>(?:^\s+|(?<=^\t)|(?<=%p\d\s)|(?<=\s))[a-z]\w*(?=[\s.;]))"""
+    r"""|(?P<const>(?<![\w.%])-?\d[\w.]*)"""
+)
+_SASS: Final = re.compile(
+    r"""(?P<comment>/\*.*?\*/)|(?P<id>^[\w.$]+:|\bU?R\d+\b|\bU?P\d\b|`\([^)]*\))"""
+    r"""|(?P<const>(?<![\w.])-?0x[0-9a-f]+|(?<![\w.\[])-?\d[\d.]*\b)"""
+    r"""|(?P<type>\bc\[0x\w+\]\[\w+\])|(?P<kw>\b(?:U?RZ|PT|SR_[\w.]+)\b)"""
+    r"""|(?P<op>\b[A-Z][A-Z0-9_]+(?=[\s.;]))"""
+)
+_LANGUAGES: Final = {"llvm": _LLVM, "asm": _ASM, "ptx": _PTX, "sass": _SASS}
+
+
 def code_spans(text: str, language: str) -> tuple[Span, ...]:
-    """A line of generated code: language ``llvm`` or ``asm``; others are left plain."""
-    if language == "llvm":
-        return _highlight(_LLVM, text)
-    if language == "asm":
-        return _highlight(_ASM, text)
-    return ((text, ""),)
+    """A line of generated code: language ``llvm``, ``asm``, ``ptx`` or ``sass``; others are left
+    plain."""
+    pattern = _LANGUAGES.get(language)
+    return ((text, ""),) if pattern is None else _highlight(pattern, text)
 
 
 _PYTHON: Final = re.compile(

@@ -6,11 +6,16 @@ baseline::
     ir.statements, ir.loads, ir.stores, ...     statements of the finished kernel, by kind
     ir.initial                                  statements before the first pass
     code.bytes                                  object code
+    code.<backend>.registers, .spills           of code for a GPU that was assembled: of a thread
+                                                of the task that takes the most, and bytes spilled
+                                                by all tasks
+    code.<backend>.shared, .ptx_bytes           shared memory of a block, likewise; size of the PTX
     compile.error                               1 if the kernel failed to compile, else 0
     gradient.error                              the same of a gradient, in place of compile.error
     compile.<backend>.cold_ms                   compile time
     launch.<backend>.median_us                  launch time of the first workload
     launch.<backend>.<workload>.median_us       ... of the named one
+    launch.<backend>.host_us                    of a device: what the host needs to issue it
     agreement.<backend>                         ok, differs, unchecked; of all but the interpreter
     adstack.bytes, .stacks, .slots              heap that a gradient kernel's launch needed, its
                                                 adstacks, and the slots of one row of each, summed;
@@ -28,7 +33,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ...engine.inspect.record import AutodiffRecord, BackendRecord, KernelRecord, Record
+from ...engine.inspect.record import (
+    AutodiffRecord,
+    BackendRecord,
+    KernelRecord,
+    MachineRecord,
+    Record,
+)
 
 __all__ = ["FAMILIES", "Metric", "is_time", "kernel_metrics", "record_metrics"]
 
@@ -102,14 +113,30 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
         yield f"compile.{name}.cold_ms", Metric(backend.compile.cold_ms)
         if backend.compile.warm_ms is not None:
             yield f"compile.{name}.warm_ms", Metric(backend.compile.warm_ms)
+        yield from _machine_metrics(name, backend.compile.machine)
     for i, launch in enumerate(backend.launches):
         metric = Metric(launch.median_us, launch.mad_us)
         yield f"launch.{name}.{launch.workload}.median_us", metric
         if i == 0:
             yield f"launch.{name}.median_us", metric
+            if launch.host_us is not None:
+                yield f"launch.{name}.host_us", Metric(launch.host_us)
     if backend.agreement is not None and name != "interp":
         # The interpreter is what the others are compared with.
         yield f"agreement.{name}", Metric(backend.agreement.state)
+
+
+def _machine_metrics(name: str, machine: MachineRecord | None) -> Iterator[tuple[str, Metric]]:
+    """What the code for a GPU takes; all but its size is known only where it was assembled."""
+    if machine is None:
+        return
+    yield f"code.{name}.ptx_bytes", Metric(machine.ptx_bytes)
+    known = [k for k in machine.kernels if k.known]
+    if known:
+        spilled = sum(k.spill_stores + k.spill_loads for k in known)
+        yield f"code.{name}.registers", Metric(max(k.registers for k in known))
+        yield f"code.{name}.shared", Metric(max(k.shared for k in known))
+        yield f"code.{name}.spills", Metric(spilled)
 
 
 def record_metrics(record: Record) -> dict[str, dict[str, Metric]]:

@@ -28,8 +28,11 @@ from ..core.cfg_layout import to_svg
 from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import Finding
 from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
-from ..core.panels.home import absent, backends_of
+from ..core.panels.code import in_order, title_of
+from ..core.panels.home import absent, backends_of, devices_of, unlaunched
+from ..core.panels.machine import registers
 from ..core.panels.params import HEADER, param_rows
+from .devices import code, flows, launch_table, machine_table
 from .gradients import section
 from .plots import samples_plot, timeline
 from .style import STYLE
@@ -62,7 +65,7 @@ def _facts(record: Record) -> str:
     tool = record.tool
     facts = [
         f"{tool.name} {tool.version}", f"Python {tool.python}", f"LLVM {tool.llvm}", tool.cpu,
-        f"{tool.threads} threads", tool.platform, record.created,
+        f"{tool.threads} threads", tool.platform, *devices_of(record), record.created,
     ]  # fmt: skip
     out = f'<p class="facts">{esc(" · ".join(f for f in facts if f))}</p>'
     changed = [e for e in record.config if e.origin != "default" and e.value != e.default]
@@ -95,7 +98,12 @@ def _matrix(record: Record) -> str:
     missing = dict(absent(record))
     names = [n for n in backends_of(record) if n not in missing]
     group = "".join(f'<th colspan="4" class="group">{esc(n)}</th>' for n in names)
-    heads = "<th>cold</th><th>launch</th><th>rate</th><th>agreement</th>" * len(names)
+    held = dict(unlaunched(record))
+    heads = "".join(
+        f"<th>cold</th><th>launch</th><th>{'PTX' if n in held else 'rate'}</th>"
+        f"<th>{'registers' if n in held else 'agreement'}</th>"
+        for n in names
+    )
     rows: list[str] = []
     for kernel in record.kernels:
         primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
@@ -110,6 +118,10 @@ def _matrix(record: Record) -> str:
         f"<tr><th>kernel</th><th>statements</th>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
         + "".join(f'<p class="none">{esc(n)}: {esc(r)}</p>' for n, r in missing.items())
+        + "".join(
+            f'<p class="none">{esc(n)}: compiled, not launched: {esc(r)}</p>'
+            for n, r in unlaunched(record)
+        )
     )
 
 
@@ -120,6 +132,13 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None) -> str:
         return f'<td colspan="4" class="{kind}">{esc(reason)}</td>'
     cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
     launch = backend.launches[-1] if backend.launches else None
+    if backend.unlaunched:
+        machine = backend.compile.machine if backend.compile is not None else None
+        size = fmt.size(machine.ptx_bytes) if machine is not None else ""
+        return (
+            f'<td class="num">{esc(cold)}</td><td class="none">not launched</td>'
+            f'<td class="num">{esc(size)}</td><td class="num">{esc(registers(machine))}</td>'
+        )
     found = backend.agreement
     state = "bad" if found is not None and found.state == "differs" else ""
     verdict = "oracle" if backend.backend == "interp" else fmt.agreement(found)
@@ -159,6 +178,7 @@ def _kernel(kernel: KernelRecord) -> str:
         if found is not None and found.check == "failed":
             parts.append(f'<p class="bad">The check failed: {esc(found.check_message)}</p>')
     parts.append(_launches(kernel))
+    parts.append(flows(kernel))
     compiled = [b for b in kernel.backends if b.compile is not None]
     for backend in compiled:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
@@ -218,19 +238,9 @@ def _launches(kernel: KernelRecord) -> str:
     rows = [(b.backend, launch) for b in kernel.backends for launch in b.launches]
     if not rows:
         return ""
-    body = "".join(
-        f"<tr><td>{esc(name)}</td><td>{esc(x.workload)}</td>"
-        f'<td class="num">{esc(fmt.launch_time(x))}</td>'
-        f'<td class="num">{esc(fmt.duration_us(x.min_us))}</td><td class="num">{x.n}</td>'
-        f'<td class="num">{esc(fmt.duration_us(x.first_us))}</td>'
-        f'<td class="num">{esc(fmt.throughput(x))}</td></tr>'
-        for name, x in rows
-    )
     methods = " ".join(dict.fromkeys(f"{name}: {x.method}." for name, x in rows))
     return (
-        '<h3>Launches</h3><div class="wide"><table><thead><tr><th>backend</th><th>workload</th>'
-        "<th>median ± MAD</th><th>min</th><th>n</th><th>first (warm-up)</th><th>rate</th></tr>"
-        f"</thead><tbody>{body}</tbody></table></div>{samples_plot(rows)}"
+        f"<h3>Launches</h3>{launch_table(rows)}{samples_plot(rows)}"
         f'<p class="facts">{esc(methods)}</p>'
     )
 
@@ -276,9 +286,10 @@ def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str) -> str
         if after is not None:
             body += f"<figure>{to_svg(after)}<figcaption>after</figcaption></figure>"
         parts.append(_details(title, body + "</div>"))
-    for artefact in compiled.artefacts:
+    parts.append(machine_table(compiled))
+    for artefact in in_order(compiled.artefacts):
         size = f"{len(artefact.text.splitlines()):,} lines"
-        parts.append(_details(f"{artefact.name}, {size}", f"<pre>{esc(artefact.text)}</pre>"))
+        parts.append(_details(f"{title_of(artefact.name)}, {size}", code(compiled, artefact)))
     return "".join(parts)
 
 

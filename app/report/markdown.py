@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ...engine.inspect.record import (
     CacheDifference,
@@ -12,7 +13,9 @@ from ...engine.inspect.record import (
     Record,
 )
 from ..core import format as fmt
+from ..core.flow_layout import draw
 from ..core.gates import Finding
+from ..core.panels import flow, machine
 from ..core.panels.autodiff import (
     REDUCER_HEAD,
     STACK_HEADS,
@@ -25,7 +28,7 @@ from ..core.panels.autodiff import (
     type_text,
 )
 from ..core.panels.caches import changed_lines, compared_with, layers_of
-from ..core.panels.home import absent, backends_of
+from ..core.panels.home import absent, backends_of, devices_of, unlaunched
 from ..core.panels.params import HEADER, param_rows
 
 __all__ = ["render"]
@@ -43,6 +46,8 @@ def render(record: Record, findings: Sequence[Finding] = ()) -> str:
         out += _table(_header(record), [_row(k, record) for k in record.kernels])
         for name, reason in absent(record):
             out += [f"{name}: {_text(reason)}", ""]
+        for name, reason in unlaunched(record):
+            out += [f"{name}: compiled, not launched: {_text(reason)}", ""]
         for kernel in record.kernels:
             out += _kernel(kernel)
     elif not record.errors:
@@ -55,6 +60,7 @@ def _facts(record: Record) -> list[str]:
     parts = [
         f"{tool.name} {tool.version}", f"Python {tool.python}", f"LLVM {tool.llvm}",
         tool.cpu, f"{tool.threads} threads" if tool.threads else "", tool.platform,
+        *devices_of(record),
     ]  # fmt: skip
     out = [", ".join(_text(p) for p in parts if p and not p.endswith(" ")), ""]
     changed = [e for e in record.config if e.origin != "default" and e.value != e.default]
@@ -78,10 +84,15 @@ def _backends(record: Record) -> list[str]:
     return [n for n in backends_of(record) if n not in missing]
 
 
+_COLUMNS: Final = ("cold", "launch", "rate", "agreement")
+
+
 def _header(record: Record) -> list[str]:
     out = ["kernel", "statements"]
+    held = dict(unlaunched(record))
     for name in _backends(record):
-        out += [f"{name} cold", f"{name} launch", f"{name} rate", f"{name} agreement"]
+        columns = ("cold", "launch", "PTX", "registers") if name in held else _COLUMNS
+        out += [f"{name} {column}" for column in columns]
     return out
 
 
@@ -95,6 +106,11 @@ def _row(kernel: KernelRecord, record: Record) -> list[str]:
             out += [_text(reason), "", "", ""]
             continue
         cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
+        if backend.unlaunched:
+            found = backend.compile.machine if backend.compile is not None else None
+            size = fmt.size(found.ptx_bytes) if found is not None else ""
+            out += [cold, "not launched", size, machine.registers(found)]
+            continue
         launch = backend.launches[-1] if backend.launches else None
         out += [
             cold,
@@ -119,11 +135,15 @@ def _kernel(kernel: KernelRecord) -> list[str]:
             out += [f"No arguments: {_text(workload.reason)}", ""]
     launches = [
         [b.backend, _text(launch.workload), fmt.launch_time(launch), fmt.duration_us(launch.min_us),
-         str(launch.n), fmt.duration_us(launch.first_us), fmt.throughput(launch)]
+         str(launch.n), fmt.duration_us(launch.first_us), fmt.throughput(launch),
+         fmt.duration_us(launch.host_us),
+         "" if launch.memory_bytes is None else fmt.size(launch.memory_bytes)]
         for b in kernel.backends for launch in b.launches
     ]  # fmt: skip
     if launches:
-        out += _table(["backend", "workload", "median", "min", "n", "first", "rate"], launches)
+        head = ["backend", "workload", "median", "min", "n", "first", "rate", "host", "memory"]
+        used = 9 if any(row[7] or row[8] for row in launches) else 7
+        out += _table(head[:used], [row[:used] for row in launches])
     for backend in kernel.backends:
         for error in backend.errors:
             out += _error(error)
@@ -135,7 +155,35 @@ def _kernel(kernel: KernelRecord) -> list[str]:
     compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)
     if compiled is not None:
         out += _passes(kernel, compiled)
-    return out + _autodiff(kernel) + _caches(kernel)
+    return out + _tasks(kernel) + _machine(kernel) + _autodiff(kernel) + _caches(kernel)
+
+
+def _tasks(kernel: KernelRecord) -> list[str]:
+    """The order of the tasks on each backend where it is another than one after the other."""
+    out: list[str] = []
+    for backend in kernel.backends:
+        if backend.flow is not None and backend.flow.nodes:
+            told = flow.facts(backend.flow)
+            about = f"On {backend.backend}: {flow.title(backend.flow)}"
+            out += [_text(about + (f"; {told}" if told else "")) + ".", ""]
+            rows = draw(backend.flow, 72, flow.line_of(backend.compile))
+            text = "\n".join(row.text for row in rows)
+            fence = _fence(text)
+            out += [f"{fence}text", text, fence, ""]
+    return ["### Tasks", "", *out] if out else []
+
+
+def _machine(kernel: KernelRecord) -> list[str]:
+    """What code for GPUs takes."""
+    out: list[str] = []
+    for backend in kernel.backends:
+        compiled = backend.compile
+        if compiled is not None and compiled.machine is not None:
+            facts = machine.facts(compiled.machine)
+            out += [f"{backend.backend}: {_text('; '.join(facts))}.", ""]
+            rows = machine.machine_rows(compiled)
+            out += _table(machine.HEADER, [[_text(t) for t in row] for row in rows])
+    return ["### Machine code", "", *out] if out else []
 
 
 def _autodiff(kernel: KernelRecord) -> list[str]:

@@ -48,6 +48,9 @@ font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 .d-moved td{background:var(--move)}
 .d-added mark{background:var(--add2);color:inherit}
 .d-removed mark{background:var(--del2);color:inherit}
+pre .ln{color:var(--dim);user-select:none}
+.c-comment{color:var(--dim);font-style:italic}.c-op{color:var(--accent)}
+.c-kw{font-weight:600}.c-type{color:var(--cfg-back)}
 .fold td{color:var(--dim);background:var(--soft)}
 td[class^=cache-]{white-space:nowrap}
 .cache-miss{font-weight:600}.cache-damaged{color:var(--bad);font-weight:600}

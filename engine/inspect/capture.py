@@ -161,7 +161,9 @@ class KernelCapture:
                 with self.steps.step("codegen", text, backend=name, kind="compile"):
                     locate(compiled.artifact, self.config)
                     artefacts = _artefacts(compiled.artifact, self._places[name], lazy=True)
-                    machine, sass = machine_record(compiled.artifact, self._places[name])
+                    machine, sass = machine_record(
+                        compiled.artifact, self._places[name], self.config.gpu_max_reg
+                    )
             except (Exception, StepLimit) as error:
                 self.add_error(
                     error_record(error, "codegen", kernel=self.kernel.name, backend=name)

@@ -9,6 +9,7 @@ from typing import Final
 
 from ....engine.inspect.record import (
     BackendRecord,
+    CompileRecord,
     KernelRecord,
     LaunchRecord,
     ParamRecord,
@@ -16,8 +17,11 @@ from ....engine.inspect.record import (
 )
 from .. import format as fmt
 from ..lines import Line, Span, table
+from .machine import registers, spills
 
-__all__ = ["absent", "absent_lines", "backends_of", "detail", "matrix"]
+__all__ = [
+    "absent", "absent_lines", "backends_of", "detail", "devices_of", "matrix", "unlaunched",
+]  # fmt: skip
 
 
 def backends_of(record: Record) -> list[str]:
@@ -53,11 +57,19 @@ def matrix(
     """
     missing = {name for name, _ in absent(record)}
     names = [n for n in backends_of(record) if n not in missing]
+    held = {name for name, _ in unlaunched(record)}
     kept = {k: v for k, v in (history or {}).items() if len(v) > 1}
     head: list[Line] = []
     lines: list[Line] = []
-    for columns, oracle, extra in _PLANS:
-        groups = [(n, oracle if n == "interp" and len(names) > 1 else columns) for n in names]
+    for (columns, oracle, extra), compiled in zip(_PLANS, _UNLAUNCHED, strict=True):
+        groups: list[tuple[str, Sequence[str]]] = []
+        for name in names:
+            if name in held:
+                groups.append((name, compiled))
+            elif name == "interp" and len(names) > 1:
+                groups.append((name, oracle))
+            else:
+                groups.append((name, _with_registers(record, name, columns)))
         groups = [(n, c) for n, c in groups if c]
         head, lines = _matrix(record, groups, extra, kept, ascii_only)
         if sum(len(t) for t, _ in head[-1].spans) <= width:
@@ -83,13 +95,26 @@ def _under_files(record: Record, lines: list[Line]) -> list[Line]:
     return out
 
 
+# The same for a backend that compiled what cannot be launched here.
+_UNLAUNCHED: Final = (
+    ("cold", "finished", "ptx", "registers", "launch"),
+    ("cold", "finished", "ptx", "registers", "launch"),
+    ("cold", "finished", "ptx", "registers", "launch"),
+    ("cold", "finished", "ptx", "registers"),
+    ("cold", "finished", "ptx", "registers"),
+    ("cold", "ptx", "registers"),
+    ("cold", "registers"),
+    ("registers",),
+    ("registers",),
+)
 _LIMITS: Final = {
     "cold": 8, "warm": 8, "launch": 26, "median": 8, "rate": 24, "agreement": 20, "verdict": 1,
+    "finished": 10, "ptx": 9, "registers": 9,
 }  # fmt: skip
 # What usually comes is given its room before it is there.
 _LEAST: Final = {"cold": 7, "warm": 7, "launch": 14, "median": 7, "rate": 9, "agreement": 13}
-_RIGHT: Final = ("cold", "warm", "launch", "median", "rate")
-_HEADS: Final = {"cold": "cold", "warm": "warm", "verdict": ""}
+_RIGHT: Final = ("cold", "warm", "launch", "median", "rate", "finished", "ptx", "registers")
+_HEADS: Final = {"verdict": "", "finished": "statements", "ptx": "PTX"}
 
 
 def absent(record: Record) -> list[tuple[str, str]]:
@@ -103,11 +128,37 @@ def absent(record: Record) -> list[tuple[str, str]]:
     return out
 
 
+def _with_registers(record: Record, name: str, columns: Sequence[str]) -> Sequence[str]:
+    """The columns, with one more for a backend whose code has registers, where there is room."""
+    found = (k.backend(name) for k in record.kernels)
+    has = any(b is not None and b.compile is not None and b.compile.machine for b in found)
+    return (*columns, "registers") if has and "rate" in columns else columns
+
+
+def unlaunched(record: Record) -> list[tuple[str, str]]:
+    """(backend, reason) of the backends that were compiled for and cannot launch."""
+    out: list[tuple[str, str]] = []
+    for name in backends_of(record):
+        found = [b for k in record.kernels for b in k.backends if b.backend == name]
+        reasons = [b.unlaunched for b in found if b.unlaunched]
+        if reasons and not any(b.launches for b in found):
+            out.append((name, reasons[0]))
+    return out
+
+
+def devices_of(record: Record) -> list[str]:
+    """What kernels were launched on beside the host, a line each."""
+    found = (b.device for k in record.kernels for b in k.backends if b.device is not None)
+    return list(dict.fromkeys(fmt.device(device) for device in found))
+
+
 def absent_lines(record: Record) -> list[Line]:
-    """The absent backends, those with the same reason on one line."""
+    """The backends that are absent or launch nothing, those with the same reason on one line."""
     reasons: dict[str, list[str]] = {}
     for name, reason in absent(record):
         reasons.setdefault(reason, []).append(name)
+    for name, reason in unlaunched(record):
+        reasons.setdefault(f"compiled, not launched: {reason}", []).append(name)
     return [
         Line(((f"   {', '.join(names)}: ", "accent"), (reason, "dim")))
         for reason, names in reasons.items()
@@ -211,9 +262,23 @@ def _cells(
         "rate": (fmt.throughput(launch) if launch else "", ""),
         "agreement": (verdict, agrees),
         "verdict": (mark, agrees),
+        **_of_code(compiled),
     }
+    if backend.unlaunched:
+        values["launch"] = (backend.unlaunched, "dim")
     old = _awaited(backend.earlier)
     return [(values[c][0], "dim") if c in old else values[c] for c in columns]
+
+
+def _of_code(compiled: CompileRecord | None) -> dict[str, Span]:
+    """Cells about the code for a GPU; registers of the task that takes the most."""
+    machine = compiled.machine if compiled is not None else None
+    shots = compiled.snapshots if compiled is not None else ()
+    return {
+        "finished": (str(shots[-1].ops) if shots else "", ""),
+        "ptx": (fmt.size(machine.ptx_bytes) if machine is not None else "", ""),
+        "registers": (registers(machine), "warn" if spills(machine) else "num"),
+    }
 
 
 def _awaited(earlier: Sequence[str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ....engine.inspect.record import KernelRecord, LaunchRecord
 from .. import format as fmt
 from ..lines import Line, table
+from .flow import flow_lines
 
 __all__ = ["histogram", "launch_lines"]
 
@@ -24,25 +25,16 @@ def launch_lines(
     for workload in kernel.workloads:
         if workload.origin == "none":
             out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
-    if not rows:
+    if rows:
+        out += _table(rows)
+    else:
         reasons = dict.fromkeys(b.reason for b in kernel.backends if b.status == "not_run")
         out.append(Line((("Nothing was launched.", "dim"),)))
-        return out + [Line(((reason, "dim"),)) for reason in reasons if reason]
-    head, lines = table(
-        ("backend", "workload", "median", "min", "max", "n", "first", "rate"),
-        [
-            (
-                (name, "accent"), (x.workload, ""), (fmt.launch_time(x), "num"),
-                (fmt.duration_us(x.min_us), ""), (fmt.duration_us(x.max_us), ""), (str(x.n), ""),
-                (fmt.duration_us(x.first_us), "dim"), (fmt.throughput(x), ""),
-            )
-            for name, x in rows
-        ],
-        [f"{name} {x.workload}" for name, x in rows],
-        (False, False, True, True, True, True, True, False),
-        (10, 28, 17, 9, 9, 7, 9, 28),
-    )  # fmt: skip
-    out += [head, *lines]
+        out += [Line(((reason, "dim"),)) for reason in reasons if reason]
+    out += _devices(kernel)
+    for backend in kernel.backends:
+        drawing = flow_lines(backend, width, ascii_only)
+        out += [Line(()), *drawing] if drawing else []
     for name, launch in rows:
         label = f"{name} {launch.workload}"
         out += [Line(()), Line(((label, "title"), (f"   {launch.method}", "dim")))]
@@ -53,6 +45,46 @@ def launch_lines(
                 Line((("saves ", "dim"), (fmt.spark(past, 24), "accent"),
                       (f"  {fmt.duration_us(past[-2])} -> {fmt.duration_us(past[-1])}", "dim")))
             )  # fmt: skip
+    return out
+
+
+def _table(rows: Sequence[tuple[str, LaunchRecord]]) -> list[Line]:
+    """A row a workload; times of a device with those of the host beside them."""
+    on_device = any(x.host_us is not None or x.memory_bytes is not None for _, x in rows)
+    header = ["backend", "workload", "median", "min", "max", "n", "first", "rate"]
+    right = [False, False, True, True, True, True, True, False]
+    limits = [12, 28, 17, 9, 9, 7, 9, 28]
+    cells = [
+        [
+            (name, "accent"), (x.workload, ""), (fmt.launch_time(x), "num"),
+            (fmt.duration_us(x.min_us), ""), (fmt.duration_us(x.max_us), ""), (str(x.n), ""),
+            (fmt.duration_us(x.first_us), "dim"), (fmt.throughput(x), ""),
+        ]
+        for name, x in rows
+    ]  # fmt: skip
+    if on_device:
+        header[3:3], right[3:3], limits[3:3] = ["host"], [True], [9]
+        header.append("memory")
+        right.append(True)
+        limits.append(9)
+        for row, (_, x) in zip(cells, rows, strict=True):
+            row.insert(3, (fmt.duration_us(x.host_us), "dim"))
+            row.append(("" if x.memory_bytes is None else fmt.size(x.memory_bytes), "dim"))
+    keys = [f"{name} {x.workload}" for name, x in rows]
+    head, lines = table(header, cells, keys, right, limits)
+    return [head, *lines]
+
+
+def _devices(kernel: KernelRecord) -> list[Line]:
+    """What backends launched on, or why not."""
+    out: list[Line] = []
+    for backend in kernel.backends:
+        if backend.unlaunched:
+            out.append(Line(((f"{backend.backend} ", "accent"),
+                             (f"not launched: {backend.unlaunched}", "dim"))))  # fmt: skip
+        if backend.device is not None:
+            text = fmt.device(backend.device)
+            out.append(Line(((f"{backend.backend} ", "accent"), (text, "dim"))))
     return out
 
 

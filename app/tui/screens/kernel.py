@@ -16,9 +16,10 @@ from textual.containers import Horizontal
 from ...core.lines import Line, index_of, search_text
 from ...core.panels.cfg import cfg_lines, graph_of_run
 from ...core.panels.cfg import title as cfg_title
-from ...core.panels.code import CodeLines, artefacts_of, code_lines
+from ...core.panels.code import CodeLines, artefacts_of, code_lines, title_of
 from ...core.panels.errors import error_lines, errors_of
 from ...core.panels.launch import launch_lines
+from ...core.panels.machine import machine_lines
 from ...core.panels.places import user_lines
 from ...core.panels.source import source_lines
 from ...core.state import TABS, backend_of, compiled_of, kernel_of, run_of, step_run
@@ -208,10 +209,12 @@ class KernelScreen(StudioScreen):
             return
         at = state.sel.artefact % len(names)
         header = Line((
-            (f"text {at + 1} of {len(names)}  ", "dim"), (names[at], "title"),
+            (f"text {at + 1} of {len(names)}  ", "dim"), (title_of(names[at]), "title"),
             (f"  {len(lines):,} lines", "dim"),
         ))  # fmt: skip
-        view.show(lines, [header])
+        # What the machine code takes stays on top, where there is room for both.
+        facts = machine_lines(backend) if names[at] in ("ptx", "sass") else []
+        view.show(lines, [header, *(facts if len(facts) < view.size.height // 2 else facts[:1])])
         place = lines.first.get(state.sel.line)
         if self._key("code", (at, state.sel.line)) and place is not None:
             view.put(place)

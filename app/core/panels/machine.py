@@ -1,0 +1,130 @@
+"""Machine code for a GPU: what each kernel of the module takes, and how much fits at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ....engine.inspect.record import BackendRecord, CompileRecord, MachineKernel, MachineRecord
+from .. import format as fmt
+from ..lines import Line, table
+
+__all__ = ["HEADER", "facts", "machine_lines", "machine_rows", "registers", "spills"]
+
+HEADER: Final = (
+    "task", "grid", "block", "registers", "spills", "stack", "shared", "constant", "barriers",
+    "occupancy",
+)  # fmt: skip
+_RIGHT: Final = (False, False, *(True,) * 7, False)
+_LIMITS: Final = (34, 44, 6, 9, 16, 9, 9, 9, 8, 44)
+
+
+def registers(machine: MachineRecord | None) -> str:
+    """Registers of the task that takes the most; with the word that matters if some are spilled."""
+    known = [k for k in machine.kernels if k.known] if machine is not None else []
+    if not known:
+        return ""
+    most = max(k.registers for k in known)
+    return f"{most} spills" if spills(machine) else str(most)
+
+
+def spills(machine: MachineRecord | None) -> int:
+    """Bytes of registers that all tasks together put into memory and take back."""
+    kernels = machine.kernels if machine is not None else ()
+    return sum(k.spill_stores + k.spill_loads for k in kernels)
+
+
+def facts(machine: MachineRecord) -> list[str]:
+    """What holds for the module, a sentence each."""
+    first = f"{machine.arch}{f' ({machine.title})' if machine.title else ''}"
+    out = [f"{first}, PTX {machine.ptx_version}, {fmt.size(machine.ptx_bytes)}"]
+    if machine.assembler:
+        out.append(f"{machine.assembler}, {fmt.duration_ms(machine.assemble_ms)}")
+    elif machine.reason:
+        out.append(f"no registers and no machine code: {machine.reason}")
+    if machine.assembler and machine.sass_reason:
+        out.append(f"no machine code as text: {machine.sass_reason}")
+    elif machine.disassembler:
+        out.append(machine.disassembler)
+    return [*out, *machine.notes]
+
+
+def machine_rows(compiled: CompileRecord) -> list[tuple[str, ...]]:
+    """Cells for `HEADER`, a row a kernel; empty cells where no assembler told."""
+    machine = compiled.machine
+    return [] if machine is None else [_row(compiled, k) for k in machine.kernels]
+
+
+def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
+    if not kernel.known:
+        return (_name(compiled, kernel), _grid(kernel), str(kernel.block_dim or ""), *("",) * 7)
+    moved = kernel.spill_stores + kernel.spill_loads
+    told = f"{fmt.size(kernel.spill_stores)} + {fmt.size(kernel.spill_loads)}" if moved else "0"
+    return (
+        _name(compiled, kernel),
+        _grid(kernel),
+        str(kernel.block_dim or ""),
+        str(kernel.registers),
+        told,
+        fmt.size(kernel.stack),
+        fmt.size(kernel.shared),
+        fmt.size(kernel.constant),
+        str(kernel.barriers),
+        _occupancy(kernel),
+    )
+
+
+def _name(compiled: CompileRecord, kernel: MachineKernel) -> str:
+    """``0 range_for``; a helper by its symbol."""
+    task = next((t for t in compiled.tasks if t.index == kernel.task), None)
+    if task is None:
+        return kernel.symbol
+    return f"{task.index} {task.kind}"
+
+
+def _grid(kernel: MachineKernel) -> str:
+    if kernel.grid == "one":
+        return "one thread"
+    return f"{kernel.grid} {kernel.blocks}".strip()
+
+
+def _occupancy(kernel: MachineKernel) -> str:
+    """``75 %, 12 blocks, limited by registers``."""
+    if not kernel.block_dim:
+        return ""
+    blocks = fmt.counted(kernel.blocks_held, "block")
+    return f"{kernel.occupancy:.0%}, {blocks}, limited by {kernel.limit}"
+
+
+def machine_lines(backend: BackendRecord | None) -> list[Line]:
+    """The table, below what holds for the module; nothing for code that is for no GPU."""
+    compiled = backend.compile if backend is not None else None
+    machine = compiled.machine if compiled is not None else None
+    if backend is None or compiled is None or machine is None:
+        return []
+    first, *rest = facts(machine)
+    out = [Line(((backend.backend, "title"), (f"  {first}", "")))]
+    out += [Line(((f"  {text}", "dim"),)) for text in rest]
+    rows = machine_rows(compiled)
+    cells = [_styled(row) for row in rows]
+    keys = [("machine", k.symbol) for k in machine.kernels]
+    used = [
+        i for i, name in enumerate(HEADER) if name in ("task", "grid") or any(r[i] for r in rows)
+    ]
+    head, lines = table(
+        [HEADER[i] for i in used],
+        [[row[i] for i in used] for row in cells],
+        keys,
+        [_RIGHT[i] for i in used],
+        [_LIMITS[i] for i in used],
+    )
+    return [*out, head, *lines]
+
+
+def _styled(row: Sequence[str]) -> list[tuple[str, str]]:
+    spilled = row[HEADER.index("spills")] not in ("", "0")
+    styles = {"task": "accent", "grid": "dim", "registers": "num"}
+    return [
+        (text, "warn" if name == "spills" and spilled else styles.get(name, ""))
+        for name, text in zip(HEADER, row, strict=True)
+    ]
