@@ -71,13 +71,16 @@ class CudaBackend:
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate PTX; other texts are made when asked for."""
         from ..llvm.gpu import lower_gpu
-        from . import nvptx
+        from . import libdevice, nvptx
 
         kernel = lower_gpu(func, config)
         arch = self.arch(config)
         level = config.external_optimization_level if config.opt_level else 0
+        settings = [("features", nvptx.features(arch))]
+        if libdevice.called(kernel.text):
+            settings.append(("libdevice", libdevice.identity()))
         job = PtxJob(
-            arch, self.identity(), kernel.text, (("features", nvptx.features(arch)),),
+            arch, self.identity(), kernel.text, tuple(settings),
             lambda: nvptx.make_ptx(kernel.text, arch, level),
         )  # fmt: skip
         ptx = lent().ptx(job)

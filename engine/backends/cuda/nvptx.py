@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from ..base import Target
 from ..llvm import toolchain
+from ..llvm.text import FTZ
+from . import libdevice
 
 __all__ = ["TRIPLE", "features", "make_ptx", "optimised", "target"]
 
@@ -37,7 +39,12 @@ def machine(arch: str, level: int) -> toolchain.Machine:
 
 
 def _module(llvm_ir: str, arch: str, level: int) -> toolchain.Module:
-    module = machine(arch, level).parse(llvm_ir)
+    for_arch = machine(arch, level)
+    module = for_arch.parse(llvm_ir)
+    module.ref.data_layout = str(for_arch.ref.target_data)
+    names = libdevice.called(llvm_ir)
+    if names:
+        libdevice.link(module, names, FTZ in llvm_ir)
     module.optimise(level)
     return module
 

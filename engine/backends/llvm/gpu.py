@@ -33,7 +33,7 @@ from .helpers import helper_text
 from .host_text import HostText
 from .memory import MEMSET
 from .stacks import TaskStacks, begin_rows
-from .text import MEMORY, SIZE, VALUE, constant, name_of
+from .text import FTZ, MEMORY, SIZE, VALUE, constant, name_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -371,8 +371,10 @@ class _Kernel:
             for line in needs:
                 state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
         tail += ["", *state.declares.values(), ""]
-        tail += ["attributes #0 = { nounwind }", "attributes #1 = { alwaysinline nounwind }",
-                 "attributes #2 = { nounwind }", "!0 = !{}",
+        ftz = f" {FTZ}" if state.fast else ""
+        tail += [f"attributes #0 = {{ nounwind{ftz} }}",
+                 f"attributes #1 = {{ alwaysinline nounwind{ftz} }}",
+                 f"attributes #2 = {{ nounwind{ftz} }}", "!0 = !{}",
                  '!1 = !{!"branch_weights", i32 2000, i32 1}']  # fmt: skip
         for number, text in state.properties:
             tail.append(f"!{number} = distinct !{{!{number}, !{number + 1}}}")

@@ -123,6 +123,10 @@ class Module:
         builder = llvm.create_pass_builder(self._machine.ref, options)
         builder.getModulePassManager().run(self.ref, builder)
 
+    def link(self, other: Any) -> None:
+        """Take in what another module (of llvmlite, used up) defines."""
+        self.ref.link_in(other)
+
     def text(self) -> str:
         return str(self.ref)
 

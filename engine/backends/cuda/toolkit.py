@@ -1,0 +1,138 @@
+"""Where the pieces of the CUDA toolkit are that kernels need: libdevice, libcudadevrt, nvJitLink.
+
+Nothing is looked for before a kernel needs it. The places, in order:
+
+1. a variable of the environment that names the file: ``QD_LIBDEVICE``, ``QD_LIBCUDADEVRT``,
+   ``QD_NVJITLINK``; it must be there
+2. what `cuda.pathfinder` finds
+3. packages of pip: ``nvidia/.../nvvm/libdevice`` and the like on the import path
+4. ``CUDA_HOME``, ``CUDA_PATH``
+5. the usual places of a toolkit
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from ...errors import CudaError
+
+__all__ = ["NAMES", "library", "need"]
+
+
+class _Piece(NamedTuple):
+    """A file of the toolkit.
+
+    variable: names it. finder: of `cuda.pathfinder`, with its argument. packages: patterns below a
+    folder of the import path. toolkit: patterns below a toolkit. package: what pip installs it by.
+    """
+
+    variable: str
+    finder: tuple[str, str]
+    packages: tuple[str, ...]
+    toolkit: tuple[str, ...]
+    package: str
+
+
+_LIBRARIES: Final = ("lib64", "lib", "lib/x64", "targets/*/lib")
+
+NAMES: Final = {
+    "libdevice": _Piece(
+        "QD_LIBDEVICE", ("find_bitcode_lib", "device"),
+        ("nvidia/*/nvvm/libdevice/libdevice*.bc", "nvidia/*/libdevice/libdevice*.bc",
+         "triton/backends/nvidia/lib/libdevice*.bc"),
+        ("nvvm/libdevice/libdevice*.bc", "libdevice/libdevice*.bc"),
+        "nvidia-nvvm",
+    ),
+    "libcudadevrt": _Piece(
+        "QD_LIBCUDADEVRT", ("find_static_lib", "cudadevrt"),
+        ("nvidia/*/lib/libcudadevrt.a", "nvidia/*/lib/x64/cudadevrt.lib"),
+        tuple(f"{folder}/{name}" for folder in _LIBRARIES
+              for name in ("libcudadevrt.a", "cudadevrt.lib")),
+        "nvidia-cuda-runtime",
+    ),
+    "nvjitlink": _Piece(
+        "QD_NVJITLINK", ("load_nvidia_dynamic_lib", "nvJitLink"),
+        ("nvidia/*/lib/libnvJitLink.so*", "nvidia/*/bin/nvJitLink*.dll",
+         "nvidia/*/bin/x86_64/nvJitLink*.dll"),
+        (*[f"{folder}/libnvJitLink.so*" for folder in _LIBRARIES], "bin/nvJitLink*.dll"),
+        "nvidia-nvjitlink",
+    ),
+}  # fmt: skip
+"""The pieces by name."""
+
+_USUAL: Final = (
+    "/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/usr/lib/cuda",
+    "/usr/lib/nvidia-cuda-toolkit", "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*",
+)  # fmt: skip
+
+
+def library(name: str) -> str | None:
+    """The path of a piece, by a name of `NAMES`; None if it is nowhere.
+
+    CudaError if a variable names a file that is not there.
+    """
+    piece = NAMES[name]
+    named = os.environ.get(piece.variable, "")
+    if not named:
+        variables = tuple(os.environ.get(v, "") for v in ("CUDA_HOME", "CUDA_PATH"))
+        return _found(name, variables)
+    if not os.path.isfile(named):
+        raise CudaError(f"{piece.variable} is {named!r}, and there is no such file")
+    return named
+
+
+def need(name: str, what: str) -> str:
+    """The path of a piece that ``what`` cannot be done without. CudaError if it is nowhere."""
+    found = library(name)
+    if found is None:
+        piece = NAMES[name]
+        raise CudaError(
+            f"{what} needs {name} of the CUDA toolkit, which was not found",
+            hint=f"pip install {piece.package}, set CUDA_HOME to the folder of a CUDA toolkit, or "
+            f"{piece.variable} to the file",
+        )
+    return found
+
+
+@cache
+def _found(name: str, roots: tuple[str, ...]) -> str | None:
+    """The first place that has the piece. roots: folders that variables name, or empty."""
+    piece = NAMES[name]
+    found = _by_pathfinder(*piece.finder)
+    if found:
+        return found
+    for folder in dict.fromkeys(sys.path):
+        if folder and os.path.isdir(folder):
+            for path in _matches(folder, piece.packages):
+                return path
+    for root in (*roots, *(path for place in _USUAL for path in _newest(place))):
+        if root:
+            for path in _matches(root, piece.toolkit):
+                return path
+    return None
+
+
+def _by_pathfinder(function: str, argument: str) -> str:
+    try:
+        pathfinder: Any = importlib.import_module("cuda.pathfinder")
+        found = getattr(pathfinder, function)(argument)
+    except Exception:  # an older pathfinder, or none: other places follow
+        return ""
+    path = getattr(found, "abs_path", found)
+    return path if isinstance(path, str) and os.path.isfile(path) else ""
+
+
+def _newest(pattern: str) -> list[str]:
+    return sorted(glob.glob(pattern), reverse=True)
+
+
+def _matches(folder: str, patterns: tuple[str, ...]) -> Iterator[str]:
+    """Files below ``folder``, those of higher versions first."""
+    for pattern in patterns:
+        yield from _newest(os.path.join(glob.escape(folder), *pattern.split("/")))
