@@ -29,7 +29,7 @@ from ..types import DataType
 
 __all__ = [
     "Elements", "Window", "allocated", "assign", "elements_of", "far", "fresh", "host_of", "keep",
-    "let_go", "placed", "release", "short_of_memory",
+    "let_go", "placed", "release", "told_of",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -46,16 +46,19 @@ def allocated(owner: Program, nbytes: int, what: str) -> Memory:
     try:
         return owner.device.allocate(nbytes)
     except (MemoryError, ValueError) as error:
-        raise QuadrantsRuntimeError(short_of_memory(owner, what, nbytes, error)) from None
+        told, hint = told_of(owner, error)
+        needs = f", which takes {nbytes} bytes: {told}" if told else ""
+        text = f"there is not enough memory for {what}{needs}"
+        raise QuadrantsRuntimeError(text, hint=hint) from None
 
 
-def short_of_memory(owner: Program, what: str, nbytes: int, error: BaseException) -> str:
-    """What to tell of an allocation that failed. A device says how much there is."""
-    text = f"there is not enough memory for {what}"
+def told_of(owner: Program, error: BaseException) -> tuple[str, str | None]:
+    """What a device tells of an allocation that failed, and its hint; the host tells nothing."""
     if owner.device.host_arrays:
-        return text
-    told = str(error)
-    return f"{text}: {nbytes} bytes were asked for" + (f"; {told}" if told else "")
+        return "", None
+    if isinstance(error, QuadrantsRuntimeError):
+        return error.message, error.hint
+    return str(error), None
 
 
 class Window:

@@ -379,8 +379,8 @@ def test_too_little_memory_says_how_much_there_is(device):
     device.limit = 1 << 20
     with pytest.raises(
         QuadrantsRuntimeError,
-        match=r"not enough memory for an ndarray of shape \(1024, 1024, 2\): 8388608 bytes were"
-        r" asked for; 1048576 bytes are free",
+        match=r"not enough memory for an ndarray of shape \(1024, 1024, 2\), which takes"
+        r" 8388608 bytes: 1048576 bytes are free",
     ):
         qd.Vector.ndarray(2, qd.f32, (1024, 1024))
     small, large = qd.field(qd.f32, shape=4), qd.field(qd.f64, shape=(1 << 10, 1 << 10))

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from ... import logs as log
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
+from ..memory import told_of
 from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
 from .storage import ALIGN, Block, Digit, Placement
 
@@ -74,7 +75,7 @@ class FieldsBuilder(Nestable):
     """Builds a tree of nodes and fields apart from ``qd.root``.
 
     The fields are usable after `finalize`, which gives the tree; that can be destroyed.
-    told_of_memory: what the device said when there was not enough of it.
+    told_of_memory, hint_of_memory: what the device said when there was not enough of it.
     """
 
     def __init__(self) -> None:
@@ -83,6 +84,7 @@ class FieldsBuilder(Nestable):
         self._root: Final = SNode("root", None, self, ())
         self.is_root_of_program = False
         self.told_of_memory = ""
+        self.hint_of_memory: str | None = None
         _state(self.program).builders.append(self)
 
     def _node(self) -> SNode:
@@ -139,8 +141,8 @@ class FieldsBuilder(Nestable):
                 block = Block(self.program.device.allocate(size))
             except (MemoryError, ValueError) as error:
                 lacking += size
-                if not self.program.device.host_arrays:
-                    self.told_of_memory = f": {error}"
+                told, self.hint_of_memory = told_of(self.program, error)
+                self.told_of_memory = f": {told}" if told else ""
                 continue
             self.program.own(block)
             blocks.append(block)
@@ -149,7 +151,8 @@ class FieldsBuilder(Nestable):
         self.finalized = SNodeTree(self, blocks)
         if lacking:
             raise QuadrantsRuntimeError(
-                f"there is not enough memory for fields of {lacking} bytes{self.told_of_memory}"
+                f"there is not enough memory for fields of {lacking} bytes{self.told_of_memory}",
+                hint=self.hint_of_memory,
             )
         return self.finalized
 

@@ -142,7 +142,8 @@ class ScalarField(PlacedField):
             told = node.builder.told_of_memory
             shape = f" of shape {node.shape}," if told else ""
             raise QuadrantsRuntimeError(
-                f"there is not enough memory for {self.label()}{shape} of {size} bytes{told}"
+                f"there is not enough memory for {self.label()}{shape} of {size} bytes{told}",
+                hint=node.builder.hint_of_memory,
             )
         return self._given
 
