@@ -79,15 +79,31 @@ def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any
 class Shown:
     """Elements on a device, as DLPack shows them, for a copy at once."""
 
-    def __init__(self, window: Elements, device: tuple[int, int]) -> None:
+    def __init__(self, window: Elements, device: Device) -> None:
         self._window: Final = cast(Window, window)
         self._device: Final = device
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **_options: Any) -> Any:
-        return capsule_of(self._window, self._device, max_version)
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None, **_options: Any
+    ) -> Any:
+        in_order(self._device, stream)
+        return capsule_of(self._window, self._device.dlpack, max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._device
+        return self._device.dlpack
+
+
+def in_order(device: Device, stream: Any) -> None:
+    """Wait for what ``device`` does, if work on the stream of another library would not."""
+    if stream not in (None, -1, DEFAULT_STREAM):
+        device.sync()
+
+
+def done(module: Any) -> None:
+    """Wait for what torch was asked to do, if later work of ours would not."""
+    current = module.cuda.current_stream()
+    if current.cuda_stream:
+        current.synchronize()
 
 
 class Exchanges:
@@ -107,6 +123,10 @@ class Exchanges:
 
     def _strided_view(self) -> Elements:
         """The same for others to see, who may write to them."""
+        raise NotImplementedError
+
+    def _written(self) -> None:
+        """Its elements were written."""
         raise NotImplementedError
 
     def _shareable(self) -> str:
@@ -149,8 +169,10 @@ class Exchanges:
             return to_tensor(self.to_numpy(), False, where, None)
         if where.type == "cpu":
             return to_tensor(self.to_numpy(), False, where, None)
-        tensor = module.from_dlpack(Shown(view, home))
-        return tensor.clone() if here else tensor.to(where)
+        tensor = module.from_dlpack(Shown(view, self._device()))
+        copied = tensor.clone() if here else tensor.to(where)
+        done(module)
+        return copied
 
     def from_torch(self, arr: Any) -> None:
         """Take the elements of a torch tensor of the shape that `to_torch` gives, converted."""
@@ -158,10 +180,22 @@ class Exchanges:
             torch("from_torch()")
             raise TypeError(f"from_torch() takes a torch tensor, not {type(arr)}")
         tensor = arr.detach()
-        if self._device().dlpack[0] != CPU and tensor.device.type != "cpu":
-            self.from_dlpack(tensor)
-        else:
+        device, where = self._device(), tensor.device
+        if device.dlpack[0] != CUDA or (where.type, where.index) != ("cuda", device.dlpack[1]):
             self.from_numpy(numpy_of_tensor(tensor.cpu()))
+            return
+        module = torch("from_torch()")
+        try:
+            view = self._by_index()
+            target = module.from_dlpack(Shown(view, device)) if view.shape == arr.shape else None
+        except (ValueError, RuntimeError, BufferError):  # nested, or of a type that torch lacks
+            target = None
+        if target is None:
+            self.from_numpy(numpy_of_tensor(tensor.cpu()))
+            return
+        target.copy_(tensor)
+        done(module)
+        self._written()
 
     def from_dlpack(self, x: Any) -> None:
         """Take the elements of anything that speaks DLPack, converted.
@@ -203,8 +237,7 @@ class Exchanges:
                 raise BufferError(f"the memory lies on the device {device.dlpack}")
             there = cast(Any, fresh(view, view.dtype))
             return there.__dlpack__(max_version=max_version)
-        if stream not in (None, -1, DEFAULT_STREAM):
-            device.sync()  # its work is not ordered by the stream that ours is done on
+        in_order(device, stream)
         if copy:
             order = view.order() or tuple(range(view.ndim))
             memory = device.allocate(view.size * view.dtype.itemsize)

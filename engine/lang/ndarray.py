@@ -138,6 +138,9 @@ class Ndarray(ArrayHandle, Exchanges):
         self._writes.untracked = True
         return data
 
+    def _written(self) -> None:
+        self._writes.touched = True
+
     def _shareable(self) -> str:
         return "" if self.dtype in SHARED_TYPES else f"dtype={self.dtype}"
 

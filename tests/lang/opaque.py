@@ -173,3 +173,10 @@ def program(name, **options):
         qd.init(arch=getattr(qd, arch), **options)
         yield arch
         qd.reset()
+
+
+def copies(device, act):
+    """What is copied by ``act``."""
+    device.copies.clear()
+    act()
+    return list(device.copies)

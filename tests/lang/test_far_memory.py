@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from qd_studio import engine as qd
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.lang import memory as lang_memory
-from qd_studio.engine.lang.dlpack import _Relabeled
 from qd_studio.engine.lang.memory import Window, assign, host_of
 from qd_studio.engine.runtime import program
 
 from . import opaque
+from .opaque import copies
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +24,6 @@ def device():
         qd.init(arch=qd.cpu, offline_cache=False)
         yield program.current().device
         qd.reset()
-
-
-def copies(device, act):
-    """What is copied by ``act``."""
-    device.copies.clear()
-    act()
-    return list(device.copies)
 
 
 # What is copied
@@ -223,134 +216,6 @@ def test_live_vectors_as_arguments():
     assert [total(v[0], v[0]) for _ in range(3)] == [2121] * 3
     v[0][1] = 3
     assert total(v[0], v[0]) == 3131
-
-
-# Other libraries
-
-
-def test_numpy_never_shares():
-    for x in (qd.ndarray(qd.f32, 3), qd.field(qd.f32, shape=3), qd.tensor(qd.f32, 3)):
-        with pytest.raises(ValueError, match=r"Zero-copy .* numpy zero copy is CPU only"):
-            x.to_numpy(copy=False)
-        with pytest.raises(ValueError, match="copy=False is incompatible with dtype conversion"):
-            x.to_numpy(np.int32, copy=False)
-        view = x.to_numpy(copy=None)
-        view[0] = 5
-        assert x[0] == 0
-        x.fill(2.75)
-        assert x.to_numpy(np.int8).tolist() == [2, 2, 2]
-
-
-def containers():
-    interleaved, other = qd.field(qd.f32), qd.field(qd.f32)
-    qd.root.dense(qd.ij, (2, 3)).place(interleaved, other)
-    return {
-        "array": qd.ndarray(qd.f32, (2, 3)),
-        "vectors": qd.Vector.ndarray(3, qd.f32, 2),
-        "field": qd.field(qd.f32, shape=(2, 3)),
-        "ordered": qd.field(qd.f32, shape=(2, 3), order="ji"),
-        "tensor": qd.tensor(qd.f32, (2, 3), layout=(1, 0)),
-        "interleaved": interleaved,
-    }
-
-
-@pytest.mark.parametrize("name", ["array", "vectors", "field", "ordered", "tensor", "interleaved"])
-@pytest.mark.parametrize("versioned", [False, True])
-def test_capsules_of_the_device(name, versioned, device):
-    x = containers()[name]
-    values = np.arange(6, dtype=np.float32).reshape(2, 3)
-    x.from_numpy(values)
-    assert x.__dlpack_device__() == (2, 0)
-    capsule = x.to_dlpack(versioned=versioned)
-    assert ('"dltensor_versioned"' if versioned else '"dltensor"') in repr(capsule)
-    there = on_host(capsule)
-    np.testing.assert_array_equal(there, values)
-    there[1, 2] = 50
-    assert x.to_numpy()[1, 2] == 50
-    shown = x.__cuda_array_interface__
-    assert shown["data"][0] == there.__array_interface__["data"][0]
-    assert (shown["shape"], shown["version"], shown["typestr"]) == ((2, 3), 3, "<f4")
-    assert (shown["strides"] or (12, 4)) == there.strides
-    y = containers()[name]
-    done = copies(device, lambda: y.from_dlpack(x))
-    assert y.to_numpy().tolist() == x.to_numpy().tolist()
-    if name != "interleaved":
-        assert done == [("copy", 24)]
-    x.from_dlpack(np.arange(6.0).reshape(2, 3))
-    assert x.to_numpy().tolist() == values.tolist()
-
-
-class Writable:
-    """NumPy does not write to what old capsules hold."""
-
-    def __init__(self, array):
-        shown = array.__array_interface__
-        self.array = array
-        self.__array_interface__ = {**shown, "data": (shown["data"][0], False)}
-
-
-def on_host(capsule):
-    """What lies behind a capsule of the device, which this process can see."""
-    return np.asarray(Writable(np.from_dlpack(_Relabeled(capsule))))
-
-
-def test_capsules_convert_and_copy(device):
-    a, b = qd.ndarray(qd.f32, 4), qd.ndarray(qd.i32, (2, 2))
-    a.from_numpy(np.array([1.5, -2.5, 3, 4]))
-    a.__dlpack__(copy=True, stream=1), a.__dlpack_device__()
-    assert isinstance(a._writes.generation, int), "a copy hands out nothing"
-    with pytest.raises(ValueError, match="Mismatch shape"):
-        b.from_dlpack(a)
-    b = qd.field(qd.i32, shape=4)
-    b.from_dlpack(a)
-    assert b.to_numpy().tolist() == [1, -2, 3, 4]
-    own = on_host(a.__dlpack__(copy=True, stream=1))
-    own[0] = 9
-    assert a[0] == 1.5
-    here = a.__dlpack__(dl_device=(1, 0))
-    assert np.from_dlpack(Capsule(here, (1, 0))).tolist() == [1.5, -2.5, 3, 4]
-    with pytest.raises(BufferError):
-        a.__dlpack__(dl_device=(1, 0), copy=False)
-    assert device.syncs == 0
-    a.__dlpack__(stream=12345)
-    assert device.syncs == 1
-    assert a._writes.generation is None
-    with pytest.raises(ValueError, match=r"the device \(2, 1\)"):
-        a.from_dlpack(Capsule(None, (2, 1)))
-    with pytest.raises(ValueError, match="backwards"):
-        a.from_dlpack(Capsule(np.arange(4.0)[::-1], (2, 0)))
-
-
-class Capsule:
-    """What another library would show."""
-
-    def __init__(self, of, device):
-        self.of, self.device = of, device
-
-    def __dlpack__(self, stream=None, **options):
-        return self.of.__dlpack__() if isinstance(self.of, np.ndarray) else self.of
-
-    def __dlpack_device__(self):
-        return self.device
-
-
-def test_memory_that_others_look_at_outlives_the_program(device):
-    a, f = qd.ndarray(qd.f32, 1000), qd.field(qd.f32, shape=1000)
-    a.fill(2)
-    f.fill(3)
-    views = on_host(a.to_dlpack()), on_host(f.to_dlpack())
-    a.to_dlpack()  # nobody takes this one
-    assert device.used == 8032  # the field is rounded up to a cache line
-    qd.reset()
-    assert device.used == 8032
-    assert [float(v.sum()) for v in views] == [2000, 3000]
-    with pytest.raises(QuadrantsRuntimeError, match="ended"):
-        a.to_numpy()
-    with pytest.raises(QuadrantsRuntimeError, match="ended"):
-        f[0]
-    del views
-    gc.collect()
-    assert device.used == 0
 
 
 # The life of memory

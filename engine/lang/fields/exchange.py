@@ -53,6 +53,9 @@ class ExchangesNumpy(Exchanges):
         cast("PlacedField", self).writes.untracked = True
         return elements
 
+    def _written(self) -> None:
+        cast("PlacedField", self).writes.touched = True
+
     def _shareable(self) -> str:
         return unshared(cast("PlacedField", self))
 
