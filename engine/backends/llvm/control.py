@@ -10,7 +10,6 @@ from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from . import abi
-from .hints import loop_hint
 from .memory import in_memory, note_written
 from .scalars import convert
 from .text import MEMORY, VALUE
@@ -89,7 +88,7 @@ def nest(
     e.loops.pop()
     e.op_id = op.id
     inner = order[-1]
-    hint = loop_hint(op, inner, bounds[2 * inner : 2 * inner + 2], len(order))
+    hint = e.loop_hint(op, inner, bounds[2 * inner : 2 * inner + 2], len(order))
     for loop in reversed(opened):
         e.jump(loop.latch)
         e.place(loop.latch)

@@ -28,6 +28,7 @@ from ...types import i32
 from ..base import AssertSite, PrintSite
 from . import abi
 from .control import CONTROL_OPS, Counter
+from .hints import loop_hint
 from .memory import MEMORY_OPS
 from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
@@ -334,6 +335,10 @@ class Emitter:
             self.loaded[wide] = wide
             self.head.append(f"  {wide} = zext nneg i32 {narrow} to i64")
         return wide
+
+    def loop_hint(self, loop: Op, axis: int, bounds: list[str], axes: int) -> str:
+        """The property of the innermost loop of a nest; see `hints.loop_hint`."""
+        return loop_hint(loop, axis, bounds, axes)
 
     # Blocks
 

@@ -16,7 +16,7 @@ such a pointer is ``addrspace(1) %p.x``, so that ``ptr`` before it makes the who
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from ...errors import QuadrantsCompilationError
@@ -31,6 +31,7 @@ from .emitter import Emitter, ModuleState, Slot, only_in_addresses
 from .gpu_ops import GPU_OPS, zero_shared
 from .helpers import helper_text
 from .host_text import HostText
+from .inner_loops import Unrolled, assume_aligned, choose_version
 from .memory import MEMSET
 from .stacks import TaskStacks, begin_rows
 from .text import FTZ, MEMORY, SIZE, VALUE, constant, name_of
@@ -46,6 +47,7 @@ _REGISTERS: Final = {
 }
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
+_FRAME: Final = "ptr noalias noundef align 64 %frame"
 _MOST_SHARED: Final = 48 << 10
 """Bytes of shared arrays that every GPU gives to a block."""
 _PASSED: Final = "@passed"
@@ -78,16 +80,13 @@ class GpuState(ModuleState):
         self.passed: Final[dict[str, Slot]] = {}
         self.shared: Final[list[str]] = []
 
-    def loop_property(self, text: str) -> str:
-        """None: they are about vector instructions."""
-        return ""
-
 
 class GpuEmitter(Emitter):
     """Emits a function for a GPU.
 
     aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
-    local that an atomic update is made in, by op id (`block_reduce`).
+    local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
+    unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
     """
 
@@ -105,10 +104,15 @@ class GpuEmitter(Emitter):
         self.shared_bytes = 0
         self.aligned: dict[int, int] = {}
         self.sums: Final[dict[int, str]] = {}
+        self.unrolls: dict[int, int] = {}
 
     def rolled(self) -> str:
         """What the branch back of a loop carries that LLVM shall not unroll."""
-        return ModuleState.loop_property(self.state, '!{!"llvm.loop.unroll.disable"}')
+        return self.state.loop_property('!{!"llvm.loop.unroll.disable"}')
+
+    def loop_hint(self, loop: Op, axis: int, bounds: list[str], axes: int) -> str:
+        count = self.unrolls.get(loop.id)
+        return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
 
     def register(self, name: str) -> str:
         """A special register: tid, ctaid, nctaid, laneid."""
@@ -241,15 +245,11 @@ class _Kernel:
     def _parallel(self, body: GpuEmitter, index: int, op: Op, name: str) -> facts.CudaTask:
         plan = schedule.plan(op, self.config, self.state)
         self._check_block(op, plan)
-        open_sums(body, plan.sums, self.config)
-        self._begin(body, index, op, plan.block_dim)
-        zero_shared(body, op.regions[1], plan.block_dim)
-        self._check_shared(op, body.shared_bytes)
-        body.op_id = op.id
-        body.run(op.regions[0])
-        bounds = op.regions[0].ops[-1]
-        schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
-        slots = self._finish(body, name, plan.block_dim, plan.sums)
+        if plan.loops is not None:
+            body, slots = self._versions(index, op, name, plan, plan.loops)
+        else:
+            self._fill(body, index, op, plan)
+            slots = self._finish(body, name, plan.block_dim, plan.sums)
         host = HostText(self.state, plan.grid == facts.EXACT)
         blocks = schedule.blocks_text(op, plan, host.text)
         header = ""
@@ -260,6 +260,37 @@ class _Kernel:
             name, slots, plan.block_dim, plan.grid, blocks, tuple(host.reads) if blocks else (),
             header, 0, plan.limit,
         )  # fmt: skip
+
+    def _fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:
+        """The code of a parallel task."""
+        open_sums(body, plan.sums, self.config)
+        self._begin(body, index, op, plan.block_dim)
+        zero_shared(body, op.regions[1], plan.block_dim)
+        self._check_shared(op, body.shared_bytes)
+        body.op_id = op.id
+        body.run(op.regions[0])
+        bounds = op.regions[0].ops[-1]
+        schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
+
+    def _versions(
+        self, index: int, op: Op, name: str, plan: schedule.Schedule, loops: Unrolled
+    ) -> tuple[GpuEmitter, tuple[int, ...]]:
+        """A task twice, for arrays that are aligned and for any: see `inner_loops`."""
+        params: dict[str, Slot] = {}
+        calls: list[str] = []
+        for version in ("aligned", "any"):
+            body = self._emitter(op)
+            if version == "aligned":
+                body.unrolls = loops.counts
+                assume_aligned(body, loops.arrays)
+            self._fill(body, index, op, plan)
+            self._end(body, plan.block_dim, plan.sums)
+            calls.append(self._body(body, f"{name}.{version}"))
+            params |= body.params
+        entry = self._emitter(op)
+        entry.params = params
+        choose_version(entry, loops.arrays, *calls)
+        return entry, self._kernel(entry, name, plan.block_dim)
 
     def _check_block(self, op: Op, plan: schedule.Schedule) -> None:
         most = min(self.config.max_block_dim or 1024, 1024)
@@ -282,35 +313,54 @@ class _Kernel:
         self, body: GpuEmitter, name: str, threads: int, sums: tuple[Op, ...] = ()
     ) -> tuple[int, ...]:
         """Write the function out, and the kernel around it; the offsets of the parameters."""
+        self._end(body, threads, sums)
+        if not self.graph:
+            return self._kernel(body, name, threads)
+        entry = GpuEmitter(self.state)
+        entry.params = body.params
+        entry.line(self._body(body, f"{name}.body"))
+        entry.line("ret void")
+        return self._kernel(entry, name, threads)
+
+    def _end(self, body: GpuEmitter, threads: int, sums: tuple[Op, ...]) -> None:
         body.jump("stop")
         body.place("stop")
         finale(body, sums, threads)
         body.line("ret void")
+
+    def _body(self, body: GpuEmitter, name: str) -> str:
+        """Write a function that is always inlined; what calls it."""
         slots = list(body.params.values())
-        frame = "ptr noalias noundef align 64 %frame"
+        params = ", ".join([_FRAME, *(s.declaration for s in slots)])
+        self.add([f"define internal void @{name}({params}) #1 {{"])
+        self._text(body)
+        passed = ", ".join(["ptr %frame", *(f"{s.type} %{s.name}" for s in slots)])
+        return f"call void @{name}({passed})"
+
+    def _kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
+        """Write a kernel; the offsets of its parameters in the host frame."""
         attributes = f'"nvvm.reqntid"="{threads}"'
         if self.config.gpu_max_reg:
             attributes += f' "nvvm.maxnreg"="{self.config.gpu_max_reg}"'
+        slots = list(body.params.values())
+        params, loads = _FRAME, list[str]()
         if self.graph:
-            passed = ", ".join(["ptr %frame", *(f"{s.type} %{s.name}" for s in slots)])
-            self.add([f"define ptx_kernel void @{name}({frame}) #0 {attributes} {{"])
-            for slot in slots:
-                self.add(slot.load())
-            self.add([f"  call void @{name}.body({passed})", "  ret void", "}", ""])
-            params = ", ".join([frame, *(s.declaration for s in slots)])
-            self.add([f"define internal void @{name}.body({params}) #1 {{"])
-            self.add(["entry:", *body.head])
+            loads = [line for slot in slots for line in slot.load()]
         else:
-            params = ", ".join([frame, *map(_by_value, slots)])
-            self.add([f"define ptx_kernel void @{name}({params}) #0 {attributes} {{", "entry:"])
-            self.add([f"  %{s.name} = trunc i8 %{s.name}.byte to i1"
-                      for s in slots if s.type == "i1"])  # fmt: skip
-            self.add(body.head)
+            params = ", ".join([_FRAME, *map(_by_value, slots)])
+            loads = [
+                f"  %{s.name} = trunc i8 %{s.name}.byte to i1" for s in slots if s.type == "i1"
+            ]
+        self.add([f"define ptx_kernel void @{name}({params}) #0 {attributes} {{"])
+        self._text(body, loads)
+        return () if self.graph else tuple([s.offset for s in slots])
+
+    def _text(self, body: GpuEmitter, loads: Sequence[str] = ()) -> None:
+        self.add(["entry:", *loads, *body.head])
         self.add(body.lines, body.ids)
         for label, lines in body.tail.items():
             self.add([f"{label}:", *lines])
-        self.add(["}"])
-        return () if self.graph else tuple([s.offset for s in slots])
+        self.add(["}", ""])
 
     def _header(self, op: Op, name: str, plan: schedule.Schedule, slots: list[Slot]) -> None:
         """The kernel that tells how many blocks the task needs; it takes the task's parameters."""

@@ -29,6 +29,7 @@ from ...ir import codes as C
 from ..cuda import facts
 from .block_reduce import sums
 from .control import Counter
+from .inner_loops import Unrolled, unrolled
 from .tile_choice import Tile, choose
 from .tiles import emit_tiles, tiles_text
 
@@ -45,8 +46,10 @@ MOST_THREADS: Final = 1 << 31
 
 
 _WARP: Final = 32
-_SUMMING: Final = 256
-"""Threads of a block that sums up: each block makes one atomic update."""
+_DEFAULT: Final = 128
+"""Threads of a block where neither the loop nor the option says anything,"""
+_LIGHT: Final = 256
+"""and where their work is light, or each block makes an atomic update: fewer blocks are better."""
 
 
 class Schedule(NamedTuple):
@@ -54,13 +57,14 @@ class Schedule(NamedTuple):
 
     block_dim: threads of a block. grid: one of `facts.COVER`, `facts.SATURATE`, `facts.EXACT`.
     tile: how a thread takes several cells at a time, if it does. sums: updates that threads make
-    for themselves first.
+    for themselves first. loops: those inside of the body that one of two versions unrolls.
     """
 
     block_dim: int
     grid: str
     tile: Tile | None = None
     sums: tuple[Op, ...] = ()
+    loops: Unrolled | None = None
 
     @property
     def limit(self) -> int:
@@ -70,7 +74,8 @@ class Schedule(NamedTuple):
 
 def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
     """The schedule of a parallel task."""
-    if needs_blocks(task.regions[1]):
+    body = task.regions[1]
+    if needs_blocks(body):
         return Schedule(block_dim(task), facts.EXACT)
     threads = task.attr.block_dim or config.default_gpu_block_dim
     if config.opt_level == 0 or _has_stacks(task):
@@ -78,10 +83,14 @@ def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
     found: tuple[Op, ...] = ()
     if config.make_thread_local and threads % _WARP == 0:
         found = sums(task, state)
-    if found and not task.attr.block_dim:
-        threads = max(threads, _SUMMING)
+    loops = any(C.LOOP[op.code] for op in walk(body))
+    if (found or not loops) and threads == _DEFAULT and not task.attr.block_dim:
+        threads = _LIGHT
     tile = choose(task, state, threads, bool(found))
-    return Schedule(threads, facts.SATURATE if found else facts.COVER, tile, found)
+    grid = facts.COVER
+    if found and (tile is None or tile.row_axis < 0):
+        grid = facts.SATURATE
+    return Schedule(threads, grid, tile, found, unrolled(task, state) if loops else None)
 
 
 def _has_stacks(task: Op) -> bool:

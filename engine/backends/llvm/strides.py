@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ...analysis import contains
 from ...ir import Op
 from ...ir import codes as C
 from ...passes.linear_form import form_of
@@ -90,7 +91,7 @@ def access(loop: Op, axis: int, pointer: Op) -> Access | None:
 
 def _moves(op: Op, loop: Op, axis: int, depth: int = 8) -> bool:
     """Whether ``op`` may change with the index along ``axis``: it does, or nobody knows."""
-    if op.code == C.LOOP_INDEX:
+    if op.code == C.LOOP_INDEX and (op.args[0] is loop or contains(loop, op.args[0])):
         return op.args[0] is not loop or op.attr == axis
     if op.block is not loop.regions[-1]:
         return op.block is not None and op.block is not loop.regions[0]

@@ -23,7 +23,7 @@ from .strides import WIDEST, Access, access
 if TYPE_CHECKING:
     from .emitter import ModuleState
 
-__all__ = ["ENOUGH", "Tile", "choose"]
+__all__ = ["ENOUGH", "Tile", "choose", "weight"]
 
 _MOST_WIDTH: Final = 8
 _MOST_BYTES: Final = 32
@@ -37,10 +37,11 @@ _EXCLUDED: Final = frozenset({
     C.ASSERT, C.PRINT, C.CALL, C.RAND, C.ARRAY_ALLOCA, C.AD_STACK_ALLOCA, C.CONTINUE,
 })  # fmt: skip
 _NEAR_ROWS: Final = 4
-_ROWS: Final = 4
-"""Rows of a thread, where they share loads; pieces, where it sums up."""
-_PIECES: Final = 1
-_LANES: Final = 64
+_ROWS: Final = 2
+"""Rows of a thread, where they share loads."""
+_PIECES: Final = 4
+"""Pieces of a thread that sums up, or whose accesses are narrow: so many loads are under way."""
+_LANES: Final = 32
 ENOUGH: Final = 1 << 17
 """Threads that fill a large GPU: with fewer, a thread had better take one cell."""
 
@@ -91,26 +92,29 @@ def choose(task: Op, state: ModuleState, block_dim: int, reduces: bool) -> Tile 
     order: tuple[int, ...] = task.attr.axes or tuple(range(axes))
     scored = [(_score(task, axis, touching), k) for k, axis in enumerate(order)]
     (score, accesses), k = max(scored, key=lambda pair: (pair[0][0], pair[1]))
-    if score <= 0:
-        return None
-    axis = order[k]
-    sizes = [a.size for a in accesses.values() if a.step]
-    width = min(WIDEST // min(sizes), max(_MOST_BYTES // max(sizes), 1), _MOST_WIDTH)
-    weight = sum(_weight(op) for op in body.ops)
-    while width > 1 and width * weight > _BUDGET:
-        width //= 2
-    if width * max(sizes) < 8:
-        return None
-    rest = [a for a in order if a != axis]
-    row_axis = rest[-1] if rest and _shares_rows(task, rest[-1], touching) else -1
-    rows = _ROWS if row_axis >= 0 or reduces else _PIECES
-    while rows > 1 and rows * width * weight > _BUDGET:
-        rows //= 2
+    axis, width = order[k], 1
+    work = sum(weight(op) for op in body.ops)
+    if score > 0:
+        sizes = [a.size for a in accesses.values() if a.step]
+        width = min(WIDEST // min(sizes), max(_MOST_BYTES // max(sizes), 1), _MOST_WIDTH)
+        while width > 1 and width * work > _BUDGET:
+            width //= 2
     if axes == 1:
-        return Tile(axis, -1, width, rows, block_dim, 1, accesses)
-    lanes = min(block_dim, _LANES)
-    row_axis = rest[-1]
-    return Tile(axis, row_axis, width, rows, lanes, block_dim // lanes, accesses)
+        pieces = _PIECES if reduces or width == 1 else 1
+        if width == 1:
+            accesses = {}
+        while pieces > 1 and pieces * width * work > _BUDGET:
+            pieces //= 2
+        if width * pieces == 1:
+            return None
+        return Tile(axis, -1, width, pieces, block_dim, 1, accesses)
+    if width == 1:
+        return None
+    row_axis = [a for a in order if a != axis][-1]
+    rows = _ROWS if _shares_rows(task, row_axis, touching) else 1
+    if rows * width * work > _BUDGET:
+        rows = 1
+    return Tile(axis, row_axis, width, rows, _LANES, block_dim // _LANES, accesses)
 
 
 def _touches(op: Op) -> bool:
@@ -135,7 +139,8 @@ def _apart(touching: list[Op], state: ModuleState) -> bool:
     return not writes or len(arrays) == 1 or all(state.apart[number] for number in arrays)
 
 
-def _weight(op: Op) -> int:
+def weight(op: Op) -> int:
+    """How many simple operations an op is worth."""
     code = op.code
     if C.MATH[code] or C.ATOMIC[code] or code in _HEAVY_OPS:
         return _HEAVY
