@@ -57,8 +57,8 @@ class Control:
         self.tasks: Final = executable.tasks
         self.env: Final[dict[str, Any]] = {
             "launch": self.device.driver.cuLaunchKernel, "again": self._again,
-            "header": self._header, "upload": self._upload, "clear": self._clear,
-            "mark": self._mark, "min": min, "max": max,
+            "header": self._header, "upload": self._upload, "clear": self.clear,
+            "mark": self.mark, "min": min, "max": max,
         }  # fmt: skip
         for k, function in enumerate(executable.functions):
             self.env[f"F{k}"] = function
@@ -68,7 +68,7 @@ class Control:
             if executable.meta.timed:
                 lines.insert(0, "    mark(0, stream)")
         else:
-            lines = ["    raise NotImplementedError"]
+            lines = []  # `FramePool.runner` knows the way
         self._body: Final = [*self._before(), *lines]
         grids = [line for k in range(len(self.tasks)) for line in (*self._grid(k), "    out(g)")]
         self.run: Final = self._made("run", self._body)
@@ -129,17 +129,20 @@ class Control:
         ]
         return [*lines, f"    mark({k + 1}, stream)"] if self.executable.meta.timed else lines
 
+    def task(self, k: int) -> Any:
+        """A function of a pointer that launches one task, and nothing before or after it."""
+        return self._made(f"task{k}", self._launch(k))
+
     def entry(self, pool: FramePool) -> Any:
         """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`."""
         meta, device = self.executable.meta, self.device
         waits = bool(meta.results) or device.blocking
-        run = self.executable.runner(pool)
         env: dict[str, Any] = {
-            **self.env, "pool": pool, "pending": pool.pending, "run": run,
+            **self.env, "pool": pool, "pending": pool.pending, "runner": pool.runner,
             "finish": partial(self._finish, pool), "printing": device.prints_for,
         }  # fmt: skip
         lines = ["    printing(pool)"] if meta.prints else []
-        lines += self._body if run is self.run else ["    run(pointer)"]
+        lines += self._body if pool.runner is None else ["    runner.run(pointer)"]
         lines.append("    pending[pool] = None")
         lines.append("    return finish(buffer)" if waits else "    return 0")
         params = "".join([f"p{k}, " for k in range(len(self.tasks))])
@@ -206,12 +209,12 @@ class Control:
                     end - begin, stream,
                 )  # fmt: skip
 
-    def _mark(self, number: int, stream: Any) -> None:
+    def mark(self, number: int, stream: Any) -> None:
         """Note the time when the device comes here."""
         event = self.executable.events[number]
         self.device.call("timing a launch", "cuEventRecord", event, stream)
 
-    def _clear(self, frame: int, stream: Any) -> None:
+    def clear(self, frame: int, stream: Any) -> None:
         """Set to 0 what each launch finds as 0."""
         for at, size in self.executable.zeroed:
             self.device.call("clearing", "cuMemsetD8Async", frame + at, 0, size, stream)

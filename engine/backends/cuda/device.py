@@ -31,6 +31,7 @@ from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
 from .memory import BorrowedMemory, DeviceMemory
+from .streams import CudaStreams
 
 if TYPE_CHECKING:
     from .code import Code
@@ -59,6 +60,7 @@ class CudaDevice:
     hardware: what it is. blocking: launches wait. used: bytes allocated. limit: most of these; 0
     for all there is. pending: frames of the default stream to look at after the next wait, with
     every kernel launched since the last one. code: modules by the PTX they were loaded from.
+    streams: see `backends.streams`.
     """
 
     host_arrays = False
@@ -104,6 +106,8 @@ class CudaDevice:
                     self.driver.cuCtxSetLimit(limit, config.cuda_stack_limit),
                     f"setting cuda_stack_limit={config.cuda_stack_limit}",
                 )
+        self.streams: Final = CudaStreams(self)
+        self.own(self.streams)
         _open.append(self)
 
     def _new_pool(self) -> Any:

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from .frame import FramePool
 if TYPE_CHECKING:
     from .device import CudaDevice
     from .memory import DeviceMemory
+    from .replay import Runner
 
 __all__ = ["CudaExecutable"]
 
@@ -132,13 +134,29 @@ class CudaExecutable:
                 found = self._pools.get(stream)
                 if found is None:
                     found = FramePool(self, stream)
+                    found.runner = self.runner(found)
                     found.enter = self.control.entry(found)
                     self._pools[stream] = found
         return found
 
-    def runner(self, pool: FramePool) -> Any:
-        """What launches the tasks of a filled frame: takes what `FramePool.enter` takes."""
-        return self.control.run
+    def runner(self, pool: FramePool) -> Runner | None:
+        """What launches filled frames of ``pool`` where that is more than its tasks in order."""
+        if self.alone and not self.meta.graph and len(self.tasks) < 2:
+            return None
+        from .replay import runner
+
+        return runner(self, pool)
+
+    def graph_facts(self) -> dict[str, Any] | None:
+        """What became a graph on the default stream, for people; waits for that stream.
+
+        None if launches are plain. ``how``: ``graph``, ``auto`` for one made of an ordinary kernel,
+        ``host``; ``why``: what stands against one graph of all. ``nodes``, each with id, kind
+        (kernel, while, condition, memset), name, task or -1, grid, block, and the id of the while
+        node it lies in or -1, as ``parent``; ``edges``; how many ``replays``, ``updates`` of nodes
+        and ``rebuilds`` there were; ``iterations`` of each while node in all.
+        """
+        return None if self.frame.runner is None else self.frame.runner.facts()
 
     def diagnosed(self, error: AdStackOverflowError) -> Exception:
         """The error of a full adstack as the user shall see it."""
@@ -153,7 +171,7 @@ class CudaExecutable:
             raise lost.with_traceback(None)
 
         for env in self.sources:
-            env["launch"] = env["run"] = refuse
+            env["launch"], env["runner"] = refuse, SimpleNamespace(run=refuse)
 
     # --- launching ------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from . import facts
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable
+    from .replay import Runner
 
 __all__ = ["Frame", "FramePool"]
 
@@ -44,6 +45,7 @@ class FramePool:
     free, start, pack, unpack, results_at, stacked, take, give, new, bind_fields, write_stacks:
     as those of the CPU's pool. stream: handle of the stream; 0 for the default one. device_frame:
     address. watched: there is something to look at after a launch. enter: launches a filled frame.
+    runner: by which `enter` does so, where it is not plain launches.
     pending: where this is noted after a launch.
     """
 
@@ -78,7 +80,8 @@ class FramePool:
             address = struct.pack("<Q", device.prints().address)
             device.write(self.device_frame + facts.PRINTS, np.frombuffer(address, np.uint8))
         self.diagnose = executable.diagnosed
-        self.enter: Any = None  # set by the executable
+        self.runner: Runner | None = None
+        self.enter: Any = None  # both set by the executable
 
     def bind_fields(self, addresses: Sequence[int]) -> None:
         """Where the fields lie, in the order of their parameters, for the frames in `free`."""

@@ -1,0 +1,271 @@
+"""Loops on the device: conditional nodes of graphs, and the kernel that decides whether they go on.
+
+A WHILE node runs its body graph as long as a value is not 0 that belongs to a *handle*. The value
+is 1 when the graph is launched (`CU_GRAPH_COND_ASSIGN_DEFAULT`), and the last node of each body is
+a kernel of one thread that sets it::
+
+    value = error word of the device frame is 0 and the i32 that the slot points to is not 0
+
+The slot is that of a parameter in the device frame, so that a replay with another array needs no
+other graph. Tasks of a kernel that failed do nothing any more; the flag would never become 0
+then. The kernel also counts the rounds.
+
+Setting the value is a function of NVIDIA's, in ``libcudadevrt.a``, which must be linked with our
+PTX: by nvJitLink where that is, else by the driver's own linker. The library is looked for in
+``CUDA_HOME`` and ``CUDA_PATH``, by ``cuda.pathfinder``, in pip packages, in the toolkit's default
+places. The result is the same for every program: `base.helper_code` keeps it across processes.
+
+Compute capability 9.0 and a driver of CUDA 12.4 are needed. `function` raises `Unavailable`, with
+the reason, where something is missing; loops run on the host then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import hashlib
+import importlib
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import CudaError
+from ..base import helper_code
+from . import nvptx
+from .driver import binding, check
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .device import CudaDevice
+
+__all__ = ["IR", "SYMBOL", "Unavailable", "add_while", "function", "libraries", "link"]
+
+SYMBOL: Final = "qd_condition"
+
+IR: Final = f"""\
+target triple = "{nvptx.TRIPLE}"
+
+declare void @cudaGraphSetConditional(i64, i32)
+
+define ptx_kernel void @{SYMBOL}(i64 %handle, ptr addrspace(1) %frame, i64 %slot, \
+ptr addrspace(1) %rounds) {{
+entry:
+  %error = load i64, ptr addrspace(1) %frame
+  %where = getelementptr i8, ptr addrspace(1) %frame, i64 %slot
+  %flag = load ptr addrspace(1), ptr addrspace(1) %where
+  %value = load i32, ptr addrspace(1) %flag
+  %count = load i64, ptr addrspace(1) %rounds
+  %more = add i64 %count, 1
+  store i64 %more, ptr addrspace(1) %rounds
+  %wanted = icmp ne i32 %value, 0
+  %fine = icmp eq i64 %error, 0
+  %again = and i1 %wanted, %fine
+  %set = zext i1 %again to i32
+  call void @cudaGraphSetConditional(i64 %handle, i32 %set)
+  ret void
+}}
+"""
+"""The condition kernel. slot: offset in the frame of the address of the flag."""
+
+_CAPABILITY: Final = 9, 0
+_DRIVER: Final = 12040
+_ASSIGN_DEFAULT: Final = 1
+
+
+class Unavailable(Exception):
+    """Loops on the device are not to be had here; the text says why."""
+
+
+_functions: Final[weakref.WeakKeyDictionary[Context, Any]] = weakref.WeakKeyDictionary()
+_reasons: Final[weakref.WeakKeyDictionary[Context, str]] = weakref.WeakKeyDictionary()
+
+
+def function(device: CudaDevice) -> Any:
+    """The condition kernel, loaded in the device's context; made once in it. Unavailable."""
+    context = device.primary
+    found = _functions.get(context)
+    if found is not None:
+        return found
+    reason = _reasons.get(context) or _too_old(device)
+    if not reason:
+        try:
+            with context.active():
+                found = _functions[context] = _load(device.hardware.arch)
+            return found
+        except Unavailable as error:
+            reason = str(error)
+    _reasons[context] = reason
+    raise Unavailable(reason)
+
+
+def _too_old(device: CudaDevice) -> str:
+    hardware = device.hardware
+    if hardware.capability < _CAPABILITY:
+        have = "{}.{}".format(*hardware.capability)
+        return f"{hardware.name} has compute capability {have}, and 9.0 is needed"
+    driver = binding()
+    version = int(check(driver.cuDriverGetVersion(), "asking for its version"))
+    if version < _DRIVER or not hasattr(driver, "cuGraphConditionalHandleCreate"):
+        return (
+            f"the driver is of CUDA {version // 1000}.{version % 1000 // 10} and cuda-python may be"
+            " older, and 12.4 is needed"
+        )
+    return ""
+
+
+def _load(arch: str) -> Any:
+    """The kernel, from code that was kept or made now."""
+    digest = hashlib.sha256(IR.encode()).hexdigest()[:16]
+    name = f"cuda condition {arch} {digest} {binding().__name__}"
+    kept = helper_code.get(name)
+    if kept is not None:
+        try:
+            return _loaded(kept)
+        except CudaError:
+            pass  # damaged, or not for this driver
+    try:
+        made = link(nvptx.make_ptx(IR, arch, 3), arch)
+        found = _loaded(made)
+    except CudaError as error:
+        raise Unavailable(f"the driver refuses the kernel that decides about it: {error}") from None
+    helper_code.put(name, made)
+    return found
+
+
+def _loaded(code: bytes) -> Any:
+    driver = binding()
+    module = check(driver.cuModuleLoadDataEx(code, 0, [], []), "loading the condition kernel")
+    return check(driver.cuModuleGetFunction(module, SYMBOL.encode()), "loading the condition")
+
+
+# Linking
+
+
+def _below(roots: Iterable[str]) -> list[str]:
+    """The library's files below folders of a toolkit."""
+    forms = (
+        "lib64/libcudadevrt.a", "lib/libcudadevrt.a", "targets/*/lib/libcudadevrt.a",
+        "lib/x64/cudadevrt.lib",
+    )  # fmt: skip
+    return [hit for root in roots if root for form in forms for hit in glob.glob(f"{root}/{form}")]
+
+
+def libraries() -> list[str]:
+    """Where ``libcudadevrt.a`` lies, in the order in which to try; see the module docstring."""
+    found = _below(os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH"))
+    try:
+        pathfinder: Any = importlib.import_module("cuda.pathfinder")
+        found.append(str(pathfinder.locate_static_lib("cudadevrt").abs_path))
+    except (ImportError, AttributeError, RuntimeError, OSError):
+        pass  # none, an old one, or one that finds nothing
+    for place in sys.path:
+        found += _below(glob.glob(f"{place}/nvidia/*"))
+    found += _below([*sorted(glob.glob("/usr/local/cuda*")), "/opt/cuda", "/usr/lib/cuda", "/usr"])
+    return list(dict.fromkeys(os.path.realpath(path) for path in found))
+
+
+def link(ptx: str, arch: str) -> bytes:
+    """Machine code of the PTX with NVIDIA's device library. Unavailable where that fails."""
+    found = libraries()
+    if not found:
+        raise Unavailable(
+            "libcudadevrt.a was not found: set CUDA_HOME, or pip install nvidia-cuda-runtime"
+        )
+    reasons: list[str] = []
+    linkers: tuple[Callable[[str, str, str], bytes], ...] = (_by_nvjitlink, _by_driver)
+    for linker in linkers:
+        for library in found:
+            try:
+                return linker(ptx, arch, library)
+            except Unavailable as error:
+                reasons.append(str(error))
+    raise Unavailable("; ".join(dict.fromkeys(reasons)))
+
+
+def _prefer_environment() -> None:
+    """Load nvJitLink from ``CUDA_HOME`` or ``CUDA_PATH``, which the binding looks at too late."""
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        root = os.environ.get(name)
+        for path in glob.glob(f"{root}/lib*/libnvJitLink.so*") if root else ():
+            try:
+                ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+                return
+            except OSError:
+                continue
+
+
+def _by_nvjitlink(ptx: str, arch: str, library: str) -> bytes:
+    try:
+        _prefer_environment()
+        linker: Any = importlib.import_module("cuda.bindings.nvjitlink")
+        handle = linker.create(1, [f"-arch={arch}"])
+    except Exception as error:  # whatever the ways of not finding a library raise
+        raise Unavailable(f"nvJitLink cannot be used ({_first(error)})") from None
+    try:
+        data = ptx.encode()
+        linker.add_data(handle, linker.InputType.PTX, data, len(data), SYMBOL)
+        linker.add_file(handle, linker.InputType.LIBRARY, library)
+        linker.complete(handle)
+        out = bytearray(linker.get_linked_cubin_size(handle))
+        linker.get_linked_cubin(handle, out)
+        return bytes(out)
+    except Exception as error:
+        raise Unavailable(f"nvJitLink failed with {library} ({_first(error)})") from None
+    finally:
+        linker.destroy(handle)
+
+
+def _by_driver(ptx: str, arch: str, library: str) -> bytes:
+    driver = binding()
+    kinds: Any = driver.CUjitInputType
+    data = ptx.encode() + b"\0"
+    try:
+        state = check(driver.cuLinkCreate(0, [], []))
+        try:
+            check(
+                driver.cuLinkAddData(
+                    state, kinds.CU_JIT_INPUT_PTX, data, len(data), SYMBOL.encode(), 0, [], []
+                )
+            )
+            check(
+                driver.cuLinkAddFile(state, kinds.CU_JIT_INPUT_LIBRARY, library.encode(), 0, [], [])
+            )
+            place, size = check(driver.cuLinkComplete(state))
+            return ctypes.string_at(int(place), int(size))
+        finally:
+            driver.cuLinkDestroy(state)
+    except (CudaError, AttributeError) as error:
+        raise Unavailable(f"the driver cannot link {library} ({_first(error)})") from None
+
+
+def _first(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+# Nodes
+
+
+def add_while(device: CudaDevice, graph: Any, before: list[Any]) -> tuple[Any, int, Any]:
+    """A WHILE node of ``graph`` after the nodes ``before``: the node, its handle, its body."""
+    driver = binding()
+    handle = device.call(
+        "making the handle of a loop", "cuGraphConditionalHandleCreate",
+        graph, device.context, 1, _ASSIGN_DEFAULT,
+    )  # fmt: skip
+    params = driver.CUgraphNodeParams()
+    params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+    loop = params.conditional
+    loop.handle = handle
+    loop.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
+    loop.size = 1
+    loop.ctx = device.context
+    doing = "adding a loop to a graph"
+    many = len(before)
+    try:
+        node = device.call(doing, "cuGraphAddNode", graph, before or None, None, many, params)
+    except TypeError:  # the binding of CUDA 12, whose function knows no data of edges
+        node = device.call(doing, "cuGraphAddNode", graph, before or None, many, params)
+    return node, int(handle), params.conditional.phGraph_out[0]

@@ -1,0 +1,297 @@
+"""Graphs: the tasks of a kernel put together once, and launched with one call.
+
+`Graph` builds a CUDA graph through the explicit node API from tasks and parts of a kernel's flow::
+
+    [memset]  ->  task 0  ->  while  ->  parallel: task 3 | task 4  ->  (both)  task 5
+                                `-- body: task 1 -> task 2 -> condition
+
+What a replay has to change depends on the flavour of the kernel (see `facts`):
+
+* the nodes of a ``graph`` kernel take nothing but the address of the device frame. `issue`
+  refreshes the parameters there, nodes stay as they are.
+* those of an ordinary kernel hold their arguments by value, in copies that the driver took out of
+  a host frame; `Graph.revalue` gives nodes those of another one.
+
+Either way grids may change with extents. Blocks of ``cover`` and ``saturate`` grids are only a
+matter of speed: a node of the graph itself gets another number with
+``cuGraphExecKernelNodeSetParams``; nodes in the body of a loop cannot be changed, so that the graph
+is built anew, where the number is too small by half or eight times too large. An ``exact`` grid has
+to be right: such a node in a body means a new graph for every other number of blocks.
+
+A graph that is in flight may be destroyed or changed: the driver keeps what runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Container, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from ..base import Flow
+from . import conditional
+from .driver import binding
+from .facts import EXACT
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+    from .executable import CudaExecutable
+    from .memory import DeviceMemory
+
+__all__ = ["Graph", "Node", "tasks_of"]
+
+_FRAME: Final = 3
+_ARGUMENTS: Final = 6
+"""Where `frame.Frame` has the address of the device frame, and those of the tasks' arguments."""
+
+Item = int | Flow
+
+
+class Node(NamedTuple):
+    """A node as people see it. kind: kernel, while, condition or memset.
+
+    task: its number, -1 for none. parent: id of the while node in whose body it lies, or -1.
+    """
+
+    id: int
+    kind: str
+    name: str
+    task: int
+    grid: int
+    block: int
+    parent: int
+
+
+class _Kernel:
+    """A kernel node of a task. handle: None for one that cannot be changed any more."""
+
+    __slots__ = ("handle", "id", "params", "task")
+
+    def __init__(self, task: int, handle: Any, params: Any, number: int) -> None:
+        self.task: Final = task
+        self.handle: Final = handle
+        self.params: Final = params
+        self.id: Final = number
+
+
+def tasks_of(items: Sequence[Item]) -> Iterator[int]:
+    """The tasks in these parts of a flow, at any depth, in order."""
+    for item in items:
+        if isinstance(item, Flow):
+            yield from tasks_of(item.items)
+        else:
+            yield item
+
+
+class Graph:
+    """A graph of some items of a kernel's flow, ready to be launched.
+
+    handle: what `cuGraphLaunch` takes. nodes, edges: of all levels, for people. rounds: for each
+    loop, by the id of its node, the address at which it counts them.
+    """
+
+    def __init__(
+        self, source: CudaExecutable, items: Sequence[Item], pointer: Any, grids: Sequence[int],
+        clear: bool,
+    ) -> None:  # fmt: skip
+        """pointer: a filled host frame. grids: of all tasks of the kernel. clear: begin with
+        setting to 0 what a launch finds as 0. CudaError or `conditional.Unavailable`."""
+        self.source: Final = source
+        self.nodes: Final[list[Node]] = []
+        self.edges: Final[list[tuple[int, int]]] = []
+        self.rounds: Final[dict[int, int]] = {}
+        self._device: Final = source.device
+        self._frame: Final[int] = pointer[_FRAME]
+        self._grids: Final = list(grids)
+        self._kernels: Final[list[_Kernel]] = []
+        self._keep: Final[list[Any]] = []
+        self._counters: DeviceMemory | None = None
+        self._graph: Any = None
+        self.handle: Any = None
+        self._gone: weakref.finalize[Any, Any] | None = None
+        with self._device.primary.active():
+            self._make(items, pointer, clear)
+
+    def _make(self, items: Sequence[Item], pointer: Any, clear: bool) -> None:
+        device = self._device
+        loops = _loops(items)
+        if loops:
+            self._counters = device.allocate(8 * loops)
+        # Nodes are changed by their handles in it, so that it lives as long as what is made of it.
+        graph = self._graph = device.call("making a graph", "cuGraphCreate", 0)
+        try:
+            before: _Ends = []
+            if clear:
+                for at, size in self.source.zeroed:
+                    before = [self._memset(graph, at, size, before)]
+            self._add(graph, items, pointer, before, -1)
+            doing = f"making a graph of kernel {self.source.meta.name}"
+            self.handle = device.call(doing, "cuGraphInstantiate", graph, 0)
+        except BaseException:
+            device.call("giving a graph back", "cuGraphDestroy", graph)
+            raise
+        self._gone = weakref.finalize(self, _give_back, device, self.handle, graph)
+        self._gone.atexit = False
+
+    # Building
+
+    def _add(
+        self, graph: Any, items: Sequence[Item], pointer: Any, before: _Ends, parent: int
+    ) -> _Ends:
+        """Add items one after the other behind the nodes ``before``; the last nodes of it."""
+        for item in items:
+            if not isinstance(item, Flow):
+                before = [self._task(graph, item, pointer, before, parent)]
+            elif item.kind == "do_while":
+                before = [self._loop(graph, item, pointer, before, parent)]
+            elif item.kind == "parallel":
+                ends: _Ends = []
+                for section in item.items:
+                    assert isinstance(section, Flow)
+                    for end in self._add(graph, section.items, pointer, before, parent):
+                        if end not in ends:
+                            ends.append(end)
+                before = ends or before
+            else:
+                before = self._add(graph, item.items, pointer, before, parent)
+        return before
+
+    def _note(
+        self, kind: str, name: str, before: _Ends, parent: int, task: int = -1, grid: int = 0,
+        block: int = 0,
+    ) -> int:  # fmt: skip
+        number = len(self.nodes)
+        self.nodes.append(Node(number, kind, name, task, grid, block, parent))
+        self.edges.extend((end[1], number) for end in before)
+        return number
+
+    def _task(self, graph: Any, k: int, pointer: Any, before: _Ends, parent: int) -> _End:
+        task = self.source.tasks[k]
+        params = _params(self.source.functions[k], self._grids[k], task.block_dim, task.shared)
+        params.kernelParams = pointer[_ARGUMENTS + k]
+        handle = self._kernel_node(graph, before, params)
+        name = self.source.meta.tasks[k].name
+        number = self._note("kernel", name, before, parent, k, self._grids[k], task.block_dim)
+        self._kernels.append(_Kernel(k, handle if parent < 0 else None, params, number))
+        return handle, number
+
+    def _kernel_node(self, graph: Any, before: _Ends, params: Any) -> Any:
+        handles = [end[0] for end in before]
+        return self._device.call(
+            "adding a task to a graph", "cuGraphAddKernelNode",
+            graph, handles or None, len(handles), params,
+        )  # fmt: skip
+
+    def _memset(self, graph: Any, at: int, size: int, before: _Ends) -> _End:
+        driver = self._device.driver
+        params = driver.CUDA_MEMSET_NODE_PARAMS()
+        params.dst = driver.CUdeviceptr(self._frame + at)
+        params.elementSize, params.value, params.width, params.height = 1, 0, size, 1
+        handles = [end[0] for end in before]
+        handle = self._device.call(
+            "adding a memset to a graph", "cuGraphAddMemsetNode",
+            graph, handles or None, len(handles), params, self._device.context,
+        )  # fmt: skip
+        return handle, self._note("memset", f"{size} bytes of the frame", before, -1)
+
+    def _loop(self, graph: Any, loop: Flow, pointer: Any, before: _Ends, parent: int) -> _End:
+        device, source = self._device, self.source
+        condition = conditional.function(device)
+        node, handle, body = conditional.add_while(device, graph, [end[0] for end in before])
+        number = self._note("while", source.meta.params[loop.param].name, before, parent)
+        assert self._counters is not None
+        counter = self.rounds[number] = self._counters.address + 8 * len(self.rounds)
+        ends = self._add(body, loop.items, pointer, [], number)
+        slot = source.layout.params[loop.param]
+        cells = (ctypes.c_uint64 * 4)(handle, self._frame, slot, counter)
+        base = ctypes.addressof(cells)
+        array = (ctypes.c_void_p * 4)(*(base + 8 * i for i in range(4)))
+        self._keep.extend((cells, array))
+        params = _params(condition, 1, 1, 0)
+        params.kernelParams = ctypes.addressof(array)
+        self._kernel_node(body, ends, params)
+        self._note("condition", f"again while {self.nodes[number].name}", ends, number, -1, 1, 1)
+        return node, number
+
+    # Changing
+
+    def adapt(self, grids: Sequence[int], pointer: Any) -> int:
+        """Give nodes their numbers of blocks: how many were changed, or -1 for a new graph."""
+        changed = 0
+        for kernel in self._kernels:
+            k = kernel.task
+            have, want = self._grids[k], grids[k]
+            if have == want:
+                continue
+            if kernel.handle is None:
+                exact = self.source.tasks[k].grid == EXACT
+                if exact or want > 2 * have or 8 * want < have:
+                    return -1
+                continue
+            self._grids[k] = want
+            kernel.params.gridDimX = want
+            self.nodes[kernel.id] = self.nodes[kernel.id]._replace(grid=want)
+            self._set(kernel, pointer)
+            changed += 1
+        return changed
+
+    def revalue(self, pointer: Any, tasks: Container[int]) -> int:
+        """Give the nodes of these tasks the values of a host frame: how many there are."""
+        changed = 0
+        for kernel in self._kernels:
+            if kernel.task in tasks:
+                self._set(kernel, pointer)
+                changed += 1
+        return changed
+
+    def _set(self, kernel: _Kernel, pointer: Any) -> None:
+        kernel.params.kernelParams = pointer[_ARGUMENTS + kernel.task]
+        device = self._device
+        code = device.driver.cuGraphExecKernelNodeSetParams(
+            self.handle, kernel.handle, kernel.params
+        )[0]
+        if code:
+            raise device.failed(int(code), "changing a graph", self.source.meta.name)
+
+    def counted(self) -> dict[int, int]:
+        """Rounds of each loop so far, by the id of its node. Waits."""
+        if self._counters is None:
+            return {}
+        out = np.empty(8 * len(self.rounds), np.uint8)
+        self._device.fetch(self._counters.address, out)
+        return dict(zip(self.rounds, map(int, out.view(np.int64)), strict=True))
+
+    def destroy(self) -> None:
+        """Give it back; what runs of it runs to its end."""
+        if self._gone is not None:
+            self._gone()
+        self.handle = None
+        if self._counters is not None:
+            self._counters.free()
+
+
+def _give_back(device: CudaDevice, handle: Any, graph: Any) -> None:
+    if device.alive:
+        device.call("giving a graph back", "cuGraphExecDestroy", handle)
+        device.call("giving a graph back", "cuGraphDestroy", graph)
+
+
+_End = tuple[Any, int]
+"""A node: its handle and its number for people."""
+_Ends = list[_End]
+
+
+def _loops(items: Sequence[Item]) -> int:
+    flows = [item for item in items if isinstance(item, Flow)]
+    return sum((flow.kind == "do_while") + _loops(flow.items) for flow in flows)
+
+
+def _params(function: Any, grid: int, block: int, shared: int) -> Any:
+    params = binding().CUDA_KERNEL_NODE_PARAMS()
+    params.func = function
+    params.gridDimX, params.gridDimY, params.gridDimZ = grid, 1, 1
+    params.blockDimX, params.blockDimY, params.blockDimZ = block, 1, 1
+    params.sharedMemBytes = shared
+    return params
