@@ -10,12 +10,15 @@ The slot is that of a parameter in the device frame, so that a replay with anoth
 other graph. Tasks of a kernel that failed do nothing any more; the flag would never become 0
 then. The kernel also counts the rounds.
 
+A loop within another one is reached several times in one launch: there a node of its own sets the
+value to 1 before.
+
 Setting the value is a function of NVIDIA's, in ``libcudadevrt.a``, which must be linked with our
 PTX: by nvJitLink where that is, else by the driver's own linker. The library is looked for in
 ``CUDA_HOME`` and ``CUDA_PATH``, by ``cuda.pathfinder``, in pip packages, in the toolkit's default
 places. The result is the same for every program: `base.helper_code` keeps it across processes.
 
-Compute capability 9.0 and a driver of CUDA 12.4 are needed. `function` raises `Unavailable`, with
+Compute capability 9.0 and a driver of CUDA 12.4 are needed. `functions` raises `Unavailable`, with
 the reason, where something is missing; loops run on the host then.
 """
 
@@ -40,9 +43,12 @@ if TYPE_CHECKING:
     from .context import Context
     from .device import CudaDevice
 
-__all__ = ["IR", "SYMBOL", "Unavailable", "add_while", "function", "libraries", "link"]
+__all__ = [
+    "ARM", "IR", "SYMBOL", "Unavailable", "add_while", "functions", "handle", "libraries", "link",
+]  # fmt: skip
 
 SYMBOL: Final = "qd_condition"
+ARM: Final = "qd_arm"
 
 IR: Final = f"""\
 target triple = "{nvptx.TRIPLE}"
@@ -66,8 +72,14 @@ entry:
   call void @cudaGraphSetConditional(i64 %handle, i32 %set)
   ret void
 }}
+
+define ptx_kernel void @{ARM}(i64 %handle) {{
+entry:
+  call void @cudaGraphSetConditional(i64 %handle, i32 1)
+  ret void
+}}
 """
-"""The condition kernel. slot: offset in the frame of the address of the flag."""
+"""The two kernels. slot: offset in the frame of the address of the flag."""
 
 _CAPABILITY: Final = 9, 0
 _DRIVER: Final = 12040
@@ -78,12 +90,12 @@ class Unavailable(Exception):
     """Loops on the device are not to be had here; the text says why."""
 
 
-_functions: Final[weakref.WeakKeyDictionary[Context, Any]] = weakref.WeakKeyDictionary()
+_functions: Final[weakref.WeakKeyDictionary[Context, tuple[Any, Any]]] = weakref.WeakKeyDictionary()
 _reasons: Final[weakref.WeakKeyDictionary[Context, str]] = weakref.WeakKeyDictionary()
 
 
-def function(device: CudaDevice) -> Any:
-    """The condition kernel, loaded in the device's context; made once in it. Unavailable."""
+def functions(device: CudaDevice) -> tuple[Any, Any]:
+    """The kernels `SYMBOL` and `ARM`, loaded in the device's context once. Unavailable."""
     context = device.primary
     found = _functions.get(context)
     if found is not None:
@@ -115,8 +127,8 @@ def _too_old(device: CudaDevice) -> str:
     return ""
 
 
-def _load(arch: str) -> Any:
-    """The kernel, from code that was kept or made now."""
+def _load(arch: str) -> tuple[Any, Any]:
+    """The kernels, from code that was kept or made now."""
     digest = hashlib.sha256(IR.encode()).hexdigest()[:16]
     name = f"cuda condition {arch} {digest} {binding().__name__}"
     kept = helper_code.get(name)
@@ -134,10 +146,12 @@ def _load(arch: str) -> Any:
     return found
 
 
-def _loaded(code: bytes) -> Any:
+def _loaded(code: bytes) -> tuple[Any, Any]:
     driver = binding()
-    module = check(driver.cuModuleLoadDataEx(code, 0, [], []), "loading the condition kernel")
-    return check(driver.cuModuleGetFunction(module, SYMBOL.encode()), "loading the condition")
+    doing = "loading the condition of loops"
+    module = check(driver.cuModuleLoadDataEx(code, 0, [], []), doing)
+    condition = check(driver.cuModuleGetFunction(module, SYMBOL.encode()), doing)
+    return condition, check(driver.cuModuleGetFunction(module, ARM.encode()), doing)
 
 
 # Linking
@@ -248,17 +262,22 @@ def _first(error: BaseException) -> str:
 # Nodes
 
 
-def add_while(device: CudaDevice, graph: Any, before: list[Any]) -> tuple[Any, int, Any]:
-    """A WHILE node of ``graph`` after the nodes ``before``: the node, its handle, its body."""
-    driver = binding()
-    handle = device.call(
+def handle(device: CudaDevice, graph: Any) -> int:
+    """A new handle, for a loop that lies in ``graph``; its value is 1 when that is launched."""
+    made = device.call(
         "making the handle of a loop", "cuGraphConditionalHandleCreate",
         graph, device.context, 1, _ASSIGN_DEFAULT,
     )  # fmt: skip
+    return int(made)
+
+
+def add_while(device: CudaDevice, graph: Any, handle: int, before: list[Any]) -> tuple[Any, Any]:
+    """A WHILE node of ``graph`` after the nodes ``before``: the node, and its body."""
+    driver = device.driver
     params = driver.CUgraphNodeParams()
     params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
     loop = params.conditional
-    loop.handle = handle
+    loop.handle = driver.CUgraphConditionalHandle(handle)
     loop.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
     loop.size = 1
     loop.ctx = device.context
@@ -268,4 +287,4 @@ def add_while(device: CudaDevice, graph: Any, before: list[Any]) -> tuple[Any, i
         node = device.call(doing, "cuGraphAddNode", graph, before or None, None, many, params)
     except TypeError:  # the binding of CUDA 12, whose function knows no data of edges
         node = device.call(doing, "cuGraphAddNode", graph, before or None, many, params)
-    return node, int(handle), params.conditional.phGraph_out[0]
+    return node, params.conditional.phGraph_out[0]

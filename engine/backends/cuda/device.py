@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ..memory import Array
-from ..streams import HostStreams, Streams
 from . import errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
@@ -64,7 +63,6 @@ class CudaDevice:
     """
 
     host_arrays = False
-    streams: Streams = HostStreams()
 
     def __init__(self, config: CompileConfig) -> None:
         reason = hardware.unavailable()

@@ -44,6 +44,7 @@ class CudaExecutable:
         self.device: Final = device
         self.layout: Final[abi.Layout] = artifact.facts["layout"]
         self.tasks: Final[tuple[facts.CudaTask, ...]] = artifact.facts["tasks"]
+        self.loops: Final[tuple[facts.CudaLoop, ...]] = artifact.facts.get("loops", ())
         self.clears: Final[bool] = artifact.facts.get("clears", False)
         self.told: Callable[[Sequence[int]], None] | None = None
         self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
@@ -152,7 +153,7 @@ class CudaExecutable:
 
         None if launches are plain. ``how``: ``graph``, ``auto`` for one made of an ordinary kernel,
         ``host``; ``why``: what stands against one graph of all. ``nodes``, each with id, kind
-        (kernel, while, condition, memset), name, task or -1, grid, block, and the id of the while
+        (see `graphs.Node`), name, task or -1, grid, block, and the id of the while
         node it lies in or -1, as ``parent``; ``edges``; how many ``replays``, ``updates`` of nodes
         and ``rebuilds`` there were; ``iterations`` of each while node in all.
         """

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ import numpy as np
 from ..base import Flow
 from . import conditional
 from .driver import binding
-from .facts import EXACT
+from .facts import EXACT, CudaLoop
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -50,7 +50,8 @@ Item = int | Flow
 
 
 class Node(NamedTuple):
-    """A node as people see it. kind: kernel, while, condition or memset.
+    """A node as people see it. kind: kernel, while, memset, loop (a whole one as
+    one kernel), condition (the last of a loop), arm (before a loop in a loop).
 
     task: its number, -1 for none. parent: id of the while node in whose body it lies, or -1.
     """
@@ -94,10 +95,11 @@ class Graph:
 
     def __init__(
         self, source: CudaExecutable, items: Sequence[Item], pointer: Any, grids: Sequence[int],
-        clear: bool,
+        clear: bool, fused: Mapping[int, CudaLoop],
     ) -> None:  # fmt: skip
         """pointer: a filled host frame. grids: of all tasks of the kernel. clear: begin with
-        setting to 0 what a launch finds as 0. CudaError or `conditional.Unavailable`."""
+        setting to 0 what a launch finds as 0. fused: loops that are one kernel, by their `id`.
+        CudaError or `conditional.Unavailable`."""
         self.source: Final = source
         self.nodes: Final[list[Node]] = []
         self.edges: Final[list[tuple[int, int]]] = []
@@ -105,6 +107,7 @@ class Graph:
         self._device: Final = source.device
         self._frame: Final[int] = pointer[_FRAME]
         self._grids: Final = list(grids)
+        self._fused: Final = fused
         self._kernels: Final[list[_Kernel]] = []
         self._keep: Final[list[Any]] = []
         self._counters: DeviceMemory | None = None
@@ -116,7 +119,7 @@ class Graph:
 
     def _make(self, items: Sequence[Item], pointer: Any, clear: bool) -> None:
         device = self._device
-        loops = _loops(items)
+        loops = self._count(items)
         if loops:
             self._counters = device.allocate(8 * loops)
         # Nodes are changed by their handles in it, so that it lives as long as what is made of it.
@@ -137,6 +140,11 @@ class Graph:
 
     # Building
 
+    def _count(self, items: Sequence[Item]) -> int:
+        """How many while nodes these need."""
+        parts = [item for item in items if isinstance(item, Flow) and id(item) not in self._fused]
+        return sum((part.kind == "do_while") + self._count(part.items) for part in parts)
+
     def _add(
         self, graph: Any, items: Sequence[Item], pointer: Any, before: _Ends, parent: int
     ) -> _Ends:
@@ -144,6 +152,8 @@ class Graph:
         for item in items:
             if not isinstance(item, Flow):
                 before = [self._task(graph, item, pointer, before, parent)]
+            elif id(item) in self._fused:
+                before = [self._one(graph, item, before, parent)]
             elif item.kind == "do_while":
                 before = [self._loop(graph, item, pointer, before, parent)]
             elif item.kind == "parallel":
@@ -196,24 +206,44 @@ class Graph:
         )  # fmt: skip
         return handle, self._note("memset", f"{size} bytes of the frame", before, -1)
 
+    def _one(self, graph: Any, loop: Flow, before: _Ends, parent: int) -> _End:
+        """A whole loop as one kernel."""
+        one = self._fused[id(loop)]
+        params = _params(self.source.code.function(one.symbol), 1, one.block_dim, 0)
+        params.kernelParams = self._values(self._frame)
+        handle = self._kernel_node(graph, before, params)
+        return handle, self._note("loop", one.symbol, before, parent, -1, 1, one.block_dim)
+
     def _loop(self, graph: Any, loop: Flow, pointer: Any, before: _Ends, parent: int) -> _End:
         device, source = self._device, self.source
-        condition = conditional.function(device)
-        node, handle, body = conditional.add_while(device, graph, [end[0] for end in before])
-        number = self._note("while", source.meta.params[loop.param].name, before, parent)
+        condition, arm = conditional.functions(device)
+        handle = conditional.handle(device, graph)
+        name = source.meta.params[loop.param].name
+        if parent >= 0:
+            # Only a launch of the whole graph makes the value 1, and this loop is reached again.
+            params = _params(arm, 1, 1, 0)
+            params.kernelParams = self._values(handle)
+            node = self._kernel_node(graph, [], params)
+            before = [*before, (node, self._note("arm", f"begin {name}", [], parent, -1, 1, 1))]
+        node, body = conditional.add_while(device, graph, handle, [end[0] for end in before])
+        number = self._note("while", name, before, parent)
         assert self._counters is not None
         counter = self.rounds[number] = self._counters.address + 8 * len(self.rounds)
         ends = self._add(body, loop.items, pointer, [], number)
         slot = source.layout.params[loop.param]
-        cells = (ctypes.c_uint64 * 4)(handle, self._frame, slot, counter)
-        base = ctypes.addressof(cells)
-        array = (ctypes.c_void_p * 4)(*(base + 8 * i for i in range(4)))
-        self._keep.extend((cells, array))
         params = _params(condition, 1, 1, 0)
-        params.kernelParams = ctypes.addressof(array)
+        params.kernelParams = self._values(handle, self._frame, slot, counter)
         self._kernel_node(body, ends, params)
-        self._note("condition", f"again while {self.nodes[number].name}", ends, number, -1, 1, 1)
+        self._note("condition", f"again while {name}", ends, number, -1, 1, 1)
         return node, number
+
+    def _values(self, *values: int) -> int:
+        """The address of addresses of these values, for as long as the graph lives."""
+        cells = (ctypes.c_uint64 * len(values))(*values)
+        base = ctypes.addressof(cells)
+        array = (ctypes.c_void_p * len(values))(*[base + 8 * i for i in range(len(values))])
+        self._keep.extend((cells, array))
+        return ctypes.addressof(array)
 
     # Changing
 
@@ -281,11 +311,6 @@ def _give_back(device: CudaDevice, handle: Any, graph: Any) -> None:
 _End = tuple[Any, int]
 """A node: its handle and its number for people."""
 _Ends = list[_End]
-
-
-def _loops(items: Sequence[Item]) -> int:
-    flows = [item for item in items if isinstance(item, Flow)]
-    return sum((flow.kind == "do_while") + _loops(flow.items) for flow in flows)
 
 
 def _params(function: Any, grid: int, block: int, shared: int) -> Any:
