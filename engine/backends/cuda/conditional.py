@@ -96,7 +96,7 @@ _reasons: Final[weakref.WeakKeyDictionary[Context, str]] = weakref.WeakKeyDictio
 
 def functions(device: CudaDevice) -> tuple[Any, Any]:
     """The kernels `SYMBOL` and `ARM`, loaded in the device's context once. Unavailable."""
-    context = device.primary
+    context = device.context
     found = _functions.get(context)
     if found is not None:
         return found
@@ -266,7 +266,7 @@ def handle(device: CudaDevice, graph: Any) -> int:
     """A new handle, for a loop that lies in ``graph``; its value is 1 when that is launched."""
     made = device.call(
         "making the handle of a loop", "cuGraphConditionalHandleCreate",
-        graph, device.context, 1, _ASSIGN_DEFAULT,
+        graph, device.context.handle, 1, _ASSIGN_DEFAULT,
     )  # fmt: skip
     return int(made)
 
@@ -280,7 +280,7 @@ def add_while(device: CudaDevice, graph: Any, handle: int, before: list[Any]) ->
     loop.handle = driver.CUgraphConditionalHandle(handle)
     loop.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
     loop.size = 1
-    loop.ctx = device.context
+    loop.ctx = device.context.handle
     doing = "adding a loop to a graph"
     many = len(before)
     try:

@@ -114,7 +114,7 @@ class Graph:
         self._graph: Any = None
         self.handle: Any = None
         self._gone: weakref.finalize[Any, Any] | None = None
-        with self._device.primary.active():
+        with self._device.context.active():
             self._make(items, pointer, clear)
 
     def _make(self, items: Sequence[Item], pointer: Any, clear: bool) -> None:
@@ -202,7 +202,7 @@ class Graph:
         handles = [end[0] for end in before]
         handle = self._device.call(
             "adding a memset to a graph", "cuGraphAddMemsetNode",
-            graph, handles or None, len(handles), params, self._device.context,
+            graph, handles or None, len(handles), params, self._device.context.handle,
         )  # fmt: skip
         return handle, self._note("memset", f"{size} bytes of the frame", before, -1)
 

@@ -144,7 +144,7 @@ class Replayed:
     def again(self, code: int, pointer: Any) -> None:
         """The driver has refused: try once more where another context was current."""
         device, graph = self.executable.device, self.graph
-        primary = device.primary
+        primary = device.context
         assert graph is not None
         if primary.lost is None and code in FOREIGN and not primary.is_current():
             device.call("launching a graph", "cuGraphLaunch", graph.handle, pointer[2])
