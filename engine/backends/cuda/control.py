@@ -4,9 +4,7 @@ For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop it reads, in essence:
 
     def enter(pointer):
         buffer, ints, stream, frame, host, rows, p0 = pointer
-        v0 = ints[18]
-        g = (v0 + 127) // 128
-        if g > L0: g = L0
+        g = G0[ints[18]]
         r = launch(F0, g, 1, 1, 128, 1, 1, 0, stream, p0, 0)[0]
         if r: again(r, 0, g, pointer)
         pending[pool] = None
@@ -18,8 +16,9 @@ is found out by the driver, and `again` sees to it where it is not.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -36,12 +35,33 @@ __all__ = ["Control"]
 
 _MOST: Final = 0x7FFFFFFF
 """Blocks that a grid may have."""
+_KNOWN: Final = 4096
+"""Sizes whose blocks are remembered."""
 _UNPACK: Final = "    buffer, ints, stream, frame, host, rows, "
 
 
 def _unknown(*_: Any) -> int:
     """The blocks of a task that only the device knows."""
     return -1
+
+
+class _Blocks(dict[Any, int]):
+    """The blocks of a task by what they depend on, computed when first asked for.
+
+    Keys are the values of `CudaTask.reads`: one by itself, else a tuple.
+    """
+
+    def __init__(self, task: facts.CudaTask, most: int) -> None:
+        super().__init__()
+        self.task: Final = task
+        self.most: Final = most
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) > _KNOWN:
+            self.clear()
+        values: tuple[int, ...] = cast("tuple[int, ...]", key) if isinstance(key, tuple) else (key,)
+        found = self[key] = min(facts.blocks_of(self.task, *values), self.most)
+        return found
 
 
 class Control:
@@ -62,7 +82,10 @@ class Control:
         }  # fmt: skip
         for k, function in enumerate(executable.functions):
             self.env[f"F{k}"] = function
-            self.env[f"L{k}"] = executable.most_blocks(k)
+            self.env[f"L{k}"] = most = executable.most_blocks(k)
+            if self.tasks[k].blocks:
+                exact = self.tasks[k].grid == facts.EXACT
+                self.env[f"G{k}"] = _Blocks(self.tasks[k], _MOST if exact else most)
         if executable.alone:
             lines = [line for k in range(len(self.tasks)) for line in self._launch(k)]
             if executable.meta.timed:
@@ -109,17 +132,14 @@ class Control:
             if task.grid == facts.EXACT:
                 return [f"    g = header({k}, pointer)"]
             return [f"    g = L{k}"]
-        reads = [f"    v{i} = ints[{at // 4}]" for i, at in enumerate(task.reads)]
-        lines = [*reads, f"    g = {task.blocks}"]
-        if task.grid != facts.EXACT:
-            lines.append(f"    if g > L{k}: g = L{k}")
-        return lines
+        reads = ", ".join([f"ints[{at // 4}]" for at in task.reads])
+        return [f"    g = G{k}[{reads}]" if reads else f"    g = {self.env[f'G{k}'][()]}"]
 
     def _launch(self, k: int) -> list[str]:
         task = self.tasks[k]
         grid = self._grid(k)
         blocks = "g"
-        if len(grid) == 1 and "header" not in grid[0]:
+        if "header" not in grid[0] and "ints" not in grid[0]:
             blocks, grid = grid[0].split(" = ")[1], []
         size = f"{task.block_dim}, 1, 1, {task.shared}"
         lines = [
@@ -140,11 +160,14 @@ class Control:
         env: dict[str, Any] = {
             **self.env, "pool": pool, "pending": pool.pending, "runner": pool.runner,
             "finish": partial(self._finish, pool), "printing": device.prints_for,
+            "lock": threading.RLock(),
         }  # fmt: skip
         lines = ["    printing(pool)"] if meta.prints else []
         lines += self._body if pool.runner is None else ["    runner.run(pointer)"]
         lines.append("    pending[pool] = None")
         lines.append("    return finish(buffer)" if waits else "    return 0")
+        if waits:  # what a launch leaves in the device frame is its own until it is fetched
+            lines = ["    with lock:", *(f"    {line}" for line in lines)]
         params = "".join([f"p{k}, " for k in range(len(self.tasks))])
         text = "\n".join(["def enter(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])
         exec(compile(text, f"<launch of {meta.name}>", "exec"), env)
