@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         QuadrantsTypeError,
         QuadrantsUnsupportedError,
     )  # fmt: skip
-    from .lang import ad, algorithms, experimental, math, profiler, simt
+    from .lang import ad, algorithms, experimental, graph, math, profiler, simt
     from .lang import types_room as types
     from .lang.atomics import (
         atomic_add,
@@ -115,6 +115,14 @@ if TYPE_CHECKING:
         tanh,
         zero,
     )  # fmt: skip
+    from .lang.graph import (
+        GraphStatus,
+        checkpoint,
+        graph_do_while,
+        graph_parallel,
+        graph_parallel_context,
+        stream_parallel,
+    )
     from .lang.kernel import Kernel, kernel, pure
     from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
@@ -216,6 +224,8 @@ _ROOMS: Final = {
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "stop_grad tan tanh zero",
     "lang.fields.indices": "rescale_index",
+    "lang.graph": "GraphStatus checkpoint graph_do_while graph_parallel graph_parallel_context "
+    "stream_parallel",
     "lang.kernel": "Kernel kernel pure",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.values.matrix": "Matrix Vector",
@@ -248,35 +258,36 @@ _ARCHES: Final = (
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {
     "ad": "lang.ad", "algorithms": "lang.algorithms", "experimental": "lang.experimental",
-    "inspect": "inspect",
+    "graph": "lang.graph", "inspect": "inspect",
     "math": "lang.math", "profiler": "lang.profiler", "simt": "lang.simt",
     "types": "lang.types_room",
 }  # fmt: skip
 
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
-    "BackendUnavailableError", "CompileConfig", "Field", "FieldsBuilder", "IRParseError",
-    "IRVerificationError", "Kernel", "Layout", "Matrix", "MatrixField", "MatrixNdarray",
-    "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError", "QuadrantsAssertionError",
-    "QuadrantsCompilationError", "QuadrantsIndexError", "QuadrantsInternalError",
-    "QuadrantsNameError", "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError",
-    "QuadrantsSyntaxError", "QuadrantsTypeError", "QuadrantsUnsupportedError", "SNode",
-    "ScalarField", "ScalarNdarray", "Struct", "StructField", "Template", "Tensor", "Vector",
-    "VectorNdarray", "VectorTensor", "abs", "acos", "ad", "algorithms", "amdgpu", "arm64", "asin",
-    "atan2", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max",
-    "atomic_min", "atomic_mul", "atomic_or", "atomic_sub", "atomic_xor", "axes", "bit_cast",
-    "bit_shr", "cast", "ceil", "clz", "cos", "cpu", "cuda", "data_oriented", "dataclass", "eig",
-    "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
-    "floor", "frexp", "func", "global_thread_idx", "gpu", "grouped", "i", "i8", "i16", "i32", "i64",
-    "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32",
-    "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config",
-    "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
+    "BackendUnavailableError", "CompileConfig", "Field", "FieldsBuilder", "GraphStatus",
+    "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix", "MatrixField",
+    "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
+    "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
+    "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
+    "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
+    "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
+    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "ad",
+    "algorithms", "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas",
+    "atomic_exchange", "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub",
+    "atomic_xor", "axes", "bit_cast", "bit_shr", "cast", "ceil", "checkpoint", "clz", "cos", "cpu",
+    "cuda", "data_oriented", "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs",
+    "field", "float16", "float32", "float64", "floor", "frexp", "func", "global_thread_idx", "gpu",
+    "graph", "graph_do_while", "graph_parallel", "graph_parallel_context", "grouped", "i", "i8",
+    "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8",
+    "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log",
+    "loop_config", "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
     "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc", "randn",
     "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round",
     "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print",
-    "stop_grad", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1", "u8",
-    "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load", "vulkan",
-    "wrap", "x64", "zero",
+    "stop_grad", "stream_parallel", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor",
+    "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
+    "volatile_load", "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

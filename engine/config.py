@@ -222,6 +222,12 @@ class CompileConfig:
     default_gpu_block_dim: int = option(
         128, "Threads in a block of a GPU launch.", key=True, scope="gpu", minimum=1
     )
+    graph: bool = option(
+        True,
+        "Record kernels with `graph=True` as graphs of the device; else they are launched task by"
+        " task.",
+        key=True,
+    )
     max_block_dim: int = option(
         1024, "Upper limit of a block size.", key=True, scope="gpu", minimum=0
     )

@@ -34,7 +34,7 @@ def is_parallel(func: Func, loop: Op) -> bool:
     """Whether ``loop`` is a parallel task whose iterations are the user's, or will become one."""
     if loop.code == C.OFFLOADED:
         return loop.attr.kind == "range_for" and loop.attr.unit == "cell"
-    at_root = loop.block is func.body
+    at_root = func.is_root(loop.block)
     return at_root and loop.code == C.RANGE_FOR and not loop.attr.strictly_serialized
 
 

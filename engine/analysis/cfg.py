@@ -6,7 +6,11 @@ Nodes are straight runs of ops of one block; the ops that own regions stand betw
 * node before a loop -> first node of its body; of a ``range_for`` also -> node after the loop;
 * last node of a body, and a node that ends in ``continue`` -> first node of the body; of a
   ``range_for`` also -> node after the loop;
-* node that ends in ``while_control`` -> what follows it, and the node after its loop.
+* node that ends in ``while_control`` -> what follows it, and the node after its loop;
+* node before a graph region -> first node of its body; last node of the body of a ``do_while`` ->
+  its first node and the node after it; node before a checkpoint -> also the node after it, for a
+  launch may begin further on; last node of a checkpoint with a condition -> also the final node.
+  The sections of a parallel region follow each other in order.
 
 Every block ends in one node. Node 0 is an empty start, the last an empty final node; other empty
 nodes with a single edge in or out are left out. Nodes are numbered in program order. A node is
@@ -162,6 +166,9 @@ class _Builder:
             elif code in (C.RANGE_FOR, C.WHILE):
                 current.ops = ops[begin:i]
                 after_from = self.loop(op, current, depth, parallel, block)
+            elif code == C.GRAPH_REGION:
+                current.ops = ops[begin:i]
+                after_from = self.region(op, current, depth)
             else:
                 current.ops = ops[begin : i + 1]
                 if code == C.CONTINUE and self.loops:
@@ -193,10 +200,23 @@ class _Builder:
                 ends.append(before)
         return ends
 
+    def region(self, op: Op, before: CfgNode, depth: int) -> list[CfgNode]:
+        kind, body = op.attr.kind, op.regions[0]
+        again = kind == "do_while"
+        first, last = self.block(body, [before], kind, op, depth + again, False)
+        if again:
+            _link(last, first)
+        elif kind == "checkpoint":
+            if op.attr.param >= 0:
+                self.ends += last
+            return [before, *last]
+        return last
+
     def loop(
         self, op: Op, before: CfgNode, depth: int, parallel: bool, block: Block
     ) -> list[CfgNode]:
-        at_root = self.root_loops_parallel and block.owner is None
+        owner = block.owner
+        at_root = self.root_loops_parallel and (owner is None or owner.code == C.GRAPH_REGION)
         if at_root and op.code == C.RANGE_FOR and not op.attr.strictly_serialized:
             parallel = True
         continues: list[CfgNode] = []

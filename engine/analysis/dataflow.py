@@ -22,7 +22,7 @@ from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from .alias import Location, Memory
 from .cfg import Cfg
-from .loops import enclosing_loops
+from .loops import contains, enclosing_loops, outermost_do_while
 
 __all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
 
@@ -342,11 +342,19 @@ def show_live(flow: Flow) -> None:
 
 
 def loaded_later(func: Func, task: Op | None) -> frozenset[int]:
-    """Offsets of the global temporaries that tasks after ``task`` read."""
+    """Offsets of the global temporaries that tasks read which may run after ``task``.
+
+    In a ``do_while`` region those before it may, and itself.
+    """
+    tasks = func.tasks()
+    first = 0  # of those that may run after it
+    if task is not None:
+        again = outermost_do_while(task)
+        first = tasks.index(task) + 1
+        if again is not None:
+            first = next(i for i, other in enumerate(tasks) if contains(again, other))
     offsets: set[int] = set()
-    for other in reversed(func.tasks()):
-        if other is task:
-            break
+    for other in tasks[first:]:
         for region in other.regions:
             for op in walk(region):
                 kind = KIND[op.code]

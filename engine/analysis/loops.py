@@ -5,7 +5,10 @@ from __future__ import annotations
 from ..ir import Block, Op
 from ..ir import codes as C
 
-__all__ = ["cell_loop", "contains", "enclosing_loops", "is_invariant"]
+__all__ = [
+    "cell_loop", "contains", "do_while_around", "enclosing_loops", "is_invariant",
+    "outermost_do_while",
+]  # fmt: skip
 
 
 def contains(outer: Op, op: Op) -> bool:
@@ -28,6 +31,28 @@ def enclosing_loops(block: Block | None) -> list[Op]:
         block = block.owner.block
     found.reverse()
     return found
+
+
+def _do_whiles(block: Block | None) -> list[Op]:
+    found: list[Op] = []
+    while block is not None and block.owner is not None:
+        owner = block.owner
+        if owner.code == C.GRAPH_REGION and owner.attr.kind == "do_while":
+            found.append(owner)
+        block = owner.block
+    return found
+
+
+def do_while_around(block: Block | None) -> Op | None:
+    """The innermost ``do_while`` region that ``block`` stands in or belongs to."""
+    found = _do_whiles(block)
+    return found[0] if found else None
+
+
+def outermost_do_while(op: Op) -> Op | None:
+    """The outermost ``do_while`` region around ``op``."""
+    found = _do_whiles(op.block)
+    return found[-1] if found else None
 
 
 _DEPTH = 64

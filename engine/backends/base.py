@@ -277,10 +277,14 @@ class Executable(Protocol):
     told: Callable[[Sequence[int]], None] | None
 
     def launch(
-        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
-    ) -> tuple[Any, ...]:
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        resume: int = 0,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait.
 
+        resume: 1 + the label of the checkpoint to begin at (see `flow`), 0 for the start. Of a
+        kernel with labels one more number follows the results: 0, or 1 + the label of the
+        checkpoint that yielded.
         stacks: for a kernel with adstacks, which it needs; AdStackOverflow when one is too small.
 
         ``values``: for each parameter a number, or a C-contiguous NumPy array (for memory of the

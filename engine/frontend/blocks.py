@@ -28,6 +28,8 @@ def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
     block = w.block
     owner: Op | None = None
     while block.owner is not None:
+        if block.owner.code == C.GRAPH_REGION:
+            break
         owner = block.owner
         assert owner.block is not None
         block = owner.block

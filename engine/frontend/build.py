@@ -10,6 +10,7 @@ between builds but syntax trees.
 
 from __future__ import annotations
 
+import ast
 import time
 import warnings
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from . import (
     calls,
     exprs,
     gradients,
+    graphs,
     intrinsics,
     loops,
     mathlib,
@@ -47,7 +49,7 @@ __all__ = ["BuildResult", "InlinedFunc", "build"]
 
 # Imported for the handlers they register.
 _TABLES = (
-    blocks, branches, calls, exprs, gradients, intrinsics, loops, mathlib, matrix_makers,
+    blocks, branches, calls, exprs, gradients, graphs, intrinsics, loops, mathlib, matrix_makers,
     matrix_methods, printing, results, stmts, structs,
 )  # fmt: skip
 
@@ -99,6 +101,17 @@ class BuildResult:
                 kernel.told.add(notice)
 
 
+def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:
+    """QuadrantsSyntaxError for an array with gradients, which a graph kernel cannot take."""
+    for param, leaf in zip(w.params, w.leaves, strict=True):
+        if param.kind == "ndarray" and param.needs_grad:
+            raise w.syntax_error(
+                f"graph does not support autograd; ndarray arg {param.name!r} has a gradient",
+                tree.args.args[leaf.arg],
+                "pass an array made without needs_grad, or take graph=True from the kernel",
+            )  # fmt: skip
+
+
 def build(
     decl: KernelDecl, features: Sequence[Any], config: CompileConfig, quiet: bool = False
 ) -> BuildResult:
@@ -117,6 +130,7 @@ def build(
     )  # fmt: skip
     func = Func(decl.name, (), decl.flat_results(config), loc)
     func.autodiff = decl.autodiff
+    func.graph = decl.options.graph and config.graph and decl.autodiff == "none"
     frame = Frame(decl, None, None, 0)
     w = Walk(func, config, frame, quiet)
     for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
@@ -132,7 +146,11 @@ def build(
             w.captures.argument(param.name, value)
         frame.scopes[0][param.name] = value
     frame.scopes.append({})
-    w.body(tree.body)
+    if decl.options.do_while:
+        graphs.whole_body(w, tree, decl.options.do_while)
+    else:
+        w.body(tree.body)
+    graphs.finish(w)
     if func.results and not frame.returned:
         raise w.syntax_error(
             "Kernel has a return type but does not have a return statement",
@@ -140,6 +158,8 @@ def build(
         )  # fmt: skip
     if func.autodiff != "none":
         gradients.add_companions(w, tree)
+    if decl.options.graph and func.autodiff == "none":
+        _without_gradients(w, tree)
     func.params = tuple(w.params)
     func.body.ops[:0] = w.prologue.values()
     if func.callees:

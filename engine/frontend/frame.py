@@ -20,7 +20,8 @@ MISSING: Final = object()
 
 
 class LoopInfo:
-    """A loop being walked. kind: parallel, serial, while or static; depth: of its body."""
+    """A loop being walked. kind: parallel, serial, while, static, or the ``qd.`` construct whose
+    body it is; depth: of its body."""
 
     __slots__ = ("depth", "kind")
 

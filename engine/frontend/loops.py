@@ -14,6 +14,7 @@ from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
+from . import graphs
 from .exprs import elements
 from .frame import Frame, LoopInfo
 from .places import spread
@@ -196,6 +197,7 @@ def _range_for(
     parallel = w.depth == 0 and not config.strictly_serialized
     # Without axes there is one element, whose index vector is empty.
     ends = bounds or (w.typed(0, i32, node), w.typed(1, i32, node))
+    checkpoint = graphs.implicit_checkpoint(w, node, node.iter)
     loop = w.emit(node, C.RANGE_FOR, ends, attr, void, 1)
     loop.loc = w.head(node, node.iter)
     saved = w.enter(loop.regions[0])
@@ -215,6 +217,8 @@ def _range_for(
     w.body(node.body)
     frame.loops.pop()
     w.leave(saved, "`for`", node)
+    if checkpoint is not None:
+        graphs.leave_region(w, checkpoint, "`for`", node)
 
 
 def _check_nesting(w: Walk, node: ast.For) -> None:
@@ -301,6 +305,9 @@ def _while(w: Walk, node: ast.While) -> None:
     if node.orelse:
         text = "'else' clause for 'while' not supported in Quadrants kernels"
         raise w.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+    if graphs.is_do_while(w, node):
+        graphs.do_while(w, node)
+        return
     loop = w.emit(node, C.WHILE, (), None, void, 1)
     loop.loc = w.head(node, node.test)
     saved = w.enter(loop.regions[0])
@@ -317,6 +324,8 @@ def _jump(w: Walk, node: ast.Break | ast.Continue) -> str:
     is_break = isinstance(node, ast.Break)
     word = "break" if is_break else "continue"
     loop = w.frame.loops[-1]  # Python itself rejects a jump outside of a loop
+    if loop.kind.startswith("qd."):
+        raise w.syntax_error(f"`{word}` cannot leave {loop.kind}", node)
     if loop.kind == "static":
         if w.depth != loop.depth:
             raise w.syntax_error(

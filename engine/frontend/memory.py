@@ -90,8 +90,9 @@ class Memory(Parameters):
 
     def is_private(self, ptr: Op) -> bool:
         """Whether ``ptr`` is a variable that no other thread can see here."""
-        top = self.func.body
-        return ptr.code == C.ALLOCA and (ptr.block is not top or self.block is top)
+        func = self.func
+        at_root = func.is_root(self.block)
+        return ptr.code == C.ALLOCA and (at_root or not func.is_root(ptr.block))
 
     def at_picked(self, at: DynamicElement, do: Callable[[Op], None], node: ast.AST) -> None:
         """``do`` at the picked part, which other threads may see."""

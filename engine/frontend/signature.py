@@ -12,7 +12,7 @@ import builtins
 import inspect
 import typing
 from types import FunctionType
-from typing import Any, Final, Literal, NoReturn, cast
+from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
@@ -32,6 +32,7 @@ from .source import FunctionSource, LambdaSource
 __all__ = [
     "NO_DEFAULT",
     "FuncDecl",
+    "GraphOptions",
     "KernelDecl",
     "Mode",
     "ParamDecl",
@@ -146,15 +147,16 @@ class _Decl:
         if name.startswith("atomic_"):
             return True
         try:
-            found = self._static_value(node)
+            found = self.static_value(node)
         except (LookupError, AttributeError, ValueError, TypeError):
             return True
         decl = getattr(found, "decl", None)
         return isinstance(decl, FuncDecl) and decl.has_template
 
-    def _static_value(self, node: ast.expr) -> Any:
+    def static_value(self, node: ast.expr) -> Any:
+        """What a name outside of the function, or an attribute of one, stands for now."""
         if isinstance(node, ast.Attribute):
-            return getattr(self._static_value(node.value), node.attr)
+            return getattr(self.static_value(node.value), node.attr)
         if not isinstance(node, ast.Name):
             raise LookupError
         names = self.fn.__code__.co_freevars
@@ -165,30 +167,52 @@ class _Decl:
         return getattr(builtins, node.id)
 
 
+class GraphOptions(NamedTuple):
+    """What a kernel's decorator says about graphs.
+
+    graph: it is recorded as a graph, where there are such. checkpoints: launches can stop at, and
+    begin at, its checkpoints. do_while: the argument that its whole body is repeated for, or "".
+    """
+
+    graph: bool = False
+    checkpoints: bool = False
+    do_while: str = ""
+
+
+NO_GRAPH: Final = GraphOptions()
+
+
 class KernelDecl(_Decl):
     """A kernel. ``returns`` is empty for none.
 
-    fastcache: it is looked up by its source, and so has to be pure (see `purity`). told: warnings
-    that were given and are not to be given again. autodiff: what is made of it: ``none`` (it runs
-    as it is) or a mode, see `Func.autodiff`.
+    options: about graphs. fastcache: it is looked up by its source, and so has to be pure (see
+    `purity`). told: warnings that were given and are not to be given again. autodiff: what is made
+    of it: ``none`` (it runs as it is) or a mode, see `Func.autodiff`.
     """
 
-    __slots__ = ("autodiff", "fastcache", "told")
+    __slots__ = ("autodiff", "fastcache", "options", "told")
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
         returns_tuple: bool, fastcache: bool, autodiff: Mode = "none",
+        options: GraphOptions = NO_GRAPH,
     ) -> None:  # fmt: skip
         name = "" if autodiff == "none" else f"{src.name}_{_SUFFIXES[autodiff]}_grad"
         super().__init__(src, params, returns, returns_tuple, name)
         self.fastcache = fastcache
         self.autodiff: Final[Mode] = autodiff
+        self.options: Final = options
         self.told: Final[set[Any]] = set()
 
     def in_mode(self, mode: Mode) -> KernelDecl:
-        """The same kernel, differentiated. The gradient of a kernel returns nothing."""
+        """The same kernel, differentiated. The gradient of a kernel returns nothing.
+
+        It is no graph, whatever the kernel is.
+        """
         returns = () if mode == "reverse" else self.returns
-        return KernelDecl(self.src, self.params, returns, self.returns_tuple, self.fastcache, mode)
+        return KernelDecl(
+            self.src, self.params, returns, self.returns_tuple, self.fastcache, mode, self.options
+        )
 
 
 class FuncDecl(_Decl):
@@ -360,8 +384,23 @@ def _is_lambda(fn: Any) -> bool:
     return isinstance(fn, FunctionType) and fn.__code__.co_name == "<lambda>"
 
 
-def parse_kernel(fn: Any, fastcache: bool = False) -> KernelDecl:
-    """Read the signature of a kernel; ``fastcache``: see `KernelDecl`.
+def _check_options(src: FunctionSource, options: GraphOptions, returns: bool) -> None:
+    """QuadrantsSyntaxError for what the decorator asks for and the kernel cannot be."""
+    if options.checkpoints and not options.graph:
+        _fail(
+            src, f"@qd.kernel({src.name!r}, checkpoints=True) requires graph=True; the checkpoint "
+            "resume model is only meaningful for graph kernels.",
+        )  # fmt: skip
+    if options.graph and returns:
+        _fail(
+            src, "graph=True is not supported for kernels with struct return values; remove "
+            "graph=True or avoid returning values", returns=True,
+            hint="write the result to an array that the kernel takes",
+        )  # fmt: skip
+
+
+def parse_kernel(fn: Any, fastcache: bool = False, options: GraphOptions = NO_GRAPH) -> KernelDecl:
+    """Read the signature of a kernel; ``fastcache``, ``options``: see `KernelDecl`.
 
     QuadrantsSyntaxError for a parameter or result that a kernel cannot have.
     """
@@ -377,7 +416,8 @@ def parse_kernel(fn: Any, fastcache: bool = False) -> KernelDecl:
     found = _annotations(src)
     params = _params(src, found, True)
     returns, several = _returns(src, found)
-    return KernelDecl(src, tuple(params), returns, several, fastcache)
+    _check_options(src, options, bool(returns))
+    return KernelDecl(src, tuple(params), returns, several, fastcache, options=options)
 
 
 def parse_func(

@@ -410,11 +410,3 @@ def _nested_def(w: Walk, node: ast.FunctionDef) -> None:
         "Function definition is not allowed in 'qd.kernel'.", node,
         "define a @qd.func outside and call it",
     )  # fmt: skip
-
-
-@statement(ast.With)
-def _with(w: Walk, node: ast.With) -> None:
-    raise w.syntax_error(
-        "'with' in Quadrants kernels only supports qd.stream_parallel(), qd.checkpoint(), "
-        "qd.graph.parallel_context(), or qd.graph.parallel()", node.items[0].context_expr,
-    )  # fmt: skip

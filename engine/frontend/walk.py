@@ -88,11 +88,12 @@ class Walk(Memory):
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
     static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
+    checkpoints: what the user calls those met so far.
     """
 
     __slots__ = (
-        "block", "captures", "config", "default_fp", "default_ip", "depth", "frame", "funcs",
-        "notices", "ops", "quiet", "real_functions", "static",
+        "block", "captures", "checkpoints", "config", "default_fp", "default_ip", "depth", "frame",
+        "funcs", "notices", "ops", "quiet", "real_functions", "static",
     )  # fmt: skip
 
     def __init__(
@@ -112,6 +113,7 @@ class Walk(Memory):
         self.notices: list[Notice] = []
         self.funcs: dict[FuncDecl, None] = {}
         self.real_functions: dict[Any, Any] = {}
+        self.checkpoints: list[int] = []
 
     # Walking
 

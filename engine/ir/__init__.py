@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from . import codes
-    from .attrs import ArrayAttr, AssertAttr, ForAttr, Param, TaskAttr
+    from .attrs import ArrayAttr, AssertAttr, ForAttr, GraphAttr, Param, TaskAttr
     from .builder import Builder, normalize
     from .edit import all_blocks, all_ops, clone, clone_into, drop, replace_uses, set_block, walk
     from .equality import difference, equal
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_NAME", "CODES", "STAGES", "UNKNOWN", "Arg", "ArrayAttr", "AssertAttr", "Block", "Builder",
-    "Callee", "ForAttr", "Func", "Listing", "Loc", "Op", "OpInfo", "Param", "StageSpec",
-    "TaskAttr", "VerifyError", "all_blocks", "all_ops",
+    "Callee", "ForAttr", "Func", "GraphAttr", "Listing", "Loc", "Op", "OpInfo", "Param",
+    "StageSpec", "TaskAttr", "VerifyError", "all_blocks", "all_ops",
     "check", "clone", "clone_into", "codes", "difference", "drop", "equal", "get_loc", "listing",
     "loc_table", "marked_text", "normalize", "operand_type", "parse", "replace_uses", "result_type",
     "set_block", "to_text", "verify", "walk",
 ]  # fmt: skip
 
 _MODULES: Final = {
-    "attrs": "ArrayAttr AssertAttr ForAttr Param TaskAttr",
+    "attrs": "ArrayAttr AssertAttr ForAttr GraphAttr Param TaskAttr",
     "builder": "Builder normalize",
     "edit": "all_blocks all_ops clone clone_into drop replace_uses set_block walk",
     "equality": "difference equal",

@@ -15,6 +15,7 @@ __all__ = [
     "ArrayAttr",
     "AssertAttr",
     "ForAttr",
+    "GraphAttr",
     "Param",
     "TaskAttr",
 ]
@@ -106,6 +107,24 @@ class AssertAttr(NamedTuple):
     text: str = ""
 
 
+class GraphAttr(NamedTuple):
+    """How a part of the kernel's root runs.
+
+    kind: ``do_while`` (the body, and again while the i32 at ``param`` is not 0 after it),
+        ``checkpoint`` (once; if ``param`` is not -1 and the i32 there is not 0 afterwards, the
+        launch ends; a launch may begin here), ``parallel`` (its parts, each a ``section``, in any
+        order or at once), ``section`` (once, in order).
+    param: number of the array parameter without axes, -1 for none. label: of a checkpoint with a
+        name its number among them, in the order of the source, else -1. name: what the user calls
+        that checkpoint.
+    """
+
+    kind: str = "section"
+    param: int = -1
+    label: int = -1
+    name: int = 0
+
+
 class Param(NamedTuple):
     """A parameter of a compiled kernel.
 
@@ -140,4 +159,6 @@ SUBGROUP_SIZE = 32
 RECURSION_LIMIT = 4096
 """Calls of real functions inside of each other; more is an error of the kernel."""
 
-RECORDS = {cls.__name__: cls for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr)}
+RECORDS = {
+    cls.__name__: cls for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr, GraphAttr)
+}

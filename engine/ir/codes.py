@@ -110,6 +110,7 @@ AD_STACK_CLAIM: Final = 96
 SUBGROUP_SHUFFLE: Final = 97
 SUBGROUP_BALLOT: Final = 98
 SUBGROUP_SYNC: Final = 99
+GRAPH_REGION: Final = 100
 
 COUNT: Final = len(CODES)
 NAME: Final[list[str]] = [info.name for info in CODES]
@@ -136,6 +137,7 @@ STACK: Final = _with("stack")
 CONTROL: Final = _with("control")
 LOOP: Final = _with("loop")
 END: Final = _with("end")
+REGION: Final = _with("region")
 # May be deleted when nothing uses its value.
 REMOVABLE: Final = [p or r or f for p, r, f in zip(PURE, READ, _with("fresh"), strict=True)]
 REMOVABLE[RAND] = REMOVABLE[AD_STACK_LOAD_TOP] = REMOVABLE[AD_STACK_LOAD_TOP_ADJ] = True

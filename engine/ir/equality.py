@@ -11,6 +11,11 @@ from .semantics import same_const
 __all__ = ["difference", "equal"]
 
 
+_FIELDS = (
+    "name", "params", "results", "stage", "noalias", "graph", "autodiff", "global_tmp_size",
+)  # fmt: skip
+
+
 def equal(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> bool:
     """Whether two functions print the same: signature, settings, ops, operands, attributes.
 
@@ -22,7 +27,7 @@ def equal(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> bool:
 
 def difference(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> str | None:
     """The first difference in words, None if there is none. See `equal`."""
-    for field in ("name", "params", "results", "stage", "noalias", "autodiff", "global_tmp_size"):
+    for field in _FIELDS:
         if getattr(a, field) != getattr(b, field):
             return f"{field}: {getattr(a, field)!r} and {getattr(b, field)!r}"
     if locs and a.loc is not b.loc:

@@ -73,7 +73,8 @@ class Block:
 class Func:
     """A kernel in IR form, with the real functions that it calls.
 
-    params / results: the signature. body: the root block; after `offload` it holds tasks only.
+    params / results: the signature. body: the root block; after `offload` it holds tasks only, and
+    graph regions that hold tasks.
     noalias: distinct array parameters do not overlap (checked by the launch).
     origins: id of a replacement op -> id of the op it replaced.
     version: bumped by passes that change anything; analyses are cached by it.
@@ -83,11 +84,12 @@ class Func:
     autodiff: what is to be made of it: ``none`` (it runs as it is), ``reverse`` (its gradient),
         ``forward`` (it, with the duals of what it computes) or ``validation`` (it, with a check of
         the rules that gradients rest on). The passes that do so leave the mark.
+    graph: a device may record its tasks once and replay them.
     """
 
     __slots__ = (
-        "autodiff", "body", "callees", "global_tmp_size", "loc", "name", "next_id", "noalias",
-        "origins", "params", "results", "stage", "version",
+        "autodiff", "body", "callees", "global_tmp_size", "graph", "loc", "name", "next_id",
+        "noalias", "origins", "params", "results", "stage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +112,7 @@ class Func:
         self.global_tmp_size = 0
         self.callees: dict[str, Callee] = {}
         self.autodiff = "none"
+        self.graph = False
 
     def new_op(
         self,
@@ -129,12 +132,38 @@ class Func:
         return op
 
     def tasks(self) -> list[Op]:
-        """The offloaded tasks, in order."""
-        return [op for op in self.body.ops if op.code == C.OFFLOADED]
+        """The offloaded tasks in program order, also those in graph regions."""
+        found: list[Op] = []
+        _tasks(self.body, found)
+        return found
+
+    def is_root(self, block: Block | None) -> bool:
+        """Whether ``block`` is the body of the function or of a graph region."""
+        while block is not None and block is not self.body:
+            owner = block.owner
+            if owner is None or owner.code != C.GRAPH_REGION:
+                return False
+            block = owner.block
+        return block is not None
+
+    def roots(self) -> list[Block]:
+        """The blocks of the root: the body, then those of graph regions, outer before inner."""
+        found = [self.body]
+        for block in found:
+            found += [op.regions[0] for op in block.ops if op.code == C.GRAPH_REGION]
+        return found
 
     def bodies(self) -> list[Block]:
         """The root blocks of the kernel and of its callees."""
         return [self.body, *[callee.body for callee in self.callees.values()]]
+
+
+def _tasks(block: Block, found: list[Op]) -> None:
+    for op in block.ops:
+        if op.code == C.OFFLOADED:
+            found.append(op)
+        elif op.code == C.GRAPH_REGION:
+            _tasks(op.regions[0], found)
 
 
 class Arg(NamedTuple):

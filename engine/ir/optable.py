@@ -51,6 +51,7 @@ class OpInfo(NamedTuple):
 #   control     structured control flow: owns regions
 #   loop        a loop; its regions' last block may hold `continue`, `loop_index` may name it
 #   end         nothing after it in its block is reached
+#   region      a part of the kernel's root: holds what the root holds, at any depth
 _ROWS: Final = """
 const            |               | value    | any     | pure                | a constant of the op's type
 alloca           |               | str      | pointer | fresh               | a local variable, 0 at first; attribute: the user's name for it
@@ -152,6 +153,7 @@ ad_stack_claim   |               | none     | void    | effect              | th
 subgroup_shuffle | val lane place size | none | same | fence effect        | val of the iteration at ``lane`` of the same subgroup, its own where there is none; place: of the iteration in its block; size: iterations of the block
 subgroup_ballot  | cond place size | none    | any     | fence effect        | u32, bit i: cond of the iteration at lane i of the same subgroup; 0 where there is none
 subgroup_sync    |               | none     | void    | fence effect        | barrier: an iteration goes on when all of its subgroup are here
+graph_region     |               | GraphAttr | void   | control region effect | a part of the root that runs otherwise than once, in order; region: body, of statements or, after offload, tasks
 """  # noqa: E501
 
 

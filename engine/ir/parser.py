@@ -11,7 +11,7 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     function NAME(NAME: TYPE, ...) [-> (TYPE)] stage=STAGE [@LOC] {      after the kernel
     loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
 
-    TAIL       [may_alias] [autodiff=MODE] [global_tmp=N] [@LOC]
+    TAIL       [may_alias] [graph] [autodiff=MODE] [global_tmp=N] [@LOC]
     PARAM      NAME: TYPE
             or NAME: ndarray<TYPE, NDIM[; N, ...][, needs_grad][, BOUNDARY][, axes=(N, ...)]>
             or field NAME: TYPE[EXTENT, ...[; N, ...]] [layout(DIGIT, ...)]
@@ -46,7 +46,8 @@ _HEAD: Final = re.compile(r"kernel ([^\s(]+)\(")
 _FUNCTION: Final = re.compile(r"function ([^\s(]+)\(")
 _RESULTS: Final = re.compile(r" -> \(([^)]*)\)")
 _TAIL: Final = re.compile(
-    r" stage=(\w+)( may_alias)?(?: autodiff=(\w+))?(?: global_tmp=(\d+))?(?: @(\d+))? \{$"
+    r" stage=(\w+)( may_alias)?( graph)?(?: autodiff=(\w+))?(?: global_tmp=(\d+))?"
+    r"(?: @(\d+))? \{$"
 )
 _OP: Final = re.compile(r"(?:<(\*?\w+)> )?\$(\d+) ([=:]) (\w+)")
 _ARG: Final = re.compile(r"(?: |, )\$(\d+)")
@@ -215,8 +216,8 @@ class _Parser:
         results, tail = self.results_and_tail(at + 1)
         callee = Callee(kernel, name, tuple(args), results)
         callee.stage = tail[1]
-        if tail[5]:
-            self.marks.append((callee, int(tail[5]), self.at))
+        if tail[6]:
+            self.marks.append((callee, int(tail[6]), self.at))
         kernel.callees[name] = callee
         self.body(callee)
 
@@ -254,10 +255,11 @@ class _Parser:
         func = Func(name, tuple(params), results)
         func.stage = match[1]
         func.noalias = match[2] is None
-        func.autodiff = match[3] or "none"
-        func.global_tmp_size = int(match[4] or 0)
-        if match[5]:
-            self.marks.append((func, int(match[5]), self.at))
+        func.graph = match[3] is not None
+        func.autodiff = match[4] or "none"
+        func.global_tmp_size = int(match[5] or 0)
+        if match[6]:
+            self.marks.append((func, int(match[6]), self.at))
         return func
 
     def block(self, func: Func, block: Block) -> None:

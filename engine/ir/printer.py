@@ -45,6 +45,7 @@ REGION_NAMES: Final[dict[int, tuple[str, ...]]] = {
     C.RANGE_FOR: ("body",),
     C.WHILE: ("body",),
     C.OFFLOADED: ("header", "body"),
+    C.GRAPH_REGION: ("body",),
 }
 _RECORD: Final = [info.attr[0].isupper() for info in CODES]
 _NAME: Final = C.NAME
@@ -137,6 +138,7 @@ def header(func: Func) -> str:
 def trailer(func: Func) -> str:
     """What follows the stage in a function's first line."""
     text = "" if func.noalias or isinstance(func, Callee) else " may_alias"
+    text += " graph" if func.graph else ""
     text += "" if func.autodiff == "none" else f" autodiff={func.autodiff}"
     return text + (f" global_tmp={func.global_tmp_size}" if func.global_tmp_size else "")
 

@@ -3,7 +3,7 @@
 ``ast``        what the frontend makes: `break`, `truediv`, operands of mixed types
 ``lowered``    after lower_ast: no `break`; only a `while` may be left early
 ``typed``      after type_check: operands have the types of `typerules.operand_type`; no `truediv`
-``offloaded``  after offload: the root holds tasks and nothing else
+``offloaded``  after offload: the root holds tasks, and graph regions that hold the same
 ``accesses``   after lower_access: array elements are `shift_ptr` of a base and an offset
 """
 
@@ -19,7 +19,8 @@ __all__ = ["STAGES", "StageSpec"]
 class StageSpec(NamedTuple):
     """One stage.
 
-    typed: operand and result types are exact. offloaded: the root holds `offloaded` ops only.
+    typed: operand and result types are exact. offloaded: the root holds `offloaded` ops
+    and graph regions of such only.
     forbidden: opcodes that may not occur.
     indexed: `external_ptr` takes indices; before that ends, only arrays that the kernel makes
         (`array_alloca`) are addressed by `shift_ptr`.

@@ -21,6 +21,7 @@ from . import codes as C
 from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
 from .autodiff_rules import adjoint_problem, alloca_problem, stack_problem
 from .edit import all_ops
+from .graph_rules import region_problem
 from .op import Block, Callee, Func, Op
 from .optable import CODES
 from .params import param_problem
@@ -271,7 +272,7 @@ def _continue(v: _Verifier, op: Op) -> str | None:
 
 def _offloaded(v: _Verifier, op: Op) -> str | None:
     attr: TaskAttr = op.attr
-    if op.block is not v.func.body:
+    if not v.func.is_root(op.block):
         return "a task stands at the root"
     if attr.kind not in ("serial", "range_for") or attr.unit not in ("cell", "chunk"):
         return f"unknown kind of task: {attr.kind!r}, unit {attr.unit!r}"
@@ -290,6 +291,10 @@ def _bounds(v: _Verifier, op: Op) -> str | None:
     if not v.in_header or op.block is None or op.block.owner is not v.loops[-1]:
         return "bounds stands only in the header of a task"
     return "bounds takes a begin and an end of each axis" if len(op.args) % 2 else None
+
+
+def _graph_region(v: _Verifier, op: Op) -> str | None:
+    return region_problem(v.func, op)
 
 
 def _assert(v: _Verifier, op: Op) -> str | None:
@@ -362,7 +367,7 @@ for _code, _rule in {
     C.SUBGROUP_SYNC: _block_sync,
     C.BOUNDS: _bounds, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.ASSERT: _assert,
     C.RETURN: _return, C.CALL: _call, C.CALL_ARG: _call_arg,
-    C.AD_STACK_ALLOCA: alloca_problem,
+    C.AD_STACK_ALLOCA: alloca_problem, C.GRAPH_REGION: _graph_region,
     **dict.fromkeys([code for code in range(C.COUNT) if C.STACK[code]], stack_problem),
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _element),
 }.items():  # fmt: skip
@@ -401,8 +406,8 @@ class _Verifier:
                 self.error(None, f"{self.what} has more than one result")
             return self.errors
         if self.spec.offloaded:
-            for op in body.ops:
-                if op.code != C.OFFLOADED:
+            for op in [op for block in self.func.roots() for op in block.ops]:
+                if op.code not in (C.OFFLOADED, C.GRAPH_REGION):
                     self.error(op, "the root holds tasks only in this stage")
         for callee in self.func.callees.values():
             self.errors += verify(callee)

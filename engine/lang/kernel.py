@@ -28,7 +28,6 @@ from ..errors import (
     QuadrantsCompilationError,
     QuadrantsRuntimeError,
     QuadrantsSyntaxError,
-    QuadrantsUnsupportedError,
 )
 from ..runtime import launch, program
 from ..types import DATA_ORIENTED
@@ -44,10 +43,6 @@ __all__ = ["Kernel", "kernel", "pure"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LATER: Final = {
-    "graph": "kernels recorded as a graph (graph=True)",
-    "checkpoints": "checkpoints in kernels (checkpoints=True)",
-}
 _PURE: Final = "_qd_pure"
 """The attribute by which `pure` marks what is to become a kernel."""
 
@@ -175,19 +170,54 @@ class Kernel:
         """Take the call that the last launcher was not made for."""
         if self.decl.is_method and args:
             self._check_owner(args[0])
+        self._start()
+        return self._guarded(self.launchers.call, self, args)
+
+    def _start(self) -> None:
+        """Belong to the current program."""
         owner = program.current()
         if self.launchers.program is not owner:
             self.launchers.start(owner)
             owner.own(self)
+
+    def _guarded(self, launch: Callable[..., Any], *args: Any) -> Any:
+        """Call ``launch``; errors show the user's lines alone."""
         try:
-            return self.launchers.call(self, args)
+            return launch(*args)
         except (QuadrantsCompilationError, QuadrantsRuntimeError, TypeError, ValueError) as error:
             ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
             # Those of arguments have a note that says which kernel was called.
-            if owner.config.print_full_traceback or not (ours or hasattr(error, "__notes__")):
+            full = program.current().config.print_full_traceback
+            if full or not (ours or hasattr(error, "__notes__")):
                 raise
             # The error shows the user's own lines; the engine's frames would hide them.
             raise error.with_traceback(None) from error.__cause__
+
+    def resume(self, *args: Any, from_checkpoint: int, **kwargs: Any) -> Any:
+        """Launch a kernel with checkpoints from one of them on; gives a `GraphStatus`.
+
+        args, kwargs: as the kernel takes them. from_checkpoint: the ``cp_id`` of the block to begin
+        with. Blocks and loops before it are passed over, plain statements of the top level run. A
+        loop around it is entered there: its first round begins with the block.
+
+        QuadrantsSyntaxError for a kernel without ``checkpoints=True``, QuadrantsRuntimeError for a
+        checkpoint that it has not.
+        """
+        if not self.decl.options.checkpoints:
+            raise QuadrantsSyntaxError(
+                "Unexpected argument '_qd_from_checkpoint'.", span=self.decl.span(),
+                hint="resume() is for kernels with checkpoints: "
+                "@qd.kernel(graph=True, checkpoints=True)",
+            )  # fmt: skip
+        if self._per_object and args:
+            self._check_owner(args[0])
+            kernel = self.of(args[0])
+            return kernel.resume(*args[1:], from_checkpoint=from_checkpoint, **kwargs)
+        if self._owner is not None:
+            args = (self._owner(), *args)
+        args = self.launchers.bind(args, kwargs)
+        self._start()
+        return self._guarded(self.launchers.resume, args, from_checkpoint)
 
     def forget_launchers(self) -> None:
         """Find the memory of fields anew in the next call."""
@@ -258,38 +288,46 @@ class Kernel:
         return found if self._owner is None else MethodType(found, self._owner())
 
 
-def _check_options(options: dict[str, Any]) -> None:
-    for name, value in options.items():
-        if name not in _LATER:
-            known = ", ".join(sorted({*_LATER, "fastcache", "pure"}))
-            raise TypeError(f"qd.kernel has no option {name!r}; there are: {known}")
-        if value:
-            raise QuadrantsUnsupportedError(feature=_LATER[name])
-
-
 def kernel(
     fn: Callable[..., Any] | None = None,
     /,
     *,
+    graph: bool = False,
+    checkpoints: bool = False,
+    graph_while: str | None = None,
+    cuda_graph: bool = False,
     fastcache: bool = False,
     pure: bool | None = None,
     **options: Any,
 ) -> Any:
     """Make a function a kernel: ``@qd.kernel`` or ``@qd.kernel(fastcache=True)``.
 
+    graph: devices that can record its tasks do so, and replay them at each call. It returns
+        nothing, and takes arrays of the device only: no NumPy arrays, none with gradients.
+    checkpoints: launches of a graph can stop at its `checkpoint` blocks, and begin there (see
+        `Kernel.resume`).
+    graph_while: name of an argument; the whole body is repeated as by ``graph.do_while`` of it.
+        Implies ``graph``.
+    cuda_graph: an older name of ``graph``.
     fastcache: look the kernel up by its source and its arguments, before anything of it is
         compiled. It has to be pure: it takes its data as arguments. Reading a number, text or field
         from outside is an error then; a name in UPPERCASE or a use in ``qd.static`` a warning.
     pure: the old name of ``fastcache``.
-
-    ``graph=True`` and ``checkpoints=True`` raise QuadrantsUnsupportedError.
     """
-    _check_options(options)
+    for name in options:
+        known = "checkpoints, cuda_graph, fastcache, graph, graph_while, pure"
+        raise TypeError(f"qd.kernel has no option {name!r}; there are: {known}")
     if pure is not None:
         _deprecated("The option `pure` of @qd.kernel", "`fastcache`")
+    about = (bool(graph or cuda_graph or graph_while), bool(checkpoints), graph_while or "")
 
     def decorate(fn: Any) -> Kernel:
-        return Kernel(fn, fastcache=bool(fastcache or pure or getattr(fn, _PURE, False)))
+        fast = bool(fastcache or pure or getattr(fn, _PURE, False))
+        if not any(about):
+            return Kernel(fn, fastcache=fast)
+        from ..frontend.signature import GraphOptions, parse_kernel
+
+        return Kernel(fn, fastcache=fast, decl=parse_kernel(fn, fast, GraphOptions(*about)))
 
     return decorate if fn is None else decorate(fn)
 

@@ -15,16 +15,20 @@ The generator is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom nu
 iteration, so results depend neither on threads nor on the backend. Reals are multiples of 2**-11,
 2**-24, 2**-53 (f16, f32, f64) in [0, 1); integers are the low bits. Tasks without ``rand`` stay.
 
+In a ``do_while`` region each round draws other numbers: a global temporary that a serial task at
+the end of the region counts up goes into the state, too.
+
 A real function with a ``rand``, or that calls such a one, gets the address of the state as its last
 argument; so the numbers of an iteration are one sequence wherever they are drawn.
 """
 
 from __future__ import annotations
 
-from ..ir import Arg, Block, Builder, Callee, Func, Op, walk
+from ..analysis.loops import do_while_around
+from ..ir import Arg, Block, Builder, Callee, Func, Op, TaskAttr, walk
 from ..ir import codes as C
 from ..ir.edit import all_blocks
-from ..types import DataType, f16, f32, f64, pointer_to, u64
+from ..types import DataType, f16, f32, f64, pointer_to, u64, void
 from .manager import PassCx
 from .registry import register
 
@@ -115,8 +119,34 @@ def _seed(b: Builder, task: Op, number: int) -> Op:
     for axis in range(len(task.regions[0].ops[-1].args) // 2):
         index = b.cast(b.loop_index(task, axis), u64)
         seed = b.binary(C.ADD, _scramble(b, seed), index)
+    again = do_while_around(task.block)
+    if again is not None:
+        rounds = b.load(b.emit(C.GLOBAL_TMP, (), _rounds(b.func, again), pointer_to(u64)))
+        seed = b.binary(C.ADD, _scramble(b, seed), rounds)
     b.store(state, _scramble(b, seed))
     return state
+
+
+_ROUNDS = "rounds"
+
+
+def _rounds(func: Func, region: Op) -> int:
+    """The offset of the temporary that counts the rounds of a ``do_while`` in this launch."""
+    block = region.regions[0]
+    last = block.ops[-1]
+    if last.code == C.OFFLOADED and last.attr.loop_name == _ROUNDS:
+        return last.regions[1].ops[0].attr
+    offset = -(-func.global_tmp_size // 8) * 8
+    func.global_tmp_size = offset + 8
+    task = func.new_op(
+        C.OFFLOADED, void, (), TaskAttr("serial", loop_name=_ROUNDS), region.loc, block, 2
+    )
+    block.ops = [*block.ops, task]
+    Builder(func, task.regions[0], region.loc).emit(C.BOUNDS, (), None, void)
+    b = Builder(func, task.regions[1], region.loc)
+    count = b.emit(C.GLOBAL_TMP, (), offset, pointer_to(u64))
+    b.store(count, b.binary(C.ADD, b.load(count), b.const(1, u64)))
+    return offset
 
 
 def _replace(func: Func, block: Block, state: Op, drawing: set[str]) -> None:

@@ -28,6 +28,11 @@ What one task makes and another needs (`cross-task values`):
 * an adstack is of one serial task, or of an iteration. One that more would share is a fault of the
   pass that made it.
 
+The body of a graph region is cut in the same way, so that a region holds tasks then. In a
+``do_while`` a variable is 0 each time its op is executed, so a slot of one is set to 0 there; and
+one from outside of it is shared, although a single task uses it, as its value lasts from round to
+round.
+
 Slots are given in the order of definition, so equal kernels have equal slots. Tasks left without
 ops vanish. What stays as it is: loops inside ``if`` and ``while`` and serialized loops (they stand
 in a serial task), the inside of every loop body.
@@ -35,11 +40,12 @@ in a serial task), the inside of every loop body.
 
 from __future__ import annotations
 
+from ..analysis.loops import do_while_around
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
-from ..ir import Block, Callee, Func, Loc, Op, TaskAttr
+from ..ir import Block, Builder, Callee, ForAttr, Func, Loc, Op, TaskAttr
 from ..ir import codes as C
 from ..ir.edit import walk
-from ..types import PointerType, Type, pointer_to, void
+from ..types import DataType, PointerType, Type, i32, pointer_to, void
 from .manager import PassCx
 from .registry import register
 
@@ -52,19 +58,23 @@ def offload(func: Func, cx: PassCx) -> bool:
     """Cut the root into serial and parallel tasks, and carry values between them."""
     if isinstance(func, Callee):
         return False
-    segments = _split(func)
-    _Carrier(func, segments, cx).run()
+    _Carrier(func, _split(func), cx).run()
     func.stage = "offloaded"
     return True
 
 
 class _Segment:
-    """A future task: a root loop, or the ops between such loops."""
+    """A future task: a root loop, or the ops between such loops.
 
-    __slots__ = ("body", "body_map", "header", "header_map", "loop", "ops")
+    block: of the root, in which it stands. again: the ``do_while`` that repeats it.
+    """
 
-    def __init__(self, loop: Op | None) -> None:
+    __slots__ = ("again", "block", "body", "body_map", "header", "header_map", "loop", "ops")
+
+    def __init__(self, loop: Op | None, block: Block) -> None:
         self.loop = loop
+        self.block = block
+        self.again = do_while_around(block)
         self.ops: list[Op] = []  # of a serial segment
         self.header: list[Op] = []  # carried-in ops
         self.body: list[Op] = []
@@ -72,16 +82,43 @@ class _Segment:
         self.body_map: dict[Op, Op] = {}
 
 
-def _split(func: Func) -> list[_Segment]:
-    segments: list[_Segment] = []
-    for op in func.body.ops:
-        if op.code == C.RANGE_FOR and not op.attr.strictly_serialized:
-            segments.append(_Segment(op))
+_Items = list["_Segment | Op"]
+"""What a block of the root holds: future tasks, and graph regions."""
+
+
+def _split(func: Func) -> dict[Block, _Items]:
+    """The items of each block of the root, in program order: a block comes before those in it."""
+    found: dict[Block, _Items] = {}
+    _split_block(func.body, found)
+    return found
+
+
+def _split_block(block: Block, found: dict[Block, _Items]) -> None:
+    items = found[block] = []
+    open_one: _Segment | None = None
+    for op in block.ops:
+        if op.code == C.GRAPH_REGION:
+            items.append(op)
+            open_one = None
+        elif op.code == C.RANGE_FOR and not op.attr.strictly_serialized:
+            items.append(_Segment(op, block))
+            open_one = None
         else:
-            if not segments or segments[-1].loop is not None:
-                segments.append(_Segment(None))
-            segments[-1].ops.append(op)
-    return segments
+            if open_one is None:
+                open_one = _Segment(None, block)
+                items.append(open_one)
+            open_one.ops.append(op)
+    for item in items:
+        if isinstance(item, Op):
+            _split_block(item.regions[0], found)
+
+
+def _in_order(block: Block, items: dict[Block, _Items]) -> list[_Segment]:
+    """The segments under ``block`` in program order."""
+    found: list[_Segment] = []
+    for item in items[block]:
+        found += [item] if isinstance(item, _Segment) else _in_order(item.regions[0], items)
+    return found
 
 
 def _costs(segments: list[_Segment]) -> dict[Op, int]:
@@ -105,9 +142,10 @@ def _costs(segments: list[_Segment]) -> dict[Op, int]:
 class _Carrier:
     """Finds the values that cross from one segment to another, and builds the tasks."""
 
-    def __init__(self, func: Func, segments: list[_Segment], cx: PassCx) -> None:
+    def __init__(self, func: Func, items: dict[Block, _Items], cx: PassCx) -> None:
         self.func = func
-        self.segments = segments
+        self.items = items
+        segments = self.segments = _in_order(func.body, items)
         self.cx = cx
         self.home = {op: s for s in segments for op in s.ops}
         # Operands as they were: building a task gives its ops operands that only it can see.
@@ -122,13 +160,12 @@ class _Carrier:
         self.assign_slots()
         if self.shared:
             self.drop_zero_stores()
-        tasks: list[Op] = []
+        made: dict[_Segment, Op | None] = {}
         for segment in self.segments:
-            task = self.loop_task(segment) if segment.loop else self.serial_task(segment)
-            if task is not None:
-                task.block = self.func.body
-                tasks.append(task)
-        self.func.body.ops = tasks
+            made[segment] = self.loop_task(segment) if segment.loop else self.serial_task(segment)
+        for block, items in self.items.items():
+            ops = [made[item] if isinstance(item, _Segment) else item for item in items]
+            block.ops = [op for op in ops if op is not None]
 
     # --- what crosses ----------------------------------------------------------------------
 
@@ -154,7 +191,8 @@ class _Carrier:
                 raise QuadrantsInternalError.from_loc(
                     f"adstack ${var.id} is shared by tasks or iterations", var.loc
                 )
-            if len(segments) > 1 or only.loop is not None:
+            lasts = only.again is not self.home[var].again
+            if len(segments) > 1 or only.loop is not None or lasts:
                 self.shared.add(var)
                 self.cx.remark(var, "shared by tasks or iterations: becomes a global temporary")
             elif only is not self.home[var]:
@@ -197,7 +235,7 @@ class _Carrier:
         shared = self.shared
         before: set[Op] = set()  # what the segments before this one touch
         for segment in self.segments:
-            if segment.loop is not None:
+            if segment.loop is not None or segment.again is not None:
                 before.update(a for op in self.under[segment] for a in op.args if a in shared)
                 continue
             zero: set[Op] = set()  # stored to for the first time here
@@ -285,12 +323,14 @@ class _Carrier:
     def serial_task(self, segment: _Segment) -> Op | None:
         """A task around the ops of ``segment``; None if nothing is left of them."""
         func = self.func
-        task = func.new_op(C.OFFLOADED, void, (), TaskAttr("serial"), func.loc, func.body, 2)
+        task = func.new_op(C.OFFLOADED, void, (), TaskAttr("serial"), func.loc, segment.block, 2)
         header, body = task.regions
         self.rewrite(_all_ops(segment), segment, body)
         ops: list[Op] = []
         for op in segment.ops:
             if op in self.shared:
+                if segment.again is not None:
+                    self.clear(op, Builder(func, body, op.loc, ops))
                 continue
             ops.append(op)
             offset = self.slots.get(op)
@@ -305,6 +345,21 @@ class _Carrier:
         task.loc = _first_loc(body.ops, func.loc)
         header.ops = [func.new_op(C.BOUNDS, void, (), None, task.loc, header)]
         return task
+
+    def clear(self, var: Op, b: Builder) -> None:
+        """Set the slots of a shared variable to 0."""
+        t = _stored_type(var)
+        assert isinstance(t, DataType)
+        tmp = b.emit(C.GLOBAL_TMP, (), self.slots[var], pointer_to(t))
+        zero = b.const(0, t)
+        if var.code != C.ARRAY_ALLOCA:
+            b.store(tmp, zero)
+            return
+        loop = b.range_for(
+            (b.const(0, i32), b.const(var.attr.count, i32)), ForAttr(strictly_serialized=True)
+        )
+        with b.inside(loop.regions[0]):
+            b.store(b.element(tmp, b.loop_index(loop, 0)), zero)
 
 
 _MEMORY = frozenset({C.ALLOCA, C.ARRAY_ALLOCA, C.AD_STACK_ALLOCA})

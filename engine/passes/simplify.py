@@ -34,8 +34,9 @@ What it does:
 * ``abs`` of an unsigned integer is the integer; an address shifted by 0 is the address;
 * under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
 
-It leaves alone loads of locals (`cfg_optimization` forwards what was stored), a ``while`` with
-nothing in it (it may never end), and a loop over several axes of which some have one iteration.
+It leaves alone loads of locals (`cfg_optimization` forwards what was stored), a ``while`` or
+``do_while`` with nothing in it (it may never end), and a loop over several axes of which some have
+one iteration.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ class _Sweep:
             written += self.block(region)
             if region.ops and not (code == C.OFFLOADED and region is op.regions[0]):
                 empty = False
-        if empty and code != C.WHILE:
+        if empty and code != C.WHILE and not (code == C.GRAPH_REGION and _matters(op)):
             return []
         if code == C.IF and self.flatten and _is_flat(op):
             return _selects(self.func, op)
@@ -273,6 +274,11 @@ class _Sweep:
             block.ops = out
             self.changed = True
         return block.ops
+
+
+def _matters(region: Op) -> bool:
+    """Whether a graph region does something although it holds nothing: its condition is read."""
+    return region.attr.param >= 0 or region.attr.label >= 0
 
 
 def _join(first: Op, second: Op) -> None:

@@ -26,8 +26,8 @@ What goes:
 * a `continue` as the last op of a loop's body, also inside ``if`` at its end;
 * a loop or a task over a range that is empty by its constant bounds.
 
-A loop that comes to stand at the root of a kernel this way is marked ``strictly_serialized``: only
-loops that the kernel's author wrote there run in parallel.
+A loop that comes to stand at the root of a kernel, or of a graph region, this way is marked
+``strictly_serialized``: only loops that the kernel's author wrote there run in parallel.
 
 It leaves alone an ``if`` with nothing in it (`simplify` deletes that), a ``while`` that never ends,
 and loops that run exactly once.
@@ -50,7 +50,7 @@ __all__ = ["unreachable_code_elimination"]
 @register("unreachable_code_elimination", optional=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
-    sweep = _Sweep(func.body)
+    sweep = _Sweep(func.roots())
     sweep.block(func.body)
     return sweep.changed
 
@@ -61,10 +61,10 @@ _INTERESTING = [
 
 
 class _Sweep:
-    __slots__ = ("changed", "root")
+    __slots__ = ("changed", "roots")
 
-    def __init__(self, root: Block) -> None:
-        self.root = root
+    def __init__(self, roots: list[Block]) -> None:
+        self.roots = frozenset(roots)
         self.changed = False
 
     def block(self, block: Block) -> bool:
@@ -81,7 +81,7 @@ class _Sweep:
             if out is None and (len(kept) != 1 or kept[0] is not op):
                 out = ops[:index]
             if out is not None:
-                if block is self.root and (len(kept) != 1 or kept[0] is not op):
+                if block in self.roots and (len(kept) != 1 or kept[0] is not op):
                     _serialize(kept)
                 set_block(kept, block)
                 out += kept
@@ -108,6 +108,9 @@ class _Sweep:
             return ([], True) if cond.attr else ([op], False)
         if C.END[code]:
             return [op], False
+        if code == C.GRAPH_REGION:
+            self.block(op.regions[0])
+            return [op], True
         bounds = op
         if code == C.OFFLOADED:
             self.block(op.regions[0])

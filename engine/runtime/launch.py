@@ -31,6 +31,7 @@ from .foreign import torch_tensor
 from .observed import Observed
 from .obtain import obtain
 from .program import Program
+from .status import GraphStatus, check_device_arrays, label_of, status, tell_host_loops
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
@@ -81,6 +82,7 @@ class Variant:
         self.features: Final = features
         self.program: Final = program
         self.compiled: Final = obtain(program, owner.decl, features, True, found)
+        tell_host_loops(program.backend.name, self.compiled.executable.meta)
         self._make: Final = owner.maker(owner.decl.result_types(program.config))
         self._overlapping: Compiled | None = None
 
@@ -113,10 +115,11 @@ class Variant:
                 return False
         return all(used.still(features) for used in self.compiled.plan.used)
 
-    def run(self, values: Sequence[Any], sources: Sequence[Any] = ()) -> Any:
+    def run(self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0) -> Any:
         """Launch with canonical values; the kernel's result as Python sees it.
 
-        sources: what arrays and fields the values come from, for a kernel with adstacks.
+        sources: what arrays and fields the values come from, for a kernel with adstacks. resume:
+        where to begin, see `base.Executable.launch`.
         """
         executable = self.executable
         meta = executable.meta
@@ -126,6 +129,8 @@ class Variant:
         launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
         if meta.has_stacks:
             launch = partial(self._launch_stacks, executable, sources)
+        elif resume:
+            launch = partial(executable.launch, resume=resume)
         profiler = self.program.profiler
         if profiler is None:
             return self.result(launch(values, seed))
@@ -152,9 +157,15 @@ class Variant:
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
         """What a call returns, from the numbers that the kernel gave."""
+        if self.executable.meta.labels:
+            return self.status(numbers[-1])
         if self._make is not None:
             return self._make(numbers)
         return numbers[0] if numbers else None
+
+    def status(self, yielded: int) -> GraphStatus:
+        """What a call of a kernel with checkpoints returns."""
+        return status(self._owner.decl, self.executable.meta.labels, yielded)
 
     @property
     def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
@@ -309,9 +320,20 @@ class Launchers:
         if len(args) != len(self.decl.params):
             args = arguments.bind(self.decl, args)
         found = self.classify(args, program)
-        return self.variant(program, found), found, args
+        variant = self.variant(program, found)
+        if self.decl.options.graph:
+            check_device_arrays(self.decl.name, variant.compiled, args)
+        return variant, found, args
 
-    def launch(self, variant: Variant, found: Sequence[arguments.Argument]) -> Any:
+    def resume(self, args: tuple[Any, ...], from_checkpoint: Any) -> Any:
+        """Launch with any arguments from a checkpoint on."""
+        variant, found, _ = self._find(args)
+        labels = variant.executable.meta.labels
+        return self.launch(variant, found, label_of(self.decl.name, labels, from_checkpoint))
+
+    def launch(
+        self, variant: Variant, found: Sequence[arguments.Argument], resume: int = 0
+    ) -> Any:  # fmt: skip
         """Launch with checked arguments, copying arrays back that had to be copied."""
         self.observed.launched(variant.compiled, found)
         values, back = launch_values(
@@ -330,7 +352,7 @@ class Launchers:
             if meta.has_stacks:
                 leaves = variant.compiled.plan.leaves
                 sources = [arguments.writes_of(leaf, found) for leaf in leaves]
-            return variant.run(values, sources)
+            return variant.run(values, sources, resume)
         finally:
             for copy in back:
                 copy()

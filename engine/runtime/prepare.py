@@ -352,9 +352,10 @@ class _Writer:
             f"        p{k} = {name}._address; s{k} = {name}._extents"
             + (f"; w{k} = {name}._writes" if watched else ""),
         ]
+        of_host = not self.owner.decl.options.graph  # which the long way refuses
         if not self.on_host:  # an array of the host is copied to the device and back
             self.lines.append(f"    elif c is ndarray: return slow({self.again})")
-        elif not param.needs_grad and not key.needs_dual and param.axes is None:
+        elif of_host and not param.needs_grad and not key.needs_dual and param.axes is None:
             shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
             bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.carray"
             if element:
@@ -475,9 +476,14 @@ class _Writer:
         lines += [f"    {name}.touched = True" for name in self.writes]
         if meta.results:
             lines.append(f"    result = unpack(buffer, {frame.results_at})")
+        if meta.labels:
+            self.env["yielded"], self.env["status"] = frame.yielded, variant.status
+            lines.append("    number = yielded(frame)")
         lines.append("    free.append(frame)")
         if meta.results:
             made = variant.makes_result
             self.env["made"] = made
             lines.append("    return made(result)" if made else "    return result[0]")
+        if meta.labels:
+            lines.append("    return status(number)")
         return lines

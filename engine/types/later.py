@@ -9,9 +9,9 @@ from ..errors import QuadrantsUnsupportedError
 __all__ = ["LATER", "NotYetError", "unsupported"]
 
 _TOP = """
-    AutodiffMode BitpackedFields activate append checkpoint deactivate deactivate_all_snodes
-    graph is_active length linalg stream
-    stream_parallel tools
+    AutodiffMode BitpackedFields activate append deactivate deactivate_all_snodes
+    is_active length linalg stream
+    tools
 """
 
 LATER: Final[dict[str, frozenset[str]]] = {

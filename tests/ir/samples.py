@@ -207,7 +207,54 @@ function noted() stage=typed {
 }
 """
 
-VALID = {"calls": CALLS, "ast": AST, "offloaded": OFFLOADED, "accesses": ACCESSES}
+GRAPH = """\
+kernel looped(x: ndarray<i32, 1>, flag: ndarray<i32, 0>, other: ndarray<i32, 0>, n: i32) stage=offloaded graph {
+  $0 : offloaded header {
+    $1 : bounds
+  } body {
+    <*i32> $2 = arg_addr [(0, False)]
+  }
+  $3 : graph_region {kind='do_while' param=1} body {
+    $4 : graph_region {kind='checkpoint' param=2 label=0 name=7} body {
+      $5 : offloaded header {
+        $6 : bounds
+      } body {
+      }
+    }
+    $7 : graph_region {kind='parallel'} body {
+      $8 : graph_region body {
+        $9 : offloaded header {
+          $10 : bounds
+        } body {
+        }
+      }
+    }
+  }
+}
+"""
+
+BROKEN_GRAPHS = [
+    ("do_while' param=1", "do_while' param=9", 3, "there is no parameter 9"),
+    ("do_while' param=1", "do_while' param=0", 3, "no array of i32 without axes"),
+    ("do_while' param=1", "do_while'", 3, "there is no parameter -1"),
+    ("do_while' param=1", "checkpoint' param=1", 4, "stands in no checkpoint"),
+    ("kind='do_while'", "kind='for_ever'", 3, "unknown kind of graph region"),
+    ("checkpoint' param=2", "checkpoint' param=3", 4, "no array of i32 without axes"),
+    ("checkpoint' param=2", "do_while' param=2", 4, "has no label"),
+    ("checkpoint' param=2 label=0 name=7", "parallel'", 4, "sections, and nothing else"),
+    ("$8 : graph_region body", "$8 : graph_region {param=1} body", 8, "has no condition"),
+    ("{kind='parallel'}", "{kind='checkpoint'}", 8, "sections, and nothing else"),
+    ("$8 : graph_region body", "$8 : graph_region {kind='checkpoint'} body", 8, "sections|checkpoint"),
+    (
+        "    <*i32> $2 = arg_addr [(0, False)]\n",
+        "    <*i32> $2 = arg_addr [(0, False)]\n    $20 : graph_region {kind='parallel'} body {\n    }\n",
+        20, "at the root, or in another one",
+    ),
+]  # fmt: skip
+
+VALID = {
+    "calls": CALLS, "ast": AST, "offloaded": OFFLOADED, "accesses": ACCESSES, "graph": GRAPH,
+}  # fmt: skip
 
 LOWERED = """\
 kernel small(x: ndarray<i32, 1>, n: i32) -> (i32) stage=typed {

@@ -8,7 +8,17 @@ from qd_studio.engine.errors import IRVerificationError
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import i32, void
 
-from .samples import BROKEN, BROKEN_CALLS, BROKEN_TASKS, CALLS, LOWERED, OFFLOADED, VALID
+from .samples import (
+    BROKEN,
+    BROKEN_CALLS,
+    BROKEN_GRAPHS,
+    BROKEN_TASKS,
+    CALLS,
+    GRAPH,
+    LOWERED,
+    OFFLOADED,
+    VALID,
+)
 
 
 @pytest.mark.parametrize("text", [*VALID.values(), LOWERED])
@@ -48,6 +58,20 @@ def test_broken_rules_of_tasks(old, new, id, message):
 def test_broken_rules_of_calls(old, new, id, message):
     assert CALLS.count(old) == 1
     _expect(CALLS.replace(old, new), id, message)
+
+
+@pytest.mark.parametrize(("old", "new", "id", "message"), BROKEN_GRAPHS)
+def test_broken_rules_of_graph_regions(old, new, id, message):
+    assert GRAPH.count(old) == 1
+    _expect(GRAPH.replace(old, new), id, message)
+
+
+def test_tasks_stand_at_the_root_of_a_region_too():
+    func = ir.parse(GRAPH)
+    assert [op.id for op in func.tasks()] == [0, 5, 9]
+    assert [len(block.ops) for block in func.roots()] == [2, 2, 1, 1, 1]
+    assert all(func.is_root(block) for block in func.roots())
+    assert not func.is_root(func.tasks()[0].regions[1])
 
 
 def test_a_function_gives_one_result_at_most():

@@ -64,8 +64,6 @@ def test_methods_are_marked_for_every_object():
 def test_unknown_options():
     with pytest.raises(TypeError, match=r"no option 'fastcash'.*fastcache.*pure"):
         qd.kernel(fastcash=True)
-    with pytest.raises(qd.QuadrantsUnsupportedError, match="graph"):
-        qd.kernel(graph=True)
     assert qd.kernel(graph=False)(one)() == 1
 
 

@@ -36,8 +36,9 @@ class CpuExecutable:
         self.frame: Final = FramePool(self.meta, layout, native.native(), threads, handle)
 
     def launch(
-        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
-    ) -> tuple[Any, ...]:
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        resume: int = 0,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait. The caller has made sure that written arrays overlap no others."""
         pool = self.frame
         given, fields = pool.values(values, seed)
@@ -46,6 +47,8 @@ class CpuExecutable:
             pool.write_stacks(frame, stacks)
         if given:
             pool.pack(frame[0], pool.start, *given)
+        if self.meta.labels:
+            pool.begin_at(frame, resume)
         code = self.enter(frame[1])
         if self.meta.reports:
             pool.report(frame)
@@ -56,5 +59,7 @@ class CpuExecutable:
         if code == abi.OVERLAPPED:
             raise ValueError(f"kernel {self.meta.name}: a written array overlaps another one")
         results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
+        if self.meta.labels:
+            results = (*results, pool.yielded(frame))
         pool.give(frame)
         return results

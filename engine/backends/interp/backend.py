@@ -11,6 +11,7 @@ from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text, wal
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, TaskMeta
+from ..flow import flow_of, labels_of
 from ..stacks import stack_metas
 from .run import compile_func
 
@@ -59,7 +60,8 @@ def _meta(func: Func) -> KernelMeta:
         )
     return KernelMeta(
         func.name, func.params, func.results, func.global_tmp_size, tuple(sorted(written)),
-        func.noalias, seeded, tuple(tasks),
+        func.noalias, seeded, tuple(tasks), graph=func.graph, flow=flow_of(func),
+        labels=labels_of(func),
     )  # fmt: skip
 
 
@@ -72,10 +74,11 @@ class InterpExecutable:
         self.program: Final = compile_func(func)
 
     def launch(
-        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
-    ) -> tuple[Any, ...]:
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        resume: int = 0,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Run once; see `base.Executable`. Stacks without a plan have no limit."""
-        return self.program.launch(values, seed=seed, stacks=stacks)
+        return self.program.launch(values, seed=seed, stacks=stacks, resume=resume)
 
 
 class InterpBackend:

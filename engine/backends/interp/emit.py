@@ -32,10 +32,12 @@ from ...ir import Block, Callee, Func, Op, Param, all_ops, operand_type, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
+from ..flow import labels_of
 from ..stacks import stack_places
 from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
+from .regions import graph_region
 from .stacks import STACK_OPS
 
 __all__ = ["Emitter"]
@@ -80,6 +82,8 @@ class Emitter:
         self.functions: dict[Any, str] = {}
         self.stacks = {place.op: i for i, place in enumerate(stack_places(func))}
         """The number of each adstack in the whole kernel."""
+        self.resumable = bool(labels_of(func))
+        """Whether a launch can begin at a checkpoint."""
 
     def run(self) -> str:
         """The source."""
@@ -150,6 +154,8 @@ class Emitter:
                 text = f"{names}, = cx.shapes[{param}]"
             elif op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType):
                 text = f"t_{op.type.elem} = cx.tmp['{op.type.elem}']"
+            elif op.code == C.GRAPH_REGION and op.attr.param >= 0:
+                text = f"m{op.attr.param} = cx.arrays[{op.attr.param}]"
             else:
                 continue
             lines[text] = None
@@ -489,6 +495,6 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,
     C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg,
-    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, **STACK_OPS,
+    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, C.GRAPH_REGION: graph_region, **STACK_OPS,
     C.SUBGROUP_SHUFFLE: shuffle, C.SUBGROUP_BALLOT: ballot, C.SUBGROUP_SYNC: block_sync,
 }  # fmt: skip

@@ -59,6 +59,8 @@ class _Context:
         self.stacks: list[Place] = []
         self.capacities: list[float] = []
         self.claims = 0
+        self.resume = 0
+        self.yielded = 0
 
     def take(self, param: Param, value: Any) -> None:
         """Store one argument."""
@@ -138,6 +140,7 @@ class Program:
         self.func: Final = func
         self.counted: Final = counted
         self.source: Final = emitter.run()
+        self.resumable: Final = emitter.resumable
         self.ops: Final = emitter.ops
         self.stacks: Final = stack_places(func)
         self.claims = 0
@@ -164,6 +167,7 @@ class Program:
         max_steps: int | None = None,
         seed: int = 0,
         stacks: StackPlan | None = None,
+        resume: int = 0,
     ) -> tuple[Any, ...]:
         """Run once. See `run`; ``max_steps`` counts only if the program was compiled for it."""
         func = self.func
@@ -177,6 +181,7 @@ class Program:
         types = [t for t in self.tmp_types if isinstance(t, DataType)]
         views = tmp_views(func.global_tmp_size, types)
         cx.tmp = {t.name: view for t, view in views.items()}
+        cx.resume = resume
         if self.stacks:
             cx.stacks, cx.capacities = self.stacks, self.capacities(stacks)
         try:
@@ -187,7 +192,7 @@ class Program:
         finally:
             self.claims = cx.claims
             cx.tell()
-        return cx.results
+        return (*cx.results, cx.yielded) if self.resumable else cx.results
 
     def capacities(self, plan: StackPlan | None) -> list[float]:
         """The entries of each stack."""
@@ -235,6 +240,7 @@ def run(
     max_steps: int | None = None,
     seed: int = 0,
     stacks: StackPlan | None = None,
+    resume: int = 0,
 ) -> tuple[Any, ...]:
     """Run ``func`` once and return its results as Python numbers.
 
@@ -247,9 +253,14 @@ def run(
     seed: the value of `launch_seed`.
     stacks: what the adstacks get; without it they have the entries that their ops speak of, and
         those whose size the launch has to find have no limit.
+    resume: 1 + the label of the checkpoint to begin at; 0 for the start. Of a kernel with such
+        checkpoints the results end in 1 + the label of the one that yielded, or in 0.
 
     Raises QuadrantsAssertionError for a failed assert and QuadrantsRuntimeError for an access
     outside of memory or a run that takes too long.
     """
     program = Program(func, debug, max_steps is not None)
-    return program.launch(args, print_fn=print_fn, max_steps=max_steps, seed=seed, stacks=stacks)
+    return program.launch(
+        args, print_fn=print_fn, max_steps=max_steps, seed=seed, stacks=stacks,
+        resume=resume,
+    )  # fmt: skip

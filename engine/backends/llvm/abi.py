@@ -9,7 +9,8 @@
         24    handle    i64   tells the printing callback which kernel prints
         32    threads   i64   most threads that may work on one task
         40    overlap   ptr   i32 (ptr frame, ptr table): 1 if a written array overlaps another
-        48    (unused)
+        48    resume    i64   before a launch 1 + the label of the checkpoint to begin at, 0 for the
+                              start; after it 1 + the label of the one that yielded, 0 for none
         56    seed      i64   `launch_seed`
         64    parameters: a scalar in 8 bytes; an array as data pointer, gradient pointer if it has
               one, then the extent of each axis (not of those of an element) in 8 bytes
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ASSERTED", "DONE", "ERROR", "GATED", "HANDLE", "INTEGER_ROWS", "INTEGER_STRIDE", "OVERLAP",
-    "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT", "REAL_ROWS", "REAL_STRIDE", "REPORT", "SEED",
-    "STACKS", "STAMP", "THREADS", "Layout", "StackArea", "layout", "stack_areas", "stack_error",
-    "stack_of_error",
+    "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT", "REAL_ROWS", "REAL_STRIDE", "REPORT", "RESUME",
+    "SEED", "STACKS", "STAMP", "THREADS", "Layout", "StackArea", "layout", "stack_areas",
+    "stack_error", "stack_of_error",
 ]  # fmt: skip
 
 ERROR: Final = 0
@@ -48,6 +49,7 @@ PRINT: Final = 16
 HANDLE: Final = 24
 THREADS: Final = 32
 OVERLAP: Final = 40
+RESUME: Final = 48
 SEED: Final = 56
 PARAMS: Final = 64
 REPORT: Final = 24

@@ -156,7 +156,7 @@ class _Values(dict[int, str]):
 class Emitter:
     """Emits the statements of one function; see the module docstring.
 
-    in_entry: in the kernel's entry function, where values of the frame are loaded when first used;
+    in_entry: in the kernel's entry function, where values of the frame are loaded at the head;
     elsewhere they are parameters of the function. `params` collects them either way.
     head: lines for the start of the function. offsets: of a `linearize`, its value in two parts.
     loop_values: loop counters. unused: i32 values that only addresses are made of, which `wide`
@@ -304,9 +304,8 @@ class Emitter:
             return found
         self.loaded[name] = f"%{name}"
         slot = self.params[name] = Slot(name, ty, offset, attributes)
-        if self.in_entry:
-            self.lines += slot.load()
-            self.ids += [-1] * (len(self.lines) - len(self.ids))
+        if self.in_entry:  # first of all: what uses it first may be passed over
+            self.head += slot.load()
         return f"%{name}"
 
     def array(self, number: int) -> str:

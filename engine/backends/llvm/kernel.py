@@ -19,15 +19,17 @@ import math
 import time
 from typing import Final, NamedTuple
 
-from ...ir import Callee, Func, Op, walk
+from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
+from ..flow import flow_of, labels_of, repeats
 from ..stacks import stack_metas
 from . import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text
 from .memory import MEMSET
+from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import SIZE, VALUE, constant, name_of
 
@@ -69,14 +71,27 @@ class _Kernel:
         self, func: Func, fast_math: bool, attributes: str, timed: bool, threads: int
     ) -> None:
         self.func: Final = func
-        self.timed: Final = timed
-        stamps = 1 + len(func.tasks()) if timed else 0
+        # A task that may run several times has no time of its own.
+        self.timed: Final = timed and not repeats(func)
+        stamps = 1 + len(func.tasks()) if self.timed else 0
         self.state: Final = ModuleState(func, fast_math, stamps, threads)
         self.module: Final = _Module()
         self.entry: Final = Emitter(self.state, in_entry=True)
         self.symbol: Final = name_of(func.name, "kernel")
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
+        self.labels: Final = labels_of(func)
+
+    def root(self, block: Block, numbers: dict[Op, int]) -> None:
+        """Emit what a block of the root holds. numbers: of the tasks."""
+        for op in block.ops:
+            if op.code == C.OFFLOADED:
+                self.task(numbers[op], op)
+            elif op.code == C.GRAPH_REGION:
+                graph_region(self.entry, op, bool(self.labels), lambda b: self.root(b, numbers))
+            else:
+                self.entry.op_id = op.id
+                raise self.entry.unsupported(op)
 
     def task(self, index: int, op: Op) -> None:
         attr = op.attr
@@ -226,8 +241,10 @@ class _Kernel:
         if checks:
             module.add(["", self._overlap_table(arrays, set(written))])
         module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %frame) #0 {{"])
-        module.add(head)
+        module.add([*head, *entry.head])
         module.add(entry.lines, entry.ids)
+        if self.labels:
+            module.add(no_yield())
         module.add([f"  ret i32 {abi.DONE}"])
         if state.fails:
             module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
@@ -237,7 +254,7 @@ class _Kernel:
         meta = KernelMeta(
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
             state.seeded, tuple(self.tasks), tuple(state.asserts), tuple(state.prints),
-            tuple(state.reports), self.timed,
+            tuple(state.reports), self.timed, func.graph, flow_of(func), self.labels,
         )  # fmt: skip
         return KernelText(
             "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout
@@ -307,12 +324,6 @@ def lower_kernel(
     kernel.stamp(0)
     for callee in func.callees.values():
         kernel.function(callee)
-    index = 0
-    for op in func.body.ops:
-        if op.code == C.OFFLOADED:
-            kernel.task(index, op)
-            index += 1
-        else:
-            kernel.entry.op_id = op.id
-            raise kernel.entry.unsupported(op)
+    numbers = {task: number for number, task in enumerate(func.tasks())}
+    kernel.root(func.body, numbers)
     return kernel.finish()
