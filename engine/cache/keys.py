@@ -9,6 +9,7 @@
     toolchain    what generates it
     config.*     each option that changes code, by name
     noalias      whether written arrays are taken to overlap nothing
+    graph        whether a device may record its tasks
     signature    parameters and results of the compiled function, with the layouts of fields
     ir           digest of the frontend's IR: its ops, constants, and the functions it calls
     places       digest of where that lies which messages point to
@@ -60,6 +61,7 @@ def kernel_parts(
         Part("kernel", func.name),
         *common,
         Part("noalias", str(noalias)),
+        Part("graph", str(func.graph)),
         Part("signature", signature(func)),
         Part("ir", ir_digest(func)),
         Part("places", places_digest(func, functions, places)),

@@ -38,6 +38,7 @@ from . import (
     structs,
 )  # fmt: skip
 from .captures import Capture, Captures
+from .checkpoints import finish as finish_checkpoints
 from .features import InstanceFeature, Leaf, Plan, Used, ValueFeature
 from .frame import Frame
 from .real_functions import finish
@@ -150,7 +151,7 @@ def build(
         graphs.whole_body(w, tree, decl.options.do_while)
     else:
         w.body(tree.body)
-    graphs.finish(w)
+    finish_checkpoints(w)
     if func.results and not frame.returned:
         raise w.syntax_error(
             "Kernel has a return type but does not have a return statement",

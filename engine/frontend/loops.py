@@ -15,9 +15,11 @@ from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
 from . import graphs
+from .checkpoints import implicit_checkpoint
 from .exprs import elements
 from .frame import Frame, LoopInfo
 from .places import spread
+from .regions import leave_region
 from .registry import handler, statement
 from .stmts import bind_static, local_copy
 from .values import (
@@ -197,7 +199,7 @@ def _range_for(
     parallel = w.depth == 0 and not config.strictly_serialized
     # Without axes there is one element, whose index vector is empty.
     ends = bounds or (w.typed(0, i32, node), w.typed(1, i32, node))
-    checkpoint = graphs.implicit_checkpoint(w, node, node.iter)
+    checkpoint = implicit_checkpoint(w, node, node.iter)
     loop = w.emit(node, C.RANGE_FOR, ends, attr, void, 1)
     loop.loc = w.head(node, node.iter)
     saved = w.enter(loop.regions[0])
@@ -218,7 +220,7 @@ def _range_for(
     frame.loops.pop()
     w.leave(saved, "`for`", node)
     if checkpoint is not None:
-        graphs.leave_region(w, checkpoint, "`for`", node)
+        leave_region(w, checkpoint, "`for`", node)
 
 
 def _check_nesting(w: Walk, node: ast.For) -> None:

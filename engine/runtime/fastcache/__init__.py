@@ -184,6 +184,7 @@ def parts_for(
     return (
         Part("kernel", decl.qualname),
         Part("autodiff", decl.autodiff),
+        Part("graph", " ".join(map(str, decl.options))),
         Part("module", _module(decl)),
         *offline.common,
         Part("python", "{}.{}".format(*sys.version_info)),
