@@ -115,7 +115,7 @@ if TYPE_CHECKING:
         tanh,
         zero,
     )  # fmt: skip
-    from .lang.graph import (
+    from .lang.graph_blocks import (
         GraphStatus,
         checkpoint,
         graph_do_while,
@@ -224,7 +224,7 @@ _ROOMS: Final = {
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "stop_grad tan tanh zero",
     "lang.fields.indices": "rescale_index",
-    "lang.graph": "GraphStatus checkpoint graph_do_while graph_parallel graph_parallel_context "
+    "lang.graph_blocks": "GraphStatus checkpoint graph_do_while graph_parallel graph_parallel_context "
     "stream_parallel",
     "lang.kernel": "Kernel kernel pure",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",

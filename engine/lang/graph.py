@@ -1,6 +1,6 @@
-"""`qd.graph`: what kernels say that are recorded as a graph, and where such a launch has ended.
+"""`qd.graph`: what kernels say that are recorded as a graph.
 
-Everything here but `GraphStatus` stands in kernels only; their meaning is in `frontend.graphs`.
+All of it stands in kernels only; its meaning is in `frontend.graphs`. `graph_blocks` has more.
 """
 
 from __future__ import annotations
@@ -8,13 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..frontend.registry import intrinsic
-from ..runtime.status import GraphStatus
 from .functions import only_in_kernels
 
-__all__ = [
-    "GraphStatus", "checkpoint", "do_while", "graph_do_while", "graph_parallel",
-    "graph_parallel_context", "parallel", "parallel_context", "stream_parallel",
-]  # fmt: skip
+__all__ = ["do_while", "parallel", "parallel_context"]
 
 
 @intrinsic("graph.do_while")
@@ -42,45 +38,3 @@ def parallel_context() -> Any:
 def parallel() -> Any:
     """One section of a `parallel_context`: its loops run in order, beside the other sections."""
     only_in_kernels("graph.parallel")
-
-
-@intrinsic("checkpoint")
-def checkpoint(cp_id: int, yield_on: Any) -> Any:
-    """A block of a graph at which a launch may stop, and another one begin.
-
-    ``with qd.checkpoint(1, yield_on=flag):`` in a kernel with ``graph=True, checkpoints=True``. If
-    the one element of ``flag`` (an array of i32 without axes) is not 0 after the block, nothing
-    more of the launch runs, and the call returns a `GraphStatus` that says so.
-    ``kernel.resume(..., from_checkpoint=1)`` launches the kernel from this block on.
-
-    cp_id: an int literal or a member of an IntEnum, unique in the kernel.
-    """
-    only_in_kernels("checkpoint")
-
-
-@intrinsic("stream_parallel")
-def stream_parallel() -> Any:
-    """A block of a kernel that has a stream of its own: ``with qd.stream_parallel():``.
-
-    Blocks run beside each other; the kernel ends when all have. A kernel with such blocks holds
-    nothing else. On backends without streams they run one after the other.
-    """
-    only_in_kernels("stream_parallel")
-
-
-@intrinsic("graph.do_while_old")
-def graph_do_while(condition: Any) -> bool:
-    """Deprecated: write ``qd.graph.do_while(flag)``."""
-    only_in_kernels("graph_do_while")
-
-
-@intrinsic("graph.parallel_old")
-def graph_parallel() -> Any:
-    """Deprecated: write ``qd.graph.parallel()``."""
-    only_in_kernels("graph_parallel")
-
-
-@intrinsic("graph.parallel_context_old")
-def graph_parallel_context() -> Any:
-    """Deprecated: write ``qd.graph.parallel_context()``."""
-    only_in_kernels("graph_parallel_context")

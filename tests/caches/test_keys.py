@@ -157,7 +157,7 @@ def test_the_parts_stand_in_order_with_their_names(scale):
     config = [name for name in names if name.startswith("config.")]
     assert names == [
         "kernel", "engine", "backend", "target", "toolchain", *config,
-        "noalias", "signature", "ir", "places",
+        "noalias", "graph", "signature", "ir", "places",
     ]  # fmt: skip
     assert seen(scale).key == key_of(seen(scale).parts)
     found = dict(seen(scale).parts)
