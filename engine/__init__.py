@@ -224,8 +224,8 @@ _ROOMS: Final = {
     "frexp log max min one popcnt pow randn random raw_div raw_mod round rsqrt select sin sqrt "
     "stop_grad tan tanh zero",
     "lang.fields.indices": "rescale_index",
-    "lang.graph_blocks": "GraphStatus checkpoint graph_do_while graph_parallel graph_parallel_context "
-    "stream_parallel",
+    "lang.graph_blocks": "GraphStatus checkpoint graph_do_while graph_parallel "
+    "graph_parallel_context stream_parallel",
     "lang.kernel": "Kernel kernel pure",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.values.matrix": "Matrix Vector",
