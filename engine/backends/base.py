@@ -278,10 +278,11 @@ class Executable(Protocol):
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        resume: int = 0,
+        stream: int = 0, resume: int = 0,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait.
 
+        stream: of the device that the launch shall be ordered on; 0 is the default one.
         resume: 1 + the label of the checkpoint to begin at (see `flow`), 0 for the start. Of a
         kernel with labels one more number follows the results: 0, or 1 + the label of the
         checkpoint that yielded.

@@ -104,8 +104,9 @@ class _Unloaded:
         self._reason: Final = reason
 
     def launch(
-        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None
-    ) -> tuple[Any, ...]:
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        stream: int = 0, resume: int = 0,
+    ) -> tuple[Any, ...]:  # fmt: skip
         raise BackendUnavailableError(self._backend, self._reason)
 
 

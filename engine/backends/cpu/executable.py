@@ -37,7 +37,7 @@ class CpuExecutable:
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        resume: int = 0,
+        stream: int = 0, resume: int = 0,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait. The caller has made sure that written arrays overlap no others."""
         pool = self.frame

@@ -178,7 +178,7 @@ class CudaExecutable:
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        stream: int = 0,
+        stream: int = 0, resume: int = 0,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once. Waits for the end only if there are results or host arrays."""
         pool = self.pool(stream)
@@ -189,6 +189,8 @@ class CudaExecutable:
             pool.write_stacks(frame, stacks)
         if given:
             pool.pack(frame[0], pool.start, *given)
+        if self.meta.labels:
+            pool.begin_at(frame, resume)
         try:
             told = self.told if self.meta.timed else None
             code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
@@ -198,6 +200,8 @@ class CudaExecutable:
         if code:
             pool.check(frame)
         results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
+        if self.meta.labels:
+            results = (*results, pool.yielded(frame))
         pool.give(frame)
         return results
 

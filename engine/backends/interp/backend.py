@@ -75,7 +75,7 @@ class InterpExecutable:
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        resume: int = 0,
+        stream: int = 0, resume: int = 0,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once; see `base.Executable`. Stacks without a plan have no limit."""
         return self.program.launch(values, seed=seed, stacks=stacks, resume=resume)
