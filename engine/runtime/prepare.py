@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ..backends.llvm.frames import yielded
 from ..frontend.features import (
     InstanceFeature,
     Leaf,
@@ -478,8 +479,8 @@ class _Writer:
         if meta.results:
             lines.append(f"    result = unpack(buffer, {frame.results_at})")
         if meta.labels:
-            self.env["yielded"], self.env["status"] = frame.yielded, variant.status
-            lines.append("    number = yielded(frame)")
+            self.env["yielded"], self.env["status"] = yielded, variant.status
+            lines.append("    number = yielded(buffer)")
         lines.append("    free.append(frame)")
         if meta.results:
             made = variant.makes_result

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..base import Artifact, KernelMeta, StackPlan
 from ..llvm import abi
+from ..llvm.frames import begin_at, yielded
 from . import native
 from .frame import FramePool, forget_printer, register_printer
 
@@ -48,7 +49,7 @@ class CpuExecutable:
         if given:
             pool.pack(frame[0], pool.start, *given)
         if self.meta.labels:
-            pool.begin_at(frame, resume)
+            begin_at(frame[0], resume)
         code = self.enter(frame[1])
         if self.meta.reports:
             pool.report(frame)
@@ -60,6 +61,6 @@ class CpuExecutable:
             raise ValueError(f"kernel {self.meta.name}: a written array overlaps another one")
         results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
         if self.meta.labels:
-            results = (*results, pool.yielded(frame))
+            results = (*results, yielded(frame[0]))
         pool.give(frame)
         return results

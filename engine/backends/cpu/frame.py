@@ -135,16 +135,6 @@ class FramePool:
         ]
         return params_of(self.meta, arguments, addresses, seed)
 
-    def begin_at(self, frame: Frame, resume: int) -> None:
-        """Where a launch with ``frame`` begins: see `base.Executable.launch`."""
-        struct.pack_into("<q", frame[0], abi.RESUME, resume)
-
-    def yielded(self, frame: Frame) -> int:
-        """1 + the label of the checkpoint that ended a launch with ``frame``, or 0."""
-        (number,) = struct.unpack_from("<q", frame[0], abi.RESUME)
-        struct.pack_into("<q", frame[0], abi.RESUME, 0)
-        return number
-
     def check(self, frame: Frame) -> None:
         """Raise the assertion that has failed in a launch with ``frame``, if one has."""
         (error,) = struct.unpack_from("<q", frame[0], abi.ERROR)

@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import AdStackOverflowError, CudaError
 from ..base import Artifact, KernelMeta, StackPlan
 from ..llvm import abi
+from ..llvm.frames import begin_at, yielded
 from ..memory import Array, DeviceArray
 from . import code, facts
 from .control import Control
@@ -190,7 +191,7 @@ class CudaExecutable:
         if given:
             pool.pack(frame[0], pool.start, *given)
         if self.meta.labels:
-            pool.begin_at(frame, resume)
+            begin_at(frame[0], resume)
         try:
             told = self.told if self.meta.timed else None
             code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
@@ -201,7 +202,7 @@ class CudaExecutable:
             pool.check(frame)
         results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
         if self.meta.labels:
-            results = (*results, pool.yielded(frame))
+            results = (*results, yielded(frame[0]))
         pool.give(frame)
         return results
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...types import DataType, u1
+from . import abi
 
 if TYPE_CHECKING:
     from ...errors import AdStackOverflowError
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from ..base import AssertSite, KernelMeta, StackPlan
 
 __all__ = [
-    "StackFrame", "assertion", "packer", "params_of", "slot_format", "slots_format", "stack_full",
-    "unpacker",
+    "StackFrame", "assertion", "begin_at", "packer", "params_of", "slot_format", "slots_format",
+    "stack_full", "unpacker", "yielded",
 ]  # fmt: skip
 
 _FORMATS: Final = {
@@ -41,6 +42,22 @@ def packer(meta: KernelMeta) -> struct.Struct:
 def unpacker(results: Sequence[DataType]) -> struct.Struct:
     """Reads the results."""
     return struct.Struct("<" + "".join(_FORMATS[t.name if t is not u1 else "u8"] for t in results))
+
+
+def begin_at(buffer: memoryview, resume: int) -> None:
+    """Say in a frame where a launch of a kernel with checkpoints begins: see `base.Executable`."""
+    struct.pack_into("<q", buffer, abi.RESUME, resume)
+
+
+def yielded(buffer: memoryview) -> int:
+    """1 + the label of the checkpoint that has ended a launch with this frame, 0 for none.
+
+    The next launch with it begins at the start.
+    """
+    (number,) = struct.unpack_from("<q", buffer, abi.RESUME)
+    if number:
+        begin_at(buffer, 0)
+    return number
 
 
 def params_of(
