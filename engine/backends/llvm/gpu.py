@@ -24,6 +24,7 @@ from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
+from ..flow import flow_of, labels_of, repeats
 from ..stacks import element, stack_metas
 from . import abi, schedule
 from .block_reduce import finale, open_sums
@@ -177,7 +178,7 @@ class _Kernel:
     def __init__(self, func: Func, config: CompileConfig) -> None:
         self.func: Final = func
         self.config: Final = config
-        self.graph: Final[bool] = getattr(func, "graph", False)
+        self.graph: Final[bool] = func.graph
         self.state: Final = GpuState(func, config.fast_math)
         self.symbol: Final = name_of(func.name, "kernel")
         self.lines: list[str] = []
@@ -435,7 +436,8 @@ class _Kernel:
         meta = KernelMeta(
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
             state.seeded, tuple(self.metas), tuple(state.asserts), tuple(state.prints),
-            tuple(state.reports), self.config.kernel_profiler, self.graph,
+            tuple(state.reports), self.config.kernel_profiler and not repeats(func), self.graph,
+            flow_of(func), labels_of(func),
         )  # fmt: skip
         return GpuText(
             "\n".join(lines) + "\n", tuple(ids), meta, state.layout, tuple(self.tasks), self.clears
