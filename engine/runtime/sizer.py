@@ -278,7 +278,7 @@ class Sizer:
         capacities = tuple([max(self._value(size, launch), 1) for size in task.sizes])
         most = task.rows
         if task.trip is not None:
-            most = min(most, max(self._value(task.trip, launch), 1))
+            most = min(most, max(self._trips(task, task.trip, launch), 1))
         threads = -(-most // task.block) * task.block if task.block else task.rows
         rows = threads if task.gate is None else self._passing(task, task.gate, most, launch)
         key: Observed = (capacities, rows, threads)
@@ -288,6 +288,12 @@ class Sizer:
             lambda: packed(task.meta.stacks, capacities, rows, threads, gated),
         )  # fmt: skip
         return self._within_budget(task, found) if task.block else found
+
+    def _trips(self, task: _Task, trip: _Size, launch: _Launch) -> int:
+        """How often the loop of a task runs; not counted where it bounds the threads alone."""
+        if task.gate is not None or trip.number in self.values:
+            return self._value(trip, launch)
+        return host_eval.evaluate(substituted(trip.expr, launch.results), launch.env)
 
     def _within_budget(self, task: _Task, plan: TaskPlan) -> TaskPlan:
         """The plan with as many threads as there is memory for, at least one block."""
