@@ -89,7 +89,8 @@ class CudaBackend:
             ptx.encode(), {"llvm_ir": kernel.ids},
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "ptx": "ptx"},
             {"llvm_ir_optimized": lambda: nvptx.optimised(kernel.text, arch, level)},
-            {"layout": kernel.layout, "tasks": kernel.tasks, "clears": kernel.clears},
+            {"layout": kernel.layout, "tasks": kernel.tasks, "clears": kernel.clears,
+             "claims": kernel.claims},
         )  # fmt: skip
 
     def load(self, artifact: Artifact) -> Executable:

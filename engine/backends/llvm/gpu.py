@@ -58,7 +58,8 @@ _PASSED: Final = "@passed"
 class GpuText(NamedTuple):
     """A kernel as LLVM IR for a GPU. ids: for each line the id of its op, -1 for none.
 
-    clears: the code sets the global temporaries to 0 itself.
+    clears: the code sets the global temporaries to 0 itself. claims: offsets in the device frame of
+    the i64 words, counters of claimed rows, that must be 0 when a launch begins.
     """
 
     text: str
@@ -67,6 +68,7 @@ class GpuText(NamedTuple):
     layout: abi.Layout
     tasks: tuple[facts.CudaTask, ...]
     clears: bool
+    claims: tuple[int, ...]
 
 
 class GpuState(ModuleState):
@@ -440,7 +442,13 @@ class _Kernel:
             flow_of(func), labels_of(func),
         )  # fmt: skip
         return GpuText(
-            "\n".join(lines) + "\n", tuple(ids), meta, state.layout, tuple(self.tasks), self.clears
+            "\n".join(lines) + "\n",
+            tuple(ids),
+            meta,
+            state.layout,
+            tuple(self.tasks),
+            self.clears,
+            tuple([area.claims for area in state.areas if area is not None and area.claims >= 0]),
         )
 
 
