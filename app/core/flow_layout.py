@@ -54,7 +54,9 @@ def labels(node: FlowNode, line: int = 0) -> tuple[str, str]:
     else:
         title = f"{node.kind} {node.name}".strip()
     details: list[str] = []
-    if node.grid and node.block:
+    if node.grid == node.block == 1:
+        details.append("one thread")
+    elif node.grid and node.block:
         details.append(f"{node.grid:,} x {node.block} threads")
     elif node.block:
         details.append(f"blocks of {node.block}")

@@ -184,7 +184,7 @@ _PTX: Final = re.compile(
     r"""(?P<comment>//.*$)|(?P<str>"[^"]*")|(?P<id>%\w+(?:\.\w+)?|\$?\w+:)"""
     r"""|(?P<type>\.(?:[bfsu](?:8|16|32|64)x?2?|pred|v[24])\b)"""
     r"""|(?P<kw>^\s*\.\w+|(?<=\s)\.(?:entry|func|param|reg|shared|global|align|ptr)\b)"""
-    r"""|(?P<op>(?:^\s+|(?<=^\t)|(?<=%p\d\s)|(?<=\s))[a-z]\w*(?=[\s.;]))"""
+    r"""|(?P<op>(?<=\s)[a-z]\w*(?=[\s.;]))"""
     r"""|(?P<const>(?<![\w.%])-?\d[\w.]*)"""
 )
 _SASS: Final = re.compile(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from ....engine.inspect.record import BackendRecord, CompileRecord, FlowNode, FlowRecord
 from .. import format as fmt
-from ..flow_layout import draw
-from ..lines import Line
+from ..flow_layout import FlowRow, draw
+from ..lines import Line, Span
 from .places import user_line
 
 __all__ = ["facts", "flow_lines", "line_of", "title"]
 
-_WAYS = {
+_LINES: Final = re.compile("([─│┌┐└┘┬►]+)")
+_WAYS: Final = {
     "graph": "a graph of the device",
     "auto": "a graph of the device, made from ordinary launches",
     "launches": "a launch for each task",
@@ -58,7 +61,15 @@ def flow_lines(backend: BackendRecord, width: int, ascii_only: bool = False) -> 
         out.append(Line(((told, ""),)))
     for row in draw(flow, width, at, ascii_only):
         node = flow.nodes[row.node] if row.node >= 0 else None
-        style = "dim" if row.kind == "link" else "accent" if row.kind == "box" else ""
         key = ("flow", backend.backend, row.node) if node is not None else None
-        out.append(Line(((row.text, style),), key, line=at(node) if node is not None else 0))
+        out.append(Line(_spans(row), key, line=at(node) if node is not None else 0))
     return out
+
+
+def _spans(row: FlowRow) -> tuple[Span, ...]:
+    """The row with its lines apart from its words."""
+    if row.kind == "link":
+        return ((row.text, "dim"),)
+    style = "title" if row.kind == "box" else ""
+    parts = _LINES.split(row.text)
+    return tuple((part, "accent" if i % 2 else style) for i, part in enumerate(parts) if part)

@@ -178,11 +178,14 @@ def _matrix(
     limits = [1, 28, 14, *([10] if saves else [])]
     least = [1, 0, 0, *([0] if saves else [])]
     fixed = len(header)
-    for _, columns in groups:
+    for name, columns in groups:
         header += [_HEADS.get(c, c) for c in columns]
         right += [c in _RIGHT for c in columns]
         limits += [_LIMITS[c] for c in columns]
-        least += [_LEAST.get(c, 0) for c in columns]
+        room = [_LEAST.get(c, 0) for c in columns]
+        if len(columns) == 1:  # room for the name of the group
+            room = [max(*room, len(name) + 3)]
+        least += room
     header += extra
     right += [False] * len(extra)
     limits += [8] * len(extra)

@@ -12,11 +12,11 @@ from ..lines import Line, table
 __all__ = ["HEADER", "facts", "machine_lines", "machine_rows", "registers", "spills"]
 
 HEADER: Final = (
-    "task", "grid", "block", "registers", "spills", "stack", "shared", "constant", "barriers",
-    "occupancy",
+    "task", "block", "registers", "spills", "stack", "shared", "constant", "barriers", "occupancy",
+    "grid",
 )  # fmt: skip
-_RIGHT: Final = (False, False, *(True,) * 7, False)
-_LIMITS: Final = (34, 44, 6, 9, 16, 9, 9, 9, 8, 44)
+_RIGHT: Final = (False, *(True,) * 7, False, False)
+_LIMITS: Final = (34, 6, 9, 16, 9, 9, 9, 8, 44, 100)
 
 
 def registers(machine: MachineRecord | None) -> str:
@@ -35,17 +35,18 @@ def spills(machine: MachineRecord | None) -> int:
 
 
 def facts(machine: MachineRecord) -> list[str]:
-    """What holds for the module, a sentence each."""
+    """What holds for the module; then, a line each, what is missing, and warnings."""
     first = f"{machine.arch}{f' ({machine.title})' if machine.title else ''}"
-    out = [f"{first}, PTX {machine.ptx_version}, {fmt.size(machine.ptx_bytes)}"]
+    first += f", PTX {machine.ptx_version}, {fmt.size(machine.ptx_bytes)}"
     if machine.assembler:
-        out.append(f"{machine.assembler}, {fmt.duration_ms(machine.assemble_ms)}")
-    elif machine.reason:
+        first += f"; {machine.assembler}, {fmt.duration_ms(machine.assemble_ms)}"
+    if machine.disassembler:
+        first += f"; {machine.disassembler}"
+    out = [first]
+    if machine.reason:
         out.append(f"no registers and no machine code: {machine.reason}")
-    if machine.assembler and machine.sass_reason:
+    elif machine.sass_reason:
         out.append(f"no machine code as text: {machine.sass_reason}")
-    elif machine.disassembler:
-        out.append(machine.disassembler)
     return [*out, *machine.notes]
 
 
@@ -57,12 +58,11 @@ def machine_rows(compiled: CompileRecord) -> list[tuple[str, ...]]:
 
 def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
     if not kernel.known:
-        return (_name(compiled, kernel), _grid(kernel), str(kernel.block_dim or ""), *("",) * 7)
+        return (_name(compiled, kernel), str(kernel.block_dim or ""), *("",) * 7, _grid(kernel))
     moved = kernel.spill_stores + kernel.spill_loads
     told = f"{fmt.size(kernel.spill_stores)} + {fmt.size(kernel.spill_loads)}" if moved else "0"
     return (
         _name(compiled, kernel),
-        _grid(kernel),
         str(kernel.block_dim or ""),
         str(kernel.registers),
         told,
@@ -71,6 +71,7 @@ def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
         fmt.size(kernel.constant),
         str(kernel.barriers),
         _occupancy(kernel),
+        _grid(kernel),
     )
 
 

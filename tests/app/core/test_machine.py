@@ -1,0 +1,228 @@
+"""Machine code of GPUs and the order of tasks, as panels, metrics and reports show them."""
+
+import pytest
+from msgspec.structs import replace
+from qd_studio.app.core.flow_layout import draw, to_svg
+from qd_studio.app.core.gates import evaluate
+from qd_studio.app.core.lines import code_spans, plain
+from qd_studio.app.core.panels import flow, home, launch, machine
+from qd_studio.app.report import render
+from qd_studio.app.show import show
+from qd_studio.engine.inspect import record as rec
+
+from tests.app.records import make_record
+
+NODE = rec.FlowNode
+FLOW = rec.FlowRecord(
+    how="graph", replays=3, updates=1, rebuilds=1, streams=2,
+    nodes=(
+        NODE(id=0, kind="task", name="serial", task=0, grid=1, block=1, loc=0),
+        NODE(id=1, kind="do_while", param="left", runs=1200),
+        NODE(id=2, kind="task", name="range_for", task=1, parent=1, grid=2048, block=128, loc=1),
+        NODE(id=3, kind="do_while", param="inner", parent=1),
+        NODE(id=4, kind="task", name="range_for", task=2, parent=3),
+        NODE(id=5, kind="parallel"),
+        NODE(id=6, kind="section", parent=5),
+        NODE(id=7, kind="task", name="range_for", task=3, parent=6, stream=1),
+        NODE(id=8, kind="section", parent=5),
+        NODE(id=9, kind="task", name="range_for", task=4, parent=8, stream=2),
+        NODE(id=10, kind="checkpoint", label="<7>", param="flag"),
+        NODE(id=11, kind="task", name="range_for", task=5, parent=10),
+    ),
+    edges=((0, 1), (2, 3), (1, 5), (5, 10)),
+)  # fmt: skip
+KERNEL = rec.MachineKernel(
+    symbol="scale_kernel_0_range_for", task=0, block_dim=128, grid="cover", blocks="(n+127)//128",
+    known=True, registers=40, spill_stores=8, spill_loads=16, shared=512, constant=388,
+    blocks_held=12, warps_held=48, occupancy=0.75, limit="registers",
+)  # fmt: skip
+MACHINE = rec.MachineRecord(
+    arch="sm_90", title="Hopper", ptx_version="8.0", ptx_bytes=2048, assembler="ptxas 13.0.88",
+    assemble_ms=20.0, sass_reason="neither <nvdisasm> nor cuobjdump is installed",
+    kernels=(KERNEL, rec.MachineKernel(symbol="helper")),
+)  # fmt: skip
+PTX = "\t.reg .b32 %r<3>;\n\tmov.u32 \t%r1, %tid.x; // <i>\n"
+NAME = "cuda:sm_90"
+
+
+def with_cuda(**more) -> rec.Record:
+    """The hand-made record with a kernel that was compiled for a GPU, too."""
+    record = make_record()
+    kernel = record.kernels[0]
+    cpu = kernel.backends[0].compile
+    task = rec.TaskRecord(index=0, kind="range_for", name="scale_kernel_0_range_for", ops=3, loc=0)
+    text = rec.Artefact(name="ptx", language="ptx", text=PTX, lines=(-1, 1))
+    compiled = replace(cpu, machine=MACHINE, tasks=(task,), artefacts=(text,), code_bytes=0)
+    backend = rec.BackendRecord(backend=NAME, status="ok", compile=compiled, **more)
+    return replace(record, kernels=(replace(kernel, backends=(*kernel.backends, backend)),))
+
+
+NO_DEVICE = with_cuda(unlaunched="no driver found", flow=FLOW)
+LAUNCHED = with_cuda(
+    device=rec.DeviceRecord(
+        name="NVIDIA H200", driver="13.0", capability="9.0", multiprocessors=132,
+        total_bytes=140 << 30,
+    ),
+    flow=FLOW,
+    launches=(
+        rec.LaunchRecord(
+            workload="n=1024", method="events", n=3, warmup=1, first_us=9.0, median_us=5.0,
+            mad_us=0.1, min_us=4.9, max_us=5.2, samples_us=(4.9, 5.0, 5.2), gbps=4350.0,
+            host_us=3.5, memory_bytes=8 << 20,
+        ),
+    ),
+)  # fmt: skip
+
+
+def drawn(width: int, **more) -> list[str]:
+    return [row.text for row in draw(FLOW, width, **more)]
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80, 200])
+def test_a_drawing_keeps_to_its_width_and_shows_every_node(width):
+    rows = draw(FLOW, width)
+    assert max(len(row.text) for row in rows) <= max(24, width)
+    assert {row.node for row in rows} - {-1} >= {node.id for node in FLOW.nodes} - {8, 9}
+    assert drawn(width, ascii_only=True)[0].isascii()
+
+
+def test_loops_hold_their_bodies_and_branches_stand_side_by_side():
+    text = drawn(80)
+    assert text[0].startswith("┌─ 0 serial ─") and "one thread" in text[1]
+    outer = next(i for i, line in enumerate(text) if "do while left" in line)
+    assert text[outer + 1].startswith("│ ┌►┌─ 1 range_for ")
+    assert "2,048 x 128 threads" in text[outer + 2]
+    assert any("│ └─ again while left is not 0; 1,200 at the last launch" in t for t in text)
+    beside = next(line for line in text if "3 range_for" in line)
+    assert "4 range_for" in beside
+    narrow = drawn(40)
+    assert "4 range_for" not in next(line for line in narrow if "3 range_for" in line)
+    assert any("ends the launch if flag is not 0" in line for line in narrow)
+
+
+def test_what_waits_for_another_than_the_one_above_says_so():
+    nodes = tuple(NODE(id=i, kind="task", name="range_for", task=i) for i in range(3))
+    found = draw(rec.FlowRecord(nodes=nodes, edges=((0, 2),)), 60)
+    assert "after 0" in "\n".join(row.text for row in found)
+    assert not any(row.kind == "link" for row in found)
+
+
+def test_the_picture_has_the_same_and_escapes_what_the_user_wrote():
+    svg = to_svg(FLOW)
+    assert svg.count("<rect") == len(FLOW.nodes)
+    assert "checkpoint &lt;7&gt;" in svg and "<7>" not in svg
+    assert svg.count('class="cfg-edge cfg-back"') == 2
+
+
+def test_the_launch_tab_shows_why_nothing_was_launched_and_the_tasks():
+    text = plain(launch.launch_lines(NO_DEVICE.kernels[0], 100))
+    assert f"{NAME} not launched: no driver found" in text
+    assert "a graph of the device" in text and "3 replays, 1 update, made once, 2 streams" in text
+    assert "do while left" in text and "host " not in text.splitlines()[0]
+
+
+def test_times_of_a_device_stand_beside_those_of_the_host():
+    lines = launch.launch_lines(LAUNCHED.kernels[0], 140)
+    head = plain(lines[:1])
+    row = next(line for line in plain(lines).splitlines() if line.startswith(NAME))
+    assert "host" in head and "memory" in head
+    assert "5.00 us ± 0.10" in row and "3.50 us" in row and "8 MiB" in row and "4.35 TB/s" in row
+    assert "NVIDIA H200, compute capability 9.0, 132 SMs, 140 GiB, driver 13.0" in plain(lines)
+
+
+def test_flow_lines_know_the_source():
+    backend = NO_DEVICE.kernels[0].backend(NAME)
+    lines = flow.flow_lines(backend, 80)
+    assert {line.line for line in lines} == {0, 6, 7}
+    assert flow.flow_lines(NO_DEVICE.kernels[0].backend("cpu"), 80) == []
+
+
+def test_registers_spills_and_occupancy():
+    text = plain(machine.machine_lines(NO_DEVICE.kernels[0].backend(NAME)))
+    assert "sm_90 (Hopper), PTX 8.0, 2 KiB; ptxas 13.0.88, 20.0 ms" in text
+    assert "no machine code as text: neither <nvdisasm> nor cuobjdump is installed" in text
+    row = next(line for line in text.splitlines() if line.startswith("0 range_for"))
+    assert row.split()[2:5] == ["128", "40", "8"] and "75%, 12 blocks, limited by registers" in row
+    assert machine.machine_lines(NO_DEVICE.kernels[0].backend("cpu")) == []
+    assert machine.registers(MACHINE) == "40 spills"
+    unknown = replace(MACHINE, kernels=(rec.MachineKernel(symbol="k"),), assembler="", reason="no")
+    assert machine.registers(unknown) == "" and "no registers" in machine.facts(unknown)[1]
+
+
+def cells(record, width):
+    head, rows = home.matrix(record, width)
+    return plain(head), plain(rows)
+
+
+def test_the_matrix_has_columns_of_its_own_for_what_is_only_compiled():
+    head, rows = cells(NO_DEVICE, 200)
+    assert f"─ {NAME} ─" in head and head.count("statements") == 2 and "PTX" in head
+    assert "2 KiB" in rows and "40 spills" in rows and "no driver found" in rows
+    assert "compiled, not launched: no driver found" in plain(home.absent_lines(NO_DEVICE))
+    for width in (60, 80, 100, 120):
+        head, rows = cells(NO_DEVICE, width)
+        assert f"─ {NAME}" in head and "40 spills" in rows
+        assert max(map(len, head.splitlines())) <= max(width, 80)
+
+
+def test_a_device_adds_registers_to_the_usual_columns():
+    head, rows = cells(LAUNCHED, 220)
+    assert "registers" in head and "5.00 us ± 0.10" in rows and "40 spills" in rows
+    assert home.devices_of(LAUNCHED)[0].startswith("NVIDIA H200, ")
+
+
+def test_reports_tell_all_of_it_and_escape():
+    text = render(NO_DEVICE, ".md")
+    assert "### Tasks" in text and "do while left" in text and "### Machine code" in text
+    assert "not launched" in text and "| 2 KiB | 40 spills |" in text
+    page = render(NO_DEVICE, ".html")
+    assert "do while left" in page and "&lt;nvdisasm&gt;" in page and "<nvdisasm>" not in page
+    assert "&lt;i&gt;" in page and '<span class="ln">    7 </span>' in page
+    assert "NVIDIA H200, compute capability 9.0" in render(LAUNCHED, ".html")
+    assert "| 3.50 us | 8 MiB |" in render(LAUNCHED, ".md")
+
+
+def test_show_prints_code_with_what_it_takes():
+    text = show(NO_DEVICE, "code", None)
+    assert "-- ptx" in text and "limited by registers" in text
+    assert '"machine": {' in show(NO_DEVICE, "code", as_json=True)
+    told = show(NO_DEVICE, "launch", as_json=True)
+    assert '"unlaunched": "no driver found"' in told and '"how": "graph"' in told
+
+
+def test_gates_on_machine_code():
+    rules = [f"code.{NAME}.spills>0", f"code.{NAME}.registers>64", f"code.{NAME}.ptx_bytes>+5%"]
+    found = evaluate(NO_DEVICE, rules, NO_DEVICE)
+    assert [f.state for f in found] == ["failed", "passed", "passed"]
+    found = evaluate(LAUNCHED, [f"launch.{NAME}.host_us>3"])
+    assert [f.state for f in found] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        (
+            "ptx",
+            "\t@%p1 bra \t$L__BB0_3; // x",
+            {("%p1", "id"), ("bra", "op"), ("// x", "comment")},
+        ),
+        (
+            "ptx",
+            "\tld.global.nc.v4.b32 \t{%r1, %r2}, [%rd4+16];",
+            {("ld", "op"), (".b32", "type"), ("%rd4", "id"), ("16", "const")},
+        ),
+        ("ptx", ".version 8.0", {(".version", "kw"), ("8.0", "const")}),
+        (
+            "sass",
+            "    /*0010*/ @P0 IADD3 R1, UR4, -0x10, RZ ;",
+            {("/*0010*/", "comment"), ("IADD3", "op"), ("R1", "id"), ("-0x10", "const"),
+             ("RZ", "kw"), ("P0", "id")},
+        ),
+        ("sass", ".L_x_1:", {(".L_x_1:", "id")}),
+        ("sass", "    LDG.E R2, c[0x0][0x160] ;", {("c[0x0][0x160]", "type"), ("LDG", "op")}),
+    ],
+)  # fmt: skip
+def test_code_is_highlighted(language, text, expected):
+    spans = code_spans(text, language)
+    assert "".join(part for part, _ in spans) == text
+    assert expected <= set(spans)

@@ -1,0 +1,228 @@
+"""Backends by name and target; what is compiled without a device; launches on one."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine import inspect
+from qd_studio.engine.backends import base
+from qd_studio.engine.backends.cuda import ptxas
+from qd_studio.engine.backends.memory import DeviceArray, HostMemory, host_copy
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.inspect import machine, placing, targets
+from qd_studio.engine.inspect.timing import HostClock, Took, measure
+
+
+@qd.kernel
+def scale(x: qd.types.NDArray[qd.f32, 1], a: qd.f32):
+    for i in range(x.shape[0]):
+        x[i] = x[i] * a + 1.0
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch):
+    """As on a machine without a driver."""
+    monkeypatch.setenv("QD_ENABLE_CUDA", "0")
+    found = base.availability
+    told = (False, "no driver found")
+    monkeypatch.setattr(base, "availability", lambda n: told if n == "cuda" else found(n))
+
+
+@pytest.fixture
+def no_tools(monkeypatch):
+    machine._assembled.cache_clear()
+    monkeypatch.setattr(ptxas, "find", lambda name: None)
+    yield
+    machine._assembled.cache_clear()
+
+
+def capture(*backends, **options):
+    return inspect.capture_kernel(scale, backends, CompileConfig(**options), budget_s=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cudo", "there is no backend 'cudo'; did you mean \"cuda\""),
+        ("cuda:sm_91", r"there is no CUDA target 'sm_91'.*known: .*sm_75.*sm_90"),
+        ("cuda:", "there is no CUDA target ''"),
+        ("cpu:sm_90", "only cuda has targets, such as cuda:sm_90"),
+    ],
+)
+def test_names_that_are_none_are_told(name, message):
+    with pytest.raises(ValueError, match=message):
+        targets.split(name)
+    with pytest.raises(ValueError, match=message):
+        inspect.backends([name])
+
+
+def test_a_target_is_compiled_for_and_says_why_it_is_not_launched():
+    record = capture("cpu", "cuda", "cuda:sm_75")
+    cpu, cuda, old = record.backends
+    assert cpu.unlaunched == "" and cpu.launches
+    for backend, arch in ((cuda, "sm_90"), (old, "sm_75")):
+        assert (backend.status, backend.unlaunched) == ("ok", "no driver found")
+        assert backend.launches == () and backend.agreement is None and backend.errors == ()
+        assert backend.compile.machine.arch == arch
+        (kernel,) = backend.compile.machine.kernels
+        assert kernel.task == 0 and kernel.block_dim > 0 and "x.shape[0]" in kernel.blocks
+        ptx = next(a for a in backend.compile.artefacts if a.name == "ptx")
+        assert f".target {arch}" in ptx.text and ptx.language == "ptx"
+    by_name = {layer.name: layer for layer in cuda.caches}
+    assert by_name["ptx"].state == "miss" and by_name["ptx"].parts["arch"] == "sm_90"
+    assert by_name["driver"].state == "not_applicable"
+
+
+def test_the_option_chooses_the_target_too():
+    (cuda,) = capture("cuda", cuda_arch="sm_80").backends
+    assert cuda.compile.machine.arch == "sm_80"
+
+
+def test_without_being_asked_for_it_a_backend_without_a_device_is_absent():
+    capture = inspect.KernelCapture(scale, ("cuda",), CompileConfig(), asked=False)
+    (cuda,) = capture.compile().backends
+    assert cuda.status == "absent"
+    assert cuda.reason == "cuda: no driver found; with --backend cuda it is compiled all the same"
+
+
+def test_lines_of_code_lead_to_the_source():
+    (cuda,) = capture("cuda:sm_80").backends
+    compiled = cuda.compile
+    for name in ("ptx", "llvm_ir_optimized"):
+        text = next(a for a in compiled.artefacts if a.name == name)
+        lines = text.text.splitlines()
+        assert len(text.lines) == len(lines)
+        wanted = "st.global" if name == "ptx" else "store float"
+        stores = [i for i, line in enumerate(lines) if wanted in line]
+        assert stores and all(text.lines[i] >= 0 for i in stores)
+        at = scale.decl.line + 3
+        assert {compiled.locs[text.lines[i]].line for i in stores} == {at}
+
+
+@pytest.mark.skipif(ptxas.find("ptxas") is None, reason="ptxas of a CUDA toolkit is not installed")
+def test_what_ptxas_says_is_in_the_record():
+    (cuda,) = capture("cuda:sm_80").backends
+    found = cuda.compile.machine
+    assert found.assembler.startswith("ptxas ") and found.reason == ""
+    (kernel,) = found.kernels
+    assert kernel.known and 4 < kernel.registers < 128 and kernel.spill_stores == 0
+    assert 0 < kernel.occupancy <= 1 and kernel.blocks_held > 0 and kernel.limit
+    sass = [a for a in cuda.compile.artefacts if a.name == "sass"]
+    assert bool(sass) == bool(found.disassembler) != bool(found.sass_reason)
+
+
+def test_without_tools_the_reason_is_there_and_the_rest_as_well(no_tools):
+    (cuda,) = capture("cuda:sm_80").backends
+    found = cuda.compile.machine
+    assert found.reason == found.sass_reason
+    assert found.reason.startswith("ptxas is not installed (python -m pip install nvidia-cuda-")
+    assert found.ptx_bytes > 100 and not found.kernels[0].known
+    assert {a.name for a in cuda.compile.artefacts} >= {"llvm_ir", "llvm_ir_optimized", "ptx"}
+
+
+def test_what_is_not_loaded_is_not_launched():
+    target = targets.target_of(CompileConfig(), "cuda:sm_80")
+    config = targets.config_for(CompileConfig(), "cuda:sm_80")
+    features = inspect.KernelCapture(scale, (), CompileConfig())
+    features.compile()
+    found, job = targets.compile_for(scale.decl, features.features, config, target)
+    assert job.arch == "sm_80"
+    with pytest.raises(qd.BackendUnavailableError, match="no driver found"):
+        found.executable.launch([])
+
+
+# ---- devices with memory of their own
+
+
+class Memory(HostMemory):
+    """Memory that the host does not see."""
+
+    def __init__(self, nbytes):
+        super().__init__(nbytes)
+        self.inner, self.host = self.host, None
+
+    def _bytes(self):
+        return self.inner
+
+    def copy(self, offset, source, begin, nbytes):
+        self.inner[offset : offset + nbytes] = source.inner[begin : begin + nbytes]
+
+
+class Device:
+    name = "stand-in"
+    host_arrays = False
+    used = 4096
+
+    def __init__(self):
+        self.waits = 0
+
+    def allocate(self, nbytes):
+        return Memory(nbytes)
+
+    def sync(self):
+        self.waits += 1
+
+
+class Compiled:
+    """As much of a compiled kernel as placing looks at."""
+
+    def __init__(self, written):
+        self.executable = self
+        self.meta = self
+        self.written = written
+        self.device = Device()
+
+
+class Given:
+    def __init__(self, values):
+        self.values = values
+
+
+def test_values_go_to_the_device_and_what_was_written_comes_back():
+    base_array = np.arange(12, dtype=np.float32)
+    x, y, z = base_array[:8], base_array[4:], np.arange(3)
+    compiled = Compiled((0,))
+    place = placing.placed(compiled, Given([x, y, 7, z]))
+    a, b, seven, c = place.values
+    assert seven == 7 and all(isinstance(v, DeviceArray) for v in (a, b, c))
+    assert np.array_equal(host_copy(a), x) and np.array_equal(host_copy(c), z)
+    # x and y overlap, so they do on the device.
+    assert b.address - a.address == 16 and a.memory is b.memory is not c.memory
+    restore = place.restorer((0,))
+    a.memory.write(a.offset, np.full(8, 5, np.float32))
+    c.memory.write(c.offset, np.zeros(3, np.int64))
+    place.fetch()
+    assert np.array_equal(base_array, [5] * 8 + [8, 9, 10, 11])
+    assert np.array_equal(z, [0, 1, 2])  # not written, as far as the kernel says
+    restore()
+    assert np.array_equal(host_copy(a), np.arange(8))
+    assert place.record.name == "stand-in" and place.memory_bytes == 4096
+    assert compiled.device.waits > 0
+
+
+def test_on_the_host_nothing_moves():
+    compiled = Compiled(())
+    compiled.device = None
+    given = Given([np.zeros(2)])
+    place = placing.placed(compiled, given)
+    assert place.values is given.values and place.record is None and place.memory_bytes is None
+    assert isinstance(place.clock, HostClock)
+
+
+class Clock:
+    method = "events"
+
+    def __init__(self):
+        self.times = iter([Took(9.0, 4.0), *[Took(6.0, 2.0)] * 300])
+
+    def took(self, launch):
+        launch()
+        return next(self.times)
+
+
+def test_a_clock_may_tell_the_host_apart():
+    launches = []
+    found = measure("w", lambda: launches.append(1), lambda: None, 0.0, 6000, clock=Clock())
+    assert found.method == "events" and found.first_us == 9.0
+    assert (found.median_us, found.host_us) == (6.0, 2.0) and found.gbps == 1.0
+    assert len(launches) == found.n + found.warmup
+    assert measure("w", lambda: None, lambda: None, 0.0).host_us is None
