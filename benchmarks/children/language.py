@@ -53,22 +53,29 @@ def reference_as_engine():
     disguise.__dict__.update(
         {name: value for name, value in vars(quadrants).items() if not name.startswith("__")}
     )
-    disguise.kernel = lambda function: with_workloads(quadrants.kernel(function))
+
+    def kernel(function=None, **options):
+        if function is None:
+            return lambda function: kernel(function, **options)
+        made = quadrants.kernel(**options)(function) if options else quadrants.kernel(function)
+        return with_workloads(made)
+
+    disguise.kernel = kernel
     parent = types.ModuleType("qd_studio")
     parent.engine = disguise
     sys.modules |= {"qd_studio": parent, "qd_studio.engine": disguise}
     return disguise
 
 
-def load(name):
-    """The engine called `name`, initialised for the CPU with every cache off."""
+def load(name, arch="cpu"):
+    """The engine called `name`, initialised for `arch` with every cache off."""
     sys.path.insert(0, str(SAMPLES))
     if name == "reference":
         engine = reference_as_engine()
-        engine.init(arch=engine.cpu, offline_cache=False, log_level="error")
+        engine.init(arch=getattr(engine, arch), offline_cache=False, log_level="error")
     else:
         engine = importlib.import_module("qd_studio.engine")
-        engine.init(arch=engine.cpu, offline_cache=False)
+        engine.init(arch=getattr(engine, arch), offline_cache=False)
     return engine
 
 

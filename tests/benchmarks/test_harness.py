@@ -11,7 +11,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
-from bench import caches, child, compare, fifty, generated, tables, terminal  # noqa: E402
+from bench import caches, child, compare, fifty, generated, gpu, tables, terminal  # noqa: E402
 from bench.model import Section, Target, geometric_mean, paired_ratio  # noqa: E402
 from bench.steady import agree  # noqa: E402
 
@@ -173,3 +173,13 @@ def test_without_the_reference_there_is_a_reason_and_no_failure():
     assert done.stdout.startswith("skipped: no interpreter")
     assert compare.why_not("/nowhere/python").startswith("/nowhere/python cannot be run")
     assert compare.why_not(sys.executable).endswith("has no quadrants")
+
+
+def test_the_gpu_benchmark_runs_all_its_cases():
+    """On a CPU, with tiny sizes."""
+    with child.Child("ours", sys.executable, "run_gpu.py", "ours", "cpu") as ours:
+        section = gpu.shares({"ours": ours}, "cpu", gpu.SMALL)
+        assert ours.ask("loop", how="host", cells=10, rounds=5) > 0
+    assert [row[0] for row in section.rows] == [case.title for case in gpu.CASES]
+    assert all(isinstance(row[2], float) and row[2] > 0 for row in section.rows)
+    assert len(section.notes) == 1
