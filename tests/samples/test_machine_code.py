@@ -1,0 +1,73 @@
+"""The studio shows PTX of every sample, and what ptxas says of it, on any machine.
+
+One worker process compiles all samples for an old and a new processor, as `qd-studio --backend
+cuda:sm_75,cuda:sm_90` does; nothing is launched.
+"""
+
+import functools
+
+import pytest
+from qd_studio.app.core.panels import code, machine
+from qd_studio.app.worker.once import collect
+from qd_studio.app.worker.protocol import Limits
+from qd_studio.engine.backends.cuda import ptxas
+
+from tests.samples.sample_files import FILES, PORTABLE
+
+TARGETS = ("cuda:sm_75", "cuda:sm_90")
+SAMPLES = sorted([*FILES, *PORTABLE])
+needs_ptxas = pytest.mark.skipif(
+    ptxas.find("ptxas") is None, reason="ptxas of a CUDA toolkit is not installed"
+)
+
+
+@functools.cache
+def record():
+    return collect(SAMPLES, backends=TARGETS, launch=False, limits=Limits())
+
+
+def shown():
+    """(kernel, backend) of all that was compiled."""
+    return [(k, b) for k in record().kernels for b in k.backends if b.compile is not None]
+
+
+def test_every_kernel_of_every_sample_is_compiled_for_both():
+    assert {k.file for k in record().kernels} >= {
+        str(p) for p in SAMPLES if p.stem != "geometry_lib"
+    }
+    wrong = [
+        (k.id, b.backend, b.reason)
+        for k in record().kernels
+        for b in k.backends
+        if not k.primal and b.status != "ok" and "is a template" not in b.reason
+    ]
+    assert wrong == []
+    assert len(shown()) > 80
+
+
+def test_every_record_holds_ptx_with_source_lines():
+    plain = 0
+    for kernel, backend in shown():
+        arch = backend.backend.partition(":")[2]
+        texts = {a.name: a for a in backend.compile.artefacts}
+        ptx = texts["ptx"]
+        assert f".target {arch}" in ptx.text, kernel.id
+        assert {"llvm_ir", "llvm_ir_optimized"} <= set(texts)
+        lines = code.code_lines(backend, code.artefacts_of(backend).index("ptx"))
+        plain += not any(line.line for line in lines)
+        found = backend.compile.machine
+        assert (found.arch, found.ptx_bytes) == (arch, len(ptx.text.encode()))
+        assert {k.task for k in found.kernels} >= {t.index for t in backend.compile.tasks}
+    # Where the locations themselves make LLVM decide otherwise, no line is attributed.
+    assert plain < len(shown()) / 10
+
+
+@needs_ptxas
+def test_all_of_it_assembles_and_the_panel_says_what_it_takes():
+    for kernel, backend in shown():
+        found = backend.compile.machine
+        assert found.reason == "", (kernel.id, backend.backend)
+        assert all(k.known and k.registers > 0 for k in found.kernels), kernel.id
+        assert all(k.blocks_held > 0 for k in found.kernels if k.block_dim), kernel.id
+        rows = machine.machine_rows(backend.compile)
+        assert len(rows) == len(found.kernels) and all(row[2].isdigit() for row in rows)
