@@ -41,6 +41,8 @@ __all__ = ["on_device"]
 _ROOMS = ("adstack", "autodiff", "backends", "caches", "fuzz", "inspect", "kernels", "lang",
           "runtime", "samples")  # fmt: skip
 """Rooms of tests that run programs."""
+_OTHERS = ("interp", "x64", "arm64", "cuda", "device")
+"""Parameters of tests that mean another backend; "device" is that of `tests.lang.opaque`."""
 _SHARE = 8
 """On the simulator, one in so many twins runs if not all do."""
 
@@ -80,6 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cuda: runs programs with CUDA")
+    config.addinivalue_line("markers", "not_on_cuda(reason): has nothing to do with CUDA")
 
 
 def _is_cpu(value: Any) -> bool:
@@ -92,7 +95,7 @@ def _is_other(value: Any) -> bool:
     """Whether a parameter names another backend."""
     if isinstance(value, tuple | list):
         return any(map(_is_other, value))
-    return isinstance(value, str) and value in ("interp", "x64", "arm64", "cuda")
+    return isinstance(value, str) and value in _OTHERS
 
 
 def _room(item: pytest.Item) -> str:
@@ -115,6 +118,9 @@ def why_not(item: pytest.Item) -> str:
     """Why a test has nothing to do with CUDA; empty if it has."""
     path = item.nodeid.partition("::")[0]
     test = item.nodeid.partition("[")[0]
+    marker = item.get_closest_marker("not_on_cuda")
+    if marker is not None:
+        return str(marker.args[0])
     return NOT.get(test, "") or NOT.get(path, "")
 
 

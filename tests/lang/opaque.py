@@ -23,12 +23,17 @@ MEMORIES = ("host", "device")
 
 def host_only(fixture):
     """For tests about views of memory: ``fixture`` is called with "host" alone."""
-    return pytest.mark.parametrize(fixture, ["host"], indirect=True)
+    return _only(fixture, ["host"])
 
 
 def near_only(fixture):
     """For tests about views of memory, with a fixture that calls `program`."""
-    return pytest.mark.parametrize(fixture, ARCHES, indirect=True)
+    return _only(fixture, ARCHES)
+
+
+def _only(fixture, values):
+    given = pytest.mark.parametrize(fixture, values, indirect=True)
+    return lambda test: pytest.mark.not_on_cuda("it is about views of memory")(given(test))
 
 
 class OpaqueMemory:

@@ -14,7 +14,7 @@ from tests.lang import opaque
 DTYPES = [qd.u1, qd.i8, qd.u16, qd.f16, qd.i32, qd.f32, qd.f64]
 
 
-@pytest.fixture(autouse=True, scope="module", params=opaque.MEMORIES)
+@pytest.fixture(autouse=True, params=opaque.MEMORIES)
 def memory(request):
     with opaque.installed(request.param):
         qd.init(arch=qd.cpu)

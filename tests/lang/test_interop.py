@@ -39,6 +39,7 @@ def containers():
     }
 
 
+on_the_host = pytest.mark.not_on_cuda("it is about views of memory")
 NAMES = [
     "ndarray", "field", "ordered", "shifted", "nested", "vectors", "vector array", "tensor",
     "field tensor",
@@ -46,6 +47,7 @@ NAMES = [
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
+@on_the_host
 @pytest.mark.parametrize("name", NAMES)
 def test_views_share_the_memory(name):
     x = containers()[name]
@@ -84,6 +86,7 @@ def unshareable():
     }
 
 
+@on_the_host
 @pytest.mark.parametrize(
     "name", ["interleaved", "gaps", "0-D", "f16", "u8", "soa", "component", "struct", "member"]
 )
@@ -97,6 +100,7 @@ def test_memory_that_cannot_be_shared(name):
         assert not got.any()
 
 
+@on_the_host
 def test_members_of_soa_structs_can_be_shared():
     t = qd.types.struct(a=qd.f32, b=qd.f32)
     f = t.field(shape=3, layout=qd.Layout.SOA)
@@ -104,6 +108,7 @@ def test_members_of_soa_structs_can_be_shared():
     assert f.a[1] == 5
 
 
+@on_the_host
 def test_no_conversion_without_a_copy():
     for x in (qd.ndarray(qd.f32, 3), qd.field(qd.f32, shape=3)):
         with pytest.raises(ValueError, match="copy=False is incompatible with dtype conversion"):
@@ -117,6 +122,7 @@ def test_no_conversion_without_a_copy():
 # DLPack
 
 
+@on_the_host
 @pytest.mark.parametrize("name", NAMES)
 def test_dlpack_shares_the_memory(name):
     x = containers()[name]
@@ -132,6 +138,7 @@ def test_dlpack_shares_the_memory(name):
     assert x.to_numpy().tolist() == [[3, 4, 5], [0, 1, 2]]
 
 
+@on_the_host
 def test_dlpack_of_interleaved_fields_has_strides():
     a, b = qd.field(qd.i32), qd.field(qd.i32)
     qd.root.dense(qd.i, 3).place(a, b)
@@ -141,6 +148,7 @@ def test_dlpack_of_interleaved_fields_has_strides():
     assert (a.to_numpy().tolist(), b.to_numpy().tolist()) == ([0, 0, 0], [1, 2, 3])
 
 
+@on_the_host
 def test_dlpack_of_other_types():
     for t in (qd.u1, qd.i8, qd.u64, qd.f16):
         f = qd.field(t, shape=2)
@@ -159,6 +167,7 @@ def test_dlpack_needs_fixed_distances():
         qd.types.struct(a=qd.f32).field(shape=2).to_dlpack()
 
 
+@on_the_host
 def test_dlpack_keeps_the_memory():
     f = qd.field(qd.f32, shape=100)
     f.fill(2)
@@ -207,6 +216,7 @@ def test_without_torch(monkeypatch):
             x.from_torch(np.zeros(2))
 
 
+@on_the_host
 @needs_torch
 @pytest.mark.parametrize("name", NAMES)
 def test_torch_both_ways(name):
@@ -242,6 +252,7 @@ def test_torch_of_structs():
     assert f.to_torch()["a"].tolist() == [1, 2]
 
 
+@on_the_host
 @needs_torch
 def test_torch_copies_where_it_must():
     f = qd.field(qd.f16, shape=2)
