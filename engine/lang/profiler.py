@@ -72,10 +72,11 @@ def print_kernel_profiler_info(mode: str = "count") -> None:
     profiler = _profiler()
     if profiler is None:
         return
-    arch = program.current().backend.name
+    running = program.current()
+    arch, device = running.backend.name, running.device.name
     rows = _counted(profiler) if mode == "count" else _traced(profiler)
     width = max([60, *map(len, rows)])
-    title = f"Kernel profiler ({mode}) on {arch}"
+    title = f"Kernel profiler ({mode}) on {arch}" + (f", {device}" if device else "")
     print("\n".join(["=" * width, title, "=" * width, *rows, "=" * width]))
 
 

@@ -140,6 +140,8 @@ class CudaDevice:
             kernel = among[0] if len(among) == 1 else None
             if kernel is None:
                 note = "; it is one of those launched since the last wait: " + ", ".join(among)
+        if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
+            code = errors.DESTROYED
         error = errors.error_of(code, doing, *name_of(code), kernel=kernel)
         if note:
             error.message += note
@@ -233,12 +235,23 @@ class CudaDevice:
             return
         driver = self.driver
         with self.context.active():
+            self._await_streams()
             if self._pool is None:
                 code = code_of(driver.cuMemFree(address))
             else:
                 code = code_of(driver.cuMemFreeAsync(address, None))
         if code and not self.ended:
             self.failed(code, "freeing memory")  # which is told by whoever waits
+
+    def _await_streams(self) -> None:
+        """Let the default stream wait for kernels on others, which may use what is now freed."""
+        driver = self.driver
+        for stream, pending in list(self._streams.items()):
+            if stream and pending:
+                event = check(driver.cuEventCreate(2), "ordering streams")
+                driver.cuEventRecord(event, driver.CUstream(stream))
+                driver.cuStreamWaitEvent(None, event, 0)
+                driver.cuEventDestroy(event)
 
     def trim(self) -> None:
         """Give what the pool keeps back to the device."""
@@ -337,6 +350,15 @@ class CudaDevice:
     def launched_on(self, stream: int) -> dict[FramePool, None]:
         """What is pending on a stream; see `pending`."""
         return self._streams.setdefault(stream, {})
+
+    def stream_ends(self, stream: int) -> None:
+        """A stream is about to be destroyed: what is pending on it is found by `sync`."""
+        pending = self._streams.get(stream)
+        if pending and self.alive:
+            with self.context.active():
+                self._await_streams()
+            self.pending.update(pending)
+            pending.clear()
 
     def due(self, stream: int = 0) -> list[FramePool]:
         """What is pending on a stream, no longer so: to be looked at after a wait.

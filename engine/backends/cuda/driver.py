@@ -18,7 +18,7 @@ What this room calls (a stand-in has to have them)::
               cuMemsetD8Async  cuMemsetD16Async  cuMemsetD32Async
     code      cuModuleLoadDataEx  cuModuleUnload  cuModuleGetFunction  cuFuncGetAttribute
               cuFuncSetAttribute               cuOccupancyMaxActiveBlocksPerMultiprocessor
-    launches  cuLaunchKernel  cuStreamSynchronize
+    launches  cuLaunchKernel  cuStreamSynchronize  cuStreamWaitEvent
     events    cuEventCreate  cuEventRecord  cuEventSynchronize  cuEventElapsedTime
               cuEventDestroy
 

@@ -50,6 +50,7 @@ class CudaStreams:
     def destroy_stream(self, stream: int) -> None:
         handle = self.alive.pop(stream, None)
         if handle is not None and self._device.alive:
+            self._device.stream_ends(stream)
             self._device.call("destroying a stream", "cuStreamDestroy", handle)
 
     def wait(self, stream: int) -> None:
