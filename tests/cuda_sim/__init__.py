@@ -42,7 +42,10 @@ def binding() -> Any:
 
 @contextmanager
 def simulated(**configuration: Any) -> Generator[Any]:
-    """Within this the engine finds a simulated device, freshly started; its `state.State`."""
+    """Within this the engine finds a simulated device; its `state.State`.
+
+    The device of the last time goes on if it is of the same kind and works, as a real one would.
+    """
     from qd_studio.engine.backends.cuda import context, driver, nvptx
 
     from .code import with_ir
@@ -53,7 +56,8 @@ def simulated(**configuration: Any) -> Generator[Any]:
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
 
-    state.reset(Configuration(**configuration))
+    if not state.begin(Configuration(**configuration)):
+        context._known.clear()
     before = driver.install(binding())
     nvptx.make_ptx = carrying
     try:
@@ -61,4 +65,3 @@ def simulated(**configuration: Any) -> Generator[Any]:
     finally:
         nvptx.make_ptx = make_ptx
         driver.install(before)
-        context._known.clear()

@@ -398,11 +398,6 @@ def cuGraphGetNodes(here: Context, graph: Any, count: int = 0) -> tuple[list[Any
     return [real.CUgraphNode(n.handle) for n in nodes[:count]], len(nodes)
 
 
-@api(values=1)
-def cuGraphNodeGetType(here: Context, node: Any) -> Any:
-    return _node(here, node).kind
-
-
 def _order(graph: Graph) -> list[Node]:
     """The nodes in an order that their dependencies allow, another one each time."""
     left, done, found = list(graph.nodes), set[Node](), list[Node]()

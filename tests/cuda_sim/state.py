@@ -95,6 +95,18 @@ class State:
         self.deaths: dict[str, Any] = {}
         self.local = threading.local()
 
+    def begin(self, configuration: Configuration) -> bool:
+        """Have such a device; whether it is the one there was, on which all that lived still does.
+
+        Plans for faults and counts are gone.
+        """
+        alive = self.context is None or self.context.dead is None
+        if configuration != self.configuration or not alive:
+            self.reset(configuration)
+            return False
+        self.calls, self.launched, self.faults, self.deaths = {}, [], {}, {}
+        return True
+
     def fail(self, function: str, result: Any, call: int = 1) -> None:
         """Make the ``call``-th call from now of ``function`` give ``result`` and do nothing."""
         plan = self.faults.setdefault(function, [])
