@@ -46,12 +46,12 @@ def simulated(**configuration: Any) -> Generator[Any]:
 
     The device of the last time goes on if it is of the same kind and works, as a real one would.
     """
-    from qd_studio.engine.backends.cuda import context, driver, nvptx
+    from qd_studio.engine.backends.cuda import context, driver, libdevice, nvptx
 
     from .code import with_ir
     from .state import Configuration, state
 
-    make_ptx = nvptx.make_ptx
+    make_ptx, link, identity = nvptx.make_ptx, libdevice.link, libdevice.identity
 
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
@@ -60,8 +60,10 @@ def simulated(**configuration: Any) -> Generator[Any]:
         context._known.clear()
     before = driver.install(binding())
     nvptx.make_ptx = carrying
+    # Machines without a device may lack it, and the host has mathematics of its own.
+    libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
     try:
         yield state
     finally:
-        nvptx.make_ptx = make_ptx
+        nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
         driver.install(before)

@@ -9,6 +9,9 @@ launch waits (``CUDA_LAUNCH_BLOCKING=1``), so that errors come where tests expec
     --cuda-sim=none     none
     --cuda-only         twins and the tests marked ``cuda``, nothing else
 
+Where a test runs with memory that the host does not see, too (its parameter is ``device``, see
+`tests.lang.opaque`), that one has the twin: it knows that nobody gets a view of such memory.
+
 A twin is named after its test, with ``cuda`` for ``cpu``: ``test_sum[cpu]`` has ``test_sum[cuda]``,
 ``test_wrap`` has ``test_wrap[cuda]``. Which tests have none, and why, stand in `NOT`; a twin skips
 with the reason. The summary says how many ran, on what, and how many of them used the device.
@@ -109,9 +112,32 @@ def _name(item: pytest.Function) -> str:
         return f"{name}[cuda]"
     start, _, rest = name.partition("[")
     parts = rest[:-1].split("-")
-    if "cpu" in parts:
-        return f"{start}[{'-'.join('cuda' if p == 'cpu' else p for p in parts)}]"
+    for word in ("device", "cpu"):
+        if word in parts:
+            return f"{start}[{'-'.join('cuda' if p == word else p for p in parts)}]"
     return f"{start}[cuda-{rest}"
+
+
+Far = set[tuple[str, str]]
+
+
+def _far(items: list[pytest.Item]) -> Far:
+    """Parameters that are ``device`` in some test of a file: (file, name of the parameter)."""
+    return {
+        (item.nodeid.partition("::")[0], name)
+        for item in items
+        if getattr(item, "callspec", None) is not None
+        for name, value in item.callspec.params.items()
+        if isinstance(value, str) and value == "device"
+    }
+
+
+def _is_near(item: pytest.Function, far: Far) -> bool:
+    """Whether a test counts on memory that the host sees, or has one beside it that does not."""
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec is not None else {}
+    file = item.nodeid.partition("::")[0]
+    return any((file, name) in far and value != "device" for name, value in params.items())
 
 
 def why_not(item: pytest.Item) -> str:
@@ -135,8 +161,8 @@ class Twin(pytest.Function):
         self._nodeid = nodeid
 
 
-def _twin(item: pytest.Function) -> pytest.Function | None:
-    if _room(item) not in _ROOMS:
+def _twin(item: pytest.Function, far: Far) -> pytest.Function | None:
+    if _room(item) not in _ROOMS or _is_near(item, far):
         return None
     callspec = getattr(item, "callspec", None)
     values = list(callspec.params.values()) if callspec else []
@@ -159,9 +185,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     which = "all" if on_device() else config.getoption("--cuda-sim")
     if which != "none" and possible():
         found: list[pytest.Item] = []
+        far = _far(items)
         for item in items:
             found.append(item)
-            twin = _twin(item) if type(item) is pytest.Function else None
+            twin = _twin(item, far) if type(item) is pytest.Function else None
             if twin is not None and (which == "all" or _chosen(twin)):
                 found.append(twin)
         items[:] = found
