@@ -260,8 +260,11 @@ class CudaDevice:
 
     def read(self, address: int, out: Array) -> None:
         """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
-        waiting = self.due()
-        self.fetch(address, out)
+        self._waiting = waiting = self.due()
+        try:
+            self.fetch(address, out)
+        finally:
+            self._waiting = []
         self._look(waiting)
 
     def fetch(self, address: int, out: Array) -> None:
@@ -316,8 +319,11 @@ class CudaDevice:
     def sync(self, stream: int = 0) -> None:
         """Wait for a stream, by default the default one, and raise what failed in it."""
         waiting = self.due(stream)
-        self._waiting = waiting
-        self.wait_for(stream)
+        self._waiting = waiting  # for the error, should there be one
+        try:
+            self.wait_for(stream)
+        finally:
+            self._waiting = []
         self._look(waiting)
 
     def wait_for(self, stream: int) -> None:
@@ -372,7 +378,7 @@ class CudaDevice:
         return waiting
 
     def _look(self, pools: list[FramePool]) -> None:
-        if (self.doomed or self.spent) and not self.pending:
+        if (self.doomed or self.spent) and not any(self._streams.values()):
             self.unload()
         if self.printer is not None:
             self.printer.drain_for(pools)

@@ -1,0 +1,528 @@
+"""Launches on CUDA: when they happen, what they cost, and how their failures come to light."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.backends import lent
+from qd_studio.engine.backends.cuda import code, prints
+from qd_studio.engine.errors import CudaError
+from qd_studio.engine.runtime import program
+
+from tests import cuda_sim
+
+real = pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
+Result = real.CUresult
+OK = (Result.CUDA_SUCCESS,)
+
+
+@qd.kernel
+def add(x: qd.types.ndarray(qd.f32, 1), y: qd.types.ndarray(qd.f32, 1), a: qd.f32):
+    for i in x:
+        y[i] += a * x[i]
+
+
+@qd.kernel
+def total(x: qd.types.ndarray(qd.f32, 1)) -> qd.f32:
+    s = 0.0
+    for i in x:
+        s += x[i]
+    return s
+
+
+@qd.kernel
+def below(x: qd.types.ndarray(qd.f32, 1), most: qd.f32):
+    for i in x:
+        assert x[i] < most, "a value is too large"
+
+
+@qd.kernel
+def shift(x: qd.types.ndarray(qd.i32, 1), y: qd.types.ndarray(qd.i32, 1)):
+    for i in range(y.shape[0] - 1):
+        y[i + 1] = x[i] + 100
+
+
+@pytest.fixture
+def sim(monkeypatch):
+    monkeypatch.delenv("QD_VISIBLE_DEVICE", raising=False)
+    monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
+    with cuda_sim.simulated() as state:
+        yield state
+        qd.reset()
+
+
+def start(**options):
+    qd.init(arch=qd.cuda, enable_fallback=False, offline_cache=False, **options)
+    return program.current().device
+
+
+def array(values, dtype=qd.f32):
+    data = np.asarray(values, dtype.np)
+    x = qd.ndarray(dtype, data.shape)
+    x.from_numpy(data)
+    return x
+
+
+# --- when launches happen ------------------------------------------------------------------------
+
+
+def test_launches_do_not_wait(sim):
+    start()
+    x, y = array(np.arange(300.0)), array(np.zeros(300))
+    for k in range(5):
+        add(x, y, k)
+        assert sim.launched == []
+    qd.sync()
+    assert sim.launched == ["add_kernel_0_range_for"] * 5
+    assert (y.to_numpy() == 10 * np.arange(300)).all()
+
+
+def test_with_the_drivers_own_switch_they_do(sim, monkeypatch):
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+    start(debug=True)
+    x = array(np.arange(300.0))
+    for most in (1000.0, 500.0, 400.0):
+        below(x, most)
+    assert len(sim.launched) == 3
+    with pytest.raises(qd.QuadrantsAssertionError, match="a value is too large"):
+        below(x, 200.0)
+    below(x, 1000.0)
+
+
+def test_results_are_waited_for(sim):
+    start()
+    x = array(np.ones(300))
+    for n in range(1, 5):
+        assert total(x) == 300 * n
+        add(x, x, 0.0)
+        x.from_numpy(np.full(300, n + 1, np.float32))
+
+
+def test_the_array_of_a_prepared_launch_may_change(sim):
+    start()
+    for n in (10, 1000, 3, 1, 5000):
+        x, y = array(np.arange(n, dtype=np.float32)), array(np.ones(n))
+        add(x, y, 2.0)
+        assert (y.to_numpy() == 1 + 2 * np.arange(n)).all()
+
+
+# --- arrays of the host, and of others -----------------------------------------------------------
+
+
+def test_arrays_of_the_host_are_copied_there_and_back(sim):
+    start()
+    x, y = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
+    for k in range(1, 5):
+        add(x, y, 1.0)
+        assert (y == k * x).all()
+    assert (x == np.arange(300)).all()
+    order = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+    @qd.kernel
+    def scale(z: qd.types.ndarray(qd.f32, 2)):
+        for i, j in z:
+            z[i, j] *= 2
+
+    for _ in range(3):
+        scale(order)
+    assert (order == 8 * np.arange(6).reshape(2, 3)).all()
+    point = np.zeros((), np.float32)
+
+    @qd.kernel
+    def count(z: qd.types.ndarray(qd.f32, 0)):
+        z[None] += 1
+
+    for _ in range(3):
+        count(point)
+    assert point == 3
+    with pytest.raises(ValueError, match="read-only"):
+        point.flags.writeable = False
+        count(point)
+
+
+def test_arrays_of_the_host_that_overlap_share_their_copy(sim):
+    start()
+    data = np.zeros(40, np.int32)
+    for _ in range(3):
+        data[:] = np.arange(40)
+        shift(data[:30], data[25:])
+        assert (data[26:] == np.arange(100, 114)).all()
+        assert (data[:26] == np.arange(26)).all()
+    for _ in range(3):
+        data[:] = 7
+        add_one = data
+        shift(add_one, np.zeros(40, np.int32))
+        assert (data == 7).all()
+
+
+def test_one_array_twice(sim):
+    start()
+    for _ in range(4):
+        x = array(np.arange(8), qd.i32)
+        shift(x, x)
+        y = np.arange(8, dtype=np.int32)
+        shift(y, y)
+        assert (x.to_numpy() == y).all()
+
+
+class Cupy:
+    """An array of a library that keeps its memory on the device."""
+
+    def __init__(self, device, values, strides=None, stream=None, read_only=False, offset=0):
+        data = np.asarray(values)
+        self.memory = device.allocate(data.nbytes + offset)
+        self.memory.write(offset, data)
+        self.values = data
+        self.offset = offset
+        self.__cuda_array_interface__ = {
+            "data": (self.memory.address + offset, read_only), "shape": data.shape,
+            "typestr": data.dtype.str, "strides": strides, "version": 3, "stream": stream,
+        }  # fmt: skip
+
+    def get(self):
+        out = np.empty_like(self.values)
+        self.memory.read(self.offset, out)
+        return out
+
+
+def test_arrays_of_others_on_the_device_are_taken_as_they_are(sim):
+    device = start()
+    x = Cupy(device, np.arange(300, dtype=np.float32), strides=(4,), stream=1)
+    y = Cupy(device, np.zeros(300, np.float32), offset=12)
+    for k in range(1, 4):
+        add(x, y, 1.0)
+        assert (y.get() == k * np.arange(300)).all()
+    own = array(np.zeros(300))
+    add(x, own, 1.0)
+    assert (own.to_numpy() == np.arange(300)).all()
+
+
+def test_arrays_of_others_that_do_not_fit(sim):
+    device = start()
+    y = array(np.zeros(4))
+    strided = Cupy(device, np.zeros(4, np.float32), strides=(8,))
+    with pytest.raises(ValueError, match="strided arrays are not supported"):
+        add(strided, y, 1.0)
+    with pytest.raises(ValueError, match="dtype=f32, array with dtype=f64"):
+        add(Cupy(device, np.zeros(4)), y, 1.0)
+    with pytest.raises(
+        ValueError, match="argument y: the kernel writes to it, but it is read-only"
+    ):
+        add(y, Cupy(device, np.zeros(4, np.float32), read_only=True), 1.0)
+    elsewhere = Cupy(device, np.zeros(4, np.float32))
+    data = np.zeros(64, np.float32)
+    elsewhere.__cuda_array_interface__["data"] = (data.ctypes.data, False)
+    with pytest.raises(TypeError, match="does not lie on the program's device, Simulated"):
+        add(elsewhere, y, 1.0)
+
+
+def test_arrays_of_others_may_overlap(sim):
+    device = start()
+    whole = Cupy(device, np.arange(40, dtype=np.int32))
+    part = Cupy(device, np.zeros(30, np.int32))
+    part.__cuda_array_interface__["data"] = (whole.memory.address + 40, False)
+    head = Cupy(device, np.zeros(30, np.int32))
+    head.__cuda_array_interface__["data"] = (whole.memory.address, False)
+    shift(head, part)
+    assert whole.get()[11] == 100
+    (variant,) = shift.launchers.variants.values()
+    assert variant._overlapping is not None
+
+
+# --- how failures come to light ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wait", ["sync", "read", "result"])
+def test_assertions_are_raised_by_whoever_waits(sim, wait):
+    start(debug=True)
+    x = array(np.arange(300.0))
+    assert total(x) == sum(range(300))
+    for most in (1000.0, 500.0, 200.0):
+        below(x, most)
+    waits = {"sync": qd.sync, "read": x.to_numpy, "result": lambda: total(x)}
+    with pytest.raises(qd.QuadrantsAssertionError) as caught:
+        waits[wait]()
+    assert caught.value.kernel == "below"
+    assert "a value is too large" in str(caught.value)
+    assert "assert x[i] < most" in caught.value.source_line
+    waits[wait]()  # it is told once
+    below(x, 1000.0)
+    qd.sync()
+
+
+def test_several_that_failed_are_all_told(sim):
+    start(debug=True)
+    x = array(np.arange(300.0))
+
+    @qd.kernel
+    def above(y: qd.types.ndarray(qd.f32, 1)):
+        for i in y:
+            assert y[i] > 5.0, "a value is too small"
+
+    below(x, 200.0)
+    above(x)
+    with pytest.raises(qd.QuadrantsAssertionError, match="too large") as caught:
+        qd.sync()
+    assert "also failed meanwhile: " in caught.value.__notes__[0]
+    assert "too small" in caught.value.__notes__[0]
+
+
+def test_a_failure_that_nobody_waited_for_is_told_at_the_end(sim, capsys):
+    start(debug=True)
+    below(array(np.arange(300.0)), 200.0)
+    qd.reset()
+    said = "".join(capsys.readouterr())
+    assert "a kernel had failed when its program ended" in said
+    assert "a value is too large" in said
+
+
+def test_indices_out_of_bounds(sim):
+    start(check_out_of_bound=True)
+    x = array(np.zeros(4))
+
+    @qd.kernel
+    def beyond(y: qd.types.ndarray(qd.f32, 1), n: qd.i32):
+        for i in range(n):
+            y[i] = 1.0
+
+    beyond(x, 4)
+    qd.sync()
+    beyond(x, 9)
+    with pytest.raises(qd.QuadrantsAssertionError, match="beyond"):
+        qd.sync()
+
+
+def test_a_kernel_that_breaks_is_named_and_the_next_program_works(sim):
+    device = start()
+    x, y = array(np.ones(300)), array(np.zeros(300))
+    for _ in range(3):
+        add(x, y, 1.0)
+    qd.sync()
+    sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+    add(x, y, 1.0)
+    with pytest.raises(CudaError) as caught:
+        qd.sync()
+    error = caught.value
+    assert (error.kernel, error.code, error.fatal) == ("add", 700, True)
+    assert "a kernel used memory that is not there while waiting for kernels" in str(error)
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in str(error)
+    assert "qd.init(debug=True) checks indices" in error.hint
+    for use in (lambda: add(x, y, 1.0), x.to_numpy, qd.sync, lambda: qd.ndarray(qd.f32, 4)):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="memory that is not there"):
+            use()
+    assert not device.alive
+    assert start().alive
+    x, y = array(np.ones(300)), array(np.zeros(300))
+    add(x, y, 1.0)
+    assert (y.to_numpy() == 1).all()
+
+
+def test_of_several_kernels_each_may_be_the_one_that_broke(sim):
+    start()
+    x, y = array(np.ones(300)), array(np.zeros(300))
+    z = array(np.ones(8), qd.i32)
+    sim.die(Result.CUDA_ERROR_LAUNCH_FAILED)
+    add(x, y, 1.0)
+    shift(z, array(np.ones(8), qd.i32))
+    with pytest.raises(CudaError, match="launched since the last wait: add, shift") as caught:
+        qd.sync()
+    assert caught.value.kernel is None
+
+
+def test_a_launch_that_the_driver_refuses(sim):
+    start()
+
+    @qd.kernel
+    def refused(x: qd.types.ndarray(qd.f32, 1)):
+        qd.loop_config(name="the_loop")
+        for i in x:
+            x[i] += 1.25
+
+    x = array(np.zeros(300))
+    for _ in range(3):
+        refused(x)
+    sim.fail("cuLaunchKernel", Result.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    with pytest.raises(CudaError) as caught:
+        refused(x)
+    error = caught.value
+    assert error.kernel == "refused"
+    assert "its task 0 (the_loop) with" in str(error)
+    assert "for i in x" in error.source_line
+    assert "more registers or shared memory than its block can have while launching" in str(error)
+    assert "block_dim" in error.hint
+    refused(x)
+    assert (x.to_numpy() == 5).all()
+
+
+def test_a_kernel_too_large_for_its_block(sim, monkeypatch):
+    start()
+    monkeypatch.setattr(code, "attribute", lambda *_: 96)
+
+    @qd.kernel
+    def large(x: qd.types.ndarray(qd.f32, 1)):
+        for i in x:
+            x[i] += 0.375
+
+    with pytest.raises(CudaError) as caught:
+        large(array(np.ones(4)))
+    error = caught.value
+    assert error.kernel == "large"
+    assert "has blocks of" in str(error)
+    assert "at most 96 of them" in str(error)
+    assert "qd.loop_config(block_dim=96) or less" in error.hint
+    assert "for i in x" in error.source_line
+
+
+def test_code_that_the_driver_refuses(sim):
+    start()
+    sim.configuration.ptx = (6, 0)
+    with pytest.raises(CudaError) as caught:
+        add(array(np.ones(4)), array(np.ones(4)), 1.0)
+    text = str(caught.value)
+    assert "the driver is too old for the PTX while loading its code" in text
+    assert "Unsupported .version" in text
+    sim.configuration.ptx = (9, 0)
+    add(array(np.ones(4)), array(np.ones(4)), 1.0)
+
+
+# --- what kernels say ----------------------------------------------------------------------------
+
+
+@qd.kernel
+def say(n: qd.i32, x: qd.f32):
+    for i in range(n):
+        print("say", i, x)
+
+
+@qd.kernel
+def tell(n: qd.i32):
+    print(f"tell {n}")
+
+
+def test_prints_come_in_the_order_of_launches(sim, capsys):
+    start()
+    for k in range(3):
+        say(2, 0.5)
+        tell(k)
+        say(1, 1.5)
+    qd.sync()
+    first, between = "say 0 0.500000\nsay 1 0.500000\n", "say 0 1.500000\n"
+    assert capsys.readouterr().out == "".join(f"{first}tell {k}\n{between}" for k in range(3))
+
+
+def test_prints_are_not_lost_at_the_end(sim, capsys):
+    start()
+    tell(7)
+    qd.reset()
+    assert capsys.readouterr().out == "tell 7\n"
+
+
+def test_prints_that_do_not_fit_are_counted(sim, capsys, monkeypatch):
+    monkeypatch.setattr(prints, "SIZE", 100)
+    start()
+    say(50, 0.0)
+    qd.sync()
+    out, err = capsys.readouterr()
+    assert out.count("say") == 4
+    assert "kernel say printed more than the 100 bytes" in out + err
+    say(1, 2.0)
+    qd.sync()
+    assert capsys.readouterr().out == "say 0 2.000000\n"
+
+
+# --- code and its caches -------------------------------------------------------------------------
+
+
+def test_equal_code_is_loaded_once(sim):
+    start()
+
+    def made():
+        @qd.kernel
+        def one(x: qd.types.ndarray(qd.f32, 1)):
+            for i in x:
+                x[i] = 1.0
+
+        return one
+
+    x = array(np.zeros(4))
+    kernels = [made() for _ in range(3)]
+    for kernel in kernels:
+        kernel(x)
+    qd.sync()
+    assert sim.calls["cuModuleLoadDataEx"] == 1
+
+
+def test_code_that_nobody_uses_is_unloaded(sim):
+    import gc
+
+    start()
+    x = array(np.zeros(4))
+
+    def once():
+        @qd.kernel
+        def two(y: qd.types.ndarray(qd.f32, 1)):
+            for i in y:
+                y[i] = 2.0
+
+        two(x)
+
+    once()
+    assert "cuModuleUnload" not in sim.calls
+    qd.sync()
+    gc.collect()
+    qd.sync()
+    assert sim.calls["cuModuleUnload"] == 1
+    assert (x.to_numpy() == 2).all()
+
+
+def test_the_caches_hear_what_the_driver_did(sim):
+    device = start()
+
+    class Layers(lent._Nothing):
+        def __init__(self):
+            self.told = []
+
+        def submitted(self, ptx):
+            return super().submitted(ptx + "// a nonce\n")
+
+        def loaded(self, compiled, ms):
+            self.told.append((compiled, ms > 0))
+
+    add(array(np.ones(4)), array(np.ones(4)), 1.0)
+    (variant,) = add.launchers.variants.values()
+    layers = Layers()
+    with lent.lend(layers):
+        code.load(device, variant.compiled.artifact.code + b"// another\n", "add")
+    assert layers.told == [(False, True)]
+
+
+# --- times ---------------------------------------------------------------------------------------
+
+
+def test_tasks_are_timed_by_events(sim, capsys):
+    start(kernel_profiler=True)
+    x, y = array(np.ones(300)), array(np.zeros(300))
+    for _ in range(3):
+        add(x, y, 1.0)
+    assert sim.calls["cuEventElapsedTime"] == 6
+    found = qd.profiler.query_kernel_profiler_info("add")
+    assert found.counter == 3
+    assert 0 <= found.min <= found.avg <= found.max
+    qd.profiler.print_kernel_profiler_info()
+    assert "(count) on cuda, Simulated CUDA device" in capsys.readouterr().out
+
+
+# --- what a launch costs -------------------------------------------------------------------------
+
+
+def test_a_prepared_launch_is_one_call_of_the_driver(sim):
+    start()
+    x, y = array(np.ones(300)), array(np.zeros(300))
+    for _ in range(3):
+        add(x, y, 1.0)
+    qd.sync()
+    before = dict(sim.calls)
+    for _ in range(10):
+        add(x, y, 1.0)
+    assert {n: c - before.get(n, 0) for n, c in sim.calls.items() if c != before.get(n, 0)} == {
+        "cuLaunchKernel": 10
+    }
