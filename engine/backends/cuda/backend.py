@@ -90,7 +90,7 @@ class CudaBackend:
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "ptx": "ptx"},
             {"llvm_ir_optimized": lambda: nvptx.optimised(kernel.text, arch, level)},
             {"layout": kernel.layout, "tasks": kernel.tasks, "clears": kernel.clears,
-             "claims": kernel.claims},
+             "claims": kernel.claims, "loops": kernel.loops},
         )  # fmt: skip
 
     def load(self, artifact: Artifact) -> Executable:

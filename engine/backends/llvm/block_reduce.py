@@ -29,7 +29,7 @@ from .text import MEMORY, SIZE, VALUE, constant
 if TYPE_CHECKING:
     from ...config import CompileConfig
     from .emitter import ModuleState
-    from .gpu import GpuEmitter
+    from .gpu_emitter import GpuEmitter
 
 __all__ = ["accumulate", "finale", "open_sums", "sums"]
 

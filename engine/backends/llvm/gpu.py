@@ -16,8 +16,8 @@ such a pointer is ``addrspace(1) %p.x``, so that ``ptr`` before it makes the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
@@ -25,41 +25,38 @@ from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
 from ..flow import flow_of, labels_of, repeats
-from ..stacks import element, stack_metas
+from ..stacks import stack_metas
 from . import abi, schedule
 from .block_reduce import finale, open_sums
-from .emitter import Emitter, ModuleState, Slot, only_in_addresses
-from .gpu_ops import GPU_OPS, zero_shared
+from .emitter import Slot, only_in_addresses
+from .gpu_emitter import PASSED, GpuEmitter, GpuState
+from .gpu_loops import emit_loops
+from .gpu_ops import zero_shared
 from .helpers import helper_text
 from .host_text import HostText
 from .inner_loops import Unrolled, assume_aligned, choose_version
 from .memory import MEMSET
 from .stacks import TaskStacks, begin_rows
-from .text import FTZ, MEMORY, SIZE, VALUE, constant, name_of
+from .text import FTZ, VALUE, constant, name_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
 
-__all__ = ["GpuEmitter", "GpuText", "lower_gpu"]
+__all__ = ["GpuKernel", "GpuText", "lower_gpu"]
 
-_REGISTERS: Final = {
-    name: f"llvm.nvvm.read.ptx.sreg.{name}{'' if name == 'laneid' else '.x'}"
-    for name in ("tid", "ctaid", "nctaid", "laneid")
-}
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
 _FRAME: Final = "ptr noalias noundef align 64 %frame"
 _MOST_SHARED: Final = 48 << 10
 """Bytes of shared arrays that every GPU gives to a block."""
-_PASSED: Final = "@passed"
-"""Stands for the arguments of a call until all functions are emitted."""
 
 
 class GpuText(NamedTuple):
     """A kernel as LLVM IR for a GPU. ids: for each line the id of its op, -1 for none.
 
     clears: the code sets the global temporaries to 0 itself. claims: offsets in the device frame of
-    the i64 words, counters of claimed rows, that must be 0 when a launch begins.
+    the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those that
+    may run as one block.
     """
 
     text: str
@@ -69,112 +66,10 @@ class GpuText(NamedTuple):
     tasks: tuple[facts.CudaTask, ...]
     clears: bool
     claims: tuple[int, ...]
+    loops: tuple[facts.CudaLoop, ...]
 
 
-class GpuState(ModuleState):
-    """What the functions of a module for a GPU share.
-
-    passed: the values of the host frame that real functions use; all of them get all, behind the
-    frame. shared: definitions of the arrays that blocks share.
-    """
-
-    def __init__(self, func: Func, fast_math: bool) -> None:
-        super().__init__(func, fast_math, threads=0)
-        self.passed: Final[dict[str, Slot]] = {}
-        self.shared: Final[list[str]] = []
-
-
-class GpuEmitter(Emitter):
-    """Emits a function for a GPU.
-
-    aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
-    local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
-    unroll a loop, by op id.
-    arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
-    """
-
-    table: ClassVar[list[Callable[[Any, Any], None]]] = [
-        GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
-    ]
-    scope = ' syncscope("device")'
-    most_stack = 1 << 18
-    array_align = 16
-
-    def __init__(self, state: GpuState, **facts: Any) -> None:
-        super().__init__(state, **facts)
-        self.gpu: Final = state
-        self.arrays: Final[dict[int, str]] = {}
-        self.shared_bytes = 0
-        self.aligned: dict[int, int] = {}
-        self.sums: Final[dict[int, str]] = {}
-        self.unrolls: dict[int, int] = {}
-
-    def rolled(self) -> str:
-        """What the branch back of a loop carries that LLVM shall not unroll."""
-        return self.state.loop_property('!{!"llvm.loop.unroll.disable"}')
-
-    def loop_hint(self, loop: Op, axis: int, bounds: list[str], axes: int) -> str:
-        count = self.unrolls.get(loop.id)
-        return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
-
-    def register(self, name: str) -> str:
-        """A special register: tid, ctaid, nctaid, laneid."""
-        value = f"%{name}"
-        if name not in self.loaded:
-            self.loaded[name] = value
-            intrinsic = f"@{_REGISTERS[name]}"
-            self.state.declares[intrinsic] = f"declare i32 {intrinsic}()"
-            self.head.append(f"  {value} = call i32 {intrinsic}()")
-        return value
-
-    def array(self, number: int) -> str:
-        state = self.state
-        p = state.func.params[number]
-        alias = "noalias " if state.apart[number] and not self.calls else ""
-        if number in self.read_only:
-            alias += "readonly "
-        size = SIZE[p.dtype.name]
-        if p.layout is not None:
-            alias += f"dereferenceable({p.layout.span * size}) "
-        name, at = state.param_names[number], state.layout.params[number]
-        attributes = f"{alias}noundef align {size}"
-        return f"addrspace(1) {self.param(f'p.{name}', 'ptr addrspace(1)', at, attributes)}"
-
-    def shared(self, op: Op) -> str:
-        """The array that an op makes for its block."""
-        found = self.arrays.get(op.id)
-        if found is None:
-            t, count = element(op), op.attr.count
-            name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
-            of = f"[{count} x {MEMORY[t.name]}]"
-            defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
-            found = self.arrays[op.id] = f"addrspace(3) {name}"
-            self.shared_bytes += (count * SIZE[t.name] + 15) & -16
-        return found
-
-    def passed(self) -> list[str]:
-        if self.callee is not None:
-            return [_PASSED]
-        slots = list(self.gpu.passed.values())
-        for slot in slots:
-            self.param(*slot)
-        return [f"{s.type} %{s.name}" for s in slots]
-
-    def claim(self, claims: str, rows: str) -> str:
-        stacks = self.stacks
-        assert stacks is not None
-        at = stacks.area.at + abi.GATED
-        gated = self.param(f"t{stacks.task}.gated", "i64", at, "noundef")
-        args = f"ptr {claims}, i64 %thread.wide, i64 {rows}, i64 {gated}"
-        return self.value(f"call i64 {self.helper('claim_gpu')}({args})")
-
-    def generic(self, pointer: str) -> str:
-        if pointer.startswith("addrspace"):
-            return self.value(f"addrspacecast ptr {pointer} to ptr")
-        return pointer
-
-
-class _Kernel:
+class GpuKernel:
     """Emits the tasks of one kernel."""
 
     def __init__(self, func: Func, config: CompileConfig) -> None:
@@ -187,6 +82,7 @@ class _Kernel:
         self.ids: list[int] = []
         self.metas: Final[list[TaskMeta]] = []
         self.tasks: Final[list[facts.CudaTask]] = []
+        self.loops: tuple[facts.CudaLoop, ...] = ()
         tasks = func.tasks()
         self.clears: Final = bool(
             0 < func.global_tmp_size <= _MOST_CLEARED
@@ -205,7 +101,7 @@ class _Kernel:
         self.add(["", what])
         body = self._emitter(op)
         if attr.kind == "serial":
-            self._begin(body, index, op, 1)
+            self.begin(body, index, op, 1)
             if self.clears and index == 0:
                 _clear(body, self.state.layout.tmp, self.func.global_tmp_size)
             body.loops.append(("stop", "stop"))
@@ -231,7 +127,7 @@ class _Kernel:
         body.unused = only_in_addresses(walk(op.regions[1]))
         return body
 
-    def _begin(self, body: GpuEmitter, index: int, op: Op, threads: int) -> None:
+    def begin(self, body: GpuEmitter, index: int, op: Op, threads: int) -> None:
         """The start of a task. threads: of a block."""
         area = self.state.areas[index]
         if area is not None:
@@ -251,7 +147,7 @@ class _Kernel:
         if plan.loops is not None:
             body, slots = self._versions(index, op, name, plan, plan.loops)
         else:
-            self._fill(body, index, op, plan)
+            self.fill(body, index, op, plan)
             slots = self._finish(body, name, plan.block_dim, plan.sums)
         host = HostText(self.state, plan.grid == facts.EXACT)
         blocks = schedule.blocks_text(op, plan, host.text)
@@ -264,10 +160,10 @@ class _Kernel:
             header, 0, plan.limit,
         )  # fmt: skip
 
-    def _fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:
+    def fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:
         """The code of a parallel task."""
         open_sums(body, plan.sums, self.config)
-        self._begin(body, index, op, plan.block_dim)
+        self.begin(body, index, op, plan.block_dim)
         zero_shared(body, op.regions[1], plan.block_dim)
         self._check_shared(op, body.shared_bytes)
         body.op_id = op.id
@@ -286,14 +182,14 @@ class _Kernel:
             if version == "aligned":
                 body.unrolls = loops.counts
                 assume_aligned(body, loops.arrays)
-            self._fill(body, index, op, plan)
-            self._end(body, plan.block_dim, plan.sums)
-            calls.append(self._body(body, f"{name}.{version}"))
+            self.fill(body, index, op, plan)
+            self.end(body, plan.block_dim, plan.sums)
+            calls.append(self.body(body, f"{name}.{version}"))
             params |= body.params
         entry = self._emitter(op)
         entry.params = params
         choose_version(entry, loops.arrays, *calls)
-        return entry, self._kernel(entry, name, plan.block_dim)
+        return entry, self.kernel(entry, name, plan.block_dim)
 
     def _check_block(self, op: Op, plan: schedule.Schedule) -> None:
         most = min(self.config.max_block_dim or 1024, 1024)
@@ -316,22 +212,22 @@ class _Kernel:
         self, body: GpuEmitter, name: str, threads: int, sums: tuple[Op, ...] = ()
     ) -> tuple[int, ...]:
         """Write the function out, and the kernel around it; the offsets of the parameters."""
-        self._end(body, threads, sums)
+        self.end(body, threads, sums)
         if not self.graph:
-            return self._kernel(body, name, threads)
+            return self.kernel(body, name, threads)
         entry = GpuEmitter(self.state)
         entry.params = body.params
-        entry.line(self._body(body, f"{name}.body"))
+        entry.line(self.body(body, f"{name}.body"))
         entry.line("ret void")
-        return self._kernel(entry, name, threads)
+        return self.kernel(entry, name, threads)
 
-    def _end(self, body: GpuEmitter, threads: int, sums: tuple[Op, ...]) -> None:
+    def end(self, body: GpuEmitter, threads: int, sums: tuple[Op, ...]) -> None:
         body.jump("stop")
         body.place("stop")
         finale(body, sums, threads)
         body.line("ret void")
 
-    def _body(self, body: GpuEmitter, name: str) -> str:
+    def body(self, body: GpuEmitter, name: str) -> str:
         """Write a function that is always inlined; what calls it."""
         slots = list(body.params.values())
         params = ", ".join([_FRAME, *(s.declaration for s in slots)])
@@ -340,7 +236,7 @@ class _Kernel:
         passed = ", ".join(["ptr %frame", *(f"{s.type} %{s.name}" for s in slots)])
         return f"call void @{name}({passed})"
 
-    def _kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
+    def kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
         """Write a kernel; the offsets of its parameters in the host frame."""
         attributes = f'"nvvm.reqntid"="{threads}"'
         if self.config.gpu_max_reg:
@@ -408,7 +304,7 @@ class _Kernel:
             symbol = state.functions[callee.name]
             self.add([f"define internal {result} {symbol}({', '.join(args)}) #2 {{", "entry:"])
             self.add(body.head)
-            lines = [line.replace(f", {_PASSED}", passed) for line in body.lines]
+            lines = [line.replace(f", {PASSED}", passed) for line in body.lines]
             self.add(lines, body.ids)
             self.add(["stop:", f"  {end}", "}"])
 
@@ -449,6 +345,7 @@ class _Kernel:
             tuple(self.tasks),
             self.clears,
             tuple([area.claims for area in state.areas if area is not None and area.claims >= 0]),
+            self.loops,
         )
 
 
@@ -466,9 +363,10 @@ def _clear(body: GpuEmitter, at: int, size: int) -> None:
 
 def lower_gpu(func: Func, config: CompileConfig) -> GpuText:
     """``func`` as an LLVM module for a GPU."""
-    kernel = _Kernel(func, config)
+    kernel = GpuKernel(func, config)
     if func.callees:
         kernel.functions()
     for index, op in enumerate(func.tasks()):
         kernel.task(index, op)
+    kernel.loops = emit_loops(kernel)
     return kernel.finish()

@@ -25,7 +25,7 @@ from .subgroups import SUBGROUP_OPS
 from .text import MEMORY, SIZE, VALUE, zero
 
 if TYPE_CHECKING:
-    from .gpu import GpuEmitter
+    from .gpu_emitter import GpuEmitter
 
 __all__ = ["GPU_OPS", "zero_shared"]
 

@@ -18,7 +18,7 @@ from .tile_choice import weight
 
 if TYPE_CHECKING:
     from .emitter import ModuleState
-    from .gpu import GpuEmitter
+    from .gpu_emitter import GpuEmitter
 
 __all__ = ["Unrolled", "assume_aligned", "choose_version", "unrolled"]
 

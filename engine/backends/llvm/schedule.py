@@ -36,7 +36,7 @@ from .tiles import emit_tiles, tiles_text
 if TYPE_CHECKING:
     from ...config import CompileConfig
     from .emitter import ModuleState
-    from .gpu import GpuEmitter
+    from .gpu_emitter import GpuEmitter
 
 __all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "thread_number",
            "total_cells"]  # fmt: skip

@@ -31,7 +31,7 @@ from .strides import WIDEST
 from .tile_choice import ENOUGH, Tile
 
 if TYPE_CHECKING:
-    from .gpu import GpuEmitter
+    from .gpu_emitter import GpuEmitter
 
 __all__ = ["emit_tiles", "tiles_text"]
 

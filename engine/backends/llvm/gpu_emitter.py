@@ -1,0 +1,129 @@
+"""The emitter of functions for GPUs: what differs from `emitter` for every op alike.
+
+Arrays are pointers to address space 1, registers of the thread are read once at the head of a
+function, arrays that a block shares are globals of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from ...ir import Func, Op
+from ..stacks import element
+from . import abi
+from .emitter import Emitter, ModuleState, Slot
+from .gpu_ops import GPU_OPS
+from .text import MEMORY, SIZE
+
+__all__ = ["PASSED", "GpuEmitter", "GpuState"]
+
+_REGISTERS: Final = {
+    name: f"llvm.nvvm.read.ptx.sreg.{name}{'' if name == 'laneid' else '.x'}"
+    for name in ("tid", "ctaid", "nctaid", "laneid")
+}
+PASSED: Final = "@passed"
+"""Stands for the arguments of a call until all functions are emitted."""
+
+
+class GpuState(ModuleState):
+    """What the functions of a module for a GPU share.
+
+    passed: the values of the host frame that real functions use; all of them get all, behind the
+    frame. shared: definitions of the arrays that blocks share.
+    """
+
+    def __init__(self, func: Func, fast_math: bool) -> None:
+        super().__init__(func, fast_math, threads=0)
+        self.passed: Final[dict[str, Slot]] = {}
+        self.shared: Final[list[str]] = []
+
+
+class GpuEmitter(Emitter):
+    """Emits a function for a GPU.
+
+    aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
+    local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
+    unroll a loop, by op id.
+    arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
+    """
+
+    table: ClassVar[list[Callable[[Any, Any], None]]] = [
+        GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
+    ]
+    scope = ' syncscope("device")'
+    most_stack = 1 << 18
+    array_align = 16
+
+    def __init__(self, state: GpuState, **facts: Any) -> None:
+        super().__init__(state, **facts)
+        self.gpu: Final = state
+        self.arrays: Final[dict[int, str]] = {}
+        self.shared_bytes = 0
+        self.aligned: dict[int, int] = {}
+        self.sums: Final[dict[int, str]] = {}
+        self.unrolls: dict[int, int] = {}
+
+    def rolled(self) -> str:
+        """What the branch back of a loop carries that LLVM shall not unroll."""
+        return self.state.loop_property('!{!"llvm.loop.unroll.disable"}')
+
+    def loop_hint(self, loop: Op, axis: int, bounds: list[str], axes: int) -> str:
+        count = self.unrolls.get(loop.id)
+        return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
+
+    def register(self, name: str) -> str:
+        """A special register: tid, ctaid, nctaid, laneid."""
+        value = f"%{name}"
+        if name not in self.loaded:
+            self.loaded[name] = value
+            intrinsic = f"@{_REGISTERS[name]}"
+            self.state.declares[intrinsic] = f"declare i32 {intrinsic}()"
+            self.head.append(f"  {value} = call i32 {intrinsic}()")
+        return value
+
+    def array(self, number: int) -> str:
+        state = self.state
+        p = state.func.params[number]
+        alias = "noalias " if state.apart[number] and not self.calls else ""
+        if number in self.read_only:
+            alias += "readonly "
+        size = SIZE[p.dtype.name]
+        if p.layout is not None:
+            alias += f"dereferenceable({p.layout.span * size}) "
+        name, at = state.param_names[number], state.layout.params[number]
+        attributes = f"{alias}noundef align {size}"
+        return f"addrspace(1) {self.param(f'p.{name}', 'ptr addrspace(1)', at, attributes)}"
+
+    def shared(self, op: Op) -> str:
+        """The array that an op makes for its block."""
+        found = self.arrays.get(op.id)
+        if found is None:
+            t, count = element(op), op.attr.count
+            name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
+            of = f"[{count} x {MEMORY[t.name]}]"
+            defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
+            found = self.arrays[op.id] = f"addrspace(3) {name}"
+            self.shared_bytes += (count * SIZE[t.name] + 15) & -16
+        return found
+
+    def passed(self) -> list[str]:
+        if self.callee is not None:
+            return [PASSED]
+        slots = list(self.gpu.passed.values())
+        for slot in slots:
+            self.param(*slot)
+        return [f"{s.type} %{s.name}" for s in slots]
+
+    def claim(self, claims: str, rows: str) -> str:
+        stacks = self.stacks
+        assert stacks is not None
+        at = stacks.area.at + abi.GATED
+        gated = self.param(f"t{stacks.task}.gated", "i64", at, "noundef")
+        args = f"ptr {claims}, i64 %thread.wide, i64 {rows}, i64 {gated}"
+        return self.value(f"call i64 {self.helper('claim_gpu')}({args})")
+
+    def generic(self, pointer: str) -> str:
+        if pointer.startswith("addrspace"):
+            return self.value(f"addrspacecast ptr {pointer} to ptr")
+        return pointer

@@ -1,0 +1,189 @@
+"""Whole loops of a ``graph`` kernel as one GPU kernel of a single block.
+
+A conditional node of a graph takes some microseconds a round, whatever its tasks do. Where they do
+little, one block is faster that runs all of them, one after the other, and looks at the flag::
+
+    define ptx_kernel void @k_loop_0(ptr %frame)
+        round:    task 0; barrier; [first thread: task 1]; barrier; inner loops likewise
+                  again if the flag is not 0 and nothing has failed
+
+The launch decides by the number of cells (`facts.CudaLoop.fits`), so that both forms are there. A
+task is emitted anew for it: its cells go to the threads of one block, and no load goes through the
+read-only cache, as what one task only reads another may write meanwhile.
+
+Not for loops with tasks whose blocks share memory, or whose number of cells only the device knows,
+and not for those with checkpoints.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...analysis import needs_blocks
+from ...ir import Op, walk
+from ...ir import codes as C
+from ..cuda import facts
+from . import schedule
+from .emitter import only_in_addresses
+from .gpu_emitter import GpuEmitter
+from .host_text import HostText
+
+if TYPE_CHECKING:
+    from .gpu import GpuKernel
+
+__all__ = ["emit_loops"]
+
+_THREADS: Final = 512
+_PLAIN_CELLS: Final = 4 * _THREADS
+"""Cells of a task that one block does as soon as many blocks are started."""
+_BARRIER: Final = "@llvm.nvvm.barrier.cta.sync.aligned.all"
+
+
+def emit_loops(kernel: GpuKernel) -> tuple[facts.CudaLoop, ...]:
+    """Add a kernel for each loop that may run as one block; the outermost of nested ones."""
+    if not kernel.graph:
+        return ()
+    numbers: dict[Op, int] = {}
+    tasks = {task: number for number, task in enumerate(kernel.func.tasks())}
+    found: list[facts.CudaLoop] = []
+    _visit(kernel, kernel.func.body.ops, numbers, tasks, found, False)
+    return tuple(found)
+
+
+def _visit(
+    kernel: GpuKernel, ops: list[Op], numbers: dict[Op, int], tasks: dict[Op, int],
+    found: list[facts.CudaLoop], covered: bool,
+) -> None:  # fmt: skip
+    for op in ops:
+        if op.code != C.GRAPH_REGION:
+            continue
+        inside = covered
+        if op.attr.kind == "do_while":
+            numbers[op] = len(numbers)
+            if not covered and _may_be_fused(kernel, op):
+                loop = _Fused(kernel, op, numbers[op], tasks).emit()
+                if loop is not None:
+                    found.append(loop)
+                    inside = True
+        _visit(kernel, op.regions[0].ops, numbers, tasks, found, inside)
+
+
+def _may_be_fused(kernel: GpuKernel, region: Op) -> bool:
+    """Whether every part of a loop is one that a single block can run."""
+    for op in region.regions[0].ops:
+        if op.code == C.GRAPH_REGION:
+            if op.attr.kind == "checkpoint" or not _may_be_fused(kernel, op):
+                return False
+        elif (
+            op.code != C.OFFLOADED
+            or needs_blocks(op.regions[1])
+            or any(x.code == C.AD_STACK_ALLOCA for x in walk(op.regions[1]))
+        ):
+            return False
+    return True
+
+
+class _Fused:
+    """Emits one loop. conditions: what holds of tasks that are small enough."""
+
+    def __init__(self, kernel: GpuKernel, region: Op, number: int, tasks: dict[Op, int]) -> None:
+        self.kernel: Final = kernel
+        self.region: Final = region
+        self.number: Final = number
+        self.tasks: Final = tasks
+        self.entry: Final = GpuEmitter(kernel.state)
+        self.name: Final = f"{kernel.symbol}_loop_{number}"
+        self.host: Final = HostText(kernel.state, False)
+        self.conditions: Final[list[str]] = []
+
+    def emit(self) -> facts.CudaLoop | None:
+        """Write the kernel; None if the launch could not tell whether it fits."""
+        if not self._conditions(self.region):
+            return None
+        self.kernel.add(["", f"; loop {self.number} as one block"])
+        self._loop(self.region)
+        self.entry.op_id = self.region.id
+        self.entry.line("ret void")
+        self.kernel.kernel(self.entry, self.name, _THREADS)
+        fits = " and ".join(dict.fromkeys(self.conditions)) or "True"
+        return facts.CudaLoop(self.number, self.name, _THREADS, fits, tuple(self.host.reads))
+
+    def _conditions(self, region: Op) -> bool:
+        for op in region.regions[0].ops:
+            if op.code == C.GRAPH_REGION:
+                if not self._conditions(op):
+                    return False
+            elif op.attr.kind != "serial":
+                bounds = op.regions[0].ops[-1].args
+                texts = [self.host.text(bound) for bound in bounds]
+                if not all(texts):
+                    return False
+                lengths = [f"max(0,{b}-{a})" for a, b in zip(texts[::2], texts[1::2], strict=True)]
+                heavy = any(C.LOOP[x.code] or x.code == C.CALL for x in walk(op.regions[1]))
+                most = _THREADS if heavy else _PLAIN_CELLS
+                self.conditions.append(f"{'*'.join(lengths)} <= {most}")
+        return True
+
+    def _loop(self, region: Op) -> None:
+        e, state = self.entry, self.kernel.state
+        e.op_id = region.id
+        again, done = e.label("round"), e.label("left")
+        e.jump(again)
+        e.place(again)
+        for op in region.regions[0].ops:
+            self._part(op)
+        e.op_id = region.id
+        flag = e.value(f"load volatile i32, ptr {e.array(region.attr.param)}, align 4")
+        more = e.value(f"icmp ne i32 {flag}, 0")
+        if state.fails:
+            error = e.value("load volatile i64, ptr %frame, align 8")
+            fine = e.value(f"icmp eq i64 {error}, 0")
+            more = e.value(f"and i1 {more}, {fine}")
+        # Everybody has looked before anybody changes the flag.
+        self._barrier()
+        e.branch(more, again, done)
+        e.place(done)
+
+    def _part(self, op: Op) -> None:
+        if op.code == C.OFFLOADED:
+            self._task(op)
+        elif op.attr.kind == "do_while":
+            self._loop(op)
+        else:  # what may run at once may run in order
+            for part in op.regions[0].ops:
+                self._part(part)
+
+    def _barrier(self) -> None:
+        e = self.entry
+        e.state.declares[_BARRIER] = f"declare void {_BARRIER}(i32)"
+        e.line(f"call void {_BARRIER}(i32 0)")
+
+    def _task(self, op: Op) -> None:
+        e, kernel, index = self.entry, self.kernel, self.tasks[op]
+        serial = op.attr.kind == "serial"
+        calls = any(x.code == C.CALL for x in walk(op.regions[1]))
+        body = GpuEmitter(kernel.state, calls=calls)
+        body.op_id = op.id
+        body.unused = only_in_addresses(walk(op.regions[1]))
+        plan = schedule.Schedule(1 if serial else _THREADS, facts.COVER)
+        if serial:
+            kernel.begin(body, index, op, 1)
+            body.loops.append(("stop", "stop"))
+            body.run(op.regions[1])
+        else:
+            kernel.fill(body, index, op, plan)
+        kernel.end(body, plan.block_dim, ())
+        call = kernel.body(body, f"{self.name}_task_{index}")
+        for slot in body.params.values():
+            e.params.setdefault(slot.name, slot)
+        e.op_id = op.id
+        if serial:
+            run, ran = e.label("one"), e.label("all")
+            e.branch(e.value(f"icmp eq i32 {e.register('tid')}, 0"), run, ran)
+            e.place(run)
+            e.line(call)
+            e.jump(ran)
+            e.place(ran)
+        else:
+            e.line(call)
+        self._barrier()
