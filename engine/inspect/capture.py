@@ -47,10 +47,9 @@ from .record import (
 )
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
-from .targets import Target, compile_for, config_for, target_of
+from .targets import NoCaches, Target, compile_for, config_for, target_of
 
 if TYPE_CHECKING:
-    from ..backends.lent import PtxJob
     from ..lang.kernel import Kernel
     from .caches import LookUps
 
@@ -97,7 +96,7 @@ class KernelCapture:
         self._look = look
         self.asked: Final = asked
         self._targets: dict[str, Target] = {}
-        self.jobs: dict[str, PtxJob | None] = {}
+        self.lent: dict[str, NoCaches] = {}
         self._features: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
@@ -357,7 +356,7 @@ class KernelCapture:
         text = f"compiling {self.kernel.name} for {name}"
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
-                compiled, self.jobs[name] = compile_for(
+                compiled, self.lent[name] = compile_for(
                     self.kernel.decl,
                     self._features,
                     self.config_for(name),

@@ -175,11 +175,12 @@ def _ptx(look: _Look) -> CacheLayer:
     layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
     if not find(look.backend).makes_ptx:
         return layer
-    job = look.capture.jobs.get(look.backend)
+    lent = look.capture.lent.get(look.backend)
     if not look.config.offline_cache:
         return replace(layer, state=OFF, reason="offline_cache=False")
-    if job is None:
+    if lent is None or lent.job is None:
         return replace(layer, state=BYPASS, reason="the kernel does not compile")
+    job = lent.job
     cache = PtxCache(look.config, job.arch)
     parts = cache.parts(job.llvm_ir, job.toolchain, job.settings)
     symbol = symbol_of(job.llvm_ir)
@@ -190,7 +191,12 @@ def _ptx(look: _Look) -> CacheLayer:
 
 def _driver(look: _Look) -> CacheLayer:
     seen = driver.observe(look.config, split(look.backend)[0])
-    return CacheLayer(name="driver", state=seen.state, reason=seen.reason)
+    layer = CacheLayer(name="driver", state=seen.state, reason=seen.reason)
+    lent = look.capture.lent.get(look.backend)
+    if lent is None or lent.load_ms is None or seen.state == OFF:
+        return layer
+    reason = "an inspection has the driver make machine code anew"
+    return replace(layer, state=BYPASS, reason=reason, cost_ms=lent.load_ms)
 
 
 # ---- purity

@@ -4,7 +4,7 @@
 very arrays, or for a backend with memory of its own arrays of the device that hold the same.
 ``fetch`` brings what the launch wrote back into the inputs, where comparisons and checks look.
 
-Arrays that overlap on the host overlap on the device. Memory is given back when the object goes.
+Arrays that overlap on the host overlap on the device. Memory goes when nobody refers to it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ class _OnDevice(Placed):
         self._device: Final = device
         self._written: Final = frozenset(compiled.executable.meta.written)
         self._pieces: Final[list[_Piece]] = []
-        self._kept: Final[list[Memory]] = []
         self.values = list(given.values)
         self._upload()
         # A device that has events answers calls of its driver.
@@ -141,7 +140,6 @@ class _OnDevice(Placed):
             copy: Memory = self._device.allocate(piece.memory.nbytes)
             copy.copy(0, piece.memory, 0, piece.memory.nbytes)
             pairs.append((piece.memory, copy))
-            self._kept.append(copy)
 
         def restore() -> None:
             for memory, copy in pairs:
@@ -158,7 +156,3 @@ class _OnDevice(Placed):
     @property
     def memory_bytes(self) -> int | None:
         return getattr(self._device, "used", None)
-
-    def __del__(self) -> None:
-        for memory in (*(piece.memory for piece in self._pieces), *self._kept):
-            memory.free()

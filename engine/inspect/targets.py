@@ -114,12 +114,14 @@ class NoCaches:
     """What a capture lends to a backend: PTX is made anew, and the driver gets it with a nonce.
 
     job: the last one that the backend had; None if it makes no PTX. So the caches can be asked
-    afterwards what they would have answered.
+    afterwards what they would have answered. load_ms: what the driver needed to make machine code
+    and load it; None if nothing was loaded.
     """
 
     def __init__(self, config: CompileConfig) -> None:
         self._config: Final = config.replace(offline_cache=False)
         self.job: PtxJob | None = None
+        self.load_ms: float | None = None
 
     def ptx(self, job: PtxJob) -> str:
         self.job = job
@@ -129,7 +131,7 @@ class NoCaches:
         return submitted(ptx, self._config)
 
     def loaded(self, compiled: bool, ms: float) -> None:
-        pass
+        self.load_ms = ms
 
 
 def compile_for(
@@ -139,14 +141,14 @@ def compile_for(
     target: Target,
     instruments: Sequence[Any] = (),
     noalias: bool = True,
-) -> tuple[FullCompile, PtxJob | None]:
+) -> tuple[FullCompile, NoCaches]:
     """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
 
-    config: as of `config_for`. Gives the PTX job of the backend, too, if it had one.
+    config: as of `config_for`. Gives what was lent to the backend, too.
     """
     with lend(NoCaches(config)) as layers:
         found = _compiled(decl, features, config, target, instruments, noalias)
-    return found, layers.job
+    return found, layers
 
 
 _opened: Final[dict[str, base.Device]] = {}

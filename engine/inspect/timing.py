@@ -14,6 +14,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from .record import LaunchRecord
@@ -93,7 +94,7 @@ class EventClock:
         return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us)
 
     def __del__(self) -> None:
-        if getattr(self._device, "alive", False):
+        with suppress(Exception):  # the device may be gone, and the interpreter may end
             for event in self._events:
                 self._call("cuEventDestroy", event)
 

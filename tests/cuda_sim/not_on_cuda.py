@@ -13,11 +13,18 @@ _CPU = "it is about the CPU's own code or options"
 _ARCH = "it is about which arch a program gets"
 _PATIENT = "arrays of the host are copied, so that their launches are never prepared"
 _FAR = "it has a device of its own"
+_NO_DEVICE = "it is about what needs no device"
 _TOLD = "only backends that run the threads of a block in lockstep notice it"
 
 _BY_REASON: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
-    _FAR: "lang/test_far_memory",
+    _FAR: "inspect/test_on_device lang/test_far_memory",
+    _NO_DEVICE: """
+        backends/cuda/test_archs
+        backends/cuda/test_ptxas
+        inspect/test_targets
+        samples/test_machine_code
+    """,
     _VIEWS: """
         kernels/test_fields_in_programs::test_a_field_and_a_view_of_it_in_one_kernel
         lang/test_interop::test_views_share_the_memory

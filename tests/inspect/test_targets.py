@@ -124,8 +124,8 @@ def test_what_is_not_loaded_is_not_launched():
     config = targets.config_for(CompileConfig(), "cuda:sm_80")
     features = inspect.KernelCapture(scale, (), CompileConfig())
     features.compile()
-    found, job = targets.compile_for(scale.decl, features.features, config, target)
-    assert job.arch == "sm_80"
+    found, lent = targets.compile_for(scale.decl, features.features, config, target)
+    assert lent.job.arch == "sm_80" and lent.load_ms is None
     with pytest.raises(qd.BackendUnavailableError, match="no driver found"):
         found.executable.launch([])
 

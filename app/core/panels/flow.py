@@ -32,11 +32,14 @@ def title(flow: FlowRecord) -> str:
 
 
 def facts(flow: FlowRecord) -> str:
-    """``12 replays, 2 updates, made once, 3 streams, 4 events``; only what there was."""
+    """``12 replays, 2 updates, 1 rebuild, 3 streams, 4 events``; only what there was."""
     parts: list[str] = []
     if flow.replays or flow.updates or flow.rebuilds:
-        parts += [fmt.counted(flow.replays, "replay"), fmt.counted(flow.updates, "update")]
-        parts.append("made once" if flow.rebuilds == 1 else f"made {flow.rebuilds} times")
+        parts += [
+            fmt.counted(flow.replays, "replay"),
+            fmt.counted(flow.updates, "update"),
+            fmt.counted(flow.rebuilds, "rebuild"),
+        ]
     if flow.streams:
         parts.append(fmt.counted(flow.streams, "stream"))
     if flow.events:

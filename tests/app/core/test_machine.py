@@ -117,7 +117,7 @@ def test_the_picture_has_the_same_and_escapes_what_the_user_wrote():
 def test_the_launch_tab_shows_why_nothing_was_launched_and_the_tasks():
     text = plain(launch.launch_lines(NO_DEVICE.kernels[0], 100))
     assert f"{NAME} not launched: no driver found" in text
-    assert "a graph of the device" in text and "3 replays, 1 update, made once, 2 streams" in text
+    assert "a graph of the device" in text and "3 replays, 1 update, 1 rebuild, 2 streams" in text
     assert "do while left" in text and "host " not in text.splitlines()[0]
 
 

@@ -1,0 +1,140 @@
+"""Captures on a simulated CUDA device: times, agreement, graphs, checks, what is told of it."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine import inspect
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.inspect import targets
+
+if importlib.util.find_spec("cuda") is None:
+    pytest.skip("the bindings of CUDA are not installed", allow_module_level=True)
+
+from tests.cuda_sim import simulated
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch):
+    monkeypatch.setattr(targets, "_opened", {})
+    with simulated() as state:
+        yield state
+        qd.reset()
+        for opened in targets._opened.values():
+            opened.end()
+
+
+@qd.kernel
+def scale(x: qd.types.NDArray[qd.f32, 1], a: qd.f32):
+    for i in range(x.shape[0]):
+        x[i] = x[i] * a + 1.0
+
+
+@qd.kernel
+def total(x: qd.types.NDArray[qd.f32, 1]) -> qd.f32:
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i]
+    return s
+
+
+@scale.workload(n=[64])
+def arguments(n):
+    return np.ones(n, np.float32), 2.0
+
+
+@scale.check
+def doubled(before, after, result):
+    assert (after[0] == 3).all()
+
+
+def captured(kernel, *names, **options):
+    found = inspect.capture_kernel(kernel, names, CompileConfig(**options), budget_s=0.01)
+    assert found.errors == ()
+    return found.backends
+
+
+@pytest.mark.parametrize("arch", ["cpu", "cuda"])
+def test_launches_agree_and_are_timed_by_events(arch):
+    qd.init(arch=arch)
+    cpu, cuda = captured(scale, "cpu", "cuda")
+    assert (cuda.status, cuda.unlaunched, cuda.errors) == ("ok", "", ())
+    assert cuda.agreement.state == "ok" and cuda.agreement.check == "passed"
+    (launch,) = cuda.launches
+    assert "two events" in launch.method and launch.host_us > 0 and launch.median_us >= 0
+    assert launch.memory_bytes >= 64 * 4
+    assert cpu.launches[0].host_us is None and cpu.device is None
+    assert (cuda.device.capability, cuda.device.driver) == ("9.0", "13.0")
+    assert cuda.device.name and cuda.device.multiprocessors > 0 and cuda.device.total_bytes > 0
+    by_name = {layer.name: layer for layer in cuda.caches}
+    assert by_name["ptx"].state == "miss"
+    assert by_name["driver"].state == "bypass" and "anew" in by_name["driver"].reason
+
+
+def test_results_and_graphs_of_ordinary_launches_are_told():
+    qd.init(arch="cpu")
+    (cuda,) = captured(total, "cuda")
+    assert cuda.status == "ok" and cuda.agreement.state == "ok"
+    flow = cuda.flow
+    if flow is not None:  # launches of several tasks go through a graph where that is faster
+        assert flow.how in ("auto", "launches")
+        tasks = [node for node in flow.nodes if node.kind == "task"]
+        assert sorted(n.task for n in tasks) == [t.index for t in cuda.compile.tasks]
+        assert all(0 <= a < len(flow.nodes) and 0 <= b < len(flow.nodes) for a, b in flow.edges)
+
+
+def test_another_target_than_that_of_the_device_is_compiled_only():
+    qd.init(arch="cpu")
+    same, other = captured(scale, "cuda:sm_90", "cuda:sm_75")
+    assert same.launches and same.unlaunched == ""
+    assert other.unlaunched == "compiled for sm_75, the device is sm_90" and not other.launches
+    assert other.compile.machine.arch == "sm_75"
+
+
+def test_fields_of_the_user_stay_as_they_are():
+    qd.init(arch="cuda")
+    f = qd.field(qd.f32, shape=(40,))
+    f.fill(2.0)
+
+    @qd.kernel
+    def grow():
+        for i in f:
+            f[i] = f[i] * 3.0 + 1.0 * i
+
+    cpu, cuda = captured(grow, "cpu", "cuda")
+    for backend in (cpu, cuda):
+        assert (backend.status, backend.agreement.state) == ("ok", "ok"), backend.reason
+    assert (f.to_numpy() == 2).all()
+
+
+def test_what_fails_on_the_device_fails_in_the_record():
+    qd.init(arch="cpu")
+
+    @qd.kernel
+    def never(x: qd.types.NDArray[qd.f32, 1]):
+        for i in range(x.shape[0]):
+            assert x[i] > 1e9, "too small"
+
+    (cuda,) = captured(never, "cuda", debug=True)
+    assert cuda.status == "error" and cuda.errors[0].message.startswith("too small")
+    assert cuda.errors[0].line > 0
+
+
+def test_the_device_is_found_and_told():
+    found = inspect.cuda_machine()
+    assert (found.problem, found.driver) == ("", "13.0")
+    (one,) = found.devices
+    assert (one.capability, one.arch, one.chosen) == ("9.0", "sm_90", True)
+    assert {piece.name for piece in found.pieces} >= {"ptxas", "libdevice", "nvJitLink"}
+    assert all(bool(piece.path) != bool(piece.hint) for piece in found.pieces)
+
+
+def test_a_device_that_is_not_there_is_told(monkeypatch):
+    monkeypatch.setenv("QD_VISIBLE_DEVICE", "7")
+    found = inspect.cuda_machine()
+    assert "QD_VISIBLE_DEVICE=7" in found.problem and len(found.devices) == 1
+    assert ("QD_VISIBLE_DEVICE", "7") in found.variables
+    monkeypatch.setenv("QD_ENABLE_CUDA", "0")
+    hidden = inspect.cuda_machine()
+    assert "QD_ENABLE_CUDA=0" in hidden.problem and hidden.devices == ()
