@@ -358,6 +358,6 @@ def loaded_later(func: Func, task: Op | None) -> frozenset[int]:
         for region in other.regions:
             for op in walk(region):
                 kind = KIND[op.code]
-                if kind in _READS and op.args[0].code == C.GLOBAL_TMP:
+                if kind in _READS and op.args and op.args[0].code == C.GLOBAL_TMP:
                     offsets.add(op.args[0].attr)
     return frozenset(offsets)

@@ -195,17 +195,17 @@ class GpuKernel:
         most = min(self.config.max_block_dim or 1024, 1024)
         if plan.block_dim > most:
             raise QuadrantsCompilationError.from_loc(
-                f"a block of {plan.block_dim} iterations is too large for the GPU, which runs "
-                f"{most} at most: give the loop a smaller block_dim",
-                op.loc, kernel=self.func.name,
+                f"in kernel {self.func.name}, a block of {plan.block_dim} iterations is too large "
+                f"for the GPU, which runs {most} at most: give the loop a smaller block_dim",
+                op.loc,
             )  # fmt: skip
 
     def _check_shared(self, op: Op, size: int) -> None:
         if size > _MOST_SHARED:
             raise QuadrantsCompilationError.from_loc(
-                f"the shared arrays of the loop take {size} bytes, of {_MOST_SHARED} that a block "
-                "of the GPU has: make them smaller",
-                op.loc, kernel=self.func.name,
+                f"in kernel {self.func.name}, the shared arrays of the loop take {size} bytes, of "
+                f"{_MOST_SHARED} that a block of the GPU has: make them smaller",
+                op.loc,
             )  # fmt: skip
 
     def _finish(
