@@ -21,16 +21,34 @@ In tests::
         sim.fail("cuMemAllocFromPoolAsync", Result.CUDA_ERROR_OUT_OF_MEMORY)
         sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS, "k_kernel_0_range_for")
 
+    with cuda_sim.cuda():                              on a device, if there is one
+
 `plugin` runs the tests of all other rooms with CUDA, on the simulator or on a device.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
-__all__ = ["binding", "simulated"]
+__all__ = ["binding", "cuda", "on_device", "simulated"]
+
+
+@cache
+def on_device() -> bool:
+    """Whether this machine has a CUDA device."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int(0)
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+            return False
+    except (OSError, AttributeError):
+        return False
+    return count.value > 0
 
 
 def binding() -> Any:
@@ -67,3 +85,25 @@ def simulated(**configuration: Any) -> Generator[Any]:
     finally:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
         driver.install(before)
+
+
+@contextmanager
+def cuda() -> Generator[Any]:
+    """Within this there is a CUDA device, on which every launch waits; its `state.State`.
+
+    None where it is a real one. Programs end with it.
+    """
+    from qd_studio import engine as qd
+
+    blocking = os.environ.get("CUDA_LAUNCH_BLOCKING")
+    with ExitStack() as stack:
+        sim = None if on_device() else stack.enter_context(simulated())
+        os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
+        try:
+            yield sim
+        finally:
+            qd.reset()
+            if blocking is None:
+                del os.environ["CUDA_LAUNCH_BLOCKING"]
+            else:
+                os.environ["CUDA_LAUNCH_BLOCKING"] = blocking

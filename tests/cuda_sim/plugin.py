@@ -25,21 +25,19 @@ Workers share nothing: folders are a process's own, and a program takes little o
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import os
 import zlib
 from collections import Counter
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from . import cuda, on_device
 from .not_on_cuda import NOT
 
-__all__ = ["on_device"]
+__all__ = ["NOT"]
 
 _ROOMS = ("adstack", "autodiff", "backends", "caches", "fuzz", "inspect", "kernels", "lang",
           "runtime", "samples")  # fmt: skip
@@ -48,19 +46,6 @@ _OTHERS = ("interp", "x64", "arm64", "cuda", "device")
 """Parameters of tests that mean another backend; "device" is that of `tests.lang.opaque`."""
 _SHARE = 8
 """On the simulator, one in so many twins runs if not all do."""
-
-
-@cache
-def on_device() -> bool:
-    """Whether this machine has a CUDA device."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-        count = ctypes.c_int(0)
-        return not driver.cuInit(0) and not driver.cuDeviceGetCount(ctypes.byref(count)) and (
-            count.value > 0
-        )  # fmt: skip
-    except (OSError, AttributeError):
-        return False
 
 
 def possible() -> bool:
@@ -84,7 +69,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cuda: runs programs with CUDA")
+    config.addinivalue_line(
+        "markers", "cuda: runs programs with CUDA; with share=True only as twins do"
+    )
     config.addinivalue_line("markers", "not_on_cuda(reason): has nothing to do with CUDA")
 
 
@@ -183,7 +170,12 @@ def _twin(item: pytest.Function, far: Far) -> pytest.Function | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     which = "all" if on_device() else config.getoption("--cuda-sim")
-    if which != "none" and possible():
+    which = which if possible() else "none"
+    if which != "all":
+        gone = [item for item in items if _shares(item) and not (which == "some" and _chosen(item))]
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in set(gone)]
+    if which != "none":
         found: list[pytest.Item] = []
         far = _far(items)
         for item in items:
@@ -198,49 +190,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-def _chosen(twin: pytest.Function) -> bool:
-    skipped = any(mark.name == "skip" for mark in twin.iter_markers())
-    return not skipped and zlib.crc32(twin.nodeid.encode()) % _SHARE == 0
+def _shares(item: pytest.Item) -> bool:
+    """Whether a test is one of those of which a choice runs, without being a twin."""
+    mark = item.get_closest_marker("cuda")
+    return mark is not None and bool(mark.kwargs.get("share"))
+
+
+def _chosen(item: pytest.Item) -> bool:
+    skipped = any(mark.name == "skip" for mark in item.iter_markers())
+    return not skipped and zlib.crc32(item.nodeid.encode()) % _SHARE == 0
 
 
 @contextmanager
 def _cpu_is_cuda() -> Generator[None]:
     """Programs that ask for the CPU get CUDA."""
-    from qd_studio import engine as qd
     from qd_studio.engine.runtime import arch
 
     support = arch.support
-    blocking = os.environ.get("CUDA_LAUNCH_BLOCKING")
 
     def redirected(name: str) -> tuple[str, str]:
         return support("cuda" if name in ("cpu", "x64", "arm64") else name)
 
     arch.support = redirected
-    os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
     try:
         yield
     finally:
-        qd.reset()
         arch.support = support
-        if blocking is None:
-            del os.environ["CUDA_LAUNCH_BLOCKING"]
-        else:
-            os.environ["CUDA_LAUNCH_BLOCKING"] = blocking
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: Any) -> Generator[None, Any, Any]:
     if not isinstance(item, Twin) or any(m.name == "skip" for m in item.iter_markers()):
         return (yield)
-    from . import simulated
-
-    with ExitStack() as stack:
-        sim = None if on_device() else stack.enter_context(simulated())
-        stack.enter_context(_cpu_is_cuda())
-        result = yield
-        if sim is not None:
-            item.user_properties.append(("cuda", "used" if sim.calls else "unused"))
-    return result
+    with cuda(), _cpu_is_cuda():
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -49,12 +49,25 @@ def test_as_the_reference(case):
     assert found is None
 
 
+def faults(program: str, arch: str) -> dict[str, str]:
+    """What is wrong with the cases of a program that can run."""
+    found = {case.name: fault(case, arch) for case in corpus.cases(program)}
+    later = {case.name for case in corpus.cases(program) if is_later(case, arch)}
+    return {name: text for name, text in found.items() if text and name not in later}
+
+
 @pytest.mark.parametrize("program", corpus.programs())
 def test_the_interpreter_agrees(program):
-    found = {case.name: fault(case, "interp") for case in corpus.cases(program)}
-    faults = {name: text for name, text in found.items() if text}
-    later = {case.name for case in corpus.cases(program) if is_later(case, "interp")}
-    assert not {name: text for name, text in faults.items() if name not in later}
+    assert not faults(program, "interp")
+
+
+@pytest.mark.cuda(share=True)
+@pytest.mark.parametrize("program", corpus.programs())
+def test_cuda_agrees(program):
+    found = faults(program, "cuda")
+    if program == "tools":  # NumPy takes capsules of the host's memory alone
+        assert "Unsupported device" in found.pop("case_dlpack_of_an_ndarray", "Unsupported device")
+    assert not found
 
 
 def test_there_are_enough_cases_of_both_kinds():

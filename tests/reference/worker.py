@@ -9,6 +9,7 @@ A program is a Python file with functions ``case_*``, which return something to 
 written before its case starts, so that the caller knows which one ended the process.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -105,6 +106,15 @@ def start(qd, engine, arch, options):
     qd.init(arch=getattr(qd, arch if engine == "ours" else "cpu"), **chosen)
 
 
+def device(arch):
+    """Where CUDA is asked for: the device of this machine, or a simulated one."""
+    if arch != "cuda":
+        return contextlib.nullcontext()
+    from tests import cuda_sim
+
+    return cuda_sim.cuda()
+
+
 def main():
     program, output, engine, arch, *wanted = sys.argv[1:]
     os.environ["QD_ENABLE_PYBUF"] = "0"  # print to the descriptor, not through Python
@@ -119,7 +129,7 @@ def main():
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     now = None
-    with open(output, "a", encoding="utf-8") as out:
+    with device(arch), open(output, "a", encoding="utf-8") as out:
         for name in wanted:
             out.write(json.dumps({"start": name}) + "\n")
             out.flush()
