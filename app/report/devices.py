@@ -43,14 +43,11 @@ def _table(heads: Sequence[str], body: str) -> str:
 def flows(kernel: KernelRecord) -> str:
     """The order of the tasks on each backend where it is another than one after the other."""
     figures: list[str] = []
-    for backend in kernel.backends:
-        found = backend.flow
-        if found is None or not found.nodes:
-            continue
-        told = flow.facts(found)
-        text = f"{backend.backend}: {flow.title(found)}" + (f"; {told}" if told else "")
-        picture = to_svg(found, flow.line_of(backend.compile))
-        figures.append(f"<figure>{picture}<figcaption>{esc(text)}</figcaption></figure>")
+    for backends, found in flow.groups(kernel):
+        texts = [f"{name}: {text}" for name, text in map(flow.heading, backends)]
+        picture = to_svg(found, flow.line_of(backends[0].compile))
+        caption = "<br>".join(map(esc, texts))
+        figures.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
     return f"<h3>Tasks</h3><div class='cfgs'>{''.join(figures)}</div>" if figures else ""
 
 

@@ -161,15 +161,13 @@ def _kernel(kernel: KernelRecord) -> list[str]:
 def _tasks(kernel: KernelRecord) -> list[str]:
     """The order of the tasks on each backend where it is another than one after the other."""
     out: list[str] = []
-    for backend in kernel.backends:
-        if backend.flow is not None and backend.flow.nodes:
-            told = flow.facts(backend.flow)
-            about = f"On {backend.backend}: {flow.title(backend.flow)}"
-            out += [_text(about + (f"; {told}" if told else "")) + ".", ""]
-            rows = draw(backend.flow, 72, flow.line_of(backend.compile))
-            text = "\n".join(row.text for row in rows)
-            fence = _fence(text)
-            out += [f"{fence}text", text, fence, ""]
+    for backends, found in flow.groups(kernel):
+        for name, text in map(flow.heading, backends):
+            out += [_text(f"On {name}: {text}") + ".", ""]
+        rows = draw(found, 72, flow.line_of(backends[0].compile))
+        text = "\n".join(row.text for row in rows)
+        fence = _fence(text)
+        out += [f"{fence}text", text, fence, ""]
     return ["### Tasks", "", *out] if out else []
 
 

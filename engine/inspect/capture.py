@@ -380,7 +380,7 @@ class KernelCapture:
                     status="ok",
                     compile=record,
                     unlaunched="" if target.launches else target.reason,
-                    flow=flow_record(compiled.executable.meta, recorder, target),
+                    flow=flow_record(compiled.executable.meta, recorder, target, self.config.graph),
                 )
             )
 

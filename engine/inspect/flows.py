@@ -7,7 +7,6 @@ their sizes, and how often it was replayed, updated and made.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -26,11 +25,16 @@ __all__ = ["flow_record", "graph_facts", "told_by_graph"]
 _HOST: Final = ("cpu", "interp")
 
 
-def flow_record(meta: KernelMeta, recorder: Recorder, target: Target) -> FlowRecord | None:
-    """The order of the tasks; None where they simply come one after the other."""
+def flow_record(
+    meta: KernelMeta, recorder: Recorder, target: Target, graphs: bool
+) -> FlowRecord | None:
+    """The order of the tasks; None where they simply come one after the other.
+
+    graphs: the option, without which nothing is recorded as a graph.
+    """
     if not (meta.flow or meta.graph):
         return None
-    how, why = _way(meta, target)
+    how, why = _way(meta, target, graphs)
     nodes: list[FlowNode] = []
     edges: list[tuple[int, int]] = []
     items = meta.flow or tuple(range(len(meta.tasks)))
@@ -39,11 +43,11 @@ def flow_record(meta: KernelMeta, recorder: Recorder, target: Target) -> FlowRec
     return FlowRecord(how=how, why=why, nodes=tuple(nodes), edges=tuple(edges))
 
 
-def _way(meta: KernelMeta, target: Target) -> tuple[str, str]:
+def _way(meta: KernelMeta, target: Target, graphs: bool) -> tuple[str, str]:
     if target.backend in _HOST:
         return "host", f"the {target.backend} backend has no graphs"
-    if os.environ.get("QD_GRAPH") == "0":
-        return "host", "QD_GRAPH=0"
+    if not graphs:
+        return "host", "graph=False"
     if not meta.graph:
         return "launches", "the kernel is not marked graph=True"
     return "graph", "" if target.launches else f"not launched: {target.reason}"

@@ -6,13 +6,19 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from ....engine.inspect.record import BackendRecord, CompileRecord, FlowNode, FlowRecord
+from ....engine.inspect.record import (
+    BackendRecord,
+    CompileRecord,
+    FlowNode,
+    FlowRecord,
+    KernelRecord,
+)
 from .. import format as fmt
 from ..flow_layout import FlowRow, draw
 from ..lines import Line, Span
 from .places import user_line
 
-__all__ = ["facts", "flow_lines", "line_of", "title"]
+__all__ = ["facts", "flow_lines", "groups", "heading", "line_of", "title"]
 
 _LINES: Final = re.compile("([─│┌┐└┘┬►]+)")
 _WAYS: Final = {
@@ -52,20 +58,42 @@ def line_of(compiled: CompileRecord | None) -> Callable[[FlowNode], int]:
     return lambda node: user_line(compiled, node.loc) if compiled is not None else 0
 
 
-def flow_lines(backend: BackendRecord, width: int, ascii_only: bool = False) -> list[Line]:
-    """The drawing with a title; nothing for tasks that simply follow each other."""
-    flow = backend.flow
-    if flow is None or not flow.nodes:
-        return []
-    at = line_of(backend.compile)
-    out = [Line(((f"{backend.backend} tasks", "title"), (f"   {title(flow)}", "dim")))]
-    told = facts(flow)
-    if told:
-        out.append(Line(((told, ""),)))
-    for row in draw(flow, width, at, ascii_only):
-        node = flow.nodes[row.node] if row.node >= 0 else None
-        key = ("flow", backend.backend, row.node) if node is not None else None
-        out.append(Line(_spans(row), key, line=at(node) if node is not None else 0))
+def groups(kernel: KernelRecord) -> list[tuple[list[BackendRecord], FlowRecord]]:
+    """Backends with the same drawing, and that; none for tasks that simply follow each other."""
+    out: list[tuple[list[BackendRecord], FlowRecord]] = []
+    for backend in kernel.backends:
+        found = backend.flow
+        if found is None or not found.nodes:
+            continue
+        same = next((b for b, f in out if (f.nodes, f.edges) == (found.nodes, found.edges)), None)
+        if same is not None:
+            same.append(backend)
+        else:
+            out.append(([backend], found))
+    return out
+
+
+def heading(backend: BackendRecord) -> tuple[str, str]:
+    """(backend, how it runs its tasks), with what is known of its graph."""
+    assert backend.flow is not None
+    told = facts(backend.flow)
+    return backend.backend, title(backend.flow) + (f"; {told}" if told else "")
+
+
+def flow_lines(kernel: KernelRecord, width: int, ascii_only: bool = False) -> list[Line]:
+    """The drawings, each below the backends that it is of."""
+    out: list[Line] = []
+    for backends, flow in groups(kernel):
+        out.append(Line(()))
+        for name, text in map(heading, backends):
+            out.append(Line(((f"{name} tasks", "title"), (f"   {text}", "dim"))))
+        first = backends[0]
+        at = line_of(first.compile)
+        for row in draw(flow, width, at, ascii_only):
+            node = flow.nodes[row.node] if row.node >= 0 else None
+            key = ("flow", first.backend, row.node) if node is not None else None
+            line = at(node) if node is not None else 0
+            out.append(Line(_spans(row), key, line=line))
     return out
 
 

@@ -32,9 +32,7 @@ def launch_lines(
         out.append(Line((("Nothing was launched.", "dim"),)))
         out += [Line(((reason, "dim"),)) for reason in reasons if reason]
     out += _devices(kernel)
-    for backend in kernel.backends:
-        drawing = flow_lines(backend, width, ascii_only)
-        out += [Line(()), *drawing] if drawing else []
+    out += flow_lines(kernel, width, ascii_only)
     for name, launch in rows:
         label = f"{name} {launch.workload}"
         out += [Line(()), Line(((label, "title"), (f"   {launch.method}", "dim")))]

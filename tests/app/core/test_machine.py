@@ -131,10 +131,20 @@ def test_times_of_a_device_stand_beside_those_of_the_host():
 
 
 def test_flow_lines_know_the_source():
-    backend = NO_DEVICE.kernels[0].backend(NAME)
-    lines = flow.flow_lines(backend, 80)
+    lines = flow.flow_lines(NO_DEVICE.kernels[0], 80)
     assert {line.line for line in lines} == {0, 6, 7}
-    assert flow.flow_lines(NO_DEVICE.kernels[0].backend("cpu"), 80) == []
+    assert flow.flow_lines(make_record().kernels[0], 80) == []
+
+
+def test_backends_with_the_same_order_share_a_drawing():
+    kernel = NO_DEVICE.kernels[0]
+    host = rec.FlowRecord(how="host", why="the cpu backend has no graphs", nodes=FLOW.nodes,
+                          edges=FLOW.edges)  # fmt: skip
+    cpu = replace(kernel.backends[0], flow=host)
+    both = plain(flow.flow_lines(replace(kernel, backends=(cpu, *kernel.backends[1:])), 80))
+    assert both.count("do while left") == 1
+    assert "cpu tasks   runs on the host: the cpu backend has no graphs" in both
+    assert f"{NAME} tasks   a graph of the device; 3 replays" in both
 
 
 def test_registers_spills_and_occupancy():
