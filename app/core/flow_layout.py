@@ -54,7 +54,9 @@ def labels(node: FlowNode, line: int = 0) -> tuple[str, str]:
     else:
         title = f"{node.kind} {node.name}".strip()
     details: list[str] = []
-    if node.grid == node.block == 1:
+    if node.kind == "do_while" and node.block:
+        details.append(f"one block of {node.block}" if node.grid == 1 else "one kernel")
+    elif node.grid == node.block == 1:
         details.append("one thread")
     elif node.grid and node.block:
         details.append(f"{node.grid:,} x {node.block} threads")
@@ -70,7 +72,7 @@ def labels(node: FlowNode, line: int = 0) -> tuple[str, str]:
 def loop_text(node: FlowNode) -> str:
     """What decides at the end of a loop or checkpoint; empty for others."""
     if node.kind == "do_while":
-        rounds = f"; {node.runs:,} at the last launch" if node.runs >= 0 else ""
+        rounds = f"; {node.runs:,} rounds so far" if node.runs >= 0 else ""
         return f"again while {node.param or 'its condition'} is not 0{rounds}"
     if node.kind == "checkpoint" and node.param:
         return f"ends the launch if {node.param} is not 0"

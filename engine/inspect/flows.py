@@ -123,7 +123,7 @@ def told_by_graph(
     return msgspec.structs.replace(flow, nodes=tuple(_sized(flow.nodes, told, rounds)))
 
 
-_KINDS: Final = {"kernel": "task", "while": "do_while"}
+_KINDS: Final = {"kernel": "task", "while": "do_while", "loop": "do_while"}
 
 
 def _drawn(
@@ -160,10 +160,18 @@ def _sized(
 ) -> list[FlowNode]:
     """The compiler's nodes with what the graph says of the same tasks and loops."""
     tasks = {int(n["task"]): n for n in told if int(n.get("task", -1)) >= 0}
-    loops = [n for n in told if n.get("kind") == "while"]
+    loops = [n for n in told if n.get("kind") in ("while", "loop")]
+    inside: set[int] = set()
     out: list[FlowNode] = []
     for node in nodes:
         found = tasks.get(node.task) if node.task >= 0 else None
+        if node.parent in inside:
+            inside.add(node.id)  # one kernel runs all of the loop
+        elif node.kind == "do_while" and loops:
+            found = loops.pop(0)
+            if found.get("kind") == "loop":
+                inside.add(node.id)
+            node = msgspec.structs.replace(node, runs=rounds.get(str(found["id"]), -1))
         if found is not None:
             node = msgspec.structs.replace(
                 node,
@@ -171,7 +179,5 @@ def _sized(
                 block=int(found.get("block", 0)),
                 stream=int(found.get("stream", 0)),
             )
-        elif node.kind == "do_while" and loops:
-            node = msgspec.structs.replace(node, runs=rounds.get(str(loops.pop(0)["id"]), -1))
         out.append(node)
     return out

@@ -84,8 +84,8 @@ class FlowNode(_Base, frozen=True, kw_only=True):
     none. parent: the node it lies in, -1 for none. param: whose value decides (of a do_while,
     whether it goes on; of a checkpoint, whether the launch ends there). label: of a checkpoint, as
     the user wrote it. grid, block: of the last launch, 0 where that is not known. stream: number of
-    the stream, 0 for the default one. runs: how often it ran at the last launch, -1 if that is not
-    known.
+    the stream, 0 for the default one. runs: rounds of a loop in all launches so far, -1 if that is
+    not known. A loop with a block is one kernel, which runs all of it by itself.
     """
 
     id: int

@@ -138,3 +138,41 @@ def test_a_device_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setenv("QD_ENABLE_CUDA", "0")
     hidden = inspect.cuda_machine()
     assert "QD_ENABLE_CUDA=0" in hidden.problem and hidden.devices == ()
+
+
+@qd.kernel(graph=True)
+def halve(x: qd.types.NDArray[qd.f32, 1], left: qd.types.NDArray[qd.i32, 0]):
+    while qd.graph.do_while(left):
+        for i in x:
+            x[i] *= 0.5
+        left[()] -= 1
+    for i in x:
+        x[i] += 1.0
+
+
+@halve.workload(n=[32])
+def rounds(n):
+    x, left = qd.ndarray(qd.f32, n), qd.ndarray(qd.i32, ())
+    x.fill(8.0)
+    left.fill(3)
+    return x, left
+
+
+def test_graphs_tell_their_nodes_and_replays():
+    qd.init(arch="cuda")
+    cpu, cuda, other = captured(halve, "cpu", "cuda", "cuda:sm_80")
+    assert cuda.status == "ok" and cuda.agreement.state == "ok", cuda.reason
+    kinds = [(node.kind, node.parent, node.param) for node in cuda.flow.nodes]
+    assert kinds[0] == ("do_while", -1, "left") and kinds[1][:2] == ("task", 0)
+    assert kinds[-1][:2] == ("task", -1) and (0, len(kinds) - 1) in cuda.flow.edges
+    assert cuda.flow.how == "graph" and cuda.flow.replays > 0
+    assert any(node.block for node in cuda.flow.nodes)
+    assert (cpu.flow.how, cpu.flow.why) == ("host", "the cpu backend has no graphs")
+    assert [(n.kind, n.parent) for n in cpu.flow.nodes] == [k[:2] for k in kinds]
+    assert other.flow.why == "not launched: compiled for sm_80, the device is sm_90"
+
+
+def test_without_the_option_no_graph_is_told():
+    qd.init(arch="cuda", graph=False)
+    (cuda,) = captured(halve, "cuda", graph=False)
+    assert cuda.status == "ok" and cuda.flow.how != "graph"

@@ -92,7 +92,7 @@ def test_loops_hold_their_bodies_and_branches_stand_side_by_side():
     outer = next(i for i, line in enumerate(text) if "do while left" in line)
     assert text[outer + 1].startswith("│ ┌►┌─ 1 range_for ")
     assert "2,048 x 128 threads" in text[outer + 2]
-    assert any("│ └─ again while left is not 0; 1,200 at the last launch" in t for t in text)
+    assert any("│ └─ again while left is not 0; 1,200 rounds so far" in t for t in text)
     beside = next(line for line in text if "3 range_for" in line)
     assert "4 range_for" in beside
     narrow = drawn(40)
