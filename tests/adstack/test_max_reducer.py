@@ -12,6 +12,7 @@ from qd_studio.engine.adstack.size_expr import Const, parse, text
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.runtime import program
+from qd_studio.engine.runtime.fetch import FETCH
 from qd_studio.engine.types import i8, i32, i64, row_major, u8, u64
 
 from .launchkit import Case
@@ -238,7 +239,7 @@ def test_a_range_longer_than_the_guard(cpu):
     spec = recognise([parse(A)])[0]
     stacks = program.current().stacks
     reducer = kernels.Reducer(spec, PARAMS[:1], stacks._compile)
-    env = Env(PARAMS[:1], [a._live()])
+    env = Env(PARAMS[:1], [a._live()], "", FETCH)
     assert kernels.reduce_by_kernel(spec, env, {}, lambda: reducer) == 77
     assert kernels.reduce_by_numpy(spec, env, {}) == 77
     assert substituted(parse(A), {parse(A): 77}) == Const(77)

@@ -26,6 +26,7 @@ import numpy as np
 from qd_studio.engine import ir, passes
 from qd_studio.engine.adstack import host_eval, size_expr
 from qd_studio.engine.backends.base import StackPlan, TaskPlan, find
+from qd_studio.engine.backends.memory import DeviceArray, host_copy
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build as frontend
 from qd_studio.engine.ir import Param
@@ -89,7 +90,7 @@ class _Compiled(NamedTuple):
 
 
 def _copy(v: Any) -> Any:
-    return np.array(v) if isinstance(v, np.ndarray) else v
+    return np.array(host_copy(v)) if isinstance(v, np.ndarray | DeviceArray) else v
 
 
 def real_arrays(params: Sequence[Param]) -> list[int]:
