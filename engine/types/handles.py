@@ -78,7 +78,8 @@ class FieldHandle:
     def flat(self, buffer: Any = None) -> Any:
         """Its scalars as a 1-D NumPy array that starts at the base and ends at the last one.
 
-        A view of the field's own memory, or of ``buffer``, a copy of the block it lies in.
+        A view of the field's own memory, or of ``buffer``, a copy of the block it lies in. Of its
+        own memory on a device, a `backends.memory.DeviceArray`.
         """
         raise NotImplementedError
 
