@@ -18,7 +18,10 @@ _TOLD = "only backends that run the threads of a block in lockstep notice it"
 
 _BY_REASON: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
-    _FAR: "inspect/test_on_device lang/test_far_memory",
+    _FAR: """
+        inspect/test_on_device lang/test_far_memory
+        runtime/test_cuda_device runtime/test_cuda_launch
+    """,
     _NO_DEVICE: """
         backends/cuda/test_archs
         backends/cuda/test_ptxas

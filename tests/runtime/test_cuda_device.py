@@ -1,6 +1,7 @@
 """A CUDA device as programs have it: whether there is one, which one, its memory, its context."""
 
 import gc
+import itertools
 import os
 import threading
 
@@ -17,6 +18,7 @@ from tests import cuda_sim
 
 real = pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
 Result = real.CUresult
+numbers = itertools.count()
 
 
 @qd.kernel
@@ -29,7 +31,8 @@ def double(x: qd.types.ndarray(qd.f32, 1)):
 def sim(monkeypatch):
     monkeypatch.delenv("QD_VISIBLE_DEVICE", raising=False)
     monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
-    with cuda_sim.simulated() as state:
+    # A device of its own for each test: there has been no context on it.
+    with cuda_sim.simulated(attributes={"NUMBER": next(numbers)}) as state:
         yield state
         qd.reset()
 

@@ -166,7 +166,10 @@ class Control:
         lines += self._body if pool.runner is None else ["    runner.run(pointer)"]
         lines.append("    pending[pool] = None")
         lines.append("    return finish(buffer)" if waits else "    return 0")
-        if waits:  # what a launch leaves in the device frame is its own until it is fetched
+        # What a launch keeps in the device frame is its own until it is fetched, or its tasks are
+        # all in the stream.
+        several = len(self.tasks) > 1 or self.executable.zeroed or pool.runner is not None
+        if waits or several or meta.graph or any(self.executable.headers):
             lines = ["    with lock:", *(f"    {line}" for line in lines)]
         params = "".join([f"p{k}, " for k in range(len(self.tasks))])
         text = "\n".join(["def enter(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])

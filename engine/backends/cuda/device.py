@@ -142,7 +142,7 @@ class CudaDevice:
                 note = "; it is one of those launched since the last wait: " + ", ".join(among)
         if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
             code = errors.DESTROYED
-        error = errors.error_of(code, doing, *name_of(code), kernel=kernel)
+        error = errors.error_of(code, doing, *name_of(code, self.driver), kernel=kernel)
         if note:
             error.message += note
             error.args = (error.message,)

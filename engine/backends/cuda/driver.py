@@ -66,9 +66,9 @@ def install(module: Any) -> Any:
     return before
 
 
-def name_of(code: int) -> tuple[str, str]:
-    """What the driver calls a code, and what it says of it."""
-    driver = binding()
+def name_of(code: int, driver: Any = None) -> tuple[str, str]:
+    """What the driver calls a code, and what it says of it. driver: other than `binding`."""
+    driver = driver or binding()
     texts: list[str] = []
     for ask in (driver.cuGetErrorName, driver.cuGetErrorString):
         found: Any = None
