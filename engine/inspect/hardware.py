@@ -7,27 +7,26 @@ describes the device of a launch.
 
 from __future__ import annotations
 
-import glob
 import importlib
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from ..backends.cuda import archs, ptxas
+from ..backends.cuda import archs, ptxas, toolkit
 from .record import DeviceRecord
 
 __all__ = ["CudaDeviceInfo", "CudaMachine", "CudaPiece", "cuda_machine", "device_record"]
 
 VARIABLES: Final = (
     "QD_ENABLE_CUDA", "QD_VISIBLE_DEVICE", "QD_GRAPH", "QD_CUDA_ARCH", "CUDA_VISIBLE_DEVICES",
-    "CUDA_HOME", "CUDA_PATH", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE",
+    "CUDA_HOME", "CUDA_PATH", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE", "QD_LIBDEVICE",
+    "QD_LIBCUDADEVRT", "QD_NVJITLINK",
 )  # fmt: skip
 """Variables of the environment that steer the backend, or where its pieces are looked for."""
 
 
 class CudaPiece(NamedTuple):
-    """A program or library. purpose: what it is for. path: where; empty if it is missing.
+    """A program or library. purpose: what it is for, or what is wrong. path: where; empty if it is missing.
 
     version: where it tells one. hint: how to get it.
     """
@@ -156,34 +155,17 @@ def _pieces() -> Iterator[CudaPiece]:
         path = _quietly(lambda name=name: ptxas.find(name))
         version = ptxas.version(path).partition(" ")[2] if path else ""
         yield CudaPiece(name, purpose, path, version, "" if path else ptxas.remedy(name))
-    for name, purpose, forms, package in _LIBRARIES:
-        path = _quietly(lambda forms=forms: _file(forms))
-        yield CudaPiece(name, purpose, path, "", "" if path else f"{install} {package}")
-
-
-_LIBRARIES: Final = (
-    ("libdevice", "mathematical functions that PTX lacks",
-     ("nvvm/libdevice/libdevice*.bc",), "nvidia-cuda-nvcc"),
-    ("libcudadevrt", "loops inside of graphs",
-     ("lib*/libcudadevrt.a", "targets/*/lib/libcudadevrt.a", "lib/x64/cudadevrt.lib"),
-     "nvidia-cuda-runtime"),
-    ("nvJitLink", "loops inside of graphs",
-     ("lib*/libnvJitLink.so*", "targets/*/lib/libnvJitLink.so*", "bin/nvJitLink*.dll"),
-     "nvidia-nvjitlink"),
-)  # fmt: skip
-
-
-def _file(forms: Iterable[str]) -> str | None:
-    """The first file of one of these forms below the folders of a toolkit.
-
-    As the backend looks: the environment first, then packages of pip, then the usual places.
-    """
-    roots = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    for place in sys.path:
-        roots += sorted(glob.glob(f"{place}/nvidia/*"))
-    roots += [*sorted(glob.glob("/usr/local/cuda*")), "/opt/cuda", "/usr/lib/cuda", "/usr"]
-    hits = (path for root in roots for form in forms for path in glob.glob(f"{root}/{form}"))
-    return next(hits, None)
+    for name, purpose in (
+        ("libdevice", "mathematical functions that PTX lacks"),
+        ("libcudadevrt", "loops inside of graphs"),
+        ("nvjitlink", "loops inside of graphs"),
+    ):
+        try:
+            path, wrong = toolkit.library(name) or "", ""
+        except Exception as error:
+            path, wrong = "", str(error).splitlines()[0]
+        hint = "" if path else f"{install} {toolkit.NAMES[name].package}"
+        yield CudaPiece(name, wrong or purpose, path, "", hint)
 
 
 def _quietly(find: Callable[[], str | None]) -> str:
