@@ -128,6 +128,7 @@ if TYPE_CHECKING:
     from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
     from .lang.perf_dispatch import perf_dispatch
     from .lang.simt.block import global_thread_idx
+    from .lang.streams import Event, Stream, create_event, create_stream
     from .lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
     from .lang.values.matrix import Matrix, Vector
     from .lang.values.struct import Struct, dataclass
@@ -227,6 +228,7 @@ _ROOMS: Final = {
     "lang.graph_blocks": "GraphStatus checkpoint graph_do_while graph_parallel "
     "graph_parallel_context stream_parallel",
     "lang.kernel": "Kernel kernel pure",
+    "lang.streams": "Event Stream create_event create_stream",
     "lang.loops": "grouped loop_config ndrange static static_assert static_print",
     "lang.values.matrix": "Matrix Vector",
     "lang.ndarray": "MatrixNdarray Ndarray ScalarNdarray VectorNdarray ndarray",
@@ -265,29 +267,30 @@ _MODULES: Final = {
 
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
-    "BackendUnavailableError", "CompileConfig", "Field", "FieldsBuilder", "GraphStatus",
+    "BackendUnavailableError", "CompileConfig", "Event", "Field", "FieldsBuilder", "GraphStatus",
     "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix", "MatrixField",
     "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
     "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",
-    "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Struct", "StructField",
-    "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos", "ad",
-    "algorithms", "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and", "atomic_cas",
-    "atomic_exchange", "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "atomic_sub",
-    "atomic_xor", "axes", "bit_cast", "bit_shr", "cast", "ceil", "checkpoint", "clz", "cos", "cpu",
-    "cuda", "data_oriented", "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs",
-    "field", "float16", "float32", "float64", "floor", "frexp", "func", "global_thread_idx", "gpu",
-    "graph", "graph_do_while", "graph_parallel", "graph_parallel_context", "grouped", "i", "i8",
-    "i16", "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8",
-    "int16", "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log",
-    "loop_config", "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
-    "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc", "randn",
-    "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round",
-    "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print",
-    "stop_grad", "stream_parallel", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor",
-    "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
-    "volatile_load", "vulkan", "wrap", "x64", "zero",
+    "QuadrantsUnsupportedError", "SNode", "ScalarField", "ScalarNdarray", "Stream", "Struct",
+    "StructField", "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos",
+    "ad", "algorithms", "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and",
+    "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min", "atomic_mul", "atomic_or",
+    "atomic_sub", "atomic_xor", "axes", "bit_cast", "bit_shr", "cast", "ceil", "checkpoint", "clz",
+    "cos", "cpu", "create_event", "create_stream", "cuda", "data_oriented", "dataclass", "eig",
+    "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
+    "floor", "frexp", "func", "global_thread_idx", "gpu", "graph", "graph_do_while",
+    "graph_parallel", "graph_parallel_context", "grouped", "i", "i8", "i16", "i32", "i64", "ij",
+    "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32", "int64",
+    "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config", "make_spd",
+    "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl", "perf_dispatch",
+    "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc", "randn", "random", "raw_div",
+    "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round", "rsqrt", "select",
+    "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print", "stop_grad",
+    "stream_parallel", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
+    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
+    "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 

@@ -27,6 +27,10 @@ class Streams(Protocol):
         """Give a stream back; what was launched on it still runs to its end."""
         ...
 
+    def after_memory(self, stream: int) -> None:
+        """Let the stream wait for what has filled or copied memory on the default stream."""
+        ...
+
     def wait(self, stream: int) -> None:
         """Wait on the host for all that was launched on a stream."""
         ...
@@ -59,6 +63,9 @@ class HostStreams:
         return 0
 
     def destroy_stream(self, stream: int) -> None:
+        pass
+
+    def after_memory(self, stream: int) -> None:
         pass
 
     def wait(self, stream: int) -> None:

@@ -69,6 +69,22 @@ _slotted: Final[dict[tuple[int, Any], tuple[Any, Kernel]]] = {}
 """The kernels of objects that cannot keep them, and the objects, which live for ever."""
 
 
+class OnStream:
+    """The launchers of a kernel for one stream."""
+
+    def __init__(self, kernel: Kernel, stream: int) -> None:
+        self._kernel: Final = kernel
+        self._stream: Final = stream
+        self._hot: Callable[..., Any] = self._miss
+
+    def __call__(self, *args: Any) -> Any:
+        self._kernel.launchers.ordered(self._stream)
+        return self._hot(*args)
+
+    def _miss(self, *args: Any) -> Any:
+        return self._kernel.missed(self, self._stream, args)
+
+
 class Kernel:
     """A kernel; made by the decorator `kernel`.
 
@@ -99,6 +115,7 @@ class Kernel:
         self._modes: Final[dict[Mode, Kernel]] = {}
         self._per_object: Final = self.decl.is_method and of is None
         self._hot: Callable[..., Any] = self._dispatch if self._per_object else self._miss
+        self._streams: dict[int, OnStream] = {}
 
     @property
     def name(self) -> str:
@@ -109,8 +126,27 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
+            if "qd_stream" in kwargs:
+                stream = kwargs.pop("qd_stream")
+                if stream is not None:
+                    return self._on_stream(stream, args, kwargs)
             args = self.launchers.bind(args, kwargs)
         return self._hot(*args)
+
+    def _on_stream(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launch on a stream that is not the default one."""
+        if self._per_object and args:
+            self._check_owner(args[0])
+            return self.of(args[0])._on_stream(stream, args, kwargs)
+        handle = self.launchers.stream(stream)
+        if kwargs:
+            args = self.launchers.bind(args, kwargs)
+        if not handle:
+            return self._hot(*args)
+        hot = self._streams.get(handle)
+        if hot is None:
+            hot = self._streams[handle] = OnStream(self, handle)
+        return hot(*args)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -168,6 +204,10 @@ class Kernel:
 
     def _miss(self, *args: Any) -> Any:
         """Take the call that the last launcher was not made for."""
+        return self.missed(self, 0, args)
+
+    def missed(self, hot: launch.HasHot, stream: int, args: tuple[Any, ...]) -> Any:
+        """Take the call that the last launcher of a stream, in ``hot``, was not made for."""
         if self.decl.is_method and args:
             self._check_owner(args[0])
         self._start()
@@ -223,6 +263,7 @@ class Kernel:
         """Find the memory of fields anew in the next call."""
         self.launchers.forget_chain()
         self._hot = self._dispatch if self._per_object else self._miss
+        self._streams = {}
 
     def forget_mode(self) -> None:
         """Differentiate the kernel anew in the next call, if that is what it is for."""
@@ -233,6 +274,7 @@ class Kernel:
         """Forget what was compiled; the next call compiles anew."""
         self.launchers.stop()
         self._hot = self._dispatch if self._per_object else self._miss
+        self._streams = {}
 
     @property
     def _primal(self) -> Primal:

@@ -115,11 +115,13 @@ class Variant:
                 return False
         return all(used.still(features) for used in self.compiled.plan.used)
 
-    def run(self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0) -> Any:
+    def run(
+        self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
+    ) -> Any:
         """Launch with canonical values; the kernel's result as Python sees it.
 
         sources: what arrays and fields the values come from, for a kernel with adstacks. resume:
-        where to begin, see `base.Executable.launch`.
+        where to begin, stream: on which, see `base.Executable.launch`.
         """
         executable = self.executable
         meta = executable.meta
@@ -131,6 +133,8 @@ class Variant:
             launch = partial(self._launch_stacks, executable, sources)
         elif resume:
             launch = partial(executable.launch, resume=resume)
+        elif stream:
+            launch = partial(executable.launch, stream=stream)
         profiler = self.program.profiler
         if profiler is None:
             return self.result(launch(values, seed))
@@ -275,23 +279,48 @@ class Launchers:
         several = dict.fromkeys(self.variants.values())
         return next((variant for variant in several if variant.fits(features)), None)
 
-    def call(self, kernel: HasHot, args: tuple[Any, ...]) -> Any:
-        """Launch with any arguments; the second call of a kind prepares a launcher for more."""
+    def stream(self, stream: Any) -> int:
+        """The handle of the stream given for a call. RuntimeError where it may have none."""
+        from .streams import handle_of
+
+        if self.decl.options.graph:
+            raise QuadrantsRuntimeError(
+                "qd_stream is not compatible with graph=True kernels. See docs/language/streams.md "
+                "for details.", hint="call it without qd_stream, or make the kernel without graph",
+            )  # fmt: skip
+        if self.decl.autodiff != "none":
+            raise QuadrantsRuntimeError(
+                "qd_stream is not compatible with autodiff kernels. Streams cannot be used with "
+                "reverse-mode or forward-mode differentiation."
+            )
+        return handle_of(stream)
+
+    def ordered(self, stream: int) -> None:
+        """Let a launch on a stream come after what fills and copies memory on the default one."""
+        program = self.program
+        if program is not None:
+            program.device.streams.after_memory(stream)
+
+    def call(self, kernel: HasHot, args: tuple[Any, ...], stream: int = 0) -> Any:
+        """Launch with any arguments; the second call of a kind prepares a launcher for more.
+
+        kernel: what holds the launchers, for this stream.
+        """
         variant, found, args = self._find(args)
         # A launcher takes tensors of torch only if it was made from a call with them.
-        kind = variant, tuple([torch_tensor(a) for a in args])
+        kind = variant, stream, tuple([torch_tensor(a) for a in args])
         if kind not in self._seen and not _hurried:
             self._seen.add(kind)
         elif kind not in self._chained and len(self._chained) < _CHAIN:
             from .prepare import prepare
 
-            prepared = prepare(self, variant, args, kernel._hot)  # pyright: ignore[reportPrivateUsage]
+            prepared = prepare(self, variant, args, kernel._hot, stream)  # pyright: ignore[reportPrivateUsage]
             self._chained.add(kind)
             if prepared is not None:
                 kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
         if self._chained and not self.observed.in_process:
             self._watch(kernel)
-        return self.launch(variant, found)
+        return self.launch(variant, found, stream=stream)
 
     def _watch(self, kernel: HasHot) -> None:
         """Note the next call: if a launcher is there for it, nobody else does."""
@@ -305,10 +334,10 @@ class Launchers:
 
         kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
 
-    def patient(self, args: tuple[Any, ...]) -> Any:
+    def patient(self, args: tuple[Any, ...], stream: int = 0) -> Any:
         """Launch with any arguments; the third way of the module docstring."""
         variant, found, _ = self._find(args)
-        return self.launch(variant, found)
+        return self.launch(variant, found, stream=stream)
 
     def _find(
         self, args: tuple[Any, ...]
@@ -332,7 +361,8 @@ class Launchers:
         return self.launch(variant, found, label_of(self.decl.name, labels, from_checkpoint))
 
     def launch(
-        self, variant: Variant, found: Sequence[arguments.Argument], resume: int = 0
+        self, variant: Variant, found: Sequence[arguments.Argument], resume: int = 0,
+        stream: int = 0,
     ) -> Any:  # fmt: skip
         """Launch with checked arguments, copying arrays back that had to be copied."""
         self.observed.launched(variant.compiled, found)
@@ -352,7 +382,7 @@ class Launchers:
             if meta.has_stacks:
                 leaves = variant.compiled.plan.leaves
                 sources = [arguments.writes_of(leaf, found) for leaf in leaves]
-            return variant.run(values, sources, resume)
+            return variant.run(values, sources, resume, stream)
         finally:
             for copy in back:
                 copy()

@@ -80,15 +80,17 @@ __all__ = ["prepare"]
 
 
 def prepare(
-    owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any]
-) -> Callable[..., Any] | None:
-    """The launcher for ``variant``, which passes other calls to ``miss``.
+    owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
+    stream: int = 0,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """The launcher for ``variant`` on a stream, which passes other calls to ``miss``.
 
     None if the executable has no frame (as with the interpreter), or for what only the
     long way takes: kernels that have something to report after a launch, that are timed, that print
     and have adstacks, or whose adstacks are sized by a component of a vector.
     """
-    frame = getattr(variant.executable, "frame", None)
+    executable: Any = variant.executable
+    frame = executable.pool(stream) if stream else getattr(executable, "frame", None)
     meta = variant.executable.meta
     if frame is None or meta.reports or meta.timed or (meta.has_stacks and meta.prints):
         return None
@@ -96,7 +98,8 @@ def prepare(
         return None  # whose marks (see `marks`) only the long way finds
     fields = [leaf.field for leaf in variant.compiled.plan.leaves if leaf.field is not None]
     frame.bind_fields([field.address() for field in fields])
-    writer = _Writer(owner, variant, args, miss, frame, fields)
+    enter = frame.enter if stream else executable.enter
+    writer = _Writer(owner, variant, args, miss, frame, fields, enter, stream)
     try:
         return writer.launcher()
     except _TooInvolved:
@@ -119,12 +122,13 @@ class _Writer:
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
-        frame: Any, fields: Sequence[FieldHandle],
+        frame: Any, fields: Sequence[FieldHandle], enter: Callable[[Any], int], stream: int,
     ) -> None:  # fmt: skip
         self.owner: Final = owner
         self.variant: Final = variant
         self.args: Final = args
         self.frame: Final = frame
+        self.stream: Final = stream
         self.names: Final = [f"a{i}" for i in range(len(args))]
         self.again: Final = ", ".join([*self.names, "*rest"])
         self.lines: list[str] = []
@@ -147,7 +151,7 @@ class _Writer:
             "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray, "miss": miss,
             "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
             "RANGE": (struct.error, OverflowError), "free": frame.free, "new_frame": frame.new,
-            "pack": frame.pack, "enter": executable.enter, "unpack": frame.unpack,
+            "pack": frame.pack, "enter": enter, "unpack": frame.unpack,
             # The last: a thread inside of the code keeps it mapped while another ends the program.
             "next_seed": variant.program.next_seed, "running": executable,
             # So with the memory of fields, while another thread destroys their tree.
@@ -179,17 +183,17 @@ class _Writer:
         if not self.on_host and meta.noalias:  # where the code does not look itself
             lines += apart_lines(meta, plan.leaves, self.arrays, self.again, self.env)
         lines += self.launch_lines()
-        owner, frame = self.owner, self.frame
+        owner, frame, stream = self.owner, self.frame, self.stream
 
         def slow(*args: Any) -> Any:
-            return owner.patient(args)
+            return owner.patient(args, stream)
 
         def failed(used: Any, *args: Any) -> Any:
             try:
                 frame.check(used)
             except BaseException as error:
                 raise owner.failed(args, error) from None
-            return owner.patient(args)
+            return owner.patient(args, stream)
 
         self.env["slow"], self.env["failed"] = slow, failed
         name = f"<launcher of {self.owner.decl.name}>"

@@ -57,9 +57,10 @@ class CudaDevice:
     """See `base.Device` and the module docstring.
 
     hardware: what it is. blocking: launches wait. used: bytes allocated. limit: most of these; 0
-    for all there is. pending: frames of the default stream to look at after the next wait, with
-    every kernel launched since the last one. code: modules by the PTX they were loaded from.
-    streams: see `backends.streams`.
+    for all there is. moved: how often memory was taken, filled or copied on the default stream.
+    pending: frames of the default stream to look at after the next wait, with every kernel launched
+    since the last one. code: modules by the PTX they were loaded from. streams: see
+    `backends.streams`.
     """
 
     host_arrays = False
@@ -78,6 +79,7 @@ class CudaDevice:
         self.pending: Final[dict[FramePool, None]] = {}
         self._streams: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
         self.used = 0
+        self.moved = 0
         share = int(config.device_memory_fraction * self.hardware.memory)
         self.limit: Final = share
         self._kept: Final = share or int(config.device_memory_GB * (1 << 30))
@@ -179,6 +181,7 @@ class CudaDevice:
             if not address:
                 raise self._out_of_memory(nbytes, "")
             self.used += nbytes
+            self.moved += 1
         return DeviceMemory(self, address, nbytes)
 
     def raw_allocate(self, nbytes: int) -> int:
@@ -278,6 +281,7 @@ class CudaDevice:
     def write(self, address: int, data: Array) -> None:
         """Copy ``data``, flat ``u8``, to the device."""
         if data.nbytes:
+            self.moved += 1
             with self.context.active():
                 self._staged(lambda: self.context.staging.write(address, data))
 
@@ -289,12 +293,14 @@ class CudaDevice:
 
     def set(self, address: int, value: int, width: int, nbytes: int) -> None:
         """Set ``nbytes`` bytes to a number of ``width`` bytes."""
+        self.moved += 1
         function = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}[width]
         self.call("setting memory", function, address, value, nbytes // width, None)
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy within the device."""
         if nbytes:
+            self.moved += 1
             self.call("copying on the device", "cuMemcpyDtoDAsync", to, source, nbytes, None)
 
     def holds(self, address: int) -> bool:

@@ -192,11 +192,15 @@ class CudaExecutable:
             pool.pack(frame[0], pool.start, *given)
         if self.meta.labels:
             begin_at(frame[0], resume)
+        if stream and copies.regions:
+            self.device.streams.after_memory(stream)
         try:
             told = self.told if self.meta.timed else None
             code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
         finally:
             if copies.regions:
+                if stream:
+                    self.device.wait_for(stream)
                 copies.back([values[i] for i in self.meta.written])
         if code:
             pool.check(frame)

@@ -2,7 +2,9 @@
 
 User streams are *non-blocking*: nothing orders them with the legacy default stream, on which
 everything else runs, except events. Memory that one stream writes and another reads needs an event
-between the two, also where one of them is the default stream.
+between the two, also where one of them is the default stream. What the engine does with memory
+itself needs none: a launch comes after fills and copies on the default stream (`after_memory`), and
+memory is freed after what runs.
 
 `Branches` runs the sections of a ``parallel`` part: the first on the stream of the launch, each
 other one on an internal stream of the program, which first waits for that of the launch; in the end
@@ -36,6 +38,8 @@ class CudaStreams:
         self.alive: Final[dict[int, Any]] = {}
         self.events: Final = Events(device)
         self._inner: Final[list[Any]] = []
+        self._seen: Final[dict[int, int]] = {}
+        self._mark: int | None = None
         self._lock: Final = threading.Lock()
 
     def _new(self) -> Any:
@@ -49,9 +53,19 @@ class CudaStreams:
 
     def destroy_stream(self, stream: int) -> None:
         handle = self.alive.pop(stream, None)
+        self._seen.pop(stream, None)
         if handle is not None and self._device.alive:
             self._device.stream_ends(stream)
             self._device.call("destroying a stream", "cuStreamDestroy", handle)
+
+    def after_memory(self, stream: int) -> None:
+        moved = self._device.moved
+        if self._seen.get(stream) != moved:
+            if self._mark is None:
+                self._mark = self.events.create()
+            self.events.record(self._mark, 0)
+            self.events.hold(stream, self._mark)
+            self._seen[stream] = moved
 
     def wait(self, stream: int) -> None:
         self._device.sync(stream)

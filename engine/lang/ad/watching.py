@@ -46,6 +46,12 @@ def _watched(kernel: Kernel, *args: Any, **kwargs: Any) -> Any:
     found = _here.watcher
     if found is None or not kernel.is_watched:
         return _below(kernel, *args, **kwargs)
+    if kwargs.get("qd_stream") is not None:
+        raise QuadrantsRuntimeError(
+            f"qd_stream is not compatible with autograd {found.name}. Launch the kernel outside the"
+            f" {found.name} context, or omit qd_stream."
+        )
+    kwargs.pop("qd_stream", None)
     return found.called(kernel, kernel.launchers.bind(args, kwargs) if kwargs else args)
 
 
