@@ -64,11 +64,12 @@ def simulated(**configuration: Any) -> Generator[Any]:
 
     The device of the last time goes on if it is of the same kind and works, as a real one would.
     """
-    from qd_studio.engine.backends.cuda import context, driver, libdevice, nvptx
+    from qd_studio.engine.backends.cuda import conditional, context, driver, libdevice, nvptx
 
     from .code import with_ir
     from .state import Configuration, state
 
+    condition = conditional.link
     make_ptx, link, identity = nvptx.make_ptx, libdevice.link, libdevice.identity
 
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
@@ -80,10 +81,12 @@ def simulated(**configuration: Any) -> Generator[Any]:
     nvptx.make_ptx = carrying
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
+    conditional.link = lambda ptx, arch: ptx.encode()
     try:
         yield state
     finally:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
+        conditional.link = condition
         driver.install(before)
 
 

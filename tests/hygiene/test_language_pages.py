@@ -36,6 +36,8 @@ CLASSES = {
     "Tensor": (qd.Tensor, "Tensor"),
     "SNode": (qd.SNode, "SNode"),
     "FieldsBuilder": (qd.FieldsBuilder, "FieldsBuilder"),
+    "Stream": (qd.Stream, "Stream"),
+    "Event": (qd.Event, "Event"),
 }
 """Classes whose methods users call, and the class under which an entry may stand as well."""
 
@@ -48,6 +50,8 @@ INTERNAL = {
     "Ndarray": "program_ended",
     "SNode": "axes below builder children dims field kind path up",
     "FieldsBuilder": "check_open face fields release",
+    "Stream": "live program_ended",
+    "Event": "live program_ended",
 }
 """What the engine uses of them, and users do not."""
 
