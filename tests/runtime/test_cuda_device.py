@@ -362,6 +362,21 @@ def test_a_context_that_others_destroyed(sim):
     assert (y.to_numpy() == 2).all()
 
 
+def test_a_context_that_others_destroyed_unseen(sim):
+    start()
+    double(ones())
+    x = ones()
+    qd.sync()
+    sim.context = None
+    sim.retained = 0
+    sim.local = threading.local()
+    del x  # frees memory that is not there
+    start()
+    y = ones()
+    double(y)
+    assert (y.to_numpy() == 2).all()
+
+
 def test_a_child_process_must_not_use_it(sim):
     start()
     x = ones()

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ...errors import CudaError
-from .driver import binding, check
-from .errors import code_of
+from .driver import binding, check, name_of
+from .errors import DESTROYED, code_of, error_of, is_fatal
 from .hardware import Hardware
 from .staging import Staging
 
@@ -69,11 +69,15 @@ class Context:
         current = 0 if code_of(result) else int(result[1])
         if current == self._number:
             return False
-        if not current:
-            check(driver.cuCtxSetCurrent(self.handle), "making the context current")
-            return False
-        check(driver.cuCtxPushCurrent(self.handle), "making the context current")
-        return True
+        change = driver.cuCtxPushCurrent if current else driver.cuCtxSetCurrent
+        code = code_of(change(self.handle))
+        if code:
+            self.lost = error_of(
+                code if is_fatal(code) else DESTROYED, "making the context current",
+                name_of(code, driver)[0],
+            )  # fmt: skip
+            raise self.lost.with_traceback(None)
+        return bool(current)
 
     def is_current(self) -> bool:
         """Whether it is current in this thread."""

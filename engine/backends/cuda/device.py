@@ -20,6 +20,7 @@ import gc
 import os
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
@@ -237,14 +238,14 @@ class CudaDevice:
         if self.context.lost is not None:
             return
         driver = self.driver
-        with self.context.active():
+        with suppress(CudaError), self.context.active():  # errors are told to whoever waits next
             self._await_streams()
             if self._pool is None:
                 code = code_of(driver.cuMemFree(address))
             else:
                 code = code_of(driver.cuMemFreeAsync(address, None))
-        if code and not self.ended:
-            self.failed(code, "freeing memory")  # which is told by whoever waits
+            if code and not self.ended:
+                self.failed(code, "freeing memory")
 
     def _await_streams(self) -> None:
         """Let the default stream wait for kernels on others, which may use what is now freed."""
@@ -421,7 +422,7 @@ class CudaDevice:
         except QuadrantsRuntimeError as error:
             from ... import logs as log
 
-            log.warn(f"a kernel had failed when its program ended: {error}")
+            log.warn(f"something had failed before the program ended: {error}")
         for thing in list(self._owned):
             thing.device_ended()
         self.ended = True
@@ -451,7 +452,8 @@ def current() -> CudaDevice:
 def _at_exit() -> None:
     """Show what kernels have printed, and tell what failed, when Python ends."""
     while _open:
-        _open[-1].end()
+        with suppress(Exception):  # the driver may have ended before us
+            _open.pop().end()
 
 
 atexit.register(_at_exit)
