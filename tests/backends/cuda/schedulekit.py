@@ -32,7 +32,7 @@ def cuda(**options):
 
 
 class Placed:
-    """An array in the device's memory that begins ``off`` elements behind a multiple of 256 bytes."""
+    """An array of the device that begins ``off`` elements behind a multiple of 256 bytes."""
 
     def __init__(self, values, off=0):
         self.shape, self.off = values.shape, off
