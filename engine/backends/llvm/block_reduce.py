@@ -15,6 +15,7 @@ comes first: results differ in the last bits from launch to launch, as those of 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from ...ir import Op, walk
@@ -96,10 +97,17 @@ def open_sums(e: GpuEmitter, found: tuple[Op, ...], config: CompileConfig) -> No
         key = (op.args[0].id, op.code)
         if key not in locals_:
             name = locals_[key] = f"%sum.{op.id}"
-            first = constant(identity(op.code, t, config), t)
+            first = constant(_identity(op.code, t, config), t)
             e.head.append(f"  {name} = alloca {VALUE[t.name]}, align {max(SIZE[t.name], 4)}")
             e.head.append(f"  store {VALUE[t.name]} {first}, ptr {name}")
         e.sums[op.id] = locals_[key]
+
+
+def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
+    """What changes nothing, also where a block has no cell at all and the word is infinite."""
+    if t.is_real and config.fast_math and code in (C.ATOMIC_MIN, C.ATOMIC_MAX):
+        return math.inf if code == C.ATOMIC_MIN else -math.inf
+    return identity(code, t, config)
 
 
 def accumulate(e: GpuEmitter, op: Op) -> None:

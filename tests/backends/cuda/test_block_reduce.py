@@ -140,6 +140,18 @@ def test_threads_that_fail_come_to_the_end_all_the_same():
             qd.sync()
 
 
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_infinity_stays_where_nothing_is_smaller_or_larger(fast_math, name):
+    with cuda(fast_math=fast_math):
+        kernel = reducer(name, np.dtype(np.float32))
+        worst = np.float32(np.inf if name == "min" else -np.inf)
+        for x in (np.zeros(0, np.float32), np.full(40, worst)):
+            out = np.full(2, worst)
+            kernel(x, out)
+            assert out.tolist() == [worst, worst]
+
+
 def test_the_option_switches_it_off():
     with cuda(make_thread_local=False):
         kernel = reducer("add", np.dtype(np.int32))
