@@ -64,7 +64,14 @@ def simulated(**configuration: Any) -> Generator[Any]:
 
     The device of the last time goes on if it is of the same kind and works, as a real one would.
     """
-    from qd_studio.engine.backends.cuda import conditional, context, driver, libdevice, nvptx
+    from qd_studio.engine.backends.cuda import (
+        conditional,
+        context,
+        driver,
+        hardware,
+        libdevice,
+        nvptx,
+    )
 
     from .code import with_ir
     from .state import Configuration, state
@@ -78,6 +85,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
     if not state.begin(Configuration(**configuration)):
         context._known.clear()
     before = driver.install(binding())
+    hardware._arch.clear()  # of a device with another capability
     nvptx.make_ptx = carrying
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
@@ -88,6 +96,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
         conditional.link = condition
         driver.install(before)
+        hardware._arch.clear()
 
 
 @contextmanager

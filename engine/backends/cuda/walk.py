@@ -257,7 +257,7 @@ class FlowRunner:
             conditional.functions(self.executable.device)
         except conditional.Unavailable as error:
             self.why = f"loops run on the host: {error}"
-            log.say("info", f"qd.graph.do_while runs its loops on the host: {error}", once=True)
+            log.warn(f"qd.graph.do_while runs its loops on the host: {error}", once=True)
             return False
         return True
 
