@@ -227,7 +227,7 @@ def _check_nesting(w: Walk, node: ast.For) -> None:
     """QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
     frame: Frame | None = w.frame
     while frame is not None:
-        if any(loop.kind != "static" for loop in frame.loops):
+        if any(loop.kind != "static" and loop.kind[:3] != "qd." for loop in frame.loops):
             raise w.error(
                 QuadrantsCompilationError, "Cannot use non static range in Backwards mode",
                 node.iter,

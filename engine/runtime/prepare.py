@@ -92,7 +92,8 @@ def prepare(
     executable: Any = variant.executable
     frame = executable.pool(stream) if stream else getattr(executable, "frame", None)
     meta = variant.executable.meta
-    if frame is None or meta.reports or meta.timed or (meta.has_stacks and meta.prints):
+    timed = variant.program.profiler is not None
+    if frame is None or meta.reports or timed or (meta.has_stacks and meta.prints):
         return None
     if owner.decl.autodiff == "validation":
         return None  # whose marks (see `marks`) only the long way finds

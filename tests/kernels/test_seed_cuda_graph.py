@@ -78,13 +78,13 @@ def two_loops(x: A1, y: A1):
 def counted(x: A1, counter: A0):
     for i in x:
         x[i] += 1
-    for i in range(1):
+    for _ in range(1):
         counter[()] -= 1
 
 
 @qd.kernel(graph_while="again")
 def until_large(x: A1, again: A0):
-    for i in range(1):
+    for _ in range(1):
         again[()] = 1
     for i in x:
         x[i] *= 2
@@ -193,7 +193,7 @@ def test_the_loop_can_hold_several_loops(arch):
             b[i] += a[i]
         for i in a:
             a[i] += b[i]
-        for i in range(1):
+        for _ in range(1):
             left[()] -= 1
 
     a, b, left = ints(1, 2), ints(0, 0), flag(3)
@@ -239,7 +239,7 @@ def test_members_of_structs_are_found_among_the_flattened_parameters(arch):
             solver.x[i] += step
         for i in range(solver.n):
             solver.residual[i] = solver.x[i] * rate
-        for i in range(1):
+        for _ in range(1):
             solver.again[()] = 1 if solver.x[0] < 10 else 0
 
     solver = Solver(2, ints(0, 1), ints(0, 0), flag(1))
@@ -316,7 +316,7 @@ def test_a_loop_of_a_graph_has_no_adjoint(arch):
     def grow(left: A0):
         for i in y:
             y[i] *= 2.0
-        for i in range(1):
+        for _ in range(1):
             left[()] -= 1
 
     with pytest.raises(qd.QuadrantsSyntaxError, match="does not support autograd"):
