@@ -16,6 +16,12 @@ _FAR = "it has a device of its own"
 _NO_DEVICE = "it is about what needs no device"
 _TOLD = "only backends that run the threads of a block in lockstep notice it"
 
+_KEYS = "it is about what keys and entries of the CPU's code hold"
+_ROWS = "it counts rows of adstacks for the threads of a CPU"
+_LATE = "what a kernel prints is shown when it has ended"
+_FORK = "CUDA does not work in a forked process"
+_BOTH = "it launches the code of single backends on memory of the host"
+
 _BY_REASON: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
     _FAR: """
@@ -38,6 +44,11 @@ _BY_REASON: dict[str, str] = {
         lang/test_interop::test_dlpack_of_interleaved_fields_has_strides
         lang/test_interop::test_dlpack_of_other_types
         lang/test_interop::test_dlpack_keeps_the_memory
+        adstack/test_caches::test_a_view_that_was_handed_out_is_looked_at_each_time
+        adstack/test_max_reducer::test_a_range_longer_than_the_guard
+        adstack/test_overflow::test_a_bound_that_was_changed_unseen
+        adstack/test_overflow::test_more_iterations_pass_a_gate_than_were_counted
+        autodiff/test_seed_max_reducer_caches::test_a_writable_view_makes_an_array_one_that_may_change_unseen
         runtime/test_threads_and_fields::test_memory_stays_while_a_kernel_runs_on_it
     """,
     _CPU: """
@@ -51,6 +62,37 @@ _BY_REASON: dict[str, str] = {
         runtime/test_program::test_an_absent_arch_falls_back_with_a_warning
         runtime/test_program::test_without_fallback_it_is_an_error_and_there_is_no_program
         runtime/test_program::test_of_a_list_the_first_that_works_is_taken
+    """,
+    _KEYS: """
+        caches/test_keys::test_every_option_that_code_may_depend_on_is_in_keys
+        caches/test_keys::test_options_of_gpus_are_not_read_by_what_all_backends_share
+        caches/test_keys::test_the_rooms_that_make_code_ask_nothing_else
+        caches/test_keys::test_an_option_that_changes_code_changes_the_key_and_is_named
+        caches/test_keys::test_other_options_do_not_change_it
+        caches/test_keys::test_the_parts_stand_in_order_with_their_names
+        caches/test_keys::test_backends_differ_in_their_own_parts
+        caches/test_offline::test_an_entry_says_what_it_is
+        caches/test_offline::test_the_variant_for_overlapping_arrays_is_an_entry_of_its_own
+        caches/test_offline::test_who_watches_compiles_sees_one
+        caches/test_offline::test_an_entry_that_cannot_be_used_is_compiled_anew_with_one_warning
+        caches/test_offline::test_a_fact_that_cannot_be_kept_is_told_and_the_kernel_runs
+    """,
+    _ROWS: """
+        adstack/test_gated_kernels::test_a_gate_makes_rows_for_what_passes
+        adstack/test_gated_kernels::test_without_a_gate_every_thread_has_a_row
+        adstack/test_gates::test_rows_are_as_many_as_iterations_that_pass
+        adstack/test_heaps::test_a_heap_grows_to_twice_its_size_at_least
+        adstack/test_heaps::test_plans_follow_the_heap
+        adstack/test_heaps::test_no_memory_for_a_heap_names_the_stack_and_what_to_do
+    """,
+    _LATE: """
+        adstack/test_heaps::test_a_gradient_is_launched_while_a_kernel_prints
+        adstack/test_heaps::test_a_kernel_that_prints_has_heaps_of_its_own
+    """,
+    _FORK: "adstack/test_heaps::test_a_fork_while_another_thread_launches",
+    _BOTH: """
+        adstack/test_size_expr_of_programs::test_sizes_of_fields
+        autodiff/test_forward::test_fields_of_every_layout_have_duals
     """,
     _PATIENT: """
         runtime/test_prepare::test_known_arguments_never_take_the_patient_way

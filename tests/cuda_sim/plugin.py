@@ -39,7 +39,7 @@ from .not_on_cuda import NOT
 
 __all__ = ["NOT"]
 
-_ROOMS = ("adstack", "autodiff", "backends", "caches", "fuzz", "inspect", "kernels", "lang",
+_ROOMS = ("adstack", "autodiff", "backends", "caches", "inspect", "kernels", "lang",
           "runtime", "samples")  # fmt: skip
 """Rooms of tests that run programs."""
 _OTHERS = ("interp", "x64", "arm64", "cuda", "device")
@@ -149,7 +149,7 @@ class Twin(pytest.Function):
 
 
 def _twin(item: pytest.Function, far: Far) -> pytest.Function | None:
-    if _room(item) not in _ROOMS or _is_near(item, far):
+    if _room(item) not in _ROOMS or _is_near(item, far) or item.get_closest_marker("cuda"):
         return None
     callspec = getattr(item, "callspec", None)
     values = list(callspec.params.values()) if callspec else []

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 
-__all__ = ["VARIANTS", "Variant"]
+__all__ = ["CUDA_VARIANTS", "VARIANTS", "Variant"]
 
 
 class Variant(NamedTuple):
@@ -17,6 +17,7 @@ class Variant(NamedTuple):
     do not run. pieces: cut parallel loops into pieces however small they are. errors: the kernel
     may fail with an assertion, on all backends alike. plain: it is a matter of our own passes, so
     LLVM need not optimise what they give, which takes most of the time (see `quick`).
+    target: the backend.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Variant(NamedTuple):
     pieces: bool = False
     errors: bool = False
     plain: bool = False
+    target: str = "cpu"
 
     @property
     def fast(self) -> bool:
@@ -79,3 +81,20 @@ def _variants() -> tuple[Variant, ...]:
 
 
 VARIANTS = _variants()
+
+
+def _for_cuda() -> tuple[Variant, ...]:
+    out = [
+        Variant("cuda", {}),
+        Variant("cuda, opt_level=0", {"opt_level": 0}),
+        Variant("cuda, fast_math", {"fast_math": True}),
+        Variant("cuda, blocks of 32", {"default_gpu_block_dim": 32}),
+        Variant("cuda, one block", {"saturating_grid_dim": 1}),
+        Variant("cuda, without sums of blocks", {"make_thread_local": False}),
+        Variant("cuda, advanced_optimization=False", {"advanced_optimization": False}),
+        Variant("cuda, check_out_of_bound", {"check_out_of_bound": True}),
+    ]
+    return tuple(variant._replace(target="cuda") for variant in out)
+
+
+CUDA_VARIANTS = _for_cuda()

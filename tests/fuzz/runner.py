@@ -4,8 +4,8 @@ The reference is the interpreter on the frontend's IR, before any pass. It is co
 
 * the interpreter on the IR at each named point of the pipeline, with all passes on, for both kinds
   of target: tells a wrong pass apart from a wrong backend;
-* the CPU backend in each configuration of `configs` (kernels whose final IR and options of the
-  backend are the same as in an earlier configuration run once).
+* the CPU backend, or CUDA, in each configuration of `configs` (kernels whose final IR and options
+  of the backend are the same as in an earlier configuration run once).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from qd_studio.engine.backends import interp
 from qd_studio.engine.backends.base import find
 from qd_studio.engine.errors import QuadrantsAssertionError
 from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_pass
+
+from tests.cuda_sim import launching
 
 from .configs import VARIANTS, Variant
 
@@ -168,9 +170,11 @@ def interpret(c: Case, func: ir.Func, debug: bool = False, steps: int = LOWERED_
 
 
 def execute(c: Case, func: ir.Func, variant: Variant) -> Outcome:
-    """The CPU backend on finished IR."""
-    backend = find("cpu")
+    """The variant's backend on finished IR."""
+    backend = find(variant.target)
     executable = backend.load(backend.lower(func, variant.config()))
+    if variant.target == "cuda":
+        return outcome(c, lambda v: launching.launch(executable, v, 1))
     return outcome(c, lambda v: executable.launch(v, 1))
 
 
@@ -191,7 +195,7 @@ def compiled(source: str, variant: Variant) -> ir.Func:
     func = ir.parse(source)
     instruments = [passes.SkipPasses(variant.skip)] if variant.skip else []
     with _small_pieces(variant.pieces):
-        passes.run(func, variant.config(), "cpu", instruments)
+        passes.run(func, variant.config(), variant.target, instruments)
     ir.check(func, "the pipeline")
     return func
 

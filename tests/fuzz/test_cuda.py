@@ -1,0 +1,28 @@
+"""Generated kernels agree on CUDA: on the device of this machine, else on the simulated one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import cuda_sim
+from tests.cuda_sim import launching
+
+from . import campaign
+from .configs import CUDA_VARIANTS
+
+BATCHES = [range(start, start + 6) for start in range(0, 60, 6)]
+
+
+@pytest.mark.cuda(share=True)
+@pytest.mark.parametrize("seeds", BATCHES, ids=lambda r: f"{r.start}-{r.stop - 1}")
+def test_kernels_agree_on_cuda(seeds, capsys):
+    with cuda_sim.cuda():
+        device = launching.opened()
+        tally, failures = campaign.run(
+            seeds, tell=lambda text: None, small=False, variants=CUDA_VARIANTS, thorough=True
+        )
+        device.end()
+    capsys.readouterr()  # divisions by zero are meant: their warnings say nothing here
+    assert not failures, "\n".join(failures)
+    assert tally.programs + tally.skipped == len(seeds)
+    assert {v.name for v in CUDA_VARIANTS if not v.fast} <= set(tally.by_config)
