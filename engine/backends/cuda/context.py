@@ -46,6 +46,7 @@ class Context:
         self.lost: CudaError | None = None
         self.users: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._staging: Staging | None = None
+        self._pool: Any = None
         self._lock: Final = threading.Lock()
         with self.active():
             check(driver.cuCtxSynchronize(), what)
@@ -92,6 +93,24 @@ class Context:
                 if self._staging is None:
                     self._staging = Staging(self.driver)
         return self._staging
+
+    def pool(self) -> Any:
+        """The pool that memory of all programs comes from, made when first asked for.
+
+        It is never destroyed: an array may be freed long after its program has ended, which the
+        driver does not survive if the pool is gone (seen with driver 580).
+        """
+        with self._lock:
+            if self._pool is None:
+                driver = self.driver
+                wanted = driver.CUmemPoolProps()
+                wanted.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+                place = driver.CUmemLocation()
+                place.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+                place.id = self.hardware.number
+                wanted.location = place
+                self._pool = check(driver.cuMemPoolCreate(wanted), "making a memory pool")
+        return self._pool
 
     def still_there(self) -> bool:
         """Whether it is alive, and the one that was retained."""

@@ -100,7 +100,7 @@ class CudaDevice:
         self.context.users.add(self)
         with self.context.active():
             if self.hardware.pools:
-                self._pool = self._new_pool()
+                self._pool = self._keep(self.context.pool())
             if config.cuda_stack_limit:
                 limit = self.driver.CUlimit.CU_LIMIT_STACK_SIZE
                 check(
@@ -111,17 +111,10 @@ class CudaDevice:
         self.own(self.streams)
         _open.append(self)
 
-    def _new_pool(self) -> Any:
-        driver = self.driver
-        wanted = driver.CUmemPoolProps()
-        wanted.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        place = driver.CUmemLocation()
-        place.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        place.id = self.number
-        wanted.location = place
-        pool = check(driver.cuMemPoolCreate(wanted), "making a memory pool")
-        which = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        check(driver.cuMemPoolSetAttribute(pool, which, driver.cuuint64_t(self._kept)))
+    def _keep(self, pool: Any) -> Any:
+        """Let a pool keep as much freed memory as this program may."""
+        which = self.driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        check(self.driver.cuMemPoolSetAttribute(pool, which, self.driver.cuuint64_t(self._kept)))
         return pool
 
     # --- calls ----------------------------------------------------------------------------------
@@ -431,8 +424,7 @@ class CudaDevice:
         self.printer = None
         if self.context.lost is None:
             self.unload()
-            if self._pool is not None:
-                self.call("giving memory back", "cuMemPoolDestroy", self._pool)
+            self.trim()
         self.doomed.clear()
 
 

@@ -12,7 +12,7 @@ What this room calls (a stand-in has to have them)::
               cuDevicePrimaryCtxGetState  cuCtxGetCurrent  cuCtxSetCurrent  cuCtxPushCurrent
               cuCtxPopCurrent  cuCtxSynchronize  cuCtxSetLimit
     memory    cuMemGetInfo  cuMemPoolCreate  cuMemPoolSetAttribute  cuMemPoolTrimTo
-              cuMemPoolDestroy  cuMemAllocFromPoolAsync  cuMemFreeAsync  cuMemAlloc  cuMemFree
+              cuMemAllocFromPoolAsync  cuMemFreeAsync  cuMemAlloc  cuMemFree
               cuMemHostAlloc  cuMemFreeHost  cuPointerGetAttribute
     copies    cuMemcpyHtoDAsync  cuMemcpyDtoHAsync  cuMemcpyDtoDAsync
               cuMemsetD8Async  cuMemsetD16Async  cuMemsetD32Async
