@@ -26,9 +26,9 @@ VARIABLES: Final = (
 
 
 class CudaPiece(NamedTuple):
-    """A program or library. purpose: what it is for, or what is wrong. path: where; empty if it is missing.
+    """A program or library. purpose: what it is for, or what is wrong. hint: how to get it.
 
-    version: where it tells one. hint: how to get it.
+    path: where; empty if it is missing. version: where it tells one.
     """
 
     name: str

@@ -55,6 +55,10 @@ def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
     if option is None or name.startswith("_"):
         known = [info.name for info in options()]
         raise ValueError(f"there is no option {name!r}{did_you_mean(name, known)}")
+    if name == "cuda_arch" and value.strip():
+        from ..backends.cuda import archs
+
+        return name, archs.check(value.strip()).name
     try:
         return name, option.parse(value)
     except ValueError:
@@ -103,7 +107,9 @@ def self_test(backend: str) -> str:
         found = base.find(backend)
         artifact = found.lower(run(func, config, backend), config)
         values = np.full(1000, -1, np.int32)
+        device = found.open(config)
         found.load(artifact).launch([values])
+        device.end()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     wrong = int(np.count_nonzero(values != 3 * np.arange(1000)))

@@ -48,6 +48,8 @@ _KEYS: Final = {
     "autodiff": (("pane", "pane"), ("choose", "counterpart"), ("zoom", "zoom"),
                  ("search", "search"), ("backend", "backend")),
 }  # fmt: skip
+# Lists whose lines lead to the source.
+_LEADING: Final = ("diff", "cfg", "code", "launch", "layer", "adstack")
 _OPERAND: Final = re.compile(r"\$(\d+)")
 # A drawing wider than this is no easier to read.
 _WIDEST_GRAPH = 110
@@ -134,6 +136,8 @@ class KernelScreen(StudioScreen):
         backend = backend_of(state.record, state.sel)
         name = backend.backend if backend is not None else "no backend"
         left = [(kernel.name, "bold"), (f"  {name}", "")]
+        if backend is not None and backend.device is not None:
+            left.append((f" on {backend.device.name}", ""))
         if kernel.stale:
             left.append(("  stale: last good result", "bold reverse"))
         elif backend is not None and _PART_OF_TAB.get(state.sel.tab) in backend.earlier:
@@ -214,7 +218,8 @@ class KernelScreen(StudioScreen):
         ))  # fmt: skip
         # What the machine code takes stays on top, where there is room for both.
         facts = machine_lines(backend) if names[at] in ("ptx", "sass") else []
-        view.show(lines, [header, *(facts if len(facts) < view.size.height // 2 else facts[:1])])
+        room = state.size.height // 2 - 4
+        view.show(lines, [header, *(facts if len(facts) <= room else facts[:1])])
         place = lines.first.get(state.sel.line)
         if self._key("code", (at, state.sel.line)) and place is not None:
             view.put(place)
@@ -253,7 +258,7 @@ class KernelScreen(StudioScreen):
             self.action_error()
         elif event.view.id in ("source", "side"):
             self._open_line()
-        elif event.view.id in ("diff", "cfg", "code", "layer", "adstack") and line:
+        elif event.view.id in _LEADING and line:
             self.studio.select(line=line)
             self.action_show_tab("source")
 

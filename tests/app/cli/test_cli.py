@@ -111,6 +111,35 @@ def test_a_backend_that_is_not_here_is_a_matter_of_the_environment(path):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_target_is_compiled_for_without_a_device(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("QD_ENABLE_CUDA", "0")
+    out = tmp_path / "r.json"
+    rule = "code.cuda:sm_75.ptx_bytes>1"
+    done = program("--report", "--backend", "cuda:sm_75", "--out", out, "--fail-on", rule, path)
+    assert done.returncode == 1
+    assert "FAILED gate code.cuda:sm_75.ptx_bytes>1: kernels.py:scale" in done.stderr
+    (backend,) = inspect.load(out).kernels[0].backends
+    assert (backend.status, backend.backend) == ("ok", "cuda:sm_75")
+    assert backend.unlaunched == "QD_ENABLE_CUDA=0 hides it" and not backend.launches
+    done = program("show", "--backend", "cuda:sm_75", out, "--panel", "code")
+    assert done.returncode == 0, done.stderr
+    assert "-- ptx" in done.stdout and ".target sm_75" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--backend", "cuda:sm_91"], "there is no CUDA target 'sm_91'"),
+        (["--backend", "cpu:sm_90"], "only cuda has targets, such as cuda:sm_90"),
+        (["--config", "cuda_arch=sm_9"], 'did you mean "sm_90"'),
+    ],
+)
+def test_a_wrong_target_is_a_usage_error_that_lists_what_is_known(arguments, message, path):
+    done = program("--report", *arguments, path)
+    assert done.returncode == 2 and message in done.stderr
+    assert ("known: sm_60" in done.stderr) == ("sm_9" in " ".join(arguments).replace("sm_90", ""))
+
+
 def test_show_says_why_there_is_nothing_to_show(path):
     path.write_text(SCALE.replace("* a", "* nobody"))
     done = program("show", *FAST, path, "--panel", "ir")
@@ -266,6 +295,20 @@ def test_doctor_says_what_works(capsys):
     assert all(f["detail"] for f in found["findings"])
     assert cli.main(["doctor"]) == 0
     assert "kernels can be compiled and launched here" in capsys.readouterr().out
+
+
+def test_doctor_looks_for_cuda(monkeypatch, capsys):
+    monkeypatch.setenv("QD_ENABLE_CUDA", "0")
+    assert cli.main(["doctor", "--json"]) == 0
+    found = [f for f in json.loads(capsys.readouterr().out)["findings"] if f["area"] == "cuda"]
+    by_name = {f["name"]: f for f in found}
+    assert (
+        by_name["driver"]["state"] == "note" and "QD_ENABLE_CUDA=0" in by_name["driver"]["detail"]
+    )
+    assert {"ptxas", "nvdisasm", "libdevice", "libcudadevrt", "nvjitlink"} <= set(by_name)
+    for name in ("ptxas", "nvdisasm", "libdevice"):
+        assert by_name[name]["state"] == "ok" or "pip install nvidia-" in by_name[name]["hint"]
+    assert by_name["QD_ENABLE_CUDA"]["detail"] == "0"
 
 
 def test_doctor_fails_where_nothing_can_run(monkeypatch, capsys):
