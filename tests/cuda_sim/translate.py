@@ -57,7 +57,7 @@ _MANGLED = re.compile(r"(@llvm\.[\w.]+)")
 _DEFINE = re.compile(r"^define\b(.*?)(@[\w.$\"-]+)\(", re.M)
 _CALLED = re.compile(r"@([\w.$]+)")
 _CPU = re.compile(r'"(?:target-cpu|target-features)"="[^"]*"')
-_MAXNTID = re.compile(r'"nvvm\.maxntid(?:\.x)?"="(\d+)')
+_MAXNTID = re.compile(r'"nvvm\.(?:max|req)ntid(?:\.x)?"="(\d+)')
 _GROUP = re.compile(r"#(\d+)")
 
 _SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "bfloat": 2, "float": 4,
@@ -248,8 +248,8 @@ def translate(text: str) -> Translated:
     groups = dict(re.findall(r"^attributes #(\d+) = \{(.*)\}", text, re.M))
     text = _HEADS.sub("", text)
     text = _GLOBAL.sub(place, text)
-    used = dict.fromkeys(_USED.findall(text))
     text = _DECLARED.sub("", text)
+    used = dict.fromkeys(_USED.findall(text))
     text = _USED.sub(lambda m: "@" + intrinsics.stand_in(m[1]), text)
     text = _unspaced(text).replace("ptx_kernel ", "").replace("ptx_device ", "")
     text = _CPU.sub("", text)
@@ -257,7 +257,7 @@ def translate(text: str) -> Translated:
     static = sum(size for name, size in shared if name not in dynamic)
     reached = {f.name: _reached(functions, f.name) for f in functions.values() if f.kernel}
     # One module is of one kind: its special registers are either globals or those of `warp`.
-    meets = any(intrinsics.meets(symbol) for names in reached.values() for symbol in names)
+    meets = any(map(intrinsics.meets, used))
     for k, (name, symbols) in enumerate(reached.items()):
         function = functions[name]
         loads, operands = _loads(function)
