@@ -211,7 +211,7 @@ class Kernel:
         if self.decl.is_method and args:
             self._check_owner(args[0])
         self._start()
-        return self._guarded(self.launchers.call, self, args)
+        return self._guarded(self.launchers.call, hot, args, stream)
 
     def _start(self) -> None:
         """Belong to the current program."""

@@ -30,7 +30,7 @@ from .compile import Compiled
 from .foreign import torch_tensor
 from .observed import Observed
 from .obtain import obtain
-from .program import Program
+from .program import Program, current
 from .status import GraphStatus, check_device_arrays, label_of, status, tell_host_loops
 
 if TYPE_CHECKING:
@@ -297,9 +297,7 @@ class Launchers:
 
     def ordered(self, stream: int) -> None:
         """Let a launch on a stream come after what fills and copies memory on the default one."""
-        program = self.program
-        if program is not None:
-            program.device.streams.after_memory(stream)
+        current().device.streams.after_memory(stream)
 
     def call(self, kernel: HasHot, args: tuple[Any, ...], stream: int = 0) -> Any:
         """Launch with any arguments; the second call of a kind prepares a launcher for more.

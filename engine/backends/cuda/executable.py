@@ -138,6 +138,8 @@ class CudaExecutable:
                     found = FramePool(self, stream)
                     found.runner = self.runner(found)
                     found.enter = self.control.entry(found)
+                    if stream:  # its device frame was filled on the default one
+                        self.device.streams.after_memory(stream)
                     self._pools[stream] = found
         return found
 
