@@ -41,7 +41,6 @@ class Node:
         self.before = list(before)
         self.bodies: list[Graph] = []
         self.handle = state.number()
-        self.enabled = True
 
 
 class Graph:
@@ -351,14 +350,6 @@ def cuGraphExecMemsetNodeSetParams(
     found.what = _set_params(here, params)
 
 
-@api()
-def cuGraphNodeSetEnabled(here: Context, handle: Any, node: Any, enabled: int) -> None:
-    found = _exec(here, handle).source.get(number(node))
-    if found is None:
-        raise Refused(INVALID)
-    found.enabled = bool(enabled)
-
-
 def _alike(a: Graph, b: Graph) -> bool:
     """Whether they differ in nothing but what their nodes do."""
     if len(a.nodes) != len(b.nodes):
@@ -416,8 +407,6 @@ def _plan(here: Context, graph: Graph) -> Callable[[], None]:
     """What runs a graph as it is now."""
     steps: list[Callable[[], None]] = []
     for node in _order(graph):
-        if not node.enabled:
-            continue
         name = node.kind.name.removeprefix("CU_GRAPH_NODE_TYPE_")
         if name == "KERNEL":
             steps.append(state.prepare(here, *node.what))
