@@ -41,7 +41,7 @@ _BARRIER: Final = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 
 def emit_loops(kernel: GpuKernel) -> tuple[facts.CudaLoop, ...]:
     """Add a kernel for each loop that may run as one block; the outermost of nested ones."""
-    if not kernel.graph:
+    if not kernel.graph or kernel.state.reports:  # the frame has room for those of one form
         return ()
     numbers: dict[Op, int] = {}
     tasks = {task: number for number, task in enumerate(kernel.func.tasks())}
