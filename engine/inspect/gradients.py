@@ -9,17 +9,18 @@ among them, are compared with the interpreter's.
 from __future__ import annotations
 
 import itertools
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 from msgspec.structs import replace
 
-from ..backends import interp
+from ..backends import base, interp
 from ..backends.base import KernelMeta, StackPlan
 from ..errors import AdStackOverflowError
 from ..runtime import program
@@ -41,7 +42,7 @@ from .launching import (
     counted,
     discard,
 )
-from .placing import Placed, placed
+from .placing import Placed, device_of, placed
 from .record import AutodiffRecord, BackendRecord, KernelRecord
 from .stack_facts import told_by_launch
 from .steps import StepLimit
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..lang.fields.storage import Block
     from ..runtime.compile import FullCompile
+    from ..runtime.program import Program
     from ..runtime.stacks import Stacks
     from .recorder import Look
 
@@ -98,6 +100,8 @@ class GradientCapture(KernelCapture):
         self.primal: Final = primal
         self._wanted: Final = features
         self._stacks: Stacks | None = None
+        self._far: Stacks | None = None
+        self._elsewhere: _Elsewhere | None = None
         primal.has_gradient(record.id)
         self._publish()
 
@@ -122,20 +126,39 @@ class GradientCapture(KernelCapture):
         """Whether arguments with these features can be differentiated for."""
         return has_gradients(features) or self.primal.uses_gradient_fields()
 
-    @property
-    def stacks(self) -> Stacks:
-        """Where its adstacks lie: with those of the program, unless its threads are others."""
-        current = program.current()
+    def stacks(self, compiled: FullCompile) -> Stacks:
+        """Where its adstacks lie: with those of the program, unless its threads are others, or it
+        runs on a device that is not the program's."""
+        from ..runtime.stacks import Stacks
+
+        current, device = program.current(), device_of(compiled)
+        if device is not None and device is not current.device:
+            if self._far is None:
+                backend = base.find(compiled.artifact.backend)
+                self._elsewhere = _Elsewhere(backend, device, self.config)
+                self._far = Stacks(cast("Program", self._elsewhere))
+            return self._far
         if self._stacks is None and _same_threads(self.config, current.config):
             return current.stacks
         if self._stacks is None:
-            from ..runtime.stacks import Stacks
-
             self._stacks = Stacks(current, self.config)
         return self._stacks
 
     def _launcher(self, budget_s: float) -> Launcher:
         return _GradientLauncher(self, budget_s)
+
+
+class _Elsewhere:
+    """A program on another device than the user's, as far as stacks need one."""
+
+    def __init__(self, backend: base.Backend, device: base.Device, config: CompileConfig) -> None:
+        self.config: Final = config.replace(arch=backend.name)
+        self.backend: Final = backend
+        self.device: Final = device
+        self.lock: Final = threading.RLock()
+
+    def own(self, thing: object) -> None:
+        """Nothing: its memory goes when nobody refers to it."""
 
 
 class _Still(NamedTuple):
@@ -284,7 +307,7 @@ class _GradientLauncher(Launcher):
         executable = compiled.executable
         if not executable.meta.has_stacks:
             return super()._starter(compiled, place, found)
-        stacks = self._gradient.stacks
+        stacks = self._gradient.stacks(compiled)
         sources = self._sources(place.given, found)
         return lambda: stacks.launch(executable, place.values, SEED, sources)
 
@@ -307,7 +330,7 @@ class _GradientLauncher(Launcher):
         executable = compiled.executable
         if not executable.meta.has_stacks:
             return None
-        stacks = self._gradient.stacks
+        stacks = self._gradient.stacks(compiled)
         with stacks.lock:
             return stacks.sizer(executable).plan(given.values, self._sources(given, found))
 
@@ -316,10 +339,10 @@ class _GradientLauncher(Launcher):
         kind: str,
     ) -> None:  # fmt: skip
         has_stacks = compiled.executable.meta.has_stacks
-        before = self._gradient.stacks.reused if has_stacks else 0
+        before = self._gradient.stacks(compiled).reused if has_stacks else 0
         super()._time(name, found, compiled, first_us, budget_s, kind)
         if has_stacks:
-            self._reused[name] += self._gradient.stacks.reused - before
+            self._reused[name] += self._gradient.stacks(compiled).reused - before
 
     # ---- what is told of the stacks
 
@@ -353,7 +376,7 @@ class _GradientLauncher(Launcher):
         assert plan is not None
         executable, label = compiled.executable, found.case.label
         told = told_by_launch(
-            autodiff, self._gradient.stacks, executable, plan, given.values, label
+            autodiff, self._gradient.stacks(compiled), executable, plan, given.values, label
         )
         return replace(told, reused=self._reused[backend.backend])
 

@@ -179,3 +179,39 @@ def test_without_the_option_no_graph_is_told():
     qd.init(arch="cuda", graph=False)
     (cuda,) = captured(halve, "cuda", graph=False)
     assert cuda.status == "ok" and cuda.flow.how != "graph"
+
+
+Reals = qd.types.ndarray(qd.f32, 1, needs_grad=True)
+
+
+@qd.kernel
+def powers(x: Reals, y: Reals, n: qd.types.NDArray[qd.i32, 1]):
+    for i in range(n.shape[0]):
+        s = x[i]
+        for _ in range(n[i]):
+            s = s * x[i]
+        y[i] = s
+
+
+@powers.workload(n=[300])
+def ragged(n):
+    x, y = (qd.ndarray(qd.f32, n, needs_grad=True) for _ in range(2))
+    x.fill(0.9)
+    times = qd.ndarray(qd.i32, n)
+    times.from_numpy(np.arange(n, dtype=np.int32) % 7)
+    return x, y, times
+
+
+@pytest.mark.parametrize("arch", ["cpu", "cuda"])
+def test_gradients_with_stacks_are_launched_wherever_the_program_runs(arch):
+    qd.init(arch=arch, ad_stack_experimental_enabled=True)
+    config = CompileConfig(ad_stack_experimental_enabled=True)
+    capture = inspect.KernelCapture(powers, ("cpu", "cuda"), config)
+    capture.compile()
+    capture.launch(0.01)
+    gradient = inspect.gradient_of(capture, make=True)
+    gradient.compile()
+    for backend in gradient.launch(0.01).backends:
+        assert (backend.status, backend.agreement.state) == ("ok", "ok"), backend.reason
+        assert backend.autodiff.sized and backend.autodiff.bytes > 0
+        assert backend.autodiff.reducers[0].value == 6
