@@ -222,3 +222,34 @@ def test_lines_show_nodes_as_dump_files_do():
     assert lines[0] == "Node 0 : empty; prev={}; next={1}"
     assert lines[1] == "Node 1 : $4~$7 (size=4); prev={0}; next={2, 3, 4}; live_out={$7}"
     assert lines[2] == "  <i32> $4 = loop_index $0 [0]"
+
+
+REGIONS = """kernel k(x: ndarray<i32, 1>, again: ndarray<i32, 0>, stop: ndarray<i32, 0>) stage=typed graph {
+  <i32> $0 = const 0
+  <*i32> $1 = arg_addr [(0, False)]
+  <*i32> $2 = external_ptr $1, $0 ['unsafe']
+  $3 : graph_region {kind='do_while' param=1} body {
+    $4 : global_store $2, $0
+    $5 : graph_region {kind='checkpoint' param=2 label=0 name=1} body {
+      $6 : global_store $2, $0
+    }
+    $7 : global_store $2, $0
+  }
+  $8 : global_store $2, $0
+}
+"""  # noqa: E501
+
+
+def test_a_do_while_goes_round_and_a_checkpoint_is_left_or_passed_over():
+    func = parse(REGIONS)
+    graph = build_cfg(func)
+    at = {op.id: node for node in graph.nodes for op in node.ops}
+    edges = {op: {n.id for n in at[op].next} for op in (0, 4, 6, 7, 8)}
+    before, first, inside, last, behind = (at[op].id for op in (0, 4, 6, 7, 8))
+    final = graph.final.id
+    assert edges == {
+        0: {first}, 4: {inside, last}, 6: {last, final}, 7: {first, behind}, 8: {final},
+    }  # fmt: skip
+    assert before == graph.start.next[0].id
+    assert at[4].label == "do_while $3"
+    assert at[4].depth == 1
