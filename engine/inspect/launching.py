@@ -29,6 +29,7 @@ from ..backends import interp
 from ..backends.base import StackPlan
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from ..runtime.compile import FullCompile
+from ..runtime.status import status
 from .agreement import Comparison, Named, compare
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
@@ -263,9 +264,13 @@ class Launcher:
             elif param.layout is not None:
                 names.append(Named(param.name, param.ndim, param.layout.origin[: param.ndim]))
                 kept.append(elements(param.layout, value))
-        types = compiled.executable.meta.results
-        returned = [t.np(r) for r, t in zip(results, types, strict=True)]
-        return _Outcome([*names, *self._capture.result_names()], [*kept, *returned])
+        meta = compiled.executable.meta
+        returned = [t.np(r) for r, t in zip(results, meta.results, strict=False)]
+        names += self._capture.result_names()
+        if meta.labels:  # 0, or 1 + the label of the checkpoint that yielded
+            names.append("yielded")
+            returned.append(np.int32(results[-1]))
+        return _Outcome(names, [*kept, *returned])
 
     def _check(
         self,
@@ -279,6 +284,9 @@ class Launcher:
         state = self._state[name]
         stage = f"check {found.case.label}"
         result = self._capture.result(results)
+        labels = compiled.executable.meta.labels
+        if labels:
+            result = status(self._kernel.decl, labels, results[-1])
         for check in self._kernel.checks:
             held = self._steps.held(name, stage)
             if held is not None:

@@ -62,7 +62,8 @@ def metas():
     return [next(iter(one.launchers.variants.values())).executable.meta for one in kernels]
 """
 EXPECTED = [
-    "GraphStatus(yielded=False)", [13, 13], "GraphStatus(yielded=True, checkpoint=<Stage.FIRST: 4>)",
+    "GraphStatus(yielded=False)", [13, 13],
+    "GraphStatus(yielded=True, checkpoint=<Stage.FIRST: 4>)",
     "GraphStatus(yielded=False)", [26, 26], [1, 1], [1, 1], [3, 3],
 ]  # fmt: skip
 
