@@ -27,6 +27,8 @@ _BY_REASON: dict[str, str] = {
     _FAR: """
         inspect/test_on_device lang/test_far_memory
         runtime/test_cuda_device runtime/test_cuda_launch
+        runtime/test_cuda_graphs runtime/test_streams
+        kernels/test_seed_cuda_graph::test_a_host_loop_does_the_same_and_says_so
     """,
     _NO_DEVICE: """
         backends/cuda/test_archs
