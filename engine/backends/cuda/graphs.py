@@ -66,15 +66,19 @@ class Node(NamedTuple):
 
 
 class _Kernel:
-    """A kernel node of a task. handle: None for one that cannot be changed any more."""
+    """A kernel node of a task. handle: None for one that cannot be changed any more.
 
-    __slots__ = ("handle", "id", "params", "task")
+    values: where its parameters were taken from the last time.
+    """
+
+    __slots__ = ("handle", "id", "params", "task", "values")
 
     def __init__(self, task: int, handle: Any, params: Any, number: int) -> None:
         self.task: Final = task
         self.handle: Final = handle
         self.params: Final = params
         self.id: Final = number
+        self.values = 0
 
 
 def tasks_of(items: Sequence[Item]) -> Iterator[int]:
@@ -277,7 +281,9 @@ class Graph:
         return changed
 
     def _set(self, kernel: _Kernel, pointer: Any) -> None:
-        kernel.params.kernelParams = pointer[_ARGUMENTS + kernel.task]
+        values = pointer[_ARGUMENTS + kernel.task]
+        if kernel.values != values:
+            kernel.params.kernelParams = kernel.values = values
         device = self._device
         code = device.driver.cuGraphExecKernelNodeSetParams(
             self.handle, kernel.handle, kernel.params

@@ -188,6 +188,7 @@ class FlowRunner:
         self._loops: Final = {id(numbered[one.number]): one for one in executable.loops}
         self.fused: dict[int, CudaLoop] = {}
         self._launch: Final = device.driver.cuGraphLaunch
+        self._copy: Final = device.driver.cuMemcpyHtoDAsync
         self._cell: Final = ctypes.c_uint64(pool.device_frame)
         self._array: Final = ctypes.c_void_p(ctypes.addressof(self._cell))
         device.own(self)
@@ -320,10 +321,10 @@ class FlowRunner:
             except (CudaError, conditional.Unavailable) as error:
                 self._without_graphs(error)
         if meta.graph and where.start < where.end:
-            self.executable.device.call(
-                "copying arguments", "cuMemcpyHtoDAsync", pointer[_FRAME] + where.start,
-                pointer[_HOST] + where.start, where.end - where.start, pointer[_STREAM],
-            )  # fmt: skip
+            at, size = where.start, where.end - where.start
+            what = pointer[_FRAME] + at, pointer[_HOST] + at, size, pointer[_STREAM]
+            if self._copy(*what)[0]:  # in a thread where another context is current, perhaps
+                self.executable.device.call("copying arguments", "cuMemcpyHtoDAsync", *what)
 
     def _arrange(self, pointer: Any) -> None:
         """Cut the flow, at first and where loops are small or large now."""
