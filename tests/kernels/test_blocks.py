@@ -294,11 +294,6 @@ def test_what_cannot_be():
             s = block.SharedArray(n, qd.i32)
             out[0] = s[i]
 
-    @qd.kernel
-    def step(out: Ints):
-        for i in range(4):
-            out[i] = qd.simt.subgroup.shuffle(out[i], 1)
-
     out = np.zeros(4, np.int32)
     with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
         barrier()
@@ -308,8 +303,6 @@ def test_what_cannot_be():
         array(out)
     with pytest.raises(qd.QuadrantsTypeError, match="positive integers known at compile time"):
         shape(out, 3)
-    with pytest.raises(qd.QuadrantsUnsupportedError, match=r"subgroup.shuffle is not supported"):
-        step(out)
     with pytest.raises(qd.QuadrantsAssertionError, match="can only be used in a kernel"):
         block.sync()
 
