@@ -220,7 +220,11 @@ class CompileConfig:
         scope="gpu",
     )
     default_gpu_block_dim: int = option(
-        128, "Threads in a block of a GPU launch.", key=True, scope="gpu", minimum=1
+        128,
+        "Threads in a block of a GPU launch; left at 128, light loops take 256.",
+        key=True,
+        scope="gpu",
+        minimum=1,
     )
     graph: bool = option(
         True,
