@@ -16,7 +16,8 @@ as ``out[0]``. The next `demote_atomics` makes the update of the local a plain o
 same operation each time (add, mul, min, max, and, or, xor), its results unused, and nothing else
 in the task may touch that memory. The local starts with the value that changes nothing: for reals
 -0.0 under add; under min and max NaN, or the largest number of the other sign where ``fast_math``
-rules out NaN and infinity.
+rules out NaN and infinity. Where updates are conditional and none was made (the local is still what
+it was), the shared memory is left alone: its address may be of nothing.
 
 Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of pieces.
 """
@@ -131,6 +132,22 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
     for op in accesses:
         op.args = (local, *op.args[1:])
     after = Builder(func, body, first.loc, [])
-    after.emit(first.code, (dest, after.load(local)))
+    total = after.load(local)
+    if _always(loop, accesses):
+        after.emit(first.code, (dest, total))
+    else:
+        none = identity(first.code, t, config)
+        other = total if none != none else after.const(none, t)
+        some = after.binary(C.CMP_EQ if none != none else C.CMP_NE, total, other)
+        with after.inside(after.if_(some).regions[0]):
+            after.emit(first.code, (dest, total))
     at = body.ops.index(loop)
     body.ops = [*body.ops[:at], *before.ops, loop, *after.ops, *body.ops[at + 1 :]]
+
+
+def _always(loop: Op, accesses: list[Op]) -> bool:
+    """Whether each iteration makes one of the updates."""
+    body = loop.regions[0]
+    return any(op.block is body for op in accesses) and not any(
+        op.code == C.CONTINUE for op in walk(body)
+    )

@@ -405,3 +405,17 @@ def test_arrays_of_narrow_and_wide_types():
 def test_iterating_over_an_ndarray_on_the_host_is_an_error():
     with pytest.raises(TypeError, match="cannot be iterated over here"):
         list(qd.ndarray(qd.f32, (3, 2)))
+
+
+@qd.kernel
+def guarded_sum(x: qd.types.ndarray(qd.f32, 1), out: qd.types.ndarray(qd.f32, 1), at: qd.i32):
+    for i in range(x.shape[0]):
+        if at >= 0:
+            out[at] += x[i]
+
+
+def test_a_reduction_that_no_iteration_makes_touches_nothing():
+    x, out = np.ones(70000, np.float32), np.zeros(2, np.float32)
+    guarded_sum(x, out, 1)
+    guarded_sum(x, out, -(1 << 30))
+    assert out.tolist() == [0, 70000]

@@ -6,7 +6,7 @@ queue for one word. Where nobody looks at the word meanwhile, each thread keeps 
 
     lanes of a warp      exchange their locals by shuffles, half as many each time
     warps of a block     leave theirs in shared memory, where the first warp adds them up
-    first thread         updates the word, once a block
+    first thread         updates the word, once a block, if there is anything to add
 
 That is the scheme of `passes.make_thread_local` for a CPU's pieces, with the same identities, and
 the same option switches it off. The order of a sum of reals depends on the grid and on which block
@@ -119,7 +119,24 @@ def accumulate(e: GpuEmitter, op: Op) -> None:
     e.line(f"store {ty} {new}, ptr {name}")
 
 
-def finale(e: GpuEmitter, found: tuple[Op, ...], threads: int) -> None:
+def _changes(e: GpuEmitter, op: Op, t: DataType, total: str, config: CompileConfig) -> str:
+    """Whether an update with ``total`` would change the word.
+
+    If no cell of the block has made one, because none came to it, none may be made: the address
+    may be of nothing.
+    """
+    none = _identity(op.code, t, config)
+    ty = VALUE[t.name]
+    if not t.is_real:
+        return e.value(f"icmp ne {ty} {total}, {constant(none, t)}")
+    if math.isnan(none):
+        return e.value(f"fcmp ord {ty} {total}, {total}")
+    return e.value(f"fcmp une {ty} {total}, {constant(none, t)}")
+
+
+def finale(
+    e: GpuEmitter, found: tuple[Op, ...], threads: int, config: CompileConfig
+) -> None:  # fmt: skip
     """What follows the loop: every thread of the block comes here."""
     if not found:
         return
@@ -134,18 +151,23 @@ def finale(e: GpuEmitter, found: tuple[Op, ...], threads: int) -> None:
         if made and threads > _WARP:
             e.line(f"call void {_BARRIER}(i32 0)")  # the one before has been read
         made.add(name)
-        _reduce(e, op, name, threads)
+        _reduce(e, op, name, threads, config)
 
 
-def _reduce(e: GpuEmitter, op: Op, name: str, threads: int) -> None:
+def _reduce(
+    e: GpuEmitter, op: Op, name: str, threads: int, config: CompileConfig
+) -> None:  # fmt: skip
     t = op.type
+    assert isinstance(t, DataType)
     code = ATOMIC_OPERATION[op.code]
     total = _warp(e, code, t, e.value(f"load {VALUE[t.name]}, ptr {name}"), _WARP)
     done = e.label("reduced")
     if threads > _WARP:
         total = _block(e, code, t, total, threads, done)
     update = e.label("update")
-    e.branch(e.value(f"icmp eq i32 {e.register('tid')}, 0"), update, done)
+    first = e.value(f"icmp eq i32 {e.register('tid')}, 0")
+    some = _changes(e, op, t, total, config)
+    e.branch(e.value(f"and i1 {first}, {some}"), update, done)
     e.place(update)
     _address(e, op.args[0], set())
     e.v[op.args[1].id] = total

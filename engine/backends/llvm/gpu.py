@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...analysis import needs_blocks
 from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
@@ -46,7 +47,7 @@ __all__ = ["GpuKernel", "GpuText", "lower_gpu"]
 
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
-_FRAME: Final = "ptr noalias noundef align 64 %frame"
+_FRAME: Final = "noundef align 64 %frame"
 _MOST_SHARED: Final = 48 << 10
 """Bytes of shared arrays that every GPU gives to a block."""
 
@@ -125,6 +126,7 @@ class GpuKernel:
         body = GpuEmitter(self.state, read_only=op.attr.read_only, calls=calls)
         body.op_id = op.id
         body.unused = only_in_addresses(walk(op.regions[1]))
+        body.together = needs_blocks(op.regions[1])
         return body
 
     def begin(self, body: GpuEmitter, index: int, op: Op, threads: int) -> None:
@@ -216,7 +218,7 @@ class GpuKernel:
         if not self.graph:
             return self.kernel(body, name, threads)
         entry = GpuEmitter(self.state)
-        entry.params = body.params
+        entry.params, entry.together = body.params, body.together
         entry.line(self.body(body, f"{name}.body"))
         entry.line("ret void")
         return self.kernel(entry, name, threads)
@@ -224,13 +226,13 @@ class GpuKernel:
     def end(self, body: GpuEmitter, threads: int, sums: tuple[Op, ...]) -> None:
         body.jump("stop")
         body.place("stop")
-        finale(body, sums, threads)
+        finale(body, sums, threads, self.config)
         body.line("ret void")
 
     def body(self, body: GpuEmitter, name: str) -> str:
         """Write a function that is always inlined; what calls it."""
         slots = list(body.params.values())
-        params = ", ".join([_FRAME, *(s.declaration for s in slots)])
+        params = ", ".join([_frame(body), *(s.declaration for s in slots)])
         self.add([f"define internal void @{name}({params}) #1 {{"])
         self._text(body)
         passed = ", ".join(["ptr %frame", *(f"{s.type} %{s.name}" for s in slots)])
@@ -242,11 +244,11 @@ class GpuKernel:
         if self.config.gpu_max_reg:
             attributes += f' "nvvm.maxnreg"="{self.config.gpu_max_reg}"'
         slots = list(body.params.values())
-        params, loads = _FRAME, list[str]()
+        params, loads = _frame(body), list[str]()
         if self.graph:
             loads = [line for slot in slots for line in slot.load()]
         else:
-            params = ", ".join([_FRAME, *map(_by_value, slots)])
+            params = ", ".join([params, *map(_by_value, slots)])
             loads = [
                 f"  %{s.name} = trunc i8 %{s.name}.byte to i1" for s in slots if s.type == "i1"
             ]
@@ -347,6 +349,11 @@ class GpuKernel:
             tuple([area.claims for area in state.areas if area is not None and area.claims >= 0]),
             self.loops,
         )
+
+
+def _frame(body: GpuEmitter) -> str:
+    """The device frame as a parameter."""
+    return f"ptr {'' if body.together else 'noalias '}{_FRAME}"
 
 
 def _by_value(slot: Slot) -> str:

@@ -159,3 +159,22 @@ def test_the_option_switches_it_off():
         kernel(x, out)
         assert out.tolist() == [0, x.sum()]
         assert "shfl.sync" not in ptx_of(kernel)
+
+
+@qd.kernel
+def guarded(x: qd.types.ndarray(qd.f32, 1), out: qd.types.ndarray(qd.f32, 1), at: qd.i32):
+    for i in range(x.shape[0]):
+        if at >= 0:
+            out[at] += x[i]
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_what_no_cell_updates_is_left_alone(fast_math):
+    """The address may be of nothing."""
+    with cuda(fast_math=fast_math):
+        x, out = np.ones(300, np.float32), np.zeros(4, np.float32)
+        held = qd.ndarray(qd.f32, out.shape)
+        guarded(x, held, 3)
+        guarded(x, held, -(1 << 28))
+        assert held.to_numpy().tolist() == [0, 0, 0, 300]
+        assert "shfl.sync" in ptx_of(guarded)
