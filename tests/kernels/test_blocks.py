@@ -404,3 +404,40 @@ def test_fences_and_their_old_names():
     with pytest.warns(DeprecationWarning, match="use qd.simt.block.mem_fence"):
         fence(out)
     assert out.tolist() == [2] * 4
+
+
+@qd.kernel
+def handed_on(x: Ints, out: Ints):
+    qd.loop_config(block_dim=B)
+    for i in range(B):
+        mine = x[i]
+        block.sync()
+        x[(i + 1) % B] = mine + 10
+        block.sync()
+        out[i] = x[i] * 100 + mine
+
+
+def test_arrays_change_behind_a_barrier():
+    """What the other iterations of a block have written to an array is seen."""
+    x = np.arange(B, dtype=np.int32)
+    out = np.zeros(B, np.int32)
+    handed_on(x, out)
+    assert out.tolist() == [((i - 1) % B + 10) * 100 + i for i in range(B)]
+
+
+@qd.kernel
+def next_one(x: Ints, out: Ints):
+    qd.loop_config(block_dim=B)
+    for i in range(B - 1):
+        mine = x[i]
+        block.sync()
+        x[i + 1] = mine + 10
+        block.sync()
+        out[i] = x[i] * 100 + mine
+
+
+def test_an_element_that_only_others_write_is_loaded_again_behind_a_barrier():
+    x = np.arange(B, dtype=np.int32)
+    out = np.zeros(B - 1, np.int32)
+    next_one(x, out)
+    assert out.tolist() == [0] + [(i - 1 + 10) * 100 + i for i in range(1, B - 1)]

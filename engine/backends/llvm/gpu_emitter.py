@@ -46,6 +46,8 @@ class GpuEmitter(Emitter):
     local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
     unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
+    together: its threads wait for each other, so that memory may change behind a barrier although
+    the thread itself writes nothing: no pointer must be `noalias`.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
@@ -63,6 +65,7 @@ class GpuEmitter(Emitter):
         self.aligned: dict[int, int] = {}
         self.sums: Final[dict[int, str]] = {}
         self.unrolls: dict[int, int] = {}
+        self.together = False
 
     def rolled(self) -> str:
         """What the branch back of a loop carries that LLVM shall not unroll."""
@@ -85,7 +88,8 @@ class GpuEmitter(Emitter):
     def array(self, number: int) -> str:
         state = self.state
         p = state.func.params[number]
-        alias = "noalias " if state.apart[number] and not self.calls else ""
+        apart = state.apart[number] and not self.calls and not self.together
+        alias = "noalias " if apart else ""
         if number in self.read_only:
             alias += "readonly "
         size = SIZE[p.dtype.name]

@@ -92,6 +92,7 @@ class _Fused:
         self.number: Final = number
         self.tasks: Final = tasks
         self.entry: Final = GpuEmitter(kernel.state)
+        self.entry.together = True
         self.name: Final = f"{kernel.symbol}_loop_{number}"
         self.host: Final = HostText(kernel.state, False)
         self.conditions: Final[list[str]] = []
