@@ -16,6 +16,7 @@ _FAR = "it has a device of its own"
 _NO_DEVICE = "it is about what needs no device"
 _TOLD = "only backends that run the threads of a block in lockstep notice it"
 
+_PROCESSES = "it is about files, or processes that nobody tells of the simulated device"
 _KEYS = "it is about what keys and entries of the CPU's code hold"
 _ROWS = "it counts rows of adstacks for the threads of a CPU"
 _LATE = "what a kernel prints is shown when it has ended"
@@ -33,6 +34,9 @@ _BY_REASON: dict[str, str] = {
     _NO_DEVICE: """
         backends/cuda/test_archs
         backends/cuda/test_ptxas
+        backends/cuda/test_ptx_kernels
+        backends/cuda/test_ptx_samples
+        inspect/test_capture::test_backends_prove_themselves
         inspect/test_targets
         samples/test_machine_code
     """,
@@ -65,6 +69,10 @@ _BY_REASON: dict[str, str] = {
         runtime/test_program::test_without_fallback_it_is_an_error_and_there_is_no_program
         runtime/test_program::test_of_a_list_the_first_that_works_is_taken
     """,
+    _PROCESSES: """
+        caches/test_processes caches/test_cleaning caches/test_never_wrong caches/test_store
+        caches/test_folders caches/test_offline_processes
+    """,
     _KEYS: """
         caches/test_keys::test_every_option_that_code_may_depend_on_is_in_keys
         caches/test_keys::test_options_of_gpus_are_not_read_by_what_all_backends_share
@@ -85,6 +93,7 @@ _BY_REASON: dict[str, str] = {
         adstack/test_gates::test_rows_are_as_many_as_iterations_that_pass
         adstack/test_heaps::test_a_heap_grows_to_twice_its_size_at_least
         adstack/test_heaps::test_plans_follow_the_heap
+        inspect/test_gradients::test_what_a_launch_took_is_what_the_allocator_says
         adstack/test_heaps::test_no_memory_for_a_heap_names_the_stack_and_what_to_do
     """,
     _LATE: """

@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cuda-sim",
         choices=("none", "some", "all"),
-        default="none",
+        default="some",
         help="which tests run on the simulated CUDA device, where there is no real one",
     )
     parser.addoption(
