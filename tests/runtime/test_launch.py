@@ -339,8 +339,6 @@ def test_options_of_the_decorator():
         return a
 
     assert cached(4) == 4
-    with pytest.raises(qd.QuadrantsUnsupportedError, match="graph"):
-        qd.kernel(graph=True)
     with pytest.raises(TypeError, match="no option 'speed'"):
         qd.kernel(speed=11)
     assert cached.name == "cached"
