@@ -68,7 +68,6 @@ def simulated(**configuration: Any) -> Generator[Any]:
         conditional,
         context,
         driver,
-        hardware,
         libdevice,
         nvptx,
     )
@@ -85,7 +84,6 @@ def simulated(**configuration: Any) -> Generator[Any]:
     if not state.begin(Configuration(**configuration)):
         context._known.clear()
     before = driver.install(binding())
-    hardware._arch.clear()  # of a device with another capability
     nvptx.make_ptx = carrying
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
@@ -96,7 +94,6 @@ def simulated(**configuration: Any) -> Generator[Any]:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
         conditional.link = condition
         driver.install(before)
-        hardware._arch.clear()
 
 
 @contextmanager

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .frame import FramePool
     from .prints import Printer
 
-__all__ = ["CudaDevice", "current", "size_text"]
+__all__ = ["CudaDevice", "current", "running", "size_text"]
 
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 """Codes by which a kernel has failed some time before the call that was told."""
@@ -429,6 +429,11 @@ class CudaDevice:
 
 
 _open: Final[list[CudaDevice]] = []
+
+
+def running() -> CudaDevice | None:
+    """The device of the program that began last, if one runs."""
+    return _open[-1] if _open else None
 
 
 def current() -> CudaDevice:

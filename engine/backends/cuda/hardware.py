@@ -149,16 +149,11 @@ def chosen() -> Hardware:
     return hits[0]
 
 
-_arch: Final[dict[tuple[int, str], str]] = {}
-"""By binding and choice: asked for by each compile."""
-
-
 def arch() -> str:
-    """The architecture of the device that a program would get; without one `archs.DEFAULT`."""
-    if unavailable():
-        return archs.DEFAULT
-    key = id(binding()), os.environ.get("QD_VISIBLE_DEVICE", "")
-    found = _arch.get(key)
-    if found is None:
-        found = _arch[key] = chosen().arch
-    return found
+    """The architecture of the program's device, or the one it would get, or `archs.DEFAULT`."""
+    from .device import running
+
+    device = running()
+    if device is not None:  # each compile asks: nothing is asked of the driver
+        return device.hardware.arch
+    return archs.DEFAULT if unavailable() else chosen().arch
