@@ -250,7 +250,11 @@ class CompileConfig:
         minimum=0,
     )
     cuda_stack_limit: int = option(
-        0, "Bytes of stack a CUDA thread has; 0 is the default.", minimum=0
+        0,
+        "Bytes of stack a CUDA thread has; 0 is the default, 32 KB where functions are recursive.",
+        key=True,
+        scope="gpu",
+        minimum=0,
     )
     device_memory_GB: float = option(
         1.0,

@@ -8,6 +8,7 @@
 `cfg`        the control-flow graph of a task, as an object that can be shown
 `dataflow`   reaching definitions and live variables on it
 `blocks`     which loops run in blocks of iterations that wait for each other
+`calls`      whether real functions call themselves
 ============ ===================================================================================
 
 A pass keeps results with ``cx.analysis(key, make)``: they live until ``func.version`` changes.
@@ -15,6 +16,7 @@ A pass keeps results with ``cx.analysis(key, make)``: they live until ``func.ver
 
 from .alias import DIFFERENT, MAYBE, SAME, Location, Memory
 from .blocks import SUBGROUP_OPS, block_dim, is_parallel, needs_blocks, shared_arrays
+from .calls import recursive
 from .cfg import Cfg, CfgNode, build_cfg
 from .dataflow import Flow, analyze
 from .loops import cell_loop, contains, enclosing_loops, is_invariant
@@ -40,6 +42,7 @@ __all__ = [
     "is_invariant",
     "is_parallel",
     "needs_blocks",
+    "recursive",
     "shared_arrays",
     "uniquely_accessed",
     "use_counts",

@@ -164,7 +164,7 @@ def build(
     func.params = tuple(w.params)
     func.body.ops[:0] = w.prologue.values()
     if func.callees:
-        finish(func)
+        finish(func, config)
     funcs = [(d.qualname, d.file, d.line, d.end_line) for d in w.funcs]
     seconds = time.perf_counter() - started
     return BuildResult(

@@ -16,10 +16,11 @@ import ast
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
 from ..ir import Arg, AssertAttr, Builder, Callee, Func, Op, all_ops, get_loc, walk
 from ..ir import codes as C
-from ..ir.attrs import RECURSION_LIMIT
+from ..ir.attrs import GPU_STACK, RECURSION_LIMIT
 from ..types import FieldHandle, StructFieldHandle, Type, flat_names, i32, pointer_to, void
 from .frame import Frame
 from .inline import NO_OWNER, arguments_of, array_argument, number_argument
@@ -39,9 +40,9 @@ from .walk import Walk
 
 __all__ = ["RealFunction", "finish", "real_call"]
 
-_STACK: Final = 8 << 20
-"""Bytes of stack that recursion may take by the estimate of `_frame_size`, which is generous: not
-optimised and with all checks, code takes less than half of that, else about a tenth."""
+_STACK: Final = 4 << 20
+"""Bytes of stack that recursion may take on the host. `_frame_size` is generous: not optimised and
+with all checks, code takes less than half of what it says, else about a tenth."""
 _NUMBERS: Final = frozenset(("scalar", "matrix", "struct"))
 
 
@@ -249,8 +250,9 @@ def _depth(w: Walk, node: ast.AST) -> Op:
     return w.emit(node, C.ADD, (mine, w.typed(1, i32, node)))
 
 
-def finish(kernel: Func) -> None:
+def finish(kernel: Func, config: CompileConfig) -> None:
     """Complete the functions of a kernel whose parameters are known by now."""
+    stack = _STACK if config.is_cpu else config.cuda_stack_limit or GPU_STACK
     callees = kernel.callees
     calls = {
         name: {op.attr for op in walk(callee.body) if op.code == C.CALL}
@@ -258,7 +260,7 @@ def finish(kernel: Func) -> None:
     }
     recursive = {name for name in callees if name in _reached(name, calls)}
     size = sum(_frame_size(callees[name]) for name in recursive)
-    limit = max(16, min(RECURSION_LIMIT, _STACK // max(size, 1)))
+    limit = max(16, min(RECURSION_LIMIT, 2 * stack // max(size, 1)))
     for op in all_ops(kernel):
         if op.code == C.CALL and op.attr not in recursive:
             op.args = op.args[1:]
@@ -276,6 +278,8 @@ def finish(kernel: Func) -> None:
         b = Builder(callee, callee.body, callee.loc, [])
         fine = b.binary(C.CMP_LT, depth, b.const(limit, i32))
         text = f"{name} calls itself more than {limit} levels deep"
+        if not config.is_cpu:
+            text += "; qd.init(cuda_stack_limit=...) sets the bytes of stack of a thread"
         b.emit(C.ASSERT, (fine,), AssertAttr("check", text))
         ops[at + 1 : at + 1] = b.ops
 

@@ -8,6 +8,7 @@ from ..types import DataType, Layout
 
 __all__ = [
     "DEFAULT_BLOCK_DIM",
+    "GPU_STACK",
     "RECORDS",
     "RECURSION_LIMIT",
     "SUBGROUP_SIZE",
@@ -158,6 +159,9 @@ SUBGROUP_SIZE = 32
 
 RECURSION_LIMIT = 4096
 """Calls of real functions inside of each other; more is an error of the kernel."""
+
+GPU_STACK = 32 << 10
+"""Bytes of stack that a thread of a GPU has for recursion where no option says it."""
 
 RECORDS = {
     cls.__name__: cls for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr, GraphAttr)

@@ -33,6 +33,8 @@ _BY_REASON: dict[str, str] = {
     """,
     _NO_DEVICE: """
         backends/cuda/test_archs
+        backends/cuda/test_ptx_kernels
+        backends/cuda/test_ptx_samples
         backends/cuda/test_ptxas
         backends/cuda/test_ptx_kernels
         backends/cuda/test_ptx_samples

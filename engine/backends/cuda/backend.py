@@ -70,6 +70,7 @@ class CudaBackend:
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate PTX; other texts are made when asked for."""
+        from ...analysis import recursive
         from ..llvm.gpu import lower_gpu
         from . import libdevice, nvptx
 
@@ -90,7 +91,8 @@ class CudaBackend:
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "ptx": "ptx"},
             {"llvm_ir_optimized": lambda: nvptx.optimised(kernel.text, arch, level)},
             {"layout": kernel.layout, "tasks": kernel.tasks, "clears": kernel.clears,
-             "claims": kernel.claims, "loops": kernel.loops},
+             "claims": kernel.claims, "loops": kernel.loops,
+             "recursive": bool(func.callees) and recursive(func)},
         )  # fmt: skip
 
     def load(self, artifact: Artifact) -> Executable:

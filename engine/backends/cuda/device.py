@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
+from ...ir.attrs import GPU_STACK
 from ..memory import Array
 from . import errors, hardware
 from .context import Context, context_of
@@ -96,6 +97,7 @@ class CudaDevice:
         self._waiting: list[FramePool] = []
         self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._pool: Any = None
+        self._deep = False
         self.lock: Final = threading.RLock()
         self.context.users.add(self)
         with self.context.active():
@@ -110,6 +112,16 @@ class CudaDevice:
         self.streams: Final = CudaStreams(self)
         self.own(self.streams)
         _open.append(self)
+
+    def deepen(self) -> None:
+        """Give threads a stack for functions that call themselves, unless an option says which."""
+        if self.config.cuda_stack_limit or self._deep:
+            return
+        self._deep = True
+        driver = self.driver
+        with self.context.active():
+            limit = driver.CUlimit.CU_LIMIT_STACK_SIZE
+            check(driver.cuCtxSetLimit(limit, GPU_STACK), "making room for recursion")
 
     def _keep(self, pool: Any) -> Any:
         """Let a pool keep as much freed memory as this program may."""

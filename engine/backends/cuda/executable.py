@@ -50,6 +50,8 @@ class CudaExecutable:
         self.told: Callable[[Sequence[int]], None] | None = None
         self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
         self.sources: Final[list[dict[str, Any]]] = []
+        if artifact.facts.get("recursive"):
+            device.deepen()
         loaded = code.load(device, artifact.code, self.meta.name)
         self.code: Final = loaded
         self.module: Final = loaded.module

@@ -318,6 +318,16 @@ def test_real_functions(tmp_path):
     made = artifact(calls, F)
     assemble(made, tmp_path)
     assert lines(made.texts["ptx"], "call.uni") or lines(made.texts["ptx"], "call ")
+    assert made.facts["recursive"]
+    assert not artifact(plain, F).facts["recursive"]
+
+
+def test_a_larger_stack_allows_deeper_recursion():
+    def depth(**options):
+        (text,) = [s.text for s in artifact(calls, F, **options).meta.asserts if "levels" in s.text]
+        return int(text.split("more than ")[1].split()[0])
+
+    assert 16 < depth() < depth(cuda_stack_limit=128 << 10) <= 4096
 
 
 def test_options_of_registers_and_blocks():
