@@ -1,4 +1,4 @@
-"""Graph kernels in the inspector: launched, compared with the interpreter, checked by the author."""
+"""Graph kernels in the inspector: launched, compared with the interpreter, checked."""
 
 from qd_studio import engine as qd
 from qd_studio.engine.inspect import capture_kernel

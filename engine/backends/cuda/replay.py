@@ -55,7 +55,7 @@ def runner(executable: CudaExecutable, pool: FramePool) -> Runner | None:
 
         return FlowRunner(executable, pool)
     plain = meta.timed or meta.prints or meta.has_stacks or len(meta.tasks) < 2
-    if plain or pool.stream or not getattr(config, "graph", True):
+    if plain or pool.stream or not config.graph:
         return None
     if any(not task.blocks and task.header for task in executable.tasks):
         return None
