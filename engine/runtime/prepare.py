@@ -392,7 +392,7 @@ class _Writer:
         if self.on_host and seen.device.type == "cpu":
             elsewhere = f"not {name}.is_cpu"
         elif not self.on_host and on_device(seen, device):
-            elsewhere = f"{name}.get_device() != {device.dlpack[1]} or not {name}.is_cuda"
+            elsewhere = f"{name}.get_device() != {device.dlpack[1]}"
         else:
             return False
         dims = param.ndim + len(param.element_shape)

@@ -316,6 +316,19 @@ def test_a_kernel_that_breaks_is_named_and_the_next_program_works(sim):
     assert (y.to_numpy() == 1).all()
 
 
+def test_a_driver_that_gives_no_context_any_more(sim):
+    start()
+    sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+    add(array(np.ones(300)), array(np.zeros(300)), 1.0)
+    with pytest.raises(CudaError):
+        qd.sync()
+    sim.fail("cuDevicePrimaryCtxRetain", Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+    with pytest.raises(CudaError, match="no context on Simulated CUDA device any more") as caught:
+        start()
+    assert caught.value.hint == "start the process anew"
+    assert start().alive
+
+
 def test_of_several_kernels_each_may_be_the_one_that_broke(sim):
     start()
     x, y = array(np.ones(300)), array(np.zeros(300))
@@ -422,7 +435,7 @@ def test_prints_that_do_not_fit_are_counted(sim, capsys, monkeypatch):
     say(50, 0.0)
     qd.sync()
     out, err = capsys.readouterr()
-    assert out.count("say") == 4
+    assert out.count("say") == 4, out
     assert "kernel say printed more than the 100 bytes" in out + err
     say(1, 2.0)
     qd.sync()

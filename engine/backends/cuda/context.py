@@ -40,7 +40,14 @@ class Context:
         self.driver: Final = driver
         self.device: Final = check(driver.cuDeviceGet(hardware.number))
         what = f"making a context on {hardware.name}"
-        self.handle: Final = check(driver.cuDevicePrimaryCtxRetain(self.device), what)
+        result = driver.cuDevicePrimaryCtxRetain(self.device)
+        if is_fatal(code_of(result)):
+            name = name_of(code_of(result), driver)[0]
+            raise CudaError(
+                f"the CUDA driver gives this process no context on {hardware.name} any more, after"
+                f" an error of a kernel ({name})", hint="start the process anew",
+            )  # fmt: skip
+        self.handle: Final = check(result, what)
         self._number: Final = int(self.handle)
         self.identity: Final = _identity(driver, self.handle)
         self.lost: CudaError | None = None
@@ -122,13 +129,14 @@ class Context:
         return _identity(self.driver, self.handle) == self.identity
 
     def drop(self) -> None:
-        """Give it up; where others hold it too, it is destroyed, as it is of no use to them."""
+        """Destroy it, also where others hold it: it is of no use to them either.
+
+        Codes do not matter: after a kernel has failed some drivers answer everything with its code.
+        """
         driver = self.driver
         driver.cuCtxSetCurrent(driver.CUcontext(0))
+        driver.cuDevicePrimaryCtxReset(self.device)
         driver.cuDevicePrimaryCtxRelease(self.device)
-        state = driver.cuDevicePrimaryCtxGetState(self.device)
-        if not code_of(state) and int(state[2]):
-            driver.cuDevicePrimaryCtxReset(self.device)
 
     def forked(self) -> None:
         """This is a child of the process that made it."""

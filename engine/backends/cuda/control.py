@@ -183,11 +183,12 @@ class Control:
     def _finish(self, pool: FramePool, buffer: memoryview) -> int:
         """Wait for a launch, look at what it left, and fetch its results."""
         try:
-            self.device.sync(pool.stream)
+            if pool.stream or not pool.meta.results:
+                self.device.sync(pool.stream)
+            if pool.meta.results:  # which waits for the default stream
+                pool.read_results(buffer)
         except QuadrantsRuntimeError as error:
             return pool.fail(error)
-        if pool.meta.results:
-            pool.fetch_results(buffer)
         return 0
 
     def _again(self, code: int, k: int, blocks: int, pointer: Any) -> None:

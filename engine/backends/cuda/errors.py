@@ -28,8 +28,8 @@ FOREIGN: Final = frozenset({NOT_INITIALIZED, INVALID_CONTEXT, INVALID_HANDLE, DE
 
 _RESET: Final = "call qd.init() again: arrays of this program are lost"
 _BOUNDS: Final = (
-    "qd.init(debug=True) checks indices; compute-sanitizer finds the access; call qd.init() again"
-    " before anything else: arrays of this program are lost"
+    "qd.init(debug=True) checks indices; compute-sanitizer finds the access. Arrays of this program"
+    " are lost: call qd.init() again, or start the process anew where the driver refuses that"
 )
 
 

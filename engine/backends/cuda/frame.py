@@ -173,11 +173,11 @@ class FramePool:
         if error is not None:
             raise error.with_traceback(None)
 
-    def fetch_results(self, buffer: memoryview) -> None:
-        """Copy the results of the launch that has ended into its host frame."""
+    def read_results(self, buffer: memoryview) -> None:
+        """Copy the results of a launch into its host frame. Raises what failed before."""
         size = 8 * len(self.meta.results)
         part = np.frombuffer(buffer, np.uint8)[self.results_at : self.results_at + size]
-        self.device.fetch(self.device_frame + self.results_at, part)
+        self.device.read(self.device_frame + self.results_at, part)
 
     def collect(self) -> None:
         """Raise what launches that have ended failed with, and tell what they report."""

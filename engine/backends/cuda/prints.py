@@ -40,6 +40,7 @@ class Printer:
         self.owner: FramePool | None = None
         head = np.frombuffer(struct.pack("<qq", 0, SIZE), np.uint8)
         device.write(self.address, head)
+        device.set(self.address + _HEAD, 0xFF, 1, SIZE)  # where no record was written
 
     def take(self, pool: FramePool) -> None:
         """A kernel that prints is about to be launched with a frame of ``pool``."""
@@ -68,6 +69,7 @@ class Printer:
         data = np.empty(min(asked, SIZE), np.uint8)
         self.device.fetch(self.address + _HEAD, data)
         self.device.set(self.address, 0, 1, 8)
+        self.device.set(self.address + _HEAD, 0xFF, 1, data.nbytes)
         sys.stdout.write(_shown(data.tobytes(), owner.meta))
         if asked > SIZE:
             log.warn(
@@ -85,7 +87,7 @@ def _shown(data: bytes, meta: KernelMeta) -> str:
     while at + 8 <= len(data):
         number, count = struct.unpack_from("<ii", data, at)
         at += 8
-        if at + 8 * count > len(data):
+        if number < 0 or at + 8 * count > len(data):
             break  # the one that did not fit
         site = meta.prints[number]
         values = struct.unpack_from(slots_format(site.types), data, at)
