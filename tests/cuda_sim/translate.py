@@ -228,8 +228,27 @@ DYNAMIC = 228 << 10
 """Bytes of an array of shared memory whose size the launch says."""
 
 
+_MADE = re.compile(
+    r"^  (%[\w.]+) = (alloca\b|getelementptr [^\n]*?ptr (%[\w.]+))"
+    r"|(?:atomicrmw (?:volatile )?\w+|cmpxchg (?:weak )?) ?ptr (%[\w.]+)|^(})", re.M,
+)  # fmt: skip
+
+
+def _check_atomics(text: str) -> None:
+    """PTX has no atomic updates of a thread's own memory: what they do there is undefined."""
+    own: set[str] = set()
+    for made, how, base, updated, end in _MADE.findall(text):
+        if end:
+            own.clear()
+        elif made and (how == "alloca" or base in own):
+            own.add(made)
+        elif updated in own:
+            raise intrinsics.Lacking(f"an atomic update of a thread's own memory, {updated}")
+
+
 def translate(text: str) -> Translated:
     """Translate a module. Lacking if it uses what the simulator has not."""
+    _check_atomics(text)
     shared: list[tuple[str, int]] = []
     dynamic: set[str] = set()
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ...analysis import shared_arrays
 from ...ir import Block, Op
 from ...ir import codes as C
+from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
 from ..stacks import element
 from .block_reduce import accumulate
 from .control import as_slot
 from .memory import MEMORY_OPS, array_alloca, in_memory, note_written
-from .scalars import SCALAR, convert
+from .scalars import SCALAR, combine, convert
 from .subgroups import SUBGROUP_OPS
 from .text import MEMORY, SIZE, VALUE, zero
 
@@ -59,8 +60,57 @@ def _global_store(e: GpuEmitter, op: Op) -> None:
 def _atomic(e: GpuEmitter, op: Op) -> None:
     if op.id in e.sums:
         accumulate(e, op)
+        return
+    base = op.args[0]
+    while base.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        base = base.args[0]
+    private = base.code == C.ARRAY_ALLOCA and base.attr.space != "shared"
+    if base.code == C.ALLOCA or private:
+        e.v[op.id] = _private_update(e, op)
+    elif base.code == C.CALL_ARG:
+        _update_of_any(e, op)
     else:
         MEMORY_OPS[op.code](e, op)
+
+
+def _private_update(e: GpuEmitter, op: Op) -> str:
+    """An update of memory of the thread's own, for which there are no atomics; the old value."""
+    t, code, at = op.type, op.code, e.v[op.args[0].id]
+    val = e.v[op.args[1].id]
+    ty, size = MEMORY[t.name], SIZE[t.name]
+    held = e.value(f"load {ty}, ptr {at}, align {size}")
+    old = e.value(f"trunc i8 {held} to i1") if t is u1 else held
+    new = val
+    if code == C.ATOMIC_CAS:
+        bits, sides = f"i{8 * size}", (held, in_memory(e, e.v[op.args[2].id], t))
+        if t.is_real:
+            sides = tuple([e.value(f"bitcast {ty} {side} to {bits}") for side in sides])
+        same = e.value(f"icmp eq {bits} {sides[0]}, {sides[1]}")
+        new = e.value(f"select i1 {same}, {VALUE[t.name]} {val}, {VALUE[t.name]} {old}")
+    elif code != C.ATOMIC_XCHG:
+        new = combine(e, ATOMIC_OPERATION[code], t, old, val)
+    e.line(f"store {ty} {in_memory(e, new, t)}, ptr {at}, align {size}")
+    return old
+
+
+def _update_of_any(e: GpuEmitter, op: Op) -> None:
+    """An update through an address that a function was given: of whatever memory."""
+    name = "@llvm.nvvm.isspacep.local"
+    e.state.declares[name] = f"declare i1 {name}(ptr)"
+    mine, others, done = e.label("own"), e.label("any"), e.label("updated")
+    e.branch(e.value(f"call i1 {name}(ptr {e.v[op.args[0].id]})"), mine, others)
+    e.place(mine)
+    here = _private_update(e, op)
+    after_mine = e.block
+    e.jump(done)
+    e.place(others)
+    MEMORY_OPS[op.code](e, op)
+    there = e.v[op.id]
+    after_others = e.block
+    e.jump(done)
+    e.place(done)
+    ty = VALUE[op.type.name]
+    e.v[op.id] = e.value(f"phi {ty} [ {here}, %{after_mine} ], [ {there}, %{after_others} ]")
 
 
 def _only_read(e: GpuEmitter, pointer: Op) -> bool:
