@@ -359,7 +359,6 @@ class _Writer:
             + (f"; w{k} = {name}._writes" if watched else ""),
         ]
         of_host = not self.owner.decl.options.graph  # which the long way refuses
-        of_host = not self.owner.decl.options.graph  # which the long way refuses
         if not self.on_host:  # an array of the host is copied to the device and back
             self.lines.append(f"    elif c is ndarray: return slow({self.again})")
         elif of_host and not param.needs_grad and not key.needs_dual and param.axes is None:

@@ -197,6 +197,22 @@ def test_patterns_of_eight_bytes_are_doubled_on_the_device(sim):
     assert (found == 0.1).all()
 
 
+@pytest.mark.parametrize("at", [0, 1, 2, 6])
+@pytest.mark.parametrize("size", [2, 3, 4, 8, 70_000])
+def test_patterns_of_any_length_may_begin_anywhere(sim, at, size):
+    """The driver sets numbers at their own alignment only."""
+    device = start()
+    memory = device.allocate(3 * size + 8)
+    pattern = bytes(k * 37 % 251 for k in range(size))
+    sim.calls.clear()
+    memory.fill(at, pattern, 3)
+    found = np.empty(3 * size + 8, np.uint8)
+    memory.read(0, found)
+    assert found.tobytes() == bytes(at) + pattern * 3 + bytes(8 - at)
+    wide = "cuMemsetD16Async" in sim.calls or "cuMemsetD32Async" in sim.calls
+    assert wide == (size in (2, 4) and at % size == 0)
+
+
 @pytest.mark.parametrize("pinned", [True, False])
 @pytest.mark.parametrize("nbytes", [100, 3 * staging.CHUNK + 5])
 def test_large_copies_go_through_pinned_memory(sim, monkeypatch, pinned, nbytes):

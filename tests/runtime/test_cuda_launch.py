@@ -1,5 +1,8 @@
 """Launches on CUDA: when they happen, what they cost, and how their failures come to light."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -427,6 +430,42 @@ def test_prints_are_not_lost_at_the_end(sim, capsys):
     tell(7)
     qd.reset()
     assert capsys.readouterr().out == "tell 7\n"
+
+
+def test_prints_of_two_threads_are_all_shown(sim, capsys):
+    start()
+    say(1, 0.0)
+    tell(0)
+    qd.sync()
+    capsys.readouterr()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        launches = [lambda: say(1, 1.0), lambda: tell(1), qd.sync]
+        threads = [threading.Thread(target=lambda f=f: [f() for _ in range(60)]) for f in launches]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    qd.sync()
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == ["say 0 1.000000"] * 60 + ["tell 1"] * 60
+
+
+def test_prints_of_two_streams_come_in_the_order_of_launches(sim, capsys):
+    start()
+    one, other = qd.create_stream(), qd.create_stream()
+    for k in range(3):
+        say(1, 0.5 + k, qd_stream=one)
+        tell(k, qd_stream=other)
+    tell(9)
+    one.synchronize()
+    other.synchronize()
+    qd.sync()
+    expected = "".join(f"say 0 {k}.500000\ntell {k}\n" for k in range(3))
+    assert capsys.readouterr().out == expected + "tell 9\n"
 
 
 def test_prints_that_do_not_fit_are_counted(sim, capsys, monkeypatch):

@@ -160,16 +160,16 @@ class Control:
         env: dict[str, Any] = {
             **self.env, "pool": pool, "pending": pool.pending, "runner": pool.runner,
             "finish": partial(self._finish, pool), "printing": device.prints_for,
-            "lock": threading.RLock(),
+            "lock": device.printing if meta.prints else threading.RLock(),
         }  # fmt: skip
         lines = ["    printing(pool)"] if meta.prints else []
         lines += self._body if pool.runner is None else ["    runner.run(pointer)"]
         lines.append("    pending[pool] = None")
         lines.append("    return finish(buffer)" if waits else "    return 0")
         # What a launch keeps in the device frame is its own until it is fetched, or its tasks are
-        # all in the stream.
+        # all in the stream. The buffer for prints is one kernel's at a time.
         several = len(self.tasks) > 1 or self.executable.zeroed or pool.runner is not None
-        if waits or several or meta.graph or any(self.executable.headers):
+        if waits or several or meta.graph or meta.prints or any(self.executable.headers):
             lines = ["    with lock:", *(f"    {line}" for line in lines)]
         params = "".join([f"p{k}, " for k in range(len(self.tasks))])
         text = "\n".join(["def enter(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])

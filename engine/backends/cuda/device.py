@@ -62,7 +62,8 @@ class CudaDevice:
     for all there is. moved: how often memory was taken, filled or copied on the default stream.
     pending: frames of the default stream to look at after the next wait, with every kernel launched
     since the last one. code: modules by the PTX they were loaded from. streams: see
-    `backends.streams`.
+    `backends.streams`. printing: held while a kernel that prints is launched, and while what was
+    printed is shown.
     """
 
     host_arrays = False
@@ -89,6 +90,7 @@ class CudaDevice:
         self.doomed: Final[list[Any]] = []
         self.spent: Final[list[Any]] = []
         self.printer: Printer | None = None
+        self.printing: Final = threading.RLock()
         self.ended = False
         self.cc: Final = self.hardware.capability
         self.dlpack: tuple[int, int] = (2, self.number)
@@ -393,7 +395,8 @@ class CudaDevice:
         if (self.doomed or self.spent) and not any(self._streams.values()):
             self.unload()
         if self.printer is not None:
-            self.printer.drain_for(pools)
+            with self.printing:
+                self.printer.drain_for(pools)
         found: list[Exception] = []
         for pool in pools:
             if pool.watched:

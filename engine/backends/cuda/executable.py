@@ -143,8 +143,6 @@ class CudaExecutable:
                     if stream:  # its device frame was filled on the default one
                         self.device.streams.after_memory(stream)
                     self._pools[stream] = found
-                    if stream:  # its device frame is made on the default one
-                        self.device.streams.after_memory(stream)
         return found
 
     def runner(self, pool: FramePool) -> Runner | None:

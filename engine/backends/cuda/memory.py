@@ -54,10 +54,10 @@ class DeviceMemory:
         narrow = pattern
         while len(narrow) > 1 and narrow[: len(narrow) // 2] * 2 == narrow:
             narrow = narrow[: len(narrow) // 2]
-        if len(narrow) in (1, 2, 4):
+        if len(narrow) in (1, 2, 4) and not address % len(narrow):
             self.device.set(address, int.from_bytes(narrow, "little"), len(narrow), size * count)
             return
-        block = np.frombuffer(narrow * min(count, _BLOCK // size), np.uint8)
+        block = np.frombuffer(narrow * min(count, max(1, _BLOCK // size)), np.uint8)
         self.device.write(address, block)
         done, total = block.nbytes, size * count
         while done < total:

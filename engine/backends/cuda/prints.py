@@ -30,7 +30,7 @@ _HEAD: Final = 16
 class Printer:
     """See the module docstring. address: of the buffer, laid out as `facts.PRINTS` says.
 
-    owner: whose records it may hold.
+    owner: whose records it may hold. Its callers hold `CudaDevice.printing`.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -47,8 +47,9 @@ class Printer:
         before = self.owner
         if before is not pool:
             if before is not None:
-                self.device.wait_for(before.stream)
                 self.drain()
+            if pool.stream:  # the buffer was emptied on the default stream
+                self.device.streams.after_memory(pool.stream)
             self.owner = pool
 
     def drain_for(self, pools: list[Any]) -> None:
@@ -61,6 +62,8 @@ class Printer:
         owner = self.owner
         if owner is None:
             return
+        if owner.stream:  # which nothing orders with the copies here
+            self.device.wait_for(owner.stream)
         head = np.empty(8, np.uint8)
         self.device.fetch(self.address, head)
         asked = int.from_bytes(head.tobytes(), "little", signed=True)
