@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import logs
-from qd_studio.engine.backends.cuda import conditional
+from qd_studio.engine.backends.cuda import conditional, graphs
 
 from tests import cuda_sim
 
@@ -296,6 +296,7 @@ def test_graphs_are_given_back(start):
     assert sim is not None
 
 
+@pytest.mark.filterwarnings("ignore:(?s).*CUDA_PATH.*:UserWarning")  # that the two differ
 def test_where_the_device_library_is_looked_for(monkeypatch, tmp_path):
     home, path = tmp_path / "home", tmp_path / "path"
     for root in (home, path):
@@ -305,3 +306,18 @@ def test_where_the_device_library_is_looked_for(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_PATH", str(path))
     found = conditional.libraries()
     assert found[:2] == [str(root / "lib64" / "libcudadevrt.a") for root in (home, path)]
+
+
+def test_a_launch_that_was_interrupted_is_prepared_anew(start, monkeypatch):
+    """Nothing that a launch has begun to change is taken for changed."""
+    start()
+    x, n = qd.ndarray(qd.f32, (MANY,)), counter(2)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(graphs.Graph, "_make", interrupted)
+        loop(x, n)
+    loop(x, n)
+    assert (x.to_numpy() == 2).all()

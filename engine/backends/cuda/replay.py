@@ -235,12 +235,12 @@ class AutoRunner:
         return run
 
     def _change(self, old: bytes, new: bytes, pointer: Any) -> None:
-        """Give the nodes the values they lack."""
+        """Give the nodes the values they lack. old: empty if the last change failed half way."""
         graph = self._replayed.graph
         assert graph is not None
         differ = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
         tasks = [k for k, mask in enumerate(self._masks) if not old or differ & mask]
-        if self._parameters.changes(pointer):
+        if self._parameters.changes(pointer) or not old:
             self._replayed.ready(pointer, self.executable.control.grids(pointer))
         self.counts.updates += graph.revalue(pointer, tasks)
 

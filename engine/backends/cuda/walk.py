@@ -296,8 +296,8 @@ class FlowRunner:
         data = pointer[0][where.start : where.end].tobytes()
         with self._lock:
             if data != self._data:
-                self._data = None  # in case this fails half way
-                self._prepare(pointer)
+                begun, self._data = self._data is None, None  # in case this fails half way
+                self._prepare(pointer, begun)
                 self._data = data
             self.counts.replays += 1
             whole = self._whole
@@ -309,10 +309,13 @@ class FlowRunner:
             if code:
                 whole.again(int(code), pointer)
 
-    def _prepare(self, pointer: Any) -> None:
-        """Make all right for the parameters in a frame, and copy these to the device."""
+    def _prepare(self, pointer: Any, begun: bool) -> None:
+        """Make all right for the parameters in a frame, and copy these to the device.
+
+        begun: nothing is right yet, or the last time this has failed half way.
+        """
         where, meta = self._parameters, self.executable.meta
-        if where.changes(pointer):
+        if where.changes(pointer) or begun:
             self._arrange(pointer)
             grids = self.executable.control.grids(pointer)
             try:
