@@ -69,6 +69,21 @@ _slotted: Final[dict[tuple[int, Any], tuple[Any, Kernel]]] = {}
 """The kernels of objects that cannot keep them, and the objects, which live for ever."""
 
 
+_SHORTENED: Final = QuadrantsCompilationError, QuadrantsRuntimeError, TypeError, ValueError
+
+
+def _shorten(error: Exception) -> None:
+    """Take the engine's frames from the traceback of ``error``: they would hide the user's lines.
+
+    Called where the launch was asked for, so that few frames come on top again.
+    """
+    ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
+    # Those of arguments have a note that says which kernel was called.
+    if (ours or hasattr(error, "__notes__")) and not program.current().config.print_full_traceback:
+        error.__traceback__ = None
+        error.__suppress_context__ = True
+
+
 class OnStream:
     """The launchers of a kernel for one stream."""
 
@@ -82,7 +97,12 @@ class OnStream:
         return self._hot(*args)
 
     def _miss(self, *args: Any) -> Any:
-        return self._kernel.missed(self, self._stream, args)
+        self._kernel.get_ready(args)
+        try:
+            return self._kernel.launchers.call(self, args, self._stream)
+        except _SHORTENED as error:
+            _shorten(error)
+            raise
 
 
 class Kernel:
@@ -204,34 +224,21 @@ class Kernel:
 
     def _miss(self, *args: Any) -> Any:
         """Take the call that the last launcher was not made for."""
-        return self.missed(self, 0, args)
+        self.get_ready(args)
+        try:
+            return self.launchers.call(self, args, 0)
+        except _SHORTENED as error:
+            _shorten(error)
+            raise
 
-    def missed(self, hot: launch.HasHot, stream: int, args: tuple[Any, ...]) -> Any:
-        """Take the call that the last launcher of a stream, in ``hot``, was not made for."""
+    def get_ready(self, args: tuple[Any, ...] = ()) -> None:
+        """Belong to the current program; see that the object of a method may have kernels."""
         if self.decl.is_method and args:
             self._check_owner(args[0])
-        self._start()
-        return self._guarded(self.launchers.call, hot, args, stream)
-
-    def _start(self) -> None:
-        """Belong to the current program."""
         owner = program.current()
         if self.launchers.program is not owner:
             self.launchers.start(owner)
             owner.own(self)
-
-    def _guarded(self, launch: Callable[..., Any], *args: Any) -> Any:
-        """Call ``launch``; errors show the user's lines alone."""
-        try:
-            return launch(*args)
-        except (QuadrantsCompilationError, QuadrantsRuntimeError, TypeError, ValueError) as error:
-            ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
-            # Those of arguments have a note that says which kernel was called.
-            full = program.current().config.print_full_traceback
-            if full or not (ours or hasattr(error, "__notes__")):
-                raise
-            # The error shows the user's own lines; the engine's frames would hide them.
-            raise error.with_traceback(None) from error.__cause__
 
     def resume(self, *args: Any, from_checkpoint: int, **kwargs: Any) -> Any:
         """Launch a kernel with checkpoints from one of them on; gives a `GraphStatus`.
@@ -256,8 +263,12 @@ class Kernel:
         if self._owner is not None:
             args = (self._owner(), *args)
         args = self.launchers.bind(args, kwargs)
-        self._start()
-        return self._guarded(self.launchers.resume, args, from_checkpoint)
+        self.get_ready()
+        try:
+            return self.launchers.resume(args, from_checkpoint)
+        except _SHORTENED as error:
+            _shorten(error)
+            raise
 
     def forget_launchers(self) -> None:
         """Find the memory of fields anew in the next call."""
