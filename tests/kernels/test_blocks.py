@@ -441,3 +441,24 @@ def test_an_element_that_only_others_write_is_loaded_again_behind_a_barrier():
     out = np.zeros(B - 1, np.int32)
     next_one(x, out)
     assert out.tolist() == [0] + [(i - 1 + 10) * 100 + i for i in range(1, B - 1)]
+
+
+@qd.kernel
+def much_memory(x: Ints, out: Ints):
+    qd.loop_config(block_dim=B)
+    for i in range(x.shape[0]):
+        t = i % B
+        few = block.SharedArray((B,), qd.i32)
+        many = block.SharedArray((B, 1600), qd.f32)
+        few[t] = x[i]
+        many[t, 1599] = 2.0 * x[i]
+        block.sync()
+        other = B - 1 - t
+        out[i] = few[other] + 10 * qd.cast(many[other, 1599] + many[other, 1598], qd.i32)
+
+
+def test_more_memory_than_a_gpu_gives_a_block_by_itself():
+    x = np.arange(3 * B, dtype=np.int32)
+    out = np.zeros(3 * B, np.int32)
+    much_memory(x, out)
+    assert out.tolist() == [21 * (i // B * B + B - 1 - i % B) for i in range(3 * B)]

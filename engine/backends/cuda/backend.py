@@ -74,8 +74,8 @@ class CudaBackend:
         from ..llvm.gpu import lower_gpu
         from . import libdevice, nvptx
 
-        kernel = lower_gpu(func, config)
         arch = self.arch(config)
+        kernel = lower_gpu(func, config, archs.check(arch).block_shared)
         level = config.external_optimization_level if config.opt_level else 0
         settings = [("features", nvptx.features(arch))]
         if libdevice.called(kernel.text):

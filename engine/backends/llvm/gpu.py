@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...analysis import needs_blocks
+from ...analysis import needs_blocks, shared_arrays
 from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
@@ -30,7 +30,7 @@ from ..stacks import stack_metas
 from . import abi, schedule
 from .block_reduce import finale, open_sums
 from .emitter import Slot, only_in_addresses
-from .gpu_emitter import PASSED, GpuEmitter, GpuState
+from .gpu_emitter import PASSED, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
 from .gpu_ops import zero_shared
 from .helpers import helper_text
@@ -49,7 +49,7 @@ _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
 _FRAME: Final = "noundef align 64 %frame"
 _MOST_SHARED: Final = 48 << 10
-"""Bytes of shared arrays that every GPU gives to a block."""
+"""Bytes of shared arrays that a block has by itself; more it is given by the launch."""
 
 
 class GpuText(NamedTuple):
@@ -73,9 +73,10 @@ class GpuText(NamedTuple):
 class GpuKernel:
     """Emits the tasks of one kernel."""
 
-    def __init__(self, func: Func, config: CompileConfig) -> None:
+    def __init__(self, func: Func, config: CompileConfig, most_shared: int) -> None:
         self.func: Final = func
         self.config: Final = config
+        self.most_shared: Final = most_shared
         self.graph: Final[bool] = func.graph
         self.state: Final = GpuState(func, config.fast_math)
         self.symbol: Final = name_of(func.name, "kernel")
@@ -159,15 +160,17 @@ class GpuKernel:
             self._header(op, header, plan, list(body.params.values()))
         return facts.CudaTask(
             name, slots, plan.block_dim, plan.grid, blocks, tuple(host.reads) if blocks else (),
-            header, 0, plan.limit,
+            header, body.shared_bytes if body.dynamic else 0, plan.limit,
         )  # fmt: skip
 
     def fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:
         """The code of a parallel task."""
         open_sums(body, plan.sums, self.config)
         self.begin(body, index, op, plan.block_dim)
+        size = sum(map(shared_bytes, shared_arrays(op.regions[1])))
+        self._check_shared(op, size)
+        body.dynamic = size > _MOST_SHARED
         zero_shared(body, op.regions[1], plan.block_dim)
-        self._check_shared(op, body.shared_bytes)
         body.op_id = op.id
         body.run(op.regions[0])
         bounds = op.regions[0].ops[-1]
@@ -203,10 +206,10 @@ class GpuKernel:
             )  # fmt: skip
 
     def _check_shared(self, op: Op, size: int) -> None:
-        if size > _MOST_SHARED:
+        if size > self.most_shared:
             raise QuadrantsCompilationError.from_loc(
                 f"in kernel {self.func.name}, the shared arrays of the loop take {size} bytes, of "
-                f"{_MOST_SHARED} that a block of the GPU has: make them smaller",
+                f"{self.most_shared} that a block of the GPU has: make them smaller",
                 op.loc,
             )  # fmt: skip
 
@@ -368,9 +371,9 @@ def _clear(body: GpuEmitter, at: int, size: int) -> None:
     body.line(f"call void @llvm.memset.p0.i64(ptr align 64 {tmp}, i8 0, i64 {size}, i1 false)")
 
 
-def lower_gpu(func: Func, config: CompileConfig) -> GpuText:
-    """``func`` as an LLVM module for a GPU."""
-    kernel = GpuKernel(func, config)
+def lower_gpu(func: Func, config: CompileConfig, most_shared: int = _MOST_SHARED) -> GpuText:
+    """``func`` as an LLVM module for a GPU, whose blocks have so many bytes for shared arrays."""
+    kernel = GpuKernel(func, config, most_shared)
     if func.callees:
         kernel.functions()
     for index, op in enumerate(func.tasks()):

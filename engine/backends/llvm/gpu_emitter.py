@@ -16,7 +16,7 @@ from .emitter import Emitter, ModuleState, Slot
 from .gpu_ops import GPU_OPS
 from .text import MEMORY, SIZE
 
-__all__ = ["PASSED", "GpuEmitter", "GpuState"]
+__all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
 
 _REGISTERS: Final = {
     name: f"llvm.nvvm.read.ptx.sreg.{name}{'' if name == 'laneid' else '.x'}"
@@ -24,6 +24,13 @@ _REGISTERS: Final = {
 }
 PASSED: Final = "@passed"
 """Stands for the arguments of a call until all functions are emitted."""
+_DYNAMIC: Final = "@shared_memory"
+"""Shared memory that the launch gives to each block."""
+
+
+def shared_bytes(array: Op) -> int:
+    """What an array that a block shares takes."""
+    return (array.attr.count * SIZE[element(array).name] + 15) & -16
 
 
 class GpuState(ModuleState):
@@ -46,6 +53,7 @@ class GpuEmitter(Emitter):
     local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
     unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
+    dynamic: they lie in memory that the launch gives, not in globals of their own.
     together: its threads wait for each other, so that memory may change behind a barrier although
     the thread itself writes nothing: no pointer must be `noalias`.
     """
@@ -62,6 +70,7 @@ class GpuEmitter(Emitter):
         self.gpu: Final = state
         self.arrays: Final[dict[int, str]] = {}
         self.shared_bytes = 0
+        self.dynamic = False
         self.aligned: dict[int, int] = {}
         self.sums: Final[dict[int, str]] = {}
         self.unrolls: dict[int, int] = {}
@@ -103,12 +112,18 @@ class GpuEmitter(Emitter):
         """The array that an op makes for its block."""
         found = self.arrays.get(op.id)
         if found is None:
-            t, count = element(op), op.attr.count
-            name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
-            of = f"[{count} x {MEMORY[t.name]}]"
-            defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
+            if self.dynamic:
+                declared = f"{_DYNAMIC} = external addrspace(3) global [0 x i8], align 16"
+                self.state.declares[_DYNAMIC] = declared
+                name, at = f"%shared.{len(self.arrays)}", self.shared_bytes
+                place = f"getelementptr i8, ptr addrspace(3) {_DYNAMIC}, i32 {at}"
+                self.head.append(f"  {name} = {place}")
+            else:
+                name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
+                of = f"[{op.attr.count} x {MEMORY[element(op).name]}]"
+                defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
             found = self.arrays[op.id] = f"addrspace(3) {name}"
-            self.shared_bytes += (count * SIZE[t.name] + 15) & -16
+            self.shared_bytes += shared_bytes(op)
         return found
 
     def passed(self) -> list[str]:

@@ -348,3 +348,30 @@ def test_generated_kernels_assemble(seed, tmp_path):
 
     func = lower(generate(seed))
     assemble(of_func(func, ("sm_75", "sm_90")[seed % 2], fast_math=seed % 3 == 0), tmp_path)
+
+
+@qd.kernel
+def large(x: Floats):
+    qd.loop_config(block_dim=128)
+    for i in range(x.shape[0]):
+        t = i % 128
+        small = qd.simt.block.SharedArray((128,), qd.u8)
+        pad = qd.simt.block.SharedArray((128, 100), qd.f32)
+        last = qd.simt.block.SharedArray((128,), qd.f64)
+        small[t] = qd.u8(t)
+        pad[t, 99] = x[i]
+        last[t] = 0.5 * t
+        qd.simt.block.sync()
+        other = 127 - t
+        x[i] = pad[other, 99] * 1000.0 + small[other] + last[other] + pad[other, 98]
+
+
+@needs_ptxas
+def test_shared_arrays_beyond_48_kib_are_given_by_the_launch(tmp_path):
+    made = artifact(large, F)
+    (task,) = tasks(made)
+    assert task.shared == 128 + 128 * 100 * 4 + 128 * 8
+    assert ".extern .shared" in made.texts["ptx"]
+    assemble(made, tmp_path)
+    with pytest.raises(qd.QuadrantsCompilationError, match="of 49152 that a block of the GPU has"):
+        artifact(large, F, arch="sm_61")
