@@ -40,7 +40,8 @@ class CudaTask(NamedTuple):
     host cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`).
     header: symbol of a one-thread kernel, with the same parameters, that stores the number of
     blocks as i64 to the device frame at offset `HEADER`; empty where ``blocks`` says it.
-    shared: bytes of shared memory that the launch gives a block. limit: most blocks that make sense; 0 for no limit.
+    shared: bytes of shared memory that the launch gives a block, beside what the code has by
+    itself. limit: most blocks that make sense; 0 for no limit.
     """
 
     symbol: str
