@@ -1,6 +1,7 @@
 """Keys of the offline cache: all that changes code is in them, what does not change it is not."""
 
 import ast
+import itertools
 import os
 from pathlib import Path
 
@@ -200,11 +201,15 @@ def test_types_of_arguments_change_the_signature(tmp_path):
     qd.reset()
 
 
+_files = itertools.count()
+
+
 def same_kernel(tmp_path, one: str, other: str, args=lambda: (numbers(), 2.0), **options):
     """The parts in which the keys of the kernel ``scale`` of two texts differ."""
     found = []
-    for number, text in enumerate((one, other)):
-        kernel = module(tmp_path / f"kernels_{number}.py", text).scale
+    for text in (one, other):
+        # A name of its own: bytecode of a text as long, of the same second, would be taken for it.
+        kernel = module(tmp_path / f"kernels_{next(_files)}.py", text).scale
         found.append(parts(kernel, *args(), **options))
     qd.reset()
     return differing(*found)

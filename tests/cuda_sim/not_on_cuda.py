@@ -21,6 +21,8 @@ _KEYS = "it is about what keys and entries of the CPU's code hold"
 _ROWS = "it counts rows of adstacks for the threads of a CPU"
 _LATE = "what a kernel prints is shown when it has ended"
 _FORK = "CUDA does not work in a forked process"
+_ORDER = "its iterations run in order on a CPU, as few as they are, and it rests on that"
+_SMALL = "it is about numbers that fast_math turns into 0 on a GPU"
 _BOTH = "it launches the code of single backends on memory of the host"
 
 _BY_REASON: dict[str, str] = {
@@ -111,6 +113,12 @@ _BY_REASON: dict[str, str] = {
         runtime/test_prepare::test_known_arguments_never_take_the_patient_way
         runtime/test_members::test_known_members_never_take_the_patient_way
         runtime/test_methods::test_known_objects_never_take_the_patient_way
+    """,
+    _ORDER: """
+        kernels/test_programs::test_large_matrices_indexed_at_run_time
+    """,
+    _SMALL: """
+        kernels/test_math_functions::test_frexp
     """,
     _TOLD: """
         kernels/test_blocks::test_disagreement_on_the_way_to_a_barrier_is_told

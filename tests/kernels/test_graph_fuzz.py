@@ -33,12 +33,12 @@ class Maker:
         self.numbers += 1
         return f"v{self.numbers}"
 
-    def value(self, names):
+    def value(self, names, written=""):
+        """written: an array that other iterations write, so that no element of it is read."""
         r = self.r
-        return r.choice([
-            str(r.randint(-3, 9)), f"x[{r.randrange(SIZE)}] % 7", f"y[{r.randrange(SIZE)}] % 5",
-            *names, *names,
-        ])  # fmt: skip
+        elements = {"x": f"x[{r.randrange(SIZE)}] % 7", "y": f"y[{r.randrange(SIZE)}] % 5"}
+        elements.pop(written, None)
+        return r.choice([str(r.randint(-3, 9)), *elements.values(), *names, *names])
 
     def loop(self, depth, names):
         """A loop of the top level; it may add to local variables."""
@@ -50,13 +50,13 @@ class Maker:
         if kind == 0 and names:
             self.line(depth + 1, f"{r.choice(names)} += {a}[i] % 3")
         elif kind == 1:
-            self.line(depth + 1, f"{a}[i] = {a}[i] * 3 % 101 + {self.value(names)}")
+            self.line(depth + 1, f"{a}[i] = {a}[i] * 3 % 101 + {self.value(names, a)}")
         elif kind == 2:
-            self.line(depth + 1, f"if {a}[i] > {self.value(names)}:")
+            self.line(depth + 1, f"if {a}[i] > {self.value(names, a)}:")
             self.line(depth + 2, f"{a}[i] -= {b}[i] % 11")
         else:
             self.line(
-                depth + 1, f"qd.atomic_add({a}[{r.randrange(SIZE)}], i + {self.value(names)})"
+                depth + 1, f"qd.atomic_add({a}[{r.randrange(SIZE)}], i + {self.value(names, a)})"
             )
 
     def statement(self, depth, names):
