@@ -3,6 +3,7 @@
     problem = Problem.of_kernel(kernel, x, y, 3)       # what a call would launch
     problem = Problem.of_ir(text, [array, 3])          # IR of stage ast, lowered or typed
     check(problem)                                     # reverse and forward, on interp and cpu
+    check(problem, backends=("interp", "cuda"))        # where a program of CUDA has begun
 
 A kernel is a function ``F`` of all its real arrays and fields: it turns what they hold before into
 what they hold after. For adjoints ``w`` of the latter its gradient kernel must make adjoints
@@ -33,6 +34,8 @@ from qd_studio.engine.ir import Param
 from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_pass
 from qd_studio.engine.runtime.launch import launch_values
 from qd_studio.engine.runtime.program import current
+
+from tests.cuda_sim import launching
 
 __all__ = ["Problem", "Report", "check", "compiled", "differentiated", "duals", "gradients"]
 
@@ -138,19 +141,38 @@ def compiled(
     threads = settings.cpu_max_num_threads if backend == "cpu" else 1
 
     def launch(values: Values) -> None:
-        plan, _heaps = stack_plan(executable.meta, values, threads)
+        plan, _heaps = stack_plan(executable.meta, values, [threads] * len(executable.meta.tasks))
         executable.launch(values, 1, plan)
 
-    return launch
+    def launch_there(values: Values) -> None:
+        # Two blocks of each parallel loop: threads have several cells, and rows are a block's.
+        tasks = zip(executable.meta.tasks, executable.block_dims, strict=True)
+        rows = [1 if task.kind == "serial" else 2 * block for task, block in tasks]
+        plan, heaps = stack_plan(executable.meta, values, rows)
+        if plan is None:
+            launching.launch(executable, values, 1)
+            return
+        rooms = [executable.device.allocate(heap.nbytes) for heap in heaps]
+        plan = StackPlan(plan.tasks, *[room.address for room in rooms])
+        launching.launch(executable, values, 1, plan)
+        for room in rooms:
+            room.free()
+
+    return launch_there if backend == "cuda" else launch
 
 
-def stack_plan(meta: Any, values: Values, threads: int) -> tuple[StackPlan | None, list[Any]]:
-    """What the adstacks of a kernel need for this launch, with memory of its own."""
+def stack_plan(
+    meta: Any, values: Values, rows: Sequence[int]
+) -> tuple[StackPlan | None, list[np.ndarray]]:
+    """What the adstacks of a kernel need for this launch, with memory of its own.
+
+    rows: of each task.
+    """
     if not meta.has_stacks:
         return None, []
     tasks: list[TaskPlan | None] = []
     need = {True: 8, False: 8}
-    for task in meta.tasks:
+    for task, threads in zip(meta.tasks, rows, strict=True):
         if not task.stacks:
             tasks.append(None)
             continue

@@ -1,5 +1,7 @@
 """`python -m tests.fuzz --count 2000 --seed 0`: the big job, with a closing summary.
 
+With ``--cuda`` the configurations are those of CUDA, on the device of this machine, else on the
+simulated one.
 Exit status 1 if anything disagreed.
 """
 
@@ -11,8 +13,8 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from .campaign import LEVELS, part, run
-from .configs import VARIANTS
+from .campaign import LEVELS, part, part_on_cuda, run
+from .configs import CUDA_VARIANTS, VARIANTS
 from .runner import Tally
 
 
@@ -24,19 +26,21 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
     parser.add_argument("--thorough", action="store_true", help="LLVM optimises every compile")
+    parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
     args = parser.parse_args()
     start = time.perf_counter()
     tally, failures = Tally(), list[str]()
     end = args.seed + args.count
-    step = 20 if args.jobs > 1 else args.count
-    if args.jobs == 1:
+    step = 20
+    if args.jobs == 1 and not args.cuda:
         seeds = range(args.seed, end)
         tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
     else:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
+            job, more = (part_on_cuda, ()) if args.cuda else (part, (args.thorough,))
             parts = [
-                pool.submit(part, s, min(s + step, end), args.level, not args.keep, args.thorough)
+                pool.submit(job, s, min(s + step, end), args.level, not args.keep, *more)
                 for s in range(args.seed, end, step)
             ]
             for done in as_completed(parts):
@@ -46,7 +50,7 @@ def main() -> int:
                 for text in found:
                     _say(text)
                 _say(f"{tally.programs} kernels, {len(failures)} failures")
-    print(tally.summary(len(VARIANTS), time.perf_counter() - start))
+    print(tally.summary(len(CUDA_VARIANTS if args.cuda else VARIANTS), time.perf_counter() - start))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

@@ -15,8 +15,11 @@ from typing import Any
 from qd_studio import engine as qd
 from qd_studio.engine import ir
 
+from tests import cuda_sim
+from tests.cuda_sim import launching
+
 from .cases import case_of
-from .configs import VARIANTS, Variant
+from .configs import CUDA_VARIANTS, VARIANTS, Variant
 from .containers import Containers
 from .frontends import build, built_case, containers, load
 from .generate import generate
@@ -26,7 +29,7 @@ from .runner import MAX_STEPS, Failure, Outcome, Tally, check, difference, inter
 from .shrink import shrink
 from .source import program_source
 
-__all__ = ["LEVELS", "check_seed", "part", "report", "run", "shrunk"]
+__all__ = ["LEVELS", "check_seed", "part", "part_on_cuda", "report", "run", "shrunk"]
 
 LEVELS = ("source", "ir")
 BATCH = 20
@@ -97,7 +100,8 @@ def _call(held: Containers) -> Outcome:
 
 def shrunk(p: Program, failure: Failure, level: str, folder: Path, limit: int = 200) -> Program:
     """The failing program, smaller, if it still fails in the same configuration."""
-    variants = tuple(v for v in VARIANTS if v.name == failure.config) or VARIANTS[:1]
+    every = (*VARIANTS, *CUDA_VARIANTS)
+    variants = tuple(v for v in every if v.name == failure.config) or VARIANTS[:1]
     number = 0
 
     def fails(p: Program) -> bool:
@@ -130,14 +134,15 @@ def run(
     small: bool = True,
     variants: tuple[Variant, ...] = VARIANTS,
     thorough: bool = False,
+    arch: Any = qd.cpu,
 ) -> tuple[Tally, list[str]]:
     """Check the programs of these seeds; counts and the texts of failures.
 
     thorough: all configurations, with LLVM's optimisation, for every program, not for each twelfth;
-        see `chosen`.
+        see `chosen`. arch: where kernels run that are called as users do.
     """
     tally, failures = Tally(), list[str]()
-    qd.init(arch=qd.cpu, fast_math=False, offline_cache=False, log_level="error")
+    qd.init(arch=arch, fast_math=False, offline_cache=False, log_level="error")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for start in range(seeds.start, seeds.stop, BATCH):
@@ -177,6 +182,18 @@ def chosen(variants: tuple[Variant, ...], seed: int) -> tuple[Variant, ...]:
 def part(begin: int, end: int, level: str, small: bool, thorough: bool) -> tuple[Tally, list[str]]:
     """`run` for another process: seeds from ``begin`` up to ``end``, without a word."""
     return run(range(begin, end), level, lambda text: None, small, thorough=thorough)
+
+
+def part_on_cuda(begin: int, end: int, level: str, small: bool) -> tuple[Tally, list[str]]:
+    """`part` with CUDA in place of the CPU, in all of its configurations."""
+    with cuda_sim.cuda():
+        device = launching.opened()
+        try:
+            return run(
+                range(begin, end), level, lambda text: None, small, CUDA_VARIANTS, True, qd.cuda
+            )
+        finally:
+            device.end()
 
 
 def report(p: Program, failure: Failure, level: str, folder: Path | None) -> str:

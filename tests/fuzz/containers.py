@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from qd_studio import engine as qd
+from qd_studio.engine.backends.memory import host_copy, view_of
 from qd_studio.engine.frontend.features import Leaf
 from qd_studio.engine.runtime.program import current
 from qd_studio.engine.types import FieldHandle, matrix_type
@@ -56,6 +57,12 @@ def _factors(n: int) -> tuple[int, int]:
         if n % a == 0:
             return a, n // a
     return n, 1
+
+
+def _copy_of(memory: Any) -> np.ndarray:
+    """The bytes of a block of fields."""
+    bytes_of = view_of(memory, 0, (memory.nbytes,), np.dtype(np.uint8))
+    return np.array(host_copy(bytes_of))
 
 
 class Containers:
@@ -226,7 +233,7 @@ class Containers:
             for name in group.parts if group.where == "field" else ():
                 part = self.part(name)
                 block = part.field.block
-                buffer = buffers.setdefault(id(block), np.array(block.data))
+                buffer = buffers.setdefault(id(block), _copy_of(block.memory))
                 flats[name] = part.field.flat(buffer)
                 part.write(flats[name], arrays[self.number[name]])
         names = [name for name, _ in arguments_of(p)]

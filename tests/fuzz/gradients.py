@@ -7,6 +7,8 @@ with loops cut into small pieces. Every fifth is also called as users do, ``kern
 
 A kernel may be refused: then it is counted by what the error says. Failures are made smaller and
 printed as a file that runs by itself. Exit status 1 if there was any.
+
+With ``--cuda`` CUDA stands for the CPU, on the device of this machine, else on the simulated one.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from qd_studio import engine as qd
 from qd_studio.engine import ir
+from qd_studio.engine.runtime.program import current
 
+from tests import cuda_sim
 from tests.autodiff import gradients as harness
 
-from .configs import VARIANTS, Variant
+from .configs import CUDA_VARIANTS, VARIANTS, Variant
 from .frontends import load_file
 from .slope_model import (
     ARGUMENTS,
@@ -95,11 +99,17 @@ def loaded(made: Made, folder: Path, name: str) -> Any:
     return load_file(path, f"fuzz_{name}")
 
 
+def _backend() -> str:
+    """What is compared with the interpreter: the backend of the program."""
+    return current().backend.name
+
+
 def variant_of(seed: int) -> Variant:
     """How the kernel of this seed is compiled: each second one as users have it."""
-    usable = [v for v in VARIANTS if v.options.get("opt_level", 1) and not v.fast]
+    variants = CUDA_VARIANTS if _backend() == "cuda" else VARIANTS
+    usable = [v for v in variants if v.options.get("opt_level", 1) and not v.fast]
     if seed % 2:
-        return VARIANTS[0]
+        return variants[0]
     chosen = usable[seed // 2 % len(usable)]
     return chosen if seed % 8 == 0 else chosen.quick()
 
@@ -117,8 +127,8 @@ def check_one(made: Made, module: Any, called: bool | None = None) -> Found:
         problem = harness.Problem.of_kernel(module.kernel, *args, default_fp=made.real)
         report = harness.check(
             problem, seed=made.seed, skip=variant.skip, pieces=variant.pieces,
-            rounding=1e-9 if exact else 2e-4, tolerance=1e-4, differences=exact,
-            default_fp=made.real, **options,
+            backends=("interp", _backend()), rounding=1e-9 if exact else 2e-4, tolerance=1e-4,
+            differences=exact, default_fp=made.real, **options,
         )  # fmt: skip
         if not made.parts and (called if called is not None else made.seed % 5 == 0):
             check_call(problem, made, module, held)
@@ -136,10 +146,10 @@ def check_call(problem: harness.Problem, made: Made, module: Any, held: dict[str
     params = problem.params
     reals = [i for i, p in enumerate(params) if p.kind != "scalar" and p.dtype.is_real]
     launch = harness.compiled(
-        harness.differentiated(problem.source, "reverse"), "cpu", default_fp=made.real
+        harness.differentiated(problem.source, "reverse"), _backend(), default_fp=made.real
     )
     after = problem.fresh()
-    harness.compiled(ir.parse(problem.source), "cpu", default_fp=made.real)(after)
+    harness.compiled(ir.parse(problem.source), _backend(), default_fp=made.real)(after)
     random = np.random.default_rng(made.seed)
     weights = [random.uniform(0.3, 1.0, after[i].shape).astype(after[i].dtype) for i in reals]
     want = dict(zip([params[i].name for i in reals],
@@ -224,10 +234,10 @@ def report_of(made: Made, found: Found, folder: Path | None) -> str:
     return f"--- seed {made.seed}, {variant_of(made.seed).name}: {found.what}\n{text}"
 
 
-def start(real: str) -> None:
+def start(real: str, arch: Any = qd.cpu) -> None:
     """`qd.init` as the kernels need it."""
     qd.init(
-        arch=qd.cpu, default_fp=getattr(qd, real), fast_math=False, offline_cache=False,
+        arch=arch, default_fp=getattr(qd, real), fast_math=False, offline_cache=False,
         log_level="error", ad_stack_experimental_enabled=True,
     )  # fmt: skip
 
@@ -238,6 +248,7 @@ def run(
     small: bool = True,
     real: str = "f64",
     parts: bool = False,
+    arch: Any = qd.cpu,
 ) -> tuple[Tally, list[str]]:
     """Check the kernels of these seeds; counts and the texts of failures."""
     tally, failures = Tally(), list[str]()
@@ -246,7 +257,7 @@ def run(
         folder = Path(name)
         for seed in seeds:
             if (seed - seeds.start) % 40 == 0:
-                start(real)
+                start(real, arch)
             made = (generate_parts if parts else generate)(seed, real)
             found = check_one(made, loaded(made, folder, made.name))
             tally.add(found)
@@ -262,6 +273,14 @@ def part(begin: int, end: int, small: bool, real: str, parts: bool) -> tuple[Tal
     return run(range(begin, end), lambda text: None, small, real, parts)
 
 
+def part_on_cuda(
+    begin: int, end: int, small: bool, real: str, parts: bool
+) -> tuple[Tally, list[str]]:
+    """`part` with CUDA in place of the CPU."""
+    with cuda_sim.cuda():
+        return run(range(begin, end), lambda text: None, small, real, parts, qd.cuda)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.gradients", description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="number of kernels")
@@ -270,17 +289,19 @@ def main() -> int:
     parser.add_argument("--real", choices=("f64", "f32"), default="f64")
     parser.add_argument("--parts", action="store_true", help="kernels of `slope_parts`")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
+    parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
     args = parser.parse_args()
     begin = time.perf_counter()
     end = args.seed + args.count
-    if args.jobs == 1:
+    if args.jobs == 1 and not args.cuda:
         tally, failures = run(range(args.seed, end), _say, not args.keep, args.real, args.parts)
     else:
         tally, failures = Tally(), list[str]()
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
+            job = part_on_cuda if args.cuda else part
             parts = [
-                pool.submit(part, s, min(s + 20, end), not args.keep, args.real, args.parts)
+                pool.submit(job, s, min(s + 20, end), not args.keep, args.real, args.parts)
                 for s in range(args.seed, end, 20)
             ]
             for done in as_completed(parts):

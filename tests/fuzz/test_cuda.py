@@ -1,13 +1,14 @@
-"""Generated kernels agree on CUDA: on the device of this machine, else on the simulated one."""
+"""Generated kernels and gradients agree on CUDA: on a device if there is one, else simulated."""
 
 from __future__ import annotations
 
 import pytest
+from qd_studio import engine as qd
 
 from tests import cuda_sim
 from tests.cuda_sim import launching
 
-from . import campaign
+from . import campaign, gradients
 from .configs import CUDA_VARIANTS
 
 BATCHES = [range(start, start + 6) for start in range(0, 60, 6)]
@@ -26,3 +27,16 @@ def test_kernels_agree_on_cuda(seeds, capsys):
     assert not failures, "\n".join(failures)
     assert tally.programs + tally.skipped == len(seeds)
     assert {v.name for v in CUDA_VARIANTS if not v.fast} <= set(tally.by_config)
+
+
+@pytest.mark.cuda(share=True)
+@pytest.mark.parametrize("parts", [False, True], ids=["plain", "parts"])
+@pytest.mark.parametrize("start", range(0, 16, 4))
+def test_gradients_are_right_on_cuda(start, parts, capsys):
+    with cuda_sim.cuda():
+        tally, failures = gradients.run(
+            range(start, start + 4), lambda text: None, small=False, parts=parts, arch=qd.cuda
+        )
+    capsys.readouterr()
+    assert not failures, "\n".join(failures)
+    assert tally.kinds["ok"] >= 3 and tally.compared > 80
