@@ -132,9 +132,7 @@ def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -
     ty = "i64" if wide else "i32"
     if not known:
         total = _total(e, extents, wide)
-    first = thread_number(e, schedule.block_dim)
-    if wide:
-        first = e.value(f"zext i32 {first} to i64")
+    first = _first_cell(e, schedule, wide)
     cell, close = _open(e, task, ty, first, str(total), schedule)
     _indices(e, task, order, pairs, extents, cell, wide)
     e.run(task.regions[1])
@@ -169,6 +167,18 @@ def _total(e: GpuEmitter, extents: list[str], wide: bool) -> str:
     for extent in extents[1:]:
         total = e.value(f"mul i64 {total}, {_as_i64(e, extent)}")
     return total
+
+
+def _first_cell(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
+    """The number of this thread, which an exact grid may have more of than 32 bits can count."""
+    if not wide:
+        return thread_number(e, schedule.block_dim)
+    if schedule.grid != facts.EXACT:
+        return e.value(f"zext i32 {thread_number(e, schedule.block_dim)} to i64")
+    block, thread = (
+        e.value(f"zext nneg i32 {e.register(name)} to i64") for name in ("ctaid", "tid")
+    )
+    return e.value(f"add i64 {e.value(f'mul i64 {block}, {schedule.block_dim}')}, {thread}")
 
 
 def thread_number(e: GpuEmitter, block_dim: int) -> str:

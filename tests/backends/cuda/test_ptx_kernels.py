@@ -375,3 +375,20 @@ def test_shared_arrays_beyond_48_kib_are_given_by_the_launch(tmp_path):
     assemble(made, tmp_path)
     with pytest.raises(qd.QuadrantsCompilationError, match="of 49152 that a block of the GPU has"):
         artifact(large, F, arch="sm_61")
+
+
+@qd.kernel
+def many_blocks(x: Floats):
+    qd.loop_config(block_dim=128)
+    for i, j in qd.ndrange(1 << 17, 1 << 17):
+        qd.simt.block.sync()
+        if i + j == 0:
+            x[0] = 1.0
+
+
+def test_an_exact_grid_may_have_more_threads_than_32_bits_count():
+    made = artifact(many_blocks, F)
+    (task,) = tasks(made)
+    assert blocks_of(task) * task.block_dim == 1 << 34
+    assert lines(made.texts["llvm_ir"], "mul i64", ", 128")
+    assert not lines(made.texts["llvm_ir"], "mul nuw i32")
