@@ -271,18 +271,19 @@ def test_a_host_loop_does_the_same_and_says_so(arch, capsys, monkeypatch):
 
 
 @needs_bindings
+@pytest.mark.filterwarnings("ignore:(?s).*CUDA_PATH.*:UserWarning")  # that the two differ
 def test_paths_of_the_environment_are_tried_first(tmp_path, monkeypatch):
-    from qd_studio.engine.backends.cuda import conditional
+    from qd_studio.engine.backends.cuda import toolkit
 
     home = tmp_path / "own toolkit"
     (home / "lib64").mkdir(parents=True)
     own = home / "lib64" / "libcudadevrt.a"
     own.write_bytes(b"")
     monkeypatch.setenv("CUDA_HOME", str(home))
-    assert conditional.libraries()[0] == str(own)
+    assert toolkit.library("libcudadevrt") == str(own)
     monkeypatch.delenv("CUDA_HOME")
     monkeypatch.setenv("CUDA_PATH", str(home))
-    assert conditional.libraries()[0] == str(own)
+    assert toolkit.library("libcudadevrt") == str(own)
 
 
 def test_the_adjoint_is_no_graph(arch):

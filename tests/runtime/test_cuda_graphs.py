@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import logs
-from qd_studio.engine.backends.cuda import conditional, graphs
+from qd_studio.engine.backends.cuda import conditional, graphs, toolkit
 
 from tests import cuda_sim
 
@@ -304,8 +304,22 @@ def test_where_the_device_library_is_looked_for(monkeypatch, tmp_path):
         (root / "lib64" / "libcudadevrt.a").write_bytes(b"")
     monkeypatch.setenv("CUDA_HOME", str(home))
     monkeypatch.setenv("CUDA_PATH", str(path))
-    found = conditional.libraries()
-    assert found[:2] == [str(root / "lib64" / "libcudadevrt.a") for root in (home, path)]
+    found = toolkit.libraries("libcudadevrt")
+    assert found[:2] == tuple(str(root / "lib64" / "libcudadevrt.a") for root in (home, path))
+    own = tmp_path / "own.a"
+    own.write_bytes(b"")
+    monkeypatch.setenv("QD_LIBCUDADEVRT", str(own))
+    assert toolkit.libraries("libcudadevrt") == (str(own),)
+
+
+def test_without_the_device_library_the_reason_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(toolkit, "_found", lambda name, roots: ())
+    monkeypatch.delenv("QD_LIBCUDADEVRT", raising=False)
+    with pytest.raises(conditional.Unavailable, match="pip install nvidia-cuda-runtime"):
+        conditional.libraries()
+    monkeypatch.setenv("QD_LIBCUDADEVRT", str(tmp_path / "none.a"))
+    with pytest.raises(conditional.Unavailable, match=r"QD_LIBCUDADEVRT is .*none.a"):
+        conditional.libraries()
 
 
 def test_a_launch_that_was_interrupted_is_prepared_anew(start, monkeypatch):

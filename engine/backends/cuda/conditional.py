@@ -14,9 +14,8 @@ A loop within another one is reached several times in one launch: there a node o
 value to 1 before.
 
 Setting the value is a function of NVIDIA's, in ``libcudadevrt.a``, which must be linked with our
-PTX: by nvJitLink where that is, else by the driver's own linker. The library is looked for in
-``CUDA_HOME`` and ``CUDA_PATH``, by ``cuda.pathfinder``, in pip packages, in the toolkit's default
-places. The result is the same for every program: `base.helper_code` keeps it across processes.
+PTX: by nvJitLink where that is, else by the driver's own linker. `toolkit` says where both are
+looked for. The result is the same for every program: `base.helper_code` keeps it across processes.
 
 Compute capability 9.0 and a driver of CUDA 12.4 are needed. `functions` raises `Unavailable`, with
 the reason, where something is missing; loops run on the host then.
@@ -25,18 +24,15 @@ the reason, where something is missing; loops run on the host then.
 from __future__ import annotations
 
 import ctypes
-import glob
 import hashlib
 import importlib
-import os
-import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import CudaError
 from ..base import helper_code
-from . import nvptx
+from . import nvptx, toolkit
 from .driver import binding, check
 
 if TYPE_CHECKING:
@@ -157,36 +153,22 @@ def _loaded(code: bytes) -> tuple[Any, Any]:
 # Linking
 
 
-def _below(roots: Iterable[str]) -> list[str]:
-    """The library's files below folders of a toolkit."""
-    forms = (
-        "lib64/libcudadevrt.a", "lib/libcudadevrt.a", "targets/*/lib/libcudadevrt.a",
-        "lib/x64/cudadevrt.lib",
-    )  # fmt: skip
-    return [hit for root in roots if root for form in forms for hit in glob.glob(f"{root}/{form}")]
-
-
-def libraries() -> list[str]:
-    """Where ``libcudadevrt.a`` lies, in the order in which to try; see the module docstring."""
-    found = _below(os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH"))
+def libraries() -> tuple[str, ...]:
+    """Where ``libcudadevrt.a`` lies. Unavailable, with the remedy, if it is nowhere."""
     try:
-        pathfinder: Any = importlib.import_module("cuda.pathfinder")
-        found.append(str(pathfinder.locate_static_lib("cudadevrt").abs_path))
-    except (ImportError, AttributeError, RuntimeError, OSError):
-        pass  # none, an old one, or one that finds nothing
-    for place in sys.path:
-        found += _below(glob.glob(f"{place}/nvidia/*"))
-    found += _below([*sorted(glob.glob("/usr/local/cuda*")), "/opt/cuda", "/usr/lib/cuda", "/usr"])
-    return list(dict.fromkeys(os.path.realpath(path) for path in found))
+        found = toolkit.libraries("libcudadevrt")
+    except CudaError as error:  # a variable that names a file that is not there
+        raise Unavailable(_first(error)) from None
+    if not found:
+        raise Unavailable(
+            "libcudadevrt.a was not found: set CUDA_HOME, or pip install nvidia-cuda-runtime"
+        )
+    return found
 
 
 def link(ptx: str, arch: str) -> bytes:
     """Machine code of the PTX with NVIDIA's device library. Unavailable where that fails."""
     found = libraries()
-    if not found:
-        raise Unavailable(
-            "libcudadevrt.a was not found: set CUDA_HOME, or pip install nvidia-cuda-runtime"
-        )
     reasons: list[str] = []
     linkers: tuple[Callable[[str, str, str], bytes], ...] = (_by_nvjitlink, _by_driver)
     for linker in linkers:
@@ -198,21 +180,19 @@ def link(ptx: str, arch: str) -> bytes:
     raise Unavailable("; ".join(dict.fromkeys(reasons)))
 
 
-def _prefer_environment() -> None:
-    """Load nvJitLink from ``CUDA_HOME`` or ``CUDA_PATH``, which the binding looks at too late."""
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        root = os.environ.get(name)
-        for path in glob.glob(f"{root}/lib*/libnvJitLink.so*") if root else ():
-            try:
-                ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
-                return
-            except OSError:
-                continue
+def _load_linker() -> None:
+    """Load nvJitLink from where `toolkit` says: the binding looks at variables too late."""
+    for path in toolkit.libraries("nvjitlink"):
+        try:
+            ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+            return
+        except OSError:
+            continue
 
 
 def _by_nvjitlink(ptx: str, arch: str, library: str) -> bytes:
     try:
-        _prefer_environment()
+        _load_linker()
         linker: Any = importlib.import_module("cuda.bindings.nvjitlink")
         handle = linker.create(1, [f"-arch={arch}"])
     except Exception as error:  # whatever the ways of not finding a library raise

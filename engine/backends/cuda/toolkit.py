@@ -8,6 +8,9 @@ Nothing is looked for before a kernel needs it. The places, in order:
 3. packages of pip: ``nvidia/.../nvvm/libdevice`` and the like on the import path
 4. ``CUDA_HOME``, ``CUDA_PATH``
 5. the usual places of a toolkit
+
+What is linked by version (libcudadevrt, nvJitLink) is looked for in ``CUDA_HOME`` and ``CUDA_PATH``
+before 2: who sets them has a toolkit that fits the driver.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from ...errors import CudaError
 
-__all__ = ["NAMES", "library", "need"]
+__all__ = ["NAMES", "libraries", "library", "need"]
 
 
 class _Piece(NamedTuple):
@@ -30,6 +33,7 @@ class _Piece(NamedTuple):
 
     variable: names it. finder: of `cuda.pathfinder`, with its argument. packages: patterns below a
     folder of the import path. toolkit: patterns below a toolkit. package: what pip installs it by.
+    own: whether the toolkit that variables name goes first.
     """
 
     variable: str
@@ -37,9 +41,10 @@ class _Piece(NamedTuple):
     packages: tuple[str, ...]
     toolkit: tuple[str, ...]
     package: str
+    own: bool
 
 
-_LIBRARIES: Final = ("lib64", "lib", "lib/x64", "targets/*/lib")
+_LIBRARIES: Final = ("lib64", "lib", "lib/x64", "targets/*/lib", "lib/*-linux-gnu")
 
 NAMES: Final = {
     "libdevice": _Piece(
@@ -47,33 +52,41 @@ NAMES: Final = {
         ("nvidia/*/nvvm/libdevice/libdevice*.bc", "nvidia/*/libdevice/libdevice*.bc",
          "triton/backends/nvidia/lib/libdevice*.bc"),
         ("nvvm/libdevice/libdevice*.bc", "libdevice/libdevice*.bc"),
-        "nvidia-nvvm",
+        "nvidia-nvvm", False,
     ),
     "libcudadevrt": _Piece(
         "QD_LIBCUDADEVRT", ("find_static_lib", "cudadevrt"),
         ("nvidia/*/lib/libcudadevrt.a", "nvidia/*/lib/x64/cudadevrt.lib"),
         tuple(f"{folder}/{name}" for folder in _LIBRARIES
               for name in ("libcudadevrt.a", "cudadevrt.lib")),
-        "nvidia-cuda-runtime",
+        "nvidia-cuda-runtime", True,
     ),
     "nvjitlink": _Piece(
         "QD_NVJITLINK", ("load_nvidia_dynamic_lib", "nvJitLink"),
         ("nvidia/*/lib/libnvJitLink.so*", "nvidia/*/bin/nvJitLink*.dll",
          "nvidia/*/bin/x86_64/nvJitLink*.dll"),
         (*[f"{folder}/libnvJitLink.so*" for folder in _LIBRARIES], "bin/nvJitLink*.dll"),
-        "nvidia-nvjitlink",
+        "nvidia-nvjitlink", True,
     ),
 }  # fmt: skip
 """The pieces by name."""
 
 _USUAL: Final = (
     "/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/usr/lib/cuda",
-    "/usr/lib/nvidia-cuda-toolkit", "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*",
+    "/usr/lib/nvidia-cuda-toolkit", "/usr", "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*",
 )  # fmt: skip
 
 
 def library(name: str) -> str | None:
     """The path of a piece, by a name of `NAMES`; None if it is nowhere.
+
+    CudaError if a variable names a file that is not there.
+    """
+    return next(iter(libraries(name)), None)
+
+
+def libraries(name: str) -> tuple[str, ...]:
+    """The paths of a piece, by a name of `NAMES`, in the order of the places.
 
     CudaError if a variable names a file that is not there.
     """
@@ -84,7 +97,7 @@ def library(name: str) -> str | None:
         return _found(name, variables)
     if not os.path.isfile(named):
         raise CudaError(f"{piece.variable} is {named!r}, and there is no such file")
-    return named
+    return (named,)
 
 
 def need(name: str, what: str) -> str:
@@ -101,21 +114,18 @@ def need(name: str, what: str) -> str:
 
 
 @cache
-def _found(name: str, roots: tuple[str, ...]) -> str | None:
-    """The first place that has the piece. roots: folders that variables name, or empty."""
+def _found(name: str, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """All places that have the piece. roots: folders that variables name, or empty."""
     piece = NAMES[name]
-    found = _by_pathfinder(*piece.finder)
-    if found:
-        return found
+    own = [path for root in roots if root for path in _matches(root, piece.toolkit)]
+    found = [*(own if piece.own else ()), _by_pathfinder(*piece.finder)]
     for folder in dict.fromkeys(sys.path):
         if folder and os.path.isdir(folder):
-            for path in _matches(folder, piece.packages):
-                return path
-    for root in (*roots, *(path for place in _USUAL for path in _newest(place))):
-        if root:
-            for path in _matches(root, piece.toolkit):
-                return path
-    return None
+            found += _matches(folder, piece.packages)
+    found += own
+    for root in (path for place in _USUAL for path in _newest(place)):
+        found += _matches(root, piece.toolkit)
+    return tuple(dict.fromkeys(path for path in found if path))
 
 
 def _by_pathfinder(function: str, argument: str) -> str:

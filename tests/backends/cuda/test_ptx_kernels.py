@@ -232,7 +232,7 @@ def plain(x: Floats):
 
 
 def test_without_libdevice(monkeypatch, tmp_path):
-    monkeypatch.setattr(toolkit, "_found", lambda name, roots: None)
+    monkeypatch.setattr(toolkit, "_found", lambda name, roots: ())
     assert "sqrt" in ptx(plain, F)
     with pytest.raises(CudaError, match="needs libdevice") as told:
         ptx(mathematics, F, D, H)
