@@ -1,6 +1,7 @@
 """Graphs on CUDA: what is built, what a replay does, loops on the device and on the host."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -153,6 +154,32 @@ def test_a_replay_takes_other_arrays_and_numbers_as_it_is(start, graph):
     assert found["edges"] == [[0, 1], [1, 2], [2, 3]]
     assert found["rebuilds"] == 0
     assert found["replays"] == 23 if graph else found["replays"] > 10
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_threads_that_have_no_context_replay_too(start, graph):
+    """Each thread begins without a current context, and changes what the nodes hold."""
+    start()
+    kernel = four(graph)
+    x, y = qd.ndarray(qd.f32, 40), qd.ndarray(qd.f32, 40)
+    rounds = [0.5] * 12
+    for a in rounds:
+        kernel(x, y, a)
+    failed = []
+
+    def work(a):
+        try:
+            kernel(x, y, a)
+        except qd.QuadrantsRuntimeError as error:
+            failed.append(error)
+
+    for a in (2.0, 3.0, 3.0):
+        thread = threading.Thread(target=work, args=(a,))
+        thread.start()
+        thread.join()
+    assert not failed
+    want = expected([*rounds, 2.0, 3.0, 3.0], np.zeros(40), np.zeros(40))
+    assert y.to_numpy().tolist() == want[1].tolist()
 
 
 def test_ordinary_kernels_become_graphs_only_when_they_are_used_often(start):

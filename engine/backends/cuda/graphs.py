@@ -33,6 +33,7 @@ import numpy as np
 from ..base import Flow
 from . import conditional
 from .driver import binding
+from .errors import FOREIGN
 from .facts import EXACT, CudaLoop
 
 if TYPE_CHECKING:
@@ -284,12 +285,12 @@ class Graph:
         values = pointer[_ARGUMENTS + kernel.task]
         if kernel.values != values:
             kernel.params.kernelParams = kernel.values = values
-        device = self._device
-        code = device.driver.cuGraphExecKernelNodeSetParams(
-            self.handle, kernel.handle, kernel.params
-        )[0]
-        if code:
-            raise device.failed(int(code), "changing a graph", self.source.meta.name)
+        device, what = self._device, (self.handle, kernel.handle, kernel.params)
+        code = int(device.driver.cuGraphExecKernelNodeSetParams(*what)[0])
+        if code in FOREIGN and not device.context.is_current():
+            device.call("changing a graph", "cuGraphExecKernelNodeSetParams", *what)
+        elif code:
+            raise device.failed(code, "changing a graph", self.source.meta.name)
 
     def counted(self) -> dict[int, int]:
         """Rounds of each loop so far, by the id of its node. Waits."""
