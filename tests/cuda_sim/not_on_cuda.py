@@ -29,7 +29,7 @@ _BY_REASON: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
     _FAR: """
         inspect/test_on_device lang/test_far_memory
-        runtime/test_cuda_device runtime/test_cuda_launch
+        runtime/test_cuda_device runtime/test_cuda_launch runtime/test_cuda_prints
         runtime/test_cuda_graphs runtime/test_streams
         kernels/test_seed_cuda_graph::test_a_host_loop_does_the_same_and_says_so
     """,
@@ -62,6 +62,7 @@ _BY_REASON: dict[str, str] = {
         runtime/test_threads_and_fields::test_memory_stays_while_a_kernel_runs_on_it
     """,
     _CPU: """
+        backends/test_hints
         backends/test_pool
         lang/test_profiler::test_tasks_are_printed_one_by_one
         runtime/test_code_dumps::test_each_task_is_a_file
