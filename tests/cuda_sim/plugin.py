@@ -42,6 +42,8 @@ __all__ = ["NOT"]
 _ROOMS = ("adstack", "autodiff", "backends", "caches", "inspect", "kernels", "lang",
           "runtime", "samples")  # fmt: skip
 """Rooms of tests that run programs."""
+_FILES = ("tests/fuzz/test_blocks.py", "tests/fuzz/test_calls.py")
+"""Files of other rooms that do."""
 _OTHERS = ("interp", "x64", "arm64", "cuda", "device")
 """Parameters of tests that mean another backend; "device" is that of `tests.lang.opaque`."""
 _SHARE = 8
@@ -149,7 +151,8 @@ class Twin(pytest.Function):
 
 
 def _twin(item: pytest.Function, far: Far) -> pytest.Function | None:
-    if _room(item) not in _ROOMS or _is_near(item, far) or item.get_closest_marker("cuda"):
+    runs = _room(item) in _ROOMS or item.nodeid.startswith(_FILES)
+    if not runs or _is_near(item, far) or item.get_closest_marker("cuda"):
         return None
     callspec = getattr(item, "callspec", None)
     values = list(callspec.params.values()) if callspec else []

@@ -310,6 +310,7 @@ def main() -> int:
                 failures += found
                 for text in found:
                     _say(text)
+                _say(f"{sum(tally.kinds.values())} kernels, {len(failures)} failures")
     _say(f"{tally.summary()}; {time.perf_counter() - begin:.0f} s")
     return 1 if failures else 0
 
