@@ -17,6 +17,7 @@ from ...errors import QuadrantsAssertionError, QuadrantsInternalError
 from ..base import KernelMeta, StackPlan
 from ..llvm import abi
 from ..llvm.frames import (
+    FieldFrames,
     StackFrame,
     assertion,
     packer,
@@ -36,7 +37,7 @@ Frame = tuple[memoryview, ctypes.c_void_p]
 """The memory, and its address as the kernel's entry takes it."""
 
 
-class FramePool:
+class FramePool(FieldFrames[Frame]):
     """Makes, fills, reads and keeps frames of one kernel.
 
     free: frames not in use, which know the fields of `bind_fields`. start: where filling begins.
@@ -49,62 +50,22 @@ class FramePool:
     def __init__(
         self, meta: KernelMeta, layout: abi.Layout, native: Native, threads: int, handle: int
     ) -> None:
-        self.meta: Final = meta
-        self.layout: Final = layout
-        self.free: Final[list[Frame]] = []
+        super().__init__(meta, layout)
         self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
         self.pack: Final = packer(meta).pack_into
-        count = sum(param.kind == "field" for param in meta.params)
-        self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
         self._stacks: StackWriter | None = None
         self.stacked: Final = meta.has_stacks
         if self.stacked:
             from ..llvm.rows import StackWriter
 
             self._stacks = StackWriter(meta, layout, threads)
-        self._fields: tuple[int, ...] | None = None
-        self._loose: Final[list[Frame]] = []
         self.results_at: Final = layout.results
         self.unpack: Final = unpacker(meta.results).unpack_from
         self._head: Final = struct.pack(
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
 
-    def bind_fields(self, addresses: Sequence[int]) -> None:
-        """Where the fields lie, in the order of their parameters, for the frames in `free`.
-
-        Called before the first of these is made; it does not matter to `take`.
-        """
-        self._fields = tuple(addresses)
-
-    def take(self, fields: Sequence[int]) -> Frame:
-        """A frame whose fields are at these addresses; `give` takes it back."""
-        if self._pack_fields is None:
-            try:
-                return self.free.pop()
-            except IndexError:
-                return self.new()
-        try:
-            frame = self._loose.pop()
-        except IndexError:
-            frame = self._bare()
-        self._pack_fields(frame[0], self.layout.fields, *fields)
-        return frame
-
-    def give(self, frame: Frame) -> None:
-        """Take back what `take` gave."""
-        (self.free if self._pack_fields is None else self._loose).append(frame)
-
-    def new(self) -> Frame:
-        """A fresh frame for the fields of `bind_fields`, aligned to 64 bytes."""
-        frame = self._bare()
-        if self._pack_fields is not None:
-            if self._fields is None:
-                raise QuadrantsInternalError(f"kernel {self.meta.name} does not know its fields")
-            self._pack_fields(frame[0], self.layout.fields, *self._fields)
-        return frame
-
-    def _bare(self) -> Frame:
+    def bare(self) -> Frame:
         raw = (ctypes.c_char * (self.layout.size + 64))()
         address = ctypes.addressof(raw)
         pad = -address % 64

@@ -20,9 +20,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
-from ..base import KernelMeta, StackPlan
+from ..base import StackPlan
 from ..llvm import abi
-from ..llvm.frames import StackFrame, assertion, packer, params_of, stack_full, unpacker
+from ..llvm.frames import (
+    FieldFrames,
+    StackFrame,
+    assertion,
+    packer,
+    params_of,
+    stack_full,
+    unpacker,
+)
 from ..llvm.rows import StackWriter
 from ..memory import Array, DeviceArray
 from . import facts
@@ -39,7 +47,7 @@ address of the device frame, the address of the host frame, blocks of each task 
 adstacks gives, and for each task the address of its pointers."""
 
 
-class FramePool:
+class FramePool(FieldFrames[Frame]):
     """Makes, fills, reads and keeps frames of one kernel for one stream.
 
     free, start, pack, unpack, results_at, stacked, take, give, new, bind_fields, write_stacks:
@@ -51,8 +59,7 @@ class FramePool:
 
     def __init__(self, executable: CudaExecutable, stream: int = 0) -> None:
         device, layout, meta = executable.device, executable.layout, executable.meta
-        self.meta: Final[KernelMeta] = meta
-        self.layout: Final = layout
+        super().__init__(meta, layout)
         self.device: Final = device
         self.tasks: Final = executable.tasks
         self.graph: Final = meta.graph
@@ -60,16 +67,11 @@ class FramePool:
         self.handle: Final = device.driver.CUstream(stream) if stream else None
         self.pending: Final = device.launched_on(stream)
         self.watched: Final = bool(meta.asserts or meta.reports or meta.prints or meta.has_stacks)
-        self.free: Final[list[Frame]] = []
         self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
         self.pack: Final = packer(meta).pack_into
-        count = sum(param.kind == "field" for param in meta.params)
-        self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
         self.stacked: Final = meta.has_stacks
         self._stacks: Final = StackWriter(meta, layout, 0) if self.stacked else None
         self.plan: StackPlan | None = None
-        self._fields: tuple[int, ...] | None = None
-        self._loose: Final[list[Frame]] = []
         self._failed: Final[dict[int, Exception]] = {}
         self.pointers: Final[dict[int, Any]] = {}
         self.results_at: Final = layout.results
@@ -83,38 +85,7 @@ class FramePool:
         self.runner: Runner | None = None
         self.enter: Any = None  # both set by the executable
 
-    def bind_fields(self, addresses: Sequence[int]) -> None:
-        """Where the fields lie, in the order of their parameters, for the frames in `free`."""
-        self._fields = tuple(addresses)
-
-    def take(self, fields: Sequence[int]) -> Frame:
-        """A frame whose fields are at these addresses; `give` takes it back."""
-        if self._pack_fields is None:
-            try:
-                return self.free.pop()
-            except IndexError:
-                return self.new()
-        try:
-            frame = self._loose.pop()
-        except IndexError:
-            frame = self._bare()
-        self._pack_fields(frame[0], self.layout.fields, *fields)
-        return frame
-
-    def give(self, frame: Frame) -> None:
-        """Take back what `take` gave."""
-        (self.free if self._pack_fields is None else self._loose).append(frame)
-
-    def new(self) -> Frame:
-        """A fresh frame for the fields of `bind_fields`, aligned to 64 bytes."""
-        frame = self._bare()
-        if self._pack_fields is not None:
-            if self._fields is None:
-                raise QuadrantsInternalError(f"kernel {self.meta.name} does not know its fields")
-            self._pack_fields(frame[0], self.layout.fields, *self._fields)
-        return frame
-
-    def _bare(self) -> Frame:
+    def bare(self) -> Frame:
         size = self.layout.tmp
         counts = [1 + (0 if self.graph else len(task.slots)) for task in self.tasks]
         raw = (ctypes.c_char * (size + 8 + 8 * sum(counts) + 64))()

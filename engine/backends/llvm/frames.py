@@ -1,11 +1,15 @@
-"""What the frames of all backends that use `abi` have in common: how values stand in 8 bytes."""
+"""What the frames of all backends that use `abi` have in common.
+
+How values stand in 8 bytes, and how frames that know their fields are made and kept.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from ...errors import QuadrantsInternalError
 from ...types import DataType, u1
 from . import abi
 
@@ -15,9 +19,11 @@ if TYPE_CHECKING:
     from ..base import AssertSite, KernelMeta, StackPlan
 
 __all__ = [
-    "StackFrame", "assertion", "begin_at", "packer", "params_of", "slot_format", "slots_format",
-    "stack_full", "unpacker", "yielded",
+    "FieldFrames", "StackFrame", "assertion", "begin_at", "packer", "params_of", "slot_format",
+    "slots_format", "stack_full", "unpacker", "yielded",
 ]  # fmt: skip
+
+F = TypeVar("F", bound=tuple[memoryview, Any])
 
 _FORMATS: Final = {
     "u1": "?7x", "i8": "b7x", "u8": "B7x", "i16": "h6x", "u16": "H6x", "i32": "i4x", "u32": "I4x",
@@ -121,3 +127,59 @@ def stack_full(
         return rows_overflow(meta.name, task, given.real_rows if given else 0)
     capacity = given.capacities[stack] if given else 0
     return overflow(meta.name, task, stack, meta.tasks[task].stacks[stack], capacity)
+
+
+class FieldFrames(Generic[F]):
+    """Keeps the frames of one kernel that are not in use, with the addresses of its fields.
+
+    A backend says how one is made (`bare`). free: frames that know the fields of `bind_fields`.
+    Taking one from a list and putting it back are single steps under the interpreter's lock, so
+    that launches from several threads never share a frame.
+    """
+
+    def __init__(self, meta: KernelMeta, layout: abi.Layout) -> None:
+        self.meta: Final = meta
+        self.layout: Final = layout
+        self.free: Final[list[F]] = []
+        self._loose: Final[list[F]] = []
+        count = sum(param.kind == "field" for param in meta.params)
+        self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
+        self._fields: tuple[int, ...] | None = None
+
+    def bare(self) -> F:
+        """A fresh frame that knows no fields, aligned to 64 bytes."""
+        raise NotImplementedError
+
+    def bind_fields(self, addresses: Sequence[int]) -> None:
+        """Where the fields lie, in the order of their parameters, for the frames in `free`.
+
+        Called before the first of these is made; it does not matter to `take`.
+        """
+        self._fields = tuple(addresses)
+
+    def take(self, fields: Sequence[int]) -> F:
+        """A frame whose fields are at these addresses; `give` takes it back."""
+        if self._pack_fields is None:
+            try:
+                return self.free.pop()
+            except IndexError:
+                return self.new()
+        try:
+            frame = self._loose.pop()
+        except IndexError:
+            frame = self.bare()
+        self._pack_fields(frame[0], self.layout.fields, *fields)
+        return frame
+
+    def give(self, frame: F) -> None:
+        """Take back what `take` gave."""
+        (self.free if self._pack_fields is None else self._loose).append(frame)
+
+    def new(self) -> F:
+        """A fresh frame for the fields of `bind_fields`."""
+        frame = self.bare()
+        if self._pack_fields is not None:
+            if self._fields is None:
+                raise QuadrantsInternalError(f"kernel {self.meta.name} does not know its fields")
+            self._pack_fields(frame[0], self.layout.fields, *self._fields)
+        return frame
