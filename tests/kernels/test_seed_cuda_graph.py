@@ -324,3 +324,20 @@ def test_a_loop_of_a_graph_has_no_adjoint(arch):
 
     with pytest.raises(qd.QuadrantsSyntaxError, match="does not support autograd"):
         grow.grad(flag(1))
+
+
+@needs_bindings
+def test_arrays_that_were_freed_between_replays_do_no_harm(device):
+    """Freed memory is garbage on the simulated device, and using it is an error there."""
+    import gc
+
+    qd.init(arch=qd.cuda, enable_fallback=False)
+    y = ints(0, 0, 0)
+    for n in range(4):
+        x = ints(n, n + 1, n + 2)
+        two_loops(x, y)
+        del x
+        gc.collect()
+    qd.sync()
+    assert list(y.to_numpy()) == [10, 14, 18]
+    assert device.calls["cuGraphInstantiate"] == 1
