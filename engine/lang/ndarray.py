@@ -255,6 +255,21 @@ class Ndarray(ArrayHandle, Exchanges):
         assign(data, source)
         self._writes.touched = True
 
+    def __copy__(self) -> Ndarray:
+        """Another array with the same values, also of gradients and duals."""
+        made = Ndarray(
+            self.dtype, self._extents, self.grad is not None, self.element_shape, self.layout,
+            self.dual is not None,
+        )  # fmt: skip
+        pairs = ((made, self), (made.grad, self.grad), (made.dual, self.dual))
+        for new, old in pairs:
+            if new is not None:
+                new.copy_from(old)
+        return made
+
+    def __deepcopy__(self, memo: Any) -> Ndarray:
+        return self.__copy__()
+
     def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
         """The values as an array of the array's shape, then that of an element.
 

@@ -1,5 +1,7 @@
 """qd.ndarray on the host side."""
 
+import copy
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -139,3 +141,13 @@ def test_gradients_are_for_real_types():
     assert not a.grad.to_numpy().any()
     with pytest.raises(qd.QuadrantsRuntimeError, match="i32 is not supported for ndarray with"):
         qd.ndarray(qd.i32, 2, needs_grad=True)
+
+
+def test_copies_have_memory_of_their_own():
+    a = qd.ndarray(qd.f32, 3, needs_grad=True)
+    a.fill(2)
+    a.grad.fill(7)
+    for b in (copy.copy(a), copy.deepcopy(a), copy.deepcopy({"a": [a]})["a"][0]):
+        assert b.to_numpy().tolist() == [2, 2, 2] and b.grad.to_numpy().tolist() == [7, 7, 7]
+        b.fill(3)
+    assert a.to_numpy().tolist() == [2, 2, 2]
