@@ -37,7 +37,9 @@ def flags(kernel):
 
 def result_of(value, args):
     if value is None:
-        value = args[0] if isinstance(args[0], np.ndarray) else args[0].to_numpy()
+        value = args[0]
+        if not isinstance(value, np.ndarray):
+            value = value.to_numpy() if hasattr(value, "to_numpy") else value.numpy()
     return np.asarray(value).tolist()
 
 
