@@ -1,4 +1,4 @@
-"""The structure of a kernel's tasks as `KernelMeta` tells it, made of the finished function.
+"""The tasks of a kernel and their structure, as `KernelMeta` tells them, of the finished function.
 
 ::
 
@@ -22,11 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import Block, Func, Op
+from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
-from .base import Flow, KernelMeta
+from .base import Flow, KernelMeta, TaskMeta
+from .stacks import stack_metas
 
-__all__ = ["flow_of", "flow_text", "holds", "labels_of", "repeats"]
+__all__ = ["flow_of", "flow_text", "holds", "labels_of", "repeats", "task_meta"]
+
+
+def task_meta(name: str, task: Op) -> TaskMeta:
+    """What is known of an ``offloaded`` whose entry is called ``name``."""
+    attr = task.attr
+    axes = 0 if attr.kind == "serial" else len(task.regions[0].ops[-1].args) // 2
+    return TaskMeta(
+        name, attr.kind, attr.unit, attr.loop_name, axes, task.loc, len(walk(task.regions[1])),
+        stack_metas(task), attr.trip, attr.gate,
+    )  # fmt: skip
 
 
 def flow_of(func: Func) -> tuple[int | Flow, ...]:

@@ -11,6 +11,8 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.flow import flow_text
 
+from .graphkit import flag, ints
+
 A1, A0 = qd.types.NDArray[qd.i32, 1], qd.types.NDArray[qd.i32, 0]
 F1 = qd.types.NDArray[qd.f32, 1]
 CONFIGS = {
@@ -27,18 +29,6 @@ def config(request):
     qd.init(arch=getattr(qd, options.pop("arch")), **options)
     yield request.param
     qd.reset()
-
-
-def ints(*values):
-    array = qd.ndarray(qd.i32, (len(values),))
-    array.from_numpy(np.array(values, np.int32))
-    return array
-
-
-def flag(value):
-    array = qd.ndarray(qd.i32, ())
-    array.fill(value)
-    return array
 
 
 def meta_of(kernel):

@@ -14,6 +14,8 @@ from qd_studio.engine import logs
 
 from tests import cuda_sim
 
+from .graphkit import flag, ints
+
 A1, A0 = qd.types.NDArray[qd.i32, 1], qd.types.NDArray[qd.i32, 0]
 
 
@@ -52,18 +54,6 @@ def arch(request, monkeypatch):
         qd.init(arch=qd.cuda, enable_fallback=False)
         yield name
         qd.reset()
-
-
-def ints(*values):
-    array = qd.ndarray(qd.i32, (len(values),))
-    array.from_numpy(np.array(values, np.int32))
-    return array
-
-
-def flag(value):
-    array = qd.ndarray(qd.i32, ())
-    array.fill(value)
-    return array
 
 
 @qd.kernel(cuda_graph=True)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import IRParseError
-from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text, walk
+from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, TaskMeta
-from ..flow import flow_of, labels_of
-from ..stacks import stack_metas
+from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target
+from ..flow import flow_of, labels_of, task_meta
 from .run import compile_func
 
 if TYPE_CHECKING:
@@ -39,25 +38,10 @@ def _meta(func: Func) -> KernelMeta:
             if number is not None:
                 written.add(number)
         seeded = seeded or op.code in (C.LAUNCH_SEED, C.RAND)
-    tasks: list[TaskMeta] = []
-    for i, task in enumerate(func.tasks()):
-        name = f"{func.name}_kernel_{i}_{task.attr.kind}"
-        axes = len(task.regions[0].ops[-1].args) // 2
-        size = len(walk(task.regions[1]))
-        tasks.append(
-            TaskMeta(
-                name,
-                task.attr.kind,
-                task.attr.unit,
-                task.attr.loop_name,
-                axes,
-                task.loc,
-                size,
-                stack_metas(task),
-                task.attr.trip,
-                task.attr.gate,
-            )
-        )
+    tasks = [
+        task_meta(f"{func.name}_kernel_{i}_{task.attr.kind}", task)
+        for i, task in enumerate(func.tasks())
+    ]
     return KernelMeta(
         func.name, func.params, func.results, func.global_tmp_size, tuple(sorted(written)),
         func.noalias, seeded, tuple(tasks), graph=func.graph, flow=flow_of(func),

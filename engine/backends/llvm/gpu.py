@@ -25,8 +25,7 @@ from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
-from ..flow import flow_of, labels_of, repeats
-from ..stacks import stack_metas
+from ..flow import flow_of, labels_of, repeats, task_meta
 from . import abi, schedule
 from .block_reduce import finale, open_sums
 from .emitter import Slot, only_in_addresses
@@ -98,7 +97,6 @@ class GpuKernel:
     def task(self, index: int, op: Op) -> None:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
-        area = self.state.areas[index]
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.add(["", what])
         body = self._emitter(op)
@@ -113,14 +111,7 @@ class GpuKernel:
         else:
             task = self._parallel(body, index, op, name)
         self.tasks.append(task)
-        self.metas.append(
-            TaskMeta(
-                name, attr.kind, attr.unit, attr.loop_name,
-                0 if attr.kind == "serial" else len(op.regions[0].ops[-1].args) // 2,
-                op.loc, len(walk(op.regions[1])), stack_metas(op) if area is not None else (),
-                attr.trip, attr.gate,
-            )
-        )  # fmt: skip
+        self.metas.append(task_meta(name, op))
 
     def _emitter(self, op: Op) -> GpuEmitter:
         calls = any(x.code == C.CALL for x in walk(op.regions[1]))

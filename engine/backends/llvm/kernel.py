@@ -22,8 +22,7 @@ from typing import Final, NamedTuple
 from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
-from ..flow import flow_of, labels_of, repeats
-from ..stacks import stack_metas
+from ..flow import flow_of, labels_of, repeats, task_meta
 from . import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
@@ -135,14 +134,7 @@ class _Kernel:
         self.stamp(index + 1)
         if body.asserts:
             self._stop_if_failed()
-        self.tasks.append(
-            TaskMeta(
-                name, attr.kind, attr.unit, attr.loop_name,
-                0 if attr.kind == "serial" else len(op.regions[0].ops[-1].args) // 2,
-                op.loc, len(walk(op.regions[1])), stack_metas(op) if area is not None else (),
-                attr.trip, attr.gate,
-            )
-        )  # fmt: skip
+        self.tasks.append(task_meta(name, op))
 
     def stamp(self, number: int) -> None:
         """Take the time, in a timed kernel."""
