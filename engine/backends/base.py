@@ -21,16 +21,27 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..errors import BackendUnavailableError
-from ..types import DataType
 from .memory import HostMemory, Memory
+from .meta import (
+    AssertSite,
+    Caps,
+    Flow,
+    KernelMeta,
+    PrintSite,
+    StackMeta,
+    StackPlan,
+    Target,
+    TaskMeta,
+    TaskPlan,
+)
 from .streams import HostStreams, Streams
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
-    from ..ir import Func, Loc, Param
+    from ..ir import Func, Loc
 
 __all__ = [
     "ABSENT",
@@ -56,178 +67,6 @@ __all__ = [
     "helper_code",
     "names",
 ]
-
-
-class Target(NamedTuple):
-    """What code is generated for. Two equal targets can share code.
-
-    kind: the backend's family (``cpu``). arch: the instruction set, as the toolchain names it (for
-    LLVM a triple). cpu: the model that code is tuned for. features: what it can do, sorted.
-    """
-
-    kind: str
-    arch: str = ""
-    cpu: str = ""
-    features: str = ""
-
-
-class Caps(NamedTuple):
-    """What a backend can do.
-
-    types: element and scalar types. checks: asserts and bounds checks can raise. prints: `print`
-    works. parallel: top-level loops run on several threads.
-    """
-
-    types: frozenset[DataType]
-    checks: bool = True
-    prints: bool = True
-    parallel: bool = True
-
-
-class AssertSite(NamedTuple):
-    """An assertion of the finished kernel: what to raise when it fails.
-
-    types: of the values that stand in the text.
-    """
-
-    kind: str
-    text: str
-    types: tuple[DataType, ...]
-    loc: Loc
-
-
-class PrintSite(NamedTuple):
-    """A print of the finished kernel. pieces: texts, or a format spec in a 1-tuple for a value."""
-
-    pieces: tuple[Any, ...]
-    types: tuple[DataType, ...]
-
-
-class StackMeta(NamedTuple):
-    """An adstack of a task, in the order of their ops. See `ir.attrs.AdStackAttr`.
-
-    real: it lies in the heap of real numbers, else in that of integers. size: the text of its
-    size, as an `adstack.size_expr` over the kernel's parameters; of a fixed one, for messages.
-    max_size: its entries, if that was known at compile time, else 0.
-    """
-
-    name: str
-    dtype: DataType
-    adjoint: bool
-    size: str
-    max_size: int
-    forced_by: str
-    loc: Loc
-
-    @property
-    def real(self) -> bool:
-        return self.dtype.is_real
-
-    @property
-    def entry(self) -> int:
-        """Bytes of one entry."""
-        return self.dtype.size * (1 + self.adjoint)
-
-
-class TaskMeta(NamedTuple):
-    """A task as it was compiled. kind: serial or range_for. name: its symbol.
-
-    stacks: its adstacks. trip, gate: of a task with stacks; see `ir.attrs.TaskAttr`.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    loop_name: str
-    axes: int
-    loc: Loc
-    ops: int
-    stacks: tuple[StackMeta, ...] = ()
-    trip: str = ""
-    gate: str = ""
-
-
-class TaskPlan(NamedTuple):
-    """What one launch gives the adstacks of one task.
-
-    Row ``r`` of its real stacks lies ``r * real_stride`` bytes after the start of the program's
-    real heap, and in it each real stack ``offsets[i]`` bytes further; so with integers. A thread
-    has row ``its number`` of the integers. Of the reals too, unless the task is ``gated``: then a
-    thread takes the next free row when it first passes the gate.
-
-    real_rows / integer_rows: how many there are. capacities: entries of each stack. offsets: bytes.
-    """
-
-    real_rows: int
-    integer_rows: int
-    real_stride: int
-    integer_stride: int
-    capacities: tuple[int, ...]
-    offsets: tuple[int, ...]
-    gated: bool = False
-
-
-class StackPlan(NamedTuple):
-    """What one launch gives the adstacks of a kernel.
-
-    tasks: of each task, None for one without stacks. real_heap / integer_heap: addresses of the
-    program's heaps, which hold all rows of the largest task; nobody else uses them meanwhile. Equal
-    plans need not be told to a frame twice.
-    """
-
-    tasks: tuple[TaskPlan | None, ...]
-    real_heap: int = 0
-    integer_heap: int = 0
-
-
-class Flow(NamedTuple):
-    """A part of a kernel that runs its tasks otherwise than once, one after the other.
-
-    kind: ``do_while`` (again and again while the i32 at ``param`` is not 0 after a round),
-    ``checkpoint`` (once; where ``param`` is not -1 and the i32 there is not 0 afterwards, the
-    launch ends here and says so), ``parallel`` (its items, each a ``section``, in any order or at
-    once), ``section`` (one after the other).
-    items: tasks by number, or parts, in order. param: number of the 0-D array parameter, -1 for
-    none. label: of a checkpoint, its number among those of the kernel in the order of the source.
-    """
-
-    kind: str
-    items: tuple[int | Flow, ...]
-    param: int = -1
-    label: int = -1
-
-
-class KernelMeta(NamedTuple):
-    """What a launch has to know. Plain data.
-
-    written: numbers of the arrays and fields that some task writes. noalias: the code assumes that
-    a written array overlaps no other array or field, and a written field no array. seeded: the code
-    asks for `launch_seed`. reports: asserts that end nothing, and are told of after a launch.
-    timed: launches time each task. graph: a device may record the tasks and replay them.
-    flow: the tasks by number and parts of them, in order; empty for all tasks one after the other.
-    labels: of the kernel's checkpoints, as the user wrote them; empty without.
-    """
-
-    name: str
-    params: tuple[Param, ...]
-    results: tuple[DataType, ...]
-    global_tmp_size: int = 0
-    written: tuple[int, ...] = ()
-    noalias: bool = True
-    seeded: bool = False
-    tasks: tuple[TaskMeta, ...] = ()
-    asserts: tuple[AssertSite, ...] = ()
-    prints: tuple[PrintSite, ...] = ()
-    reports: tuple[AssertSite, ...] = ()
-    timed: bool = False
-    graph: bool = False
-    flow: tuple[int | Flow, ...] = ()
-    labels: tuple[int, ...] = ()
-
-    @property
-    def has_stacks(self) -> bool:
-        """Whether a launch needs a `StackPlan`."""
-        return any(task.stacks for task in self.tasks)
 
 
 @dataclass(slots=True)
@@ -378,6 +217,14 @@ class Backend(Protocol):
     caps: Caps
     keeps_places: bool
     makes_ptx: bool
+
+    def pipeline(self, config: CompileConfig) -> str:
+        """The kind of machine that passes prepare kernels for: ``cpu``, ``gpu`` or ``interp``.
+
+        On a ``cpu`` a thread takes pieces of a loop and whole blocks; on a ``gpu`` it takes single
+        iterations, and waits for those of its block.
+        """
+        ...
 
     def available(self) -> tuple[bool, str]:
         """Whether this machine can run it and, if not, the reason in one sentence."""

@@ -26,7 +26,7 @@ from ..backends.base import (
     TaskMeta,
 )
 from ..backends.cuda.facts import CudaLoop, CudaTask
-from ..backends.llvm.abi import Layout as FrameLayout
+from ..backends.frame.abi import Layout as FrameLayout
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type
 from .places import Function, Located, Places

@@ -53,8 +53,6 @@ _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
 }
 """The passes that differentiate, in order. They find the root simplified, with no task cut out."""
 
-_CPU_THREADS: Final = frozenset({"cpu", "x64", "arm64"})
-
 
 def compile_to_offloads(func: Func, cx: PassCx) -> None:
     """Frontend IR to a simplified list of tasks."""
@@ -136,11 +134,11 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
     # Weighs the atomics that are left; a serial task needs none.
-    if target in _CPU_THREADS and cx.run_pass("serialize_scatter"):
+    if target == "cpu" and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
-    if target in _CPU_THREADS:
+    if target == "cpu":
         # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
         # iteration.
         # What it makes waits at barriers of the block, which the next one splits the loop at.
@@ -185,9 +183,10 @@ def run(
 ) -> Func:
     """Run the whole pipeline on ``func``, in place; gives ``func``.
 
-    target: name of the backend. upto: one of `POINTS` to stop at. Under ``config.debug`` the IR
-    is verified after each pass. Raises what the kernel's author did wrong as a
-    QuadrantsCompilationError with the line, a fault of a pass as a QuadrantsInternalError.
+    target: ``cpu``, ``gpu`` or ``interp``, see `backends.base.Backend.pipeline`. upto: one of
+    `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises what the
+    kernel's author did wrong as a QuadrantsCompilationError with the line, a fault of a pass as a
+    QuadrantsInternalError.
     """
     if upto is not None and upto not in POINTS:
         raise ValueError(f"no point of the pipeline is called {upto!r}: use one of {POINTS}")

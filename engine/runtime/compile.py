@@ -111,7 +111,7 @@ def make_code(
         config.opt_level = 1
         config.freeze()
     with clock("passes"):
-        func = passes.run(func, config, backend.name, instruments)
+        func = passes.run(func, config, backend.pipeline(config), instruments)
     with clock("codegen"):
         return func, backend.lower(func, config)
 

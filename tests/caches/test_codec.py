@@ -17,7 +17,7 @@ from qd_studio.engine.backends.base import (
     find,
 )
 from qd_studio.engine.backends.cuda.facts import CudaLoop, CudaTask
-from qd_studio.engine.backends.llvm.abi import Layout as FrameLayout
+from qd_studio.engine.backends.frame.abi import Layout as FrameLayout
 from qd_studio.engine.cache.codec import decode, encode, moved, without_task_places
 from qd_studio.engine.cache.offline import UNREADABLE
 from qd_studio.engine.cache.places import Function, Places

@@ -26,6 +26,9 @@ class CpuBackend:
     keeps_places = False
     makes_ptx = False
 
+    def pipeline(self, config: CompileConfig) -> str:
+        return "cpu"
+
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
             return False, "llvmlite is not installed"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..base import Artifact, KernelMeta, StackPlan
-from ..llvm import abi
-from ..llvm.frames import begin_at, yielded
+from ..frame import abi
+from ..frame.packing import begin_at, yielded
 from . import native
 from .frame import FramePool, forget_printer, register_printer
 
@@ -21,7 +21,7 @@ _ENTRY: Final = ctypes.CFUNCTYPE(ctypes.c_int32)
 class CpuExecutable:
     """See `base.Executable`.
 
-    enter(pointer): run the kernel with a filled frame; 0 if all went well (see `llvm.abi`). The
+    enter(pointer): run the kernel with a filled frame; 0 if all went well (see `frame.abi`). The
     interpreter's lock is free meanwhile. frame: the frames. Prepared launchers use both directly,
     after `FramePool.bind_fields`; `launch` takes the fields from its values.
     """

@@ -1,4 +1,4 @@
-"""Frames: the memory through which a launch and a kernel talk (laid out in `llvm.abi`).
+"""Frames: the memory through which a launch and a kernel talk (laid out in `frame.abi`).
 
 A `FramePool` makes frames for one executable and keeps those not in use. Taking one from the list
 and putting it back are single steps under the interpreter's lock, so that launches from several
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsAssertionError, QuadrantsInternalError
 from ..base import KernelMeta, StackPlan
-from ..llvm import abi
-from ..llvm.frames import (
+from ..frame import abi
+from ..frame.packing import (
     FieldFrames,
     StackFrame,
     assertion,
@@ -28,7 +28,7 @@ from ..llvm.frames import (
 )
 
 if TYPE_CHECKING:
-    from ..llvm.rows import StackWriter
+    from ..frame.rows import StackWriter
     from .native import Native
 
 __all__ = ["Frame", "FramePool", "forget_printer", "register_printer"]
@@ -56,7 +56,7 @@ class FramePool(FieldFrames[Frame]):
         self._stacks: StackWriter | None = None
         self.stacked: Final = meta.has_stacks
         if self.stacked:
-            from ..llvm.rows import StackWriter
+            from ..frame.rows import StackWriter
 
             self._stacks = StackWriter(meta, layout, threads)
         self.results_at: Final = layout.results

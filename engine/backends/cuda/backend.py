@@ -25,6 +25,9 @@ class CudaBackend:
     keeps_places = False
     makes_ptx = True
 
+    def pipeline(self, config: CompileConfig) -> str:
+        return "gpu"
+
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
             return False, "llvmlite is not installed"

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from ...errors import QuadrantsRuntimeError
-from ..llvm import abi
+from ..frame import abi
+from ..frame.grids import EXACT, HEADER, ONE
 from . import facts
 from .errors import FOREIGN, code_of
 
@@ -84,7 +85,7 @@ class Control:
             self.env[f"F{k}"] = function
             self.env[f"L{k}"] = most = executable.most_blocks(k)
             if self.tasks[k].blocks:
-                exact = self.tasks[k].grid == facts.EXACT
+                exact = self.tasks[k].grid == EXACT
                 self.env[f"G{k}"] = _Blocks(self.tasks[k], _MOST if exact else most)
         if executable.alone:
             lines = [line for k in range(len(self.tasks)) for line in self._launch(k)]
@@ -124,12 +125,12 @@ class Control:
     def _grid(self, k: int) -> list[str]:
         """Put the blocks of a task into ``g``."""
         task = self.tasks[k]
-        if self.executable.meta.tasks[k].stacks and task.grid != facts.EXACT:
+        if self.executable.meta.tasks[k].stacks and task.grid != EXACT:
             return [f"    g = rows[{k}]"]
-        if task.grid == facts.ONE:
+        if task.grid == ONE:
             return ["    g = 1"]
         if not task.blocks:
-            if task.grid == facts.EXACT:
+            if task.grid == EXACT:
                 return [f"    g = header({k}, pointer)"]
             return [f"    g = L{k}"]
         reads = ", ".join([f"ints[{at // 4}]" for at in task.reads])
@@ -223,7 +224,7 @@ class Control:
         )  # fmt: skip
         device.wait(stream=pointer[2])
         found = np.empty(8, np.uint8)
-        device.fetch(pointer[3] + facts.HEADER, found)
+        device.fetch(pointer[3] + HEADER, found)
         return max(1, int(found.view(np.int64)[0]))
 
     def _upload(self, frame: int, host: int, stream: Any) -> None:

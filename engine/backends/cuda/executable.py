@@ -13,8 +13,8 @@ import numpy as np
 
 from ...errors import AdStackOverflowError, CudaError
 from ..base import Artifact, KernelMeta, StackPlan
-from ..llvm import abi
-from ..llvm.frames import begin_at, yielded
+from ..frame import abi, grids
+from ..frame.packing import begin_at, yielded
 from ..memory import Array, DeviceArray
 from . import code, facts
 from .control import Control
@@ -112,7 +112,7 @@ class CudaExecutable:
         """Most blocks that make sense: what fits the device, or what there is work for."""
         task, device = self.tasks[k], self.device
         limit = task.limit or 0x7FFFFFFF
-        if task.grid == facts.SATURATE or (task.grid == facts.COVER and not task.blocks):
+        if task.grid == grids.SATURATE or (task.grid == grids.COVER and not task.blocks):
             limit = min(limit, device.config.saturating_grid_dim or self._resident(k))
         return limit
 

@@ -1,6 +1,6 @@
 """What a CUDA artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
 
-A launch packs its arguments into a *host frame*, laid out by `llvm.abi.layout` like the frame of
+A launch packs its arguments into a *host frame*, laid out by `frame.abi.layout` like the frame of
 the CPU. A task is one kernel of the PTX module. Its first parameter is the address of the *device
 frame*, memory of the device with the same layout, in which kernels find all that is not an
 argument: the error word, the values of a failed assertion, reports, results, global temporaries,
@@ -16,18 +16,11 @@ Plain data that `cache.codec` keeps: tuples of numbers and texts.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-__all__ = ["COVER", "EXACT", "ONE", "SATURATE", "CudaLoop", "CudaTask", "blocks_of", "loop_fits"]
+from ..frame.grids import evaluate
 
-ONE: Final = "one"
-"""A single thread: the task is serial."""
-COVER: Final = "cover"
-"""Any number of blocks is right; as many as there is work for, `CudaTask.blocks`, is best."""
-SATURATE: Final = "saturate"
-"""Any number of blocks is right; at most as many as the device can hold at once is best."""
-EXACT: Final = "exact"
-"""Right only with `CudaTask.blocks` blocks: blocks of the grid are blocks of the loop."""
+__all__ = ["CudaLoop", "CudaTask", "blocks_of", "loop_fits"]
 
 
 class CudaTask(NamedTuple):
@@ -72,20 +65,11 @@ class CudaLoop(NamedTuple):
     reads: tuple[int, ...] = ()
 
 
-HEADER: Final = 8
-"""Offset in the device frame of what a `CudaTask.header` kernel stores."""
-PRINTS: Final = 16
-"""Offset in the device frame of the address of the print buffer: an i64 count of bytes asked for,
-an i64 size in bytes, then records: i32 site, i32 count of values, values of 8 bytes each."""
-
-
 def blocks_of(task: CudaTask, *values: int) -> int:
     """Evaluate `CudaTask.blocks`; values: those of ``reads``."""
-    names = {f"v{i}": value for i, value in enumerate(values)}
-    return int(eval(task.blocks, {"__builtins__": {}, "max": max, "min": min}, names))
+    return evaluate(task.blocks, values)
 
 
 def loop_fits(loop: CudaLoop, *values: int) -> bool:
     """Evaluate `CudaLoop.fits`; values: those of ``reads``."""
-    names = {f"v{i}": value for i, value in enumerate(values)}
-    return bool(eval(loop.fits, {"__builtins__": {}, "max": max, "min": min}, names))
+    return bool(evaluate(loop.fits, values))

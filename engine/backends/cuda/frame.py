@@ -1,6 +1,6 @@
 """Frames of the CUDA backend: what a launch packs, and what it finds afterwards.
 
-A *host frame* has the layout of `llvm.abi`. Behind it lie, for each task, the array of pointers
+A *host frame* has the layout of `frame.abi`. Behind it lie, for each task, the array of pointers
 that ``cuLaunchKernel`` takes: the first to the address of the device frame, the others into the
 host frame. They never change, and the driver reads the values before it returns, so that a launch
 writes values and nothing else, and a frame is free again when the launch is under way.
@@ -21,8 +21,8 @@ import numpy as np
 
 from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
 from ..base import StackPlan
-from ..llvm import abi
-from ..llvm.frames import (
+from ..frame import abi, grids
+from ..frame.packing import (
     FieldFrames,
     StackFrame,
     assertion,
@@ -31,9 +31,8 @@ from ..llvm.frames import (
     stack_full,
     unpacker,
 )
-from ..llvm.rows import StackWriter
+from ..frame.rows import StackWriter
 from ..memory import Array, DeviceArray
-from . import facts
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable
@@ -80,7 +79,7 @@ class FramePool(FieldFrames[Frame]):
         self.device_frame: Final = self._memory.address
         if meta.prints:
             address = struct.pack("<Q", device.prints().address)
-            device.write(self.device_frame + facts.PRINTS, np.frombuffer(address, np.uint8))
+            device.write(self.device_frame + grids.PRINTS, np.frombuffer(address, np.uint8))
         self.diagnose = executable.diagnosed
         self.runner: Runner | None = None
         self.enter: Any = None  # both set by the executable

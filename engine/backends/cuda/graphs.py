@@ -31,10 +31,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ..base import Flow
+from ..frame.grids import EXACT
 from . import conditional
 from .driver import binding
 from .errors import FOREIGN
-from .facts import EXACT, CudaLoop
+from .facts import CudaLoop
 
 if TYPE_CHECKING:
     from .device import CudaDevice

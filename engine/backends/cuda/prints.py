@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import logs as log
 from ..base import KernelMeta
-from ..llvm.frames import slots_format
+from ..frame.packing import slots_format
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -28,7 +28,7 @@ _HEAD: Final = 16
 
 
 class Printer:
-    """See the module docstring. address: of the buffer, laid out as `facts.PRINTS` says.
+    """See the module docstring. address: of the buffer, laid out as `grids.PRINTS` says.
 
     owner: whose records it may hold. Its callers hold `CudaDevice.printing`.
     """

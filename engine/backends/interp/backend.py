@@ -73,6 +73,9 @@ class InterpBackend:
     keeps_places = True
     makes_ptx = False
 
+    def pipeline(self, config: CompileConfig) -> str:
+        return "interp"
+
     def available(self) -> tuple[bool, str]:
         return True, ""
 

@@ -26,7 +26,7 @@ from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...types import i32
 from ..base import AssertSite, PrintSite
-from . import abi
+from ..frame import abi
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
 from .memory import MEMORY_OPS

@@ -26,14 +26,15 @@ from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
 from ..flow import flow_of, labels_of, repeats, task_meta
-from . import abi, schedule
+from ..frame import abi, grids
+from ..frame.host_text import HostText
+from . import schedule
 from .block_reduce import finale, open_sums
 from .emitter import Slot, only_in_addresses
 from .gpu_emitter import PASSED, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
 from .gpu_ops import zero_shared
 from .helpers import helper_text
-from .host_text import HostText
 from .inner_loops import Unrolled, assume_aligned, choose_version
 from .memory import MEMSET
 from .stacks import TaskStacks, begin_rows
@@ -107,7 +108,7 @@ class GpuKernel:
             body.loops.append(("stop", "stop"))
             body.run(op.regions[1])
             slots = self._finish(body, name, 1)
-            task = facts.CudaTask(name, slots, 1, facts.ONE)
+            task = facts.CudaTask(name, slots, 1, grids.ONE)
         else:
             task = self._parallel(body, index, op, name)
         self.tasks.append(task)
@@ -143,10 +144,10 @@ class GpuKernel:
         else:
             self.fill(body, index, op, plan)
             slots = self._finish(body, name, plan.block_dim, plan.sums)
-        host = HostText(self.state, plan.grid == facts.EXACT)
+        host = HostText(self.state.func, self.state.layout, plan.grid == grids.EXACT)
         blocks = schedule.blocks_text(op, plan, host.text)
         header = ""
-        if not blocks and plan.grid == facts.EXACT:
+        if not blocks and plan.grid == grids.EXACT:
             header = f"{name}_blocks"
             self._header(op, header, plan, list(body.params.values()))
         return facts.CudaTask(
@@ -268,7 +269,7 @@ class GpuKernel:
         rounded = e.value(f"add i64 {cells}, {plan.block_dim - 1}")
         blocks = e.value(f"udiv i64 {rounded}, {plan.block_dim}")
         some = e.call("umax", "i64", f"i64 {blocks}, i64 1", flags=False)
-        at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {facts.HEADER}")
+        at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {grids.HEADER}")
         e.line(f"store i64 {some}, ptr {at}, align 8")
         self.add([""])
         self._finish(e, name, 1)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from ...ir import Func, Op
+from ..frame import abi
 from ..stacks import element
-from . import abi
 from .emitter import Emitter, ModuleState, Slot
 from .gpu_ops import GPU_OPS
 from .text import MEMORY, SIZE

@@ -23,10 +23,11 @@ from ...analysis import needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
 from ..cuda import facts
+from ..frame import grids
+from ..frame.host_text import HostText
 from . import schedule
 from .emitter import only_in_addresses
 from .gpu_emitter import GpuEmitter
-from .host_text import HostText
 
 if TYPE_CHECKING:
     from .gpu import GpuKernel
@@ -94,7 +95,7 @@ class _Fused:
         self.entry: Final = GpuEmitter(kernel.state)
         self.entry.together = True
         self.name: Final = f"{kernel.symbol}_loop_{number}"
-        self.host: Final = HostText(kernel.state, False)
+        self.host: Final = HostText(kernel.state.func, kernel.state.layout, False)
         self.conditions: Final[list[str]] = []
 
     def emit(self) -> facts.CudaLoop | None:
@@ -166,7 +167,7 @@ class _Fused:
         body = GpuEmitter(kernel.state, calls=calls)
         body.op_id = op.id
         body.unused = only_in_addresses(walk(op.regions[1]))
-        plan = schedule.Schedule(1 if serial else _THREADS, facts.COVER)
+        plan = schedule.Schedule(1 if serial else _THREADS, grids.COVER)
         if serial:
             kernel.begin(body, index, op, 1)
             body.loops.append(("stop", "stop"))

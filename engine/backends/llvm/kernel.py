@@ -23,7 +23,7 @@ from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
-from . import abi
+from ..frame import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text

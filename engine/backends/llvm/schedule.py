@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...analysis import block_dim, needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
-from ..cuda import facts
+from ..frame import grids
 from .block_reduce import sums
 from .control import Counter
 from .inner_loops import Unrolled, unrolled
@@ -55,7 +55,7 @@ _LIGHT: Final = 256
 class Schedule(NamedTuple):
     """How a task's cells are given to threads.
 
-    block_dim: threads of a block. grid: one of `facts.COVER`, `facts.SATURATE`, `facts.EXACT`.
+    block_dim: threads of a block. grid: one of `grids.COVER`, `grids.SATURATE`, `grids.EXACT`.
     tile: how a thread takes several cells at a time, if it does. sums: updates that threads make
     for themselves first. loops: those inside of the body that one of two versions unrolls.
     """
@@ -69,17 +69,17 @@ class Schedule(NamedTuple):
     @property
     def limit(self) -> int:
         """Most blocks of a grid; 0 where the number is given."""
-        return 0 if self.grid == facts.EXACT else MOST_THREADS // self.block_dim - 1
+        return 0 if self.grid == grids.EXACT else MOST_THREADS // self.block_dim - 1
 
 
 def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
     """The schedule of a parallel task."""
     body = task.regions[1]
     if needs_blocks(body):
-        return Schedule(block_dim(task), facts.EXACT)
+        return Schedule(block_dim(task), grids.EXACT)
     threads = task.attr.block_dim or config.default_gpu_block_dim
     if config.opt_level == 0 or _has_stacks(task):
-        return Schedule(threads, facts.COVER)
+        return Schedule(threads, grids.COVER)
     found: tuple[Op, ...] = ()
     if config.make_thread_local and threads % _WARP == 0:
         found = sums(task, state)
@@ -87,9 +87,9 @@ def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
     if (found or not loops) and threads == _DEFAULT and not task.attr.block_dim:
         threads = _LIGHT
     tile = choose(task, state, threads, bool(found))
-    grid = facts.COVER
+    grid = grids.COVER
     if found and (tile is None or tile.row_axis < 0):
-        grid = facts.SATURATE
+        grid = grids.SATURATE
     return Schedule(threads, grid, tile, found, unrolled(task, state) if loops else None)
 
 
@@ -173,7 +173,7 @@ def _first_cell(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
     """The number of this thread, which an exact grid may have more of than 32 bits can count."""
     if not wide:
         return thread_number(e, schedule.block_dim)
-    if schedule.grid != facts.EXACT:
+    if schedule.grid != grids.EXACT:
         return e.value(f"zext i32 {thread_number(e, schedule.block_dim)} to i64")
     block, thread = (
         e.value(f"zext nneg i32 {e.register(name)} to i64") for name in ("ctaid", "tid")
@@ -193,7 +193,7 @@ def _open(
     """Begin the loop over cells: the cell's number, and what ends the loop."""
     body = e.label("cell")
     some = e.value(f"icmp ult {ty} {first}, {total}")
-    if schedule.grid == facts.EXACT:
+    if schedule.grid == grids.EXACT:
         e.branch(some, body, "stop")
         e.place(body)
         e.loops.append(("stop", "stop"))

@@ -31,8 +31,8 @@ from ...errors import QuadrantsInternalError
 from ...ir import Block, Op, walk
 from ...ir import codes as C
 from ...types import DataType
+from ..frame import abi
 from ..stacks import element
-from . import abi
 from .memory import MEMSET, in_memory
 from .scalars import combine
 from .text import MEMORY, SIZE, zero

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cuda import facts, libdevice, toolkit
+from qd_studio.engine.backends.cuda import libdevice, toolkit
 from qd_studio.engine.backends.cuda.facts import blocks_of
+from qd_studio.engine.backends.frame import grids
 from qd_studio.engine.errors import CudaError
 
 from tests.backends.cuda.ptxkit import artifact, assemble, lines, needs_ptxas, ptx
@@ -37,7 +38,7 @@ def shift(x: Floats, y: Floats, n: qd.i32):
 def test_a_launch_is_told_how_many_blocks_a_loop_takes():
     made = artifact(shift, F, F, 5, default_gpu_block_dim=64)
     (task,) = tasks(made)
-    assert (task.symbol, task.block_dim, task.grid) == ("shift_kernel_0_range_for", 64, facts.COVER)
+    assert (task.symbol, task.block_dim, task.grid) == ("shift_kernel_0_range_for", 64, grids.COVER)
     (offset,) = task.reads
     assert offset == made.facts["layout"].params[2]
     assert [blocks_of(task, n) for n in (-7, 1, 65, 66, 641)] == [1, 1, 1, 2, 10]
@@ -76,9 +77,9 @@ def serial_and_sum(x: Floats) -> qd.f32:
 def test_serial_tasks_and_temporaries():
     made = artifact(serial_and_sum, F)
     first, loop, last = tasks(made)
-    assert [t.grid for t in (first, last)] == [facts.ONE, facts.ONE]
+    assert [t.grid for t in (first, last)] == [grids.ONE, grids.ONE]
     assert [t.block_dim for t in (first, last)] == [1, 1]
-    assert loop.grid in (facts.COVER, facts.SATURATE)
+    assert loop.grid in (grids.COVER, grids.SATURATE)
     assert made.meta.global_tmp_size > 0
     assert made.facts["clears"]
 
@@ -107,7 +108,7 @@ def shared_of_memory(x: Floats, n: qd.types.NDArray[qd.i32, 1]):
 def test_blocks_that_share_are_exact():
     made = artifact(shared, F)
     (task,) = tasks(made)
-    assert (task.grid, task.block_dim, task.header) == (facts.EXACT, 64, "")
+    assert (task.grid, task.block_dim, task.header) == (grids.EXACT, 64, "")
     assert [blocks_of(task, n) for n in (0, 64, 65)] == [1, 1, 2]
     text = made.texts["ptx"]
     assert lines(text, ".shared", ".b8")

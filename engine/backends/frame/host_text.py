@@ -8,7 +8,8 @@ from ...ir import Op
 from ...ir import codes as C
 
 if TYPE_CHECKING:
-    from .emitter import ModuleState
+    from ...ir import Func
+    from .abi import Layout
 
 __all__ = ["HostText"]
 
@@ -22,8 +23,9 @@ class HostText:
     _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
     _LONGEST: Final = 400
 
-    def __init__(self, state: ModuleState, exact: bool) -> None:
-        self.state: Final = state
+    def __init__(self, func: Func, layout: Layout, exact: bool) -> None:
+        self.func: Final = func
+        self.layout: Final = layout
         self.exact: Final = exact
         self.reads: Final[dict[int, str]] = {}
 
@@ -35,14 +37,14 @@ class HostText:
         return self.reads.setdefault(offset, f"v{len(self.reads)}")
 
     def _text(self, op: Op) -> str:
-        code, layout = op.code, self.state.layout
+        code, layout = op.code, self.layout
         if op.type.name != "i32":
             return ""
         if code == C.CONST:
             return str(op.attr) if op.attr >= 0 else f"({op.attr})"
         if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
             axis, number = map(int, op.attr)
-            p = self.state.func.params[number]
+            p = self.func.params[number]
             return self._read(layout.params[number] + 8 * (1 + p.needs_grad + axis))
         if code == C.ARG_LOAD:
             return self._read(layout.params[int(op.attr)])

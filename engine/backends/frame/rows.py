@@ -1,4 +1,4 @@
-"""What a `StackPlan` says, as the numbers in a frame (laid out in `llvm.abi.StackArea`)."""
+"""What a `StackPlan` says, as the numbers in a frame (laid out in `frame.abi.StackArea`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from ...errors import QuadrantsInternalError
 from ..base import KernelMeta, StackPlan, TaskMeta, TaskPlan
 from . import abi
-from .frames import StackFrame
+from .packing import StackFrame
 
 __all__ = ["StackWriter"]
 
