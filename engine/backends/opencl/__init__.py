@@ -1,0 +1,1 @@
+"""OpenCL: C written from the IR, built and launched through pyopencl."""

@@ -1,0 +1,51 @@
+"""What an OpenCL artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
+
+A launch packs its arguments into a *host frame*, laid out by `frame.abi.layout`. A task is one
+kernel of the program. Its first parameter is the *device frame*, a buffer with the same layout, in
+which kernels find all that is not an argument: the error word, reports, results, global
+temporaries, claims. All else is passed by value, as the host frame has it at that moment.
+
+Plain data that `cache.codec` keeps: tuples of numbers and texts.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..frame.grids import evaluate
+
+__all__ = ["MEMORY", "OpenclTask", "groups_of"]
+
+MEMORY: Final = "m"
+"""An argument that is memory: two parameters, the buffer and the byte offset in it (``ulong``)."""
+
+
+class OpenclTask(NamedTuple):
+    """How to launch one task.
+
+    symbol: the kernel's name in the program. args: of each parameter behind the device frame what
+    it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the host frame, where
+    memory stands as an address (see `memory`). block_dim: work-items of a group. grid: of
+    `frame.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
+    ``v1``, ..., the i32 at the offsets ``reads`` of the host frame; empty where the host cannot
+    know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`). header:
+    symbol of a kernel of one work-item with the same parameters that stores the number of groups as
+    i64 to the device frame at `grids.HEADER`; empty where ``blocks`` says it. prints: behind the
+    device frame comes the print buffer (see `grids.PRINTS` for its layout). limit: most groups that
+    make sense; 0 for no limit.
+    """
+
+    symbol: str
+    args: tuple[tuple[str, int], ...]
+    block_dim: int
+    grid: str
+    blocks: str = ""
+    reads: tuple[int, ...] = ()
+    header: str = ""
+    prints: bool = False
+    limit: int = 0
+
+
+def groups_of(task: OpenclTask, *values: int) -> int:
+    """Evaluate `OpenclTask.blocks`; values: those of ``reads``."""
+    return evaluate(task.blocks, values)
