@@ -11,6 +11,9 @@ Four roles, which a backend may spread over as many files as it needs::
 `Caps` says which types and features are legal. An `Artifact` is all that one compile produces; it
 holds no device state, so it can be kept in a cache and loaded by another process.
 
+Code may be made for what is not here: `Backend.targets` names what there is, `with_target` gives
+the options that ask for it, and `compile_only` says why a backend launches nowhere.
+
 A warm start loads code that another process has made. What it asks a backend for must come without
 the toolchain: `Backend.fingerprint` and `Backend.identity`, which stand in keys, and `load`. Code
 of a backend's own that its kernels rest upon is taken from, and given to, `helper_code`.
@@ -66,6 +69,8 @@ __all__ = [
     "find",
     "helper_code",
     "names",
+    "only_this_machine",
+    "with_targets",
 ]
 
 
@@ -230,6 +235,26 @@ class Backend(Protocol):
         """Whether this machine can run it and, if not, the reason in one sentence."""
         ...
 
+    def targets(self) -> tuple[str, ...]:
+        """Names of what code can be made for without such a device: ``sm_75`` of ``cuda:sm_75``.
+
+        Empty where code is made for this machine only. A backend that has some needs no device to
+        `lower`; without a name it lowers for the device or, where there is none, for a default.
+        """
+        ...
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        """The options with which code is made for the target called ``name``.
+
+        An empty name is the device's own, whatever ``config`` asks for. ValueError, with all there
+        are, if there is no such target.
+        """
+        ...
+
+    def compile_only(self) -> str:
+        """Why kernels of this backend are never launched, on no machine; empty if they may be."""
+        ...
+
     def target(self, config: CompileConfig) -> Target:
         """What `lower` would generate code for."""
         ...
@@ -335,6 +360,19 @@ def find(name: str) -> Backend:
         module = importlib.import_module(BUILT[name], __package__)
         backend = _found[name] = cast(Backend, module.BACKEND)
     return backend
+
+
+def with_targets() -> tuple[str, ...]:
+    """The backends that make code for machines that are not here, each with one it can name."""
+    return tuple(f"{name}:{found[0]}" for name in BUILT if (found := find(name).targets()))
+
+
+def only_this_machine(backend: str, config: CompileConfig, name: str) -> CompileConfig:
+    """`Backend.with_target` of a backend that makes code for this machine only."""
+    if name:
+        others = ", ".join(with_targets())
+        raise ValueError(f"'{backend}:{name}': {backend} has no targets; others have: {others}")
+    return config
 
 
 def availability(name: str) -> tuple[bool, str]:

@@ -1,9 +1,9 @@
 """Backends as a person names them: ``cpu``, ``cuda``, ``cuda:sm_75``.
 
-A name may say which machine to compile for. What cannot be launched here may still be compiled: a
-backend whose code a driver finishes needs no device to make it. `Target` says what can be done,
-`compile_for` does it; without a device the kernel is not loaded, and launching it is an error that
-says why.
+A name may say which machine to compile for (`base.Backend.targets`). What cannot be launched here
+may still be compiled: a backend that has targets needs no device to make code. `Target` says what
+can be done, `compile_for` does it; without a device the kernel is not loaded, and launching it is
+an error that says why.
 
     name          on a machine with an sm_90 device       without a device
     cuda          compiled for sm_90, launched            compiled for the default, not launched
@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..backends import base
-from ..backends.cuda import archs
 from ..backends.lent import lend
 from ..cache.driver import submitted
+from ..config import CompileConfig
 from ..errors import BackendUnavailableError
 from ..options import did_you_mean
 from ..runtime import program
@@ -28,15 +28,11 @@ from ..runtime.compile import Clock, FullCompile, compile_kernel, make_code, mak
 if TYPE_CHECKING:
     from ..backends.base import KernelMeta, StackPlan
     from ..backends.lent import PtxJob
-    from ..config import CompileConfig
     from ..frontend.signature import KernelDecl
 
 __all__ = [
     "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
 ]  # fmt: skip
-
-_WITH_TARGETS: Final = "cuda"
-
 
 class Target(NamedTuple):
     """What can be done under a name. compiles, launches: whether it can; reason: why not.
@@ -62,9 +58,15 @@ def split(name: str) -> tuple[str, str]:
         raise ValueError(f"there is no backend {backend!r}{did_you_mean(backend, known)}")
     if not colon:
         return backend, ""
-    if backend != _WITH_TARGETS:
-        raise ValueError(f"{name!r}: only {_WITH_TARGETS} has targets, such as cuda:sm_90")
-    return backend, archs.check(arch).name
+    if not arch:
+        raise ValueError(f"{name!r} names no target: write {backend}, or one of {_known(backend)}")
+    base.find(backend).with_target(CompileConfig(arch=backend), arch)
+    return backend, arch
+
+
+def _known(backend: str) -> str:
+    named = base.find(backend).targets() if backend in base.BUILT else ()
+    return ", ".join(f"{backend}:{each}" for each in named) or ", ".join(base.with_targets())
 
 
 def find(name: str) -> base.Backend:
@@ -75,23 +77,51 @@ def find(name: str) -> base.Backend:
 def config_for(config: CompileConfig, name: str) -> CompileConfig:
     """The options with which code is made under a name."""
     backend, arch = split(name)
-    return config.replace(arch=backend, **({"cuda_arch": arch} if arch else {}))
+    config = config.replace(arch=backend)
+    return base.find(backend).with_target(config, arch) if arch else config
+
+
+def _wanted(backend: base.Backend, config: CompileConfig) -> str:
+    """The target that the options ask for; empty for the device's own.
+
+    ValueError, with all there are, if there is no such one.
+    """
+    if not backend.targets() or backend.with_target(config, "") == config:
+        return ""
+    for name in backend.targets():
+        if backend.with_target(config, name) == config:
+            return name
+    return backend.target(config).cpu
+
+
+def _can_compile(backend: base.Backend) -> tuple[bool, str]:
+    """Whether it can make code without a device and, if not, the reason."""
+    if not backend.targets():
+        return False, ""
+    try:
+        backend.toolchain()
+    except ImportError as error:
+        return False, f"{error.name or error} is not installed"
+    return True, ""
 
 
 def target_of(config: CompileConfig, name: str) -> Target:
     """What can be done here under a name."""
-    backend, arch = split(name)
-    arch = arch or (archs.wanted(config) if backend == _WITH_TARGETS else "")
-    works, reason = base.availability(backend)
+    known, arch = split(name)
+    works, reason = base.availability(known)
+    if known not in base.BUILT:
+        return Target(known, arch, False, False, reason)
+    backend = base.find(known)
+    config = config.replace(arch=known)
+    arch = arch or _wanted(backend, config)
     if works and arch:
-        own = find(name).target(config.replace(arch=backend, cuda_arch="")).cpu
+        own = backend.target(backend.with_target(config, "")).cpu
         if own != arch:
-            return Target(backend, arch, True, False, f"compiled for {arch}, the device is {own}")
-    if works or backend not in base.BUILT or not base.find(backend).makes_ptx:
-        return Target(backend, arch, works, works, reason)
-    # Its code is made by LLVM, as that of the CPU is.
-    can, why_not = base.availability("cpu")
-    return Target(backend, arch, can, False, reason if can else why_not)
+            return Target(known, arch, True, False, f"compiled for {arch}, the device is {own}")
+    if works:
+        return Target(known, arch, True, True)
+    can, why_not = _can_compile(backend)
+    return Target(known, arch, can, False, why_not or reason)
 
 
 class _Unloaded:

@@ -26,6 +26,18 @@ def test_built_backends_work_here_and_are_one_object_each():
         assert backend.toolchain()
 
 
+@pytest.mark.parametrize("name", base.BUILT)
+def test_targets_are_asked_for_through_options(name):
+    backend, config = base.find(name), CompileConfig()
+    assert backend.with_target(config, "") == config
+    made = {backend.target(backend.with_target(config, each)) for each in backend.targets()}
+    assert len(made) == len(backend.targets())
+    with pytest.raises(ValueError, match="|".join(backend.targets()) or "has no targets; others"):
+        backend.with_target(config, "abacus")
+    if backend.compile_only():
+        assert base.availability(name) == (False, backend.compile_only())
+
+
 @pytest.mark.parametrize("name", base.ABSENT)
 def test_absent_backends_say_why(name):
     works, reason = base.availability(name)

@@ -44,8 +44,8 @@ def capture(*backends, **options):
     [
         ("cudo", "there is no backend 'cudo'; did you mean \"cuda\""),
         ("cuda:sm_91", r"there is no CUDA target 'sm_91'.*known: .*sm_75.*sm_90"),
-        ("cuda:", "there is no CUDA target ''"),
-        ("cpu:sm_90", "only cuda has targets, such as cuda:sm_90"),
+        ("cuda:", "'cuda:' names no target: write cuda, or one of cuda:sm_60, "),
+        ("cpu:sm_90", "cpu has no targets; others have: cuda:sm_60"),
     ],
 )
 def test_names_that_are_none_are_told(name, message):
@@ -75,6 +75,15 @@ def test_a_target_is_compiled_for_and_says_why_it_is_not_launched():
 def test_the_option_chooses_the_target_too():
     (cuda,) = capture("cuda", cuda_arch="sm_80").backends
     assert cuda.compile.machine.arch == "sm_80"
+
+
+def test_what_cannot_be_compiled_says_what_is_missing(monkeypatch):
+    def missing(self):
+        raise ModuleNotFoundError("No module named 'llvmlite'", name="llvmlite")
+
+    monkeypatch.setattr(type(base.find("cuda")), "toolchain", missing)
+    found = targets.target_of(CompileConfig(), "cuda:sm_75")
+    assert found == ("cuda", "sm_75", False, False, "llvmlite is not installed")
 
 
 def test_without_being_asked_for_it_a_backend_without_a_device_is_absent():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, HostDevice, Target
+from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
 from ..llvm import toolchain
 from . import host
 
@@ -33,6 +33,15 @@ class CpuBackend:
         if importlib.util.find_spec("llvmlite") is None:
             return False, "llvmlite is not installed"
         return True, ""
+
+    def targets(self) -> tuple[str, ...]:
+        return ()
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        return only_this_machine(self.name, config, name)
+
+    def compile_only(self) -> str:
+        return ""
 
     def target(self, config: CompileConfig) -> Target:
         return toolchain.host_target()

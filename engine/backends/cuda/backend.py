@@ -36,6 +36,15 @@ class CudaBackend:
         reason = hardware.unavailable()
         return not reason, reason
 
+    def targets(self) -> tuple[str, ...]:
+        return archs.names()
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        return config.replace(cuda_arch=archs.check(name).name if name else "")
+
+    def compile_only(self) -> str:
+        return ""
+
     def arch(self, config: CompileConfig) -> str:
         """What code is made for: the device's architecture, or the one that the options name."""
         wanted = archs.wanted(config)

@@ -10,7 +10,7 @@ from ...errors import IRParseError
 from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text
 from ...ir import codes as C
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target
+from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, only_this_machine
 from ..flow import flow_of, labels_of, task_meta
 from .run import compile_func
 
@@ -78,6 +78,15 @@ class InterpBackend:
 
     def available(self) -> tuple[bool, str]:
         return True, ""
+
+    def targets(self) -> tuple[str, ...]:
+        return ()
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        return only_this_machine(self.name, config, name)
+
+    def compile_only(self) -> str:
+        return ""
 
     def target(self, config: CompileConfig) -> Target:
         return Target("interp")
