@@ -23,11 +23,19 @@ counts = {"parses": 0}
 
 
 def count_parses():
-    """Count the texts that are parsed into a syntax tree; `ast` itself need not be loaded."""
+    """Count the texts that the engine parses into a syntax tree; `ast` need not be loaded.
+
+    Libraries that a program imports parse texts of their own.
+    """
     real = builtins.compile
 
+    def is_ours(frame):
+        while frame is not None and not frame.f_globals["__name__"].startswith("qd_studio."):
+            frame = frame.f_back
+        return frame is not None
+
     def counted(source, filename, mode, flags=0, *args, **kwargs):
-        counts["parses"] += bool(flags & ONLY_AST)
+        counts["parses"] += bool(flags & ONLY_AST) and is_ours(sys._getframe(1))
         return real(source, filename, mode, flags, *args, **kwargs)
 
     builtins.compile = counted

@@ -68,7 +68,8 @@ IN_ORDER = {"case_on_struct_members"}
 @pytest.mark.cuda(share=True)
 @pytest.mark.parametrize("program", corpus.programs())
 def test_cuda_agrees(program, monkeypatch):
-    monkeypatch.setattr(corpus, "TIGHT", 1e-9)  # other roundings of sines and of powers
+    # Other roundings of sines and of powers; those of f32 in `tools` end in doubles.
+    monkeypatch.setattr(corpus, "TIGHT", 1e-6 if program == "tools" else 1e-9)
     found = faults(program, "cuda")
     for name in IN_ORDER & set(found):
         del found[name]
