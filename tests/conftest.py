@@ -17,7 +17,7 @@ settings.register_profile("tests", deadline=None, derandomize=True, print_blob=T
 settings.load_profile("tests")
 
 
-pytest_plugins = ["tests.cuda_sim.plugin"]
+pytest_plugins = ["tests.twins.plugin"]
 
 
 def pytest_addoption(parser):

@@ -167,7 +167,7 @@ def test_arrays_in_turn():
     assert powers.looked() > 0
 
 
-@pytest.mark.not_on_cuda("it is about views of memory")
+@pytest.mark.not_on_device("it is about views of memory")
 def test_a_view_that_was_handed_out_is_looked_at_each_time():
     powers = Powers()
     for _ in range(3):

@@ -176,7 +176,7 @@ def test_arrays_that_may_change_unseen_are_looked_at_in_every_launch():
     assert dispatches() == 3 * first
 
 
-@pytest.mark.not_on_cuda("it is about views of memory")
+@pytest.mark.not_on_device("it is about views of memory")
 def test_a_writable_view_makes_an_array_one_that_may_change_unseen():
     s, a = Sum(3), array([1, 2, 0])
     k = by_array(s)

@@ -33,7 +33,7 @@ def near_only(fixture):
 
 def _only(fixture, values):
     given = pytest.mark.parametrize(fixture, values, indirect=True)
-    return lambda test: pytest.mark.not_on_cuda("it is about views of memory")(given(test))
+    return lambda test: pytest.mark.not_on_device("it is about views of memory")(given(test))
 
 
 class OpaqueMemory:

@@ -13,7 +13,7 @@ from qd_studio.engine.runtime import program
 from . import opaque
 from .opaque import copies
 
-pytestmark = pytest.mark.not_on_cuda("it has a device of its own")
+pytestmark = pytest.mark.not_on_device("it has a device of its own")
 
 
 @pytest.fixture(autouse=True)

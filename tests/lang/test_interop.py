@@ -39,7 +39,7 @@ def containers():
     }
 
 
-on_the_host = pytest.mark.not_on_cuda("it is about views of memory")
+on_the_host = pytest.mark.not_on_device("it is about views of memory")
 NAMES = [
     "ndarray", "field", "ordered", "shifted", "nested", "vectors", "vector array", "tensor",
     "field tensor",

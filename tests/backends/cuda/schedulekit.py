@@ -5,8 +5,7 @@ import contextlib
 import numpy as np
 from qd_studio import engine as qd
 
-from tests.cuda_sim import simulated
-from tests.cuda_sim.plugin import on_device
+from tests.cuda_sim import on_device, simulated
 
 DTYPES = {
     np.dtype(name): getattr(qd, short)

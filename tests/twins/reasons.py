@@ -1,11 +1,12 @@
-"""Tests that programs on CUDA cannot run as they run on the CPU, and why.
+"""Tests that programs on other backends cannot run as they run on the CPU, and why.
 
-By path of the file, or path and name of the test: the reason that a skipped twin gives.
+By path of a folder, of a file, or of a file and name of the test: the reason that a skipped twin
+gives. Three tables: what no device does, what CUDA does not, what OpenCL does not.
 """
 
 from __future__ import annotations
 
-__all__ = ["NOT"]
+__all__ = ["NOT_ON_CUDA", "NOT_ON_OPENCL"]
 
 _IMAGES = "it is about the CPU's code images"
 _VIEWS = "it is about views of memory, which nobody gets of a device's"
@@ -14,6 +15,7 @@ _ARCH = "it is about which arch a program gets"
 _PATIENT = "arrays of the host are copied, so that their launches are never prepared"
 _FAR = "it has a device of its own"
 _NO_DEVICE = "it is about what needs no device"
+_OWN = "it asks a backend of its own"
 _TOLD = "only backends that run the threads of a block in lockstep notice it"
 
 _PROCESSES = "it is about files, or processes that nobody tells of the simulated device"
@@ -23,10 +25,12 @@ _LATE = "what a kernel prints is shown when it has ended"
 _FORK = "CUDA does not work in a forked process"
 _ORDER = "its iterations run in order on a CPU, as few as they are, and it rests on that"
 _SMALL = "it is about numbers that fast_math turns into 0 on a GPU"
+_NO_CHECKS = "it is about checks in kernels, which OpenCL's have not"
 _BOTH = "it launches the code of single backends on memory of the host"
 
-_BY_REASON: dict[str, str] = {
+_ON_NO_DEVICE: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
+    _OWN: "backends/opencl/",
     _FAR: """
         inspect/test_on_device lang/test_far_memory
         runtime/test_cuda_device runtime/test_cuda_launch runtime/test_cuda_prints
@@ -118,17 +122,32 @@ _BY_REASON: dict[str, str] = {
     _ORDER: """
         kernels/test_programs::test_large_matrices_indexed_at_run_time
     """,
-    _SMALL: """
-        kernels/test_math_functions::test_frexp
-    """,
     _TOLD: """
         kernels/test_blocks::test_disagreement_on_the_way_to_a_barrier_is_told
     """,
 }
 
-NOT: dict[str, str] = {
-    f"tests/{file}.py{'::' if test else ''}{test}": reason
-    for reason, names in _BY_REASON.items()
-    for file, _, test in (name.partition("::") for name in names.split())
+_ON_CUDA_ALONE: dict[str, str] = {
+    _SMALL: "kernels/test_math_functions::test_frexp",
 }
-"""The reason by name."""
+
+_ON_OPENCL_ALONE: dict[str, str] = {
+    _NO_CHECKS: """
+    """,
+}
+
+
+def _by_test(*tables: dict[str, str]) -> dict[str, str]:
+    """The reason by the path of a test, a file, or a folder (which ends with a slash)."""
+    out: dict[str, str] = {}
+    for table in tables:
+        for reason, names in table.items():
+            for name in names.split():
+                file, _, test = name.partition("::")
+                path = f"tests/{file}" if file.endswith("/") else f"tests/{file}.py"
+                out[f"{path}::{test}" if test else path] = reason
+    return out
+
+
+NOT_ON_CUDA = _by_test(_ON_NO_DEVICE, _ON_CUDA_ALONE)
+NOT_ON_OPENCL = _by_test(_ON_NO_DEVICE, _ON_OPENCL_ALONE)

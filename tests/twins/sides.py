@@ -1,0 +1,84 @@
+"""The backends that tests have twins on: what they are called, and what makes a program run there.
+
+A *side* is one of them. Within `Side.within` the backend is there, and programs end with it. Which
+device of OpenCL programs use, and how loops are mapped there, `plugin` says in the environment.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cuda_sim import cuda, on_device
+
+from .reasons import NOT_ON_CUDA, NOT_ON_OPENCL
+
+__all__ = ["CUDA", "MAPPINGS", "OPENCL", "SIDES", "Side", "mapping_of", "opencl"]
+
+MAPPINGS = ("chunks", "lanes")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One backend.
+
+    share: if not all twins run, one in so many does. reasons: why tests have no twin, by test, file
+    or folder. possible: whether programs can run there. where: what they run on, for the summary,
+    from the options of pytest.
+    """
+
+    name: str
+    title: str
+    share: int
+    reasons: dict[str, str]
+    possible: Callable[[], bool]
+    within: Callable[[], AbstractContextManager[Any]]
+    where: Callable[[Callable[[str], Any]], str]
+
+
+def _has_cuda() -> bool:
+    """Whether the bindings are there."""
+    try:
+        return importlib.util.find_spec("cuda.bindings.driver") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _has_opencl() -> bool:
+    from qd_studio.engine.backends import base
+
+    return "opencl" in base.BUILT and base.availability("opencl")[0]
+
+
+@contextmanager
+def opencl() -> Generator[None]:
+    """Within this, programs may use OpenCL; they end with it."""
+    from qd_studio import engine as qd
+
+    try:
+        yield
+    finally:
+        qd.reset()
+
+
+def mapping_of(choice: str, number: int) -> str:
+    """How loops are mapped in the twin with this number; empty: as the device has it."""
+    if choice == "mixed":
+        return MAPPINGS[number // OPENCL.share % 2]
+    return "" if choice == "auto" else choice
+
+
+def _cuda_where(option: Callable[[str], Any]) -> str:
+    return "the device" if on_device() else "the simulator"
+
+
+def _opencl_where(option: Callable[[str], Any]) -> str:
+    return f"{option('--opencl-device') or 'PoCL'}, mapping {option('--opencl-mapping')}"
+
+
+CUDA = Side("cuda", "CUDA", 8, NOT_ON_CUDA, _has_cuda, cuda, _cuda_where)
+OPENCL = Side("opencl", "OpenCL", 16, NOT_ON_OPENCL, _has_opencl, opencl, _opencl_where)
+SIDES = (CUDA, OPENCL)
