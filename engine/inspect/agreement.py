@@ -21,7 +21,11 @@ _HUGE: Final = float(np.finfo(np.float64).max)
 
 
 class Comparison(NamedTuple):
-    """What `compare` found. The three errors are the largest over all reals, finite always."""
+    """What `compare` found. The three errors are the largest over all numbers, finite always.
+
+    max_ulp: over reals only. elements, differing: how many numbers were compared, and how many of
+    them are too far apart.
+    """
 
     agrees: bool
     max_abs: float
@@ -29,6 +33,8 @@ class Comparison(NamedTuple):
     max_ulp: float
     tolerance: str
     first_difference: str
+    elements: int = 0
+    differing: int = 0
 
 
 class Named(NamedTuple):
@@ -58,6 +64,7 @@ def compare(names: Sequence[str | Named], ours: Sequence[Any], theirs: Sequence[
     names: of each value; a text is the name of a number, or of an array of numbers.
     """
     max_abs = max_rel = max_ulp = 0.0
+    elements = differing = 0
     first = ""
     sizes: set[int] = set()
     for name, a, b in zip(names, ours, theirs, strict=True):
@@ -68,16 +75,40 @@ def compare(names: Sequence[str | Named], ours: Sequence[Any], theirs: Sequence[
             continue
         if x.dtype.kind != "f" and y.dtype.kind != "f":
             bad = x != y
+            errors = _integers(x, y, bad)
         else:
             size = min(x.dtype.itemsize, y.dtype.itemsize) if x.dtype.kind == "f" else 8
             sizes.add(size)
             bad, errors = _reals(x, y, size)
-            max_abs = max(max_abs, errors[0])
-            max_rel = max(max_rel, errors[1])
-            max_ulp = max(max_ulp, errors[2])
-        if not first and bool(np.any(bad)):
+        max_abs = max(max_abs, errors[0])
+        max_rel = max(max_rel, errors[1])
+        max_ulp = max(max_ulp, errors[2])
+        elements += x.size
+        wrong = int(np.count_nonzero(bad))
+        differing += wrong
+        if wrong and not first:
             first = _first(name, x, y, bad)
-    return Comparison(not first, max_abs, max_rel, max_ulp, _tolerance(sizes), first)
+    tolerance = _tolerance(sizes)
+    return Comparison(
+        not first, max_abs, max_rel, max_ulp, tolerance, first, elements, differing
+    )  # fmt: skip
+
+
+def _integers(
+    x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], bad: np.ndarray[Any, Any]
+) -> tuple[float, float, float]:
+    """The largest absolute and relative error of those that differ."""
+    if not bool(np.any(bad)):
+        return 0.0, 0.0, 0.0
+    a, b = x[bad], y[bad]
+    with np.errstate(all="ignore"):
+        apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        larger = np.maximum(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
+        # Two large ones may differ by less than doubles show; then they do by less than 1e-15.
+        rel = float(np.max(np.divide(apart, larger, out=np.zeros_like(apart), where=larger > 0)))
+    at = int(np.argmax(apart))
+    gap = abs(int(a[at]) - int(b[at]))  # 65 bits, where both have 64
+    return float(gap), rel, 0.0
 
 
 def _reals(

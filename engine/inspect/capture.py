@@ -43,6 +43,7 @@ from .record import (
     CompileRecord,
     ErrorRecord,
     KernelRecord,
+    VerdictRecord,
     WorkloadRecord,
 )
 from .recorder import Look, Recorder
@@ -210,6 +211,10 @@ class KernelCapture:
             )
         if error not in self.record.errors:
             self._grow(errors=(*self.record.errors, error))
+
+    def put_verdicts(self, verdicts: Iterable[VerdictRecord]) -> None:
+        """What launches of several backends say of each other."""
+        self._grow(verdicts=tuple(verdicts))
 
     def put_workload(self, index: int, workload: WorkloadRecord) -> None:
         """Replace what the record says of case ``index``."""

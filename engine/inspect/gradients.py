@@ -110,7 +110,10 @@ class GradientCapture(KernelCapture):
         primal = self.primal
         fields = primal.uses_gradient_fields()
         unfit = {i for f, i in primal.seen.items() if not (fields or has_gradients(f))}
-        self.cases: list[LaunchCase] = [c for i, c in enumerate(primal.cases) if i not in unfit]
+        # What the author says of bytes and operations is about the primal.
+        self.cases: list[LaunchCase] = [
+            c._replace(bytes=None, flops=None) for i, c in enumerate(primal.cases) if i not in unfit
+        ]
         self._features = self._wanted
         self._grow(workloads=tuple(case.record() for case in self.cases))
 
@@ -242,7 +245,7 @@ class _GradientLauncher(Launcher):
         program = interp.compile_func(compiled.func, counted=True)
         most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
         try:
-            with self._limited(ORACLE, found, "interpret"):
+            with self.limited(ORACLE, found, "interpret"):
                 counted(program, given.values, discard, most)
         except (TooLong, StepLimit):
             if not others:
@@ -257,7 +260,7 @@ class _GradientLauncher(Launcher):
         given = self._of_primal(compiled, found)
         if given.overlap():
             compiled = primal.compiled(name, found.features, False)
-        with self._limited(name, found, "launch"), self._steps.silent():
+        with self.limited(name, found, "launch"), self._steps.silent():
             place = placed(compiled, given)
             compiled.executable.launch(place.values, SEED)
             place.fetch()
@@ -271,7 +274,7 @@ class _GradientLauncher(Launcher):
 
     # ---- what it is launched with
 
-    def _inputs(self, compiled: FullCompile, found: Round) -> Inputs:
+    def inputs(self, compiled: FullCompile, found: Round) -> Inputs:
         start = self._starts[id(found)]
         contents = {**found.contents, **start.blocks}
         bound, config = self._capture.bound(found.args), self._capture.config
@@ -301,12 +304,12 @@ class _GradientLauncher(Launcher):
             else:
                 put_elements(layout, given.values[grad], values)
 
-    def _starter(
+    def starter(
         self, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
         executable = compiled.executable
         if not executable.meta.has_stacks:
-            return super()._starter(compiled, place, found)
+            return super().starter(compiled, place, found)
         stacks = self._gradient.stacks(compiled)
         sources = self._sources(place.given, found)
         return lambda: stacks.launch(executable, place.values, SEED, sources)
@@ -334,15 +337,21 @@ class _GradientLauncher(Launcher):
         with stacks.lock:
             return stacks.sizer(executable).plan(given.values, self._sources(given, found))
 
-    def _time(
-        self, name: str, found: Round, compiled: FullCompile, first_us: float, budget_s: float,
-        kind: str,
-    ) -> None:  # fmt: skip
-        has_stacks = compiled.executable.meta.has_stacks
-        before = self._gradient.stacks(compiled).reused if has_stacks else 0
-        super()._time(name, found, compiled, first_us, budget_s, kind)
-        if has_stacks:
-            self._reused[name] += self._gradient.stacks(compiled).reused - before
+    def timed_starter(
+        self, name: str, compiled: FullCompile, place: Placed, found: Round
+    ) -> Callable[[], tuple[Any, ...]]:
+        start = self.starter(compiled, place, found)
+        if not compiled.executable.meta.has_stacks:
+            return start
+        stacks, reused = self._gradient.stacks(compiled), self._reused
+
+        def launch() -> tuple[Any, ...]:
+            before = stacks.reused
+            results = start()
+            reused[name] += stacks.reused - before
+            return results
+
+        return launch
 
     # ---- what is told of the stacks
 
@@ -371,7 +380,7 @@ class _GradientLauncher(Launcher):
         if found.features != self._capture.features:
             fresh = described_again(autodiff, backend, compiled)
             autodiff = replace(fresh, overflow=overflow)
-        given = self._inputs(compiled, found)
+        given = self.inputs(compiled, found)
         plan = self._plan(compiled, given, found)
         assert plan is not None
         executable, label = compiled.executable, found.case.label

@@ -6,6 +6,8 @@ workload that takes it more than `ORACLE_STEPS` is left to the others and stays 
 gets `ORACLE_STEPS_FIRST`, so that something is checked also where there is no small one. Steps, not
 seconds, decide that, so that two captures check the same.
 
+When every backend has been launched once with a workload, they are timed, in turns (`measuring`).
+
 The interpreter sees every access outside of an array. Where it finds one, compiled code is not
 launched with these arguments: it would write to memory that belongs to somebody else, and the
 worker would fail later, somewhere else. This happens above all with arguments made up from a
@@ -33,9 +35,11 @@ from ..runtime.status import status
 from .agreement import Comparison, Named, compare
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
+from .counting import Instrumented
 from .faults import error_record
 from .flows import graph_facts, told_by_graph
 from .inputs import Inputs
+from .measuring import Started, amounts_of, measured, warm_ms
 from .placing import Placed, placed
 from .record import (
     AgreementRecord,
@@ -44,9 +48,11 @@ from .record import (
     ErrorRecord,
     FlowRecord,
     LaunchRecord,
+    VerdictRecord,
+    WorkloadRecord,
 )
 from .steps import StepLimit
-from .timing import measure
+from .verdicts import verdicts_of
 
 if TYPE_CHECKING:
     from .capture import KernelCapture
@@ -60,8 +66,6 @@ ORACLE: Final = "interp"
 ORACLE_STEPS: Final = 1_000_000
 ORACLE_STEPS_FIRST: Final = 20_000_000
 SEED: Final = 1
-_ORACLE_BUDGET_S: Final = 0.02
-
 
 _Printer = Callable[[str], object]
 
@@ -97,6 +101,7 @@ class Round:
     """One case while it is launched on one backend after the other.
 
     contents: of the fields, before each launch. first: it is the first of the kernel's cases.
+    started: what was launched once and can be timed.
     """
 
     case: LaunchCase
@@ -107,6 +112,7 @@ class Round:
     oracle: _Outcome | None = None
     unchecked: str = ""
     unfit: ErrorRecord | None = None
+    started: list[Started] = field(default_factory=list[Started])
 
 
 class Launcher:
@@ -121,17 +127,22 @@ class Launcher:
             b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched
         ]
         self._state: Final = {name: _State() for name in (*self._names, ORACLE)}
+        self._verdicts: Final[list[VerdictRecord]] = []
+        # Of a compile, the one with counters.
+        self.counting: Final[dict[FullCompile, tuple[FullCompile, Instrumented]]] = {}
 
     def run(self) -> None:
         """Launch every case on every backend."""
         if not self._names:
             return
+        self._warm()
         for index, case in enumerate(self._capture.cases):
             found = self._made(case, index == 0)
             if found is None:
                 continue
             names = self._kernel.decl.fn.__globals__
-            self._capture.put_workload(index, case.record(found.args, names))
+            workload = case.record(found.args, names)
+            self._capture.put_workload(index, workload)
             self._capture.seen.setdefault(found.features, index)
             self._interpret(found)
             unfit = found.unfit
@@ -139,9 +150,22 @@ class Launcher:
             for name in self._names:
                 if name != ORACLE:
                     self._launch(name, found)
+            if found.started:
+                workload = amounts_of(self, self._capture, found, workload)
+                self._capture.put_workload(index, workload)
+                self._time(found, workload)
         for backend in self._capture.backends:
             if backend.backend in self._names:
                 self._capture.put(self._finished(backend))
+        self._capture.put_verdicts(self._verdicts)
+
+    def _warm(self) -> None:
+        """How long the compile takes where a cache has the code."""
+        for backend in self._capture.backends:
+            if backend.backend in self._names and backend.compile is not None:
+                took = warm_ms(self._capture, backend.backend)
+                compiled = msgspec.structs.replace(backend.compile, warm_ms=took)
+                self._capture.put(msgspec.structs.replace(backend, compile=compiled))
 
     # ---- one case
 
@@ -165,9 +189,9 @@ class Launcher:
                 state.errors.append(held)
             return
         try:
-            compiled, given = self._ready(ORACLE, found)
+            compiled, given = self.ready(ORACLE, found)
             interpret = self._interpreter(compiled, given, found, None if shown else discard)
-            with self._limited(ORACLE, found, "interpret"):
+            with self.limited(ORACLE, found, "interpret"):
                 most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 began = time.perf_counter_ns()
                 results = interpret(most)
@@ -185,8 +209,7 @@ class Launcher:
         else:
             self._check(ORACLE, found, compiled, given, results)
             if ORACLE in self._names:
-                budget_s = min(self._budget_s, _ORACLE_BUDGET_S)
-                self._time(ORACLE, found, compiled, first_us, budget_s, "interpret")
+                found.started.append(Started(ORACLE, compiled, first_us, "interpret"))
 
     def _launch(self, name: str, found: Round) -> None:
         """Launch on a backend, compare, check, and time."""
@@ -202,10 +225,10 @@ class Launcher:
                 state.errors.append(held)
             return
         try:
-            compiled, given = self._ready(name, found)
+            compiled, given = self.ready(name, found)
             place = placed(compiled, given)
-            start = self._starter(compiled, place, found)
-            with self._limited(name, found, "launch"):
+            start = self.starter(compiled, place, found)
+            with self.limited(name, found, "launch"):
                 began = time.perf_counter_ns()
                 results = start()
                 place.wait()
@@ -221,31 +244,37 @@ class Launcher:
             comparison = compare(ours.names, ours.values, found.oracle.values)
             state.compared.append((found.case.label, comparison))
         self._check(name, found, compiled, given, results)
-        self._time(name, found, compiled, first_us, self._budget_s, "launch")
+        found.started.append(Started(name, compiled, first_us, "launch"))
 
-    def _ready(self, name: str, found: Round) -> tuple[FullCompile, Inputs]:
+    def ready(self, name: str, found: Round) -> tuple[FullCompile, Inputs]:
         """The kernel as it is compiled for the case, and what it is launched with."""
         compiled = self._capture.compiled(name, found.features)
-        given = self._inputs(compiled, found)
+        given = self.inputs(compiled, found)
         if given.overlap():
             compiled = self._capture.compiled(name, found.features, False)
         return compiled, given
 
-    def _limited(self, name: str, found: Round, kind: str) -> Any:
+    def limited(self, name: str, found: Round, kind: str) -> Any:
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
         return self._steps.step("launch", text, backend=name, kind=kind)
 
-    def _inputs(self, compiled: FullCompile, found: Round) -> Inputs:
+    def inputs(self, compiled: FullCompile, found: Round) -> Inputs:
         """Fresh copies of what the kernel is launched with."""
         bound, config = self._capture.bound(found.args), self._capture.config
         return Inputs(self._kernel.name, compiled, bound, found.args, found.contents, config)
 
-    def _starter(
+    def starter(
         self, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
         """What launches on the values at ``place``; the same again and again."""
         executable = compiled.executable
         return lambda: executable.launch(place.values, SEED)
+
+    def timed_starter(
+        self, name: str, compiled: FullCompile, place: Placed, found: Round
+    ) -> Callable[[], tuple[Any, ...]]:
+        """`starter` for the launches that are timed on a backend."""
+        return self.starter(compiled, place, found)
 
     def _interpreter(
         self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
@@ -298,7 +327,7 @@ class Launcher:
                 step = self._steps.step(stage, text, backend=name, kind="check")
                 # The check may look at fields: there it sees what the launch left.
                 with step, installed(given.blocks):
-                    check(self._inputs(compiled, found).args, given.args, result)
+                    check(self.inputs(compiled, found).args, given.args, result)
             except AssertionError as raised:
                 message = " ".join(str(raised).split()) or "assertion failed"
                 line = error_record(raised, "check").line
@@ -309,34 +338,25 @@ class Launcher:
                 state.errors.append(error)
                 state.check_failure = state.check_failure or f"{found.case.label}: {error.message}"
 
-    def _time(
-        self, name: str, found: Round, compiled: FullCompile, first_us: float, budget_s: float,
-        kind: str,
-    ) -> None:  # fmt: skip
-        state = self._state[name]
-        try:
-            place = placed(compiled, self._inputs(compiled, found))
-            restore = place.restorer(compiled.executable.meta.written)
-            start = self._starter(compiled, place, found)
-            with self._limited(name, found, kind), self._steps.silent():
-                timed = measure(
-                    found.case.label,
-                    start,
-                    restore,
-                    budget_s,
-                    found.case.bytes,
-                    found.case.flops,
-                    first_us,
-                    place.clock,
-                )
-            timed = msgspec.structs.replace(timed, memory_bytes=place.memory_bytes)
-            state.launches.append(timed)
-            state.device = place.record
-            state.last = compiled
-        except (Exception, StepLimit) as raised:
+    def _time(self, found: Round, workload: WorkloadRecord) -> None:
+        """Time what was started, in turns, and compare."""
+        rivals: list[tuple[str, LaunchRecord]] = []
+        for one, place, contender in measured(self, self._capture, found, self._budget_s):
+            state = self._state[one.name]
+            error = contender.error
             # It has run once, in time; that a busy machine lets it not run again is no failure.
-            if name != ORACLE or not isinstance(raised, StepLimit):
-                state.errors.append(self._error(raised, name))
+            if error is not None and not (one.name == ORACLE and isinstance(error, StepLimit)):
+                state.errors.append(self._error(error, one.name))
+            record = contender.record(found.case.label, workload.bytes, workload.flops)
+            if record is None or error is not None or place is None:
+                continue
+            record = msgspec.structs.replace(record, memory_bytes=place.memory_bytes)
+            state.launches.append(record)
+            state.device = place.record
+            state.last = one.compiled
+            if one.name != ORACLE:
+                rivals.append((one.name, record))
+        self._verdicts.extend(verdicts_of(rivals))
 
     def _error(self, raised: BaseException, name: str) -> ErrorRecord:
         return error_record(raised, "launch", kernel=self._kernel.name, backend=name)
@@ -387,6 +407,8 @@ class Launcher:
             max_rel=max(c.max_rel for c in comparisons),
             max_ulp=max(c.max_ulp for c in comparisons),
             tolerance=comparisons[0].tolerance,
+            differing=0 if worst is None else worst.differing,
+            elements=sum(c.elements for c in comparisons) if worst is None else worst.elements,
             first_difference="" if worst is None else worst.first_difference,
             check=check,
             check_message=state.check_failure,

@@ -21,7 +21,14 @@ from typing import Any, Final
 import msgspec
 
 from .record_autodiff import AutodiffRecord
-from .record_launch import AgreementRecord, DeviceRecord, FlowNode, FlowRecord, LaunchRecord
+from .record_launch import (
+    AgreementRecord,
+    DeviceRecord,
+    FlowNode,
+    FlowRecord,
+    LaunchRecord,
+    VerdictRecord,
+)
 from .record_machine import MachineKernel, MachineRecord
 
 __all__ = [
@@ -58,10 +65,11 @@ __all__ = [
     "Snapshot",
     "TaskRecord",
     "ToolInfo",
+    "VerdictRecord",
     "WorkloadRecord",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 RunName = tuple[str, int, int | None, str, int]
 """Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""
@@ -155,6 +163,10 @@ class WorkloadRecord(_Base, frozen=True, kw_only=True):
 
     state: the kernel takes no arguments and is launched on fields as the file left them.
     reason: for origin none, which parameter could not be made and why.
+
+    bytes, flops: what one launch moves to and from memory, and its operations on reals. by_bytes,
+    by_flops: where that is known from: ``declared`` (the author says so), ``counted`` (see
+    `counting`), or ``not counted: reason``; empty before there was a launch.
     """
 
     label: str
@@ -163,6 +175,8 @@ class WorkloadRecord(_Base, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     bytes: int | None = None
     flops: int | None = None
+    by_bytes: str = ""
+    by_flops: str = ""
     reason: str = ""
 
 
@@ -320,7 +334,9 @@ class TaskRecord(_Base, frozen=True, kw_only=True):
 class CompileRecord(_Base, frozen=True, kw_only=True):
     """One compile for one backend. params: of the compiled function, aggregates in parts.
 
-    machine: what is known of code for a GPU.
+    cold_ms: all parts, no cache asked. warm_ms: what is left of it where a cache on disk has the
+    code: the frontend, reading the entry, loading; None where nothing is loaded. code_bytes: of
+    the binary that the cache would keep. machine: what is known of code for a GPU.
     """
 
     frontend_ms: float = 0.0
@@ -422,7 +438,7 @@ class KernelRecord(_Base, frozen=True, kw_only=True):
     A method's name is "class.method". instance: how the file calls the object that a method was
     captured for, and which others there are; empty for functions. gradient: id of the kernel that
     differentiates this one, if its arguments or fields have gradients; primal: of such a kernel,
-    the id of what it differentiates.
+    the id of what it differentiates. verdicts: each backend that launched against the first one.
     """
 
     id: str
@@ -436,6 +452,7 @@ class KernelRecord(_Base, frozen=True, kw_only=True):
     instance: str = ""
     workloads: tuple[WorkloadRecord, ...] = ()
     backends: tuple[BackendRecord, ...] = ()
+    verdicts: tuple[VerdictRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
     gradient: str = ""
     primal: str = ""
@@ -470,6 +487,6 @@ VOLATILE: Final = frozenset(
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
-        "rebuilds",
+        "rebuilds", "ratio", "band", "verdict",
     }
 )  # fmt: skip

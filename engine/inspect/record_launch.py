@@ -2,6 +2,7 @@
 
 ::
 
+    KernelRecord ── verdicts (a backend against another, with a workload)
     BackendRecord ── launches (a workload each)
         ├── agreement
         ├── device (what they ran on, where that is not the host)
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord"]
+__all__ = [
+    "AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord", "VerdictRecord",
+]  # fmt: skip
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -24,7 +27,8 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
 
     method: what the time holds, e.g. "host wall clock around the call, device synced".
     warmup: untimed launches; first_us: the first of them. samples_us: all timed launches.
-    mad_us: median absolute deviation.
+    mad_us: median absolute deviation. Sample k of every backend belongs to the same moment: they
+    take turns. gbps, gflops: what the workload's ``bytes`` and ``flops`` make with the median.
 
     Of launches on a device, where times are those of the device, between two events: host_us: the
     median time that the host needed to issue one. memory_bytes: of the device, in use with all
@@ -51,7 +55,10 @@ class AgreementRecord(_Base, frozen=True, kw_only=True):
     """Result compared with the interpreter's on the same arguments.
 
     state: ok, differs, unchecked. check: the author's own check: passed, failed, none.
-    first_difference: "parameter[index]: got x, interpreter y".
+    max_abs, max_rel, max_ulp: the largest errors over all workloads; ulp counts representable
+    values between two reals. differing, elements: how many elements of the workload that differs
+    are too far off, and how many were compared in all. first_difference: "parameter[index]: got x,
+    interpreter y".
     """
 
     state: str
@@ -61,9 +68,26 @@ class AgreementRecord(_Base, frozen=True, kw_only=True):
     max_rel: float = 0.0
     max_ulp: float = 0.0
     tolerance: str = ""
+    differing: int = 0
+    elements: int = 0
     first_difference: str = ""
     check: str = "none"
     check_message: str = ""
+
+
+class VerdictRecord(_Base, frozen=True, kw_only=True):
+    """A backend's launches with one workload against another backend's.
+
+    ratio: of the medians, above 1 where ``backend`` takes longer. band: how far from 1 the ratio
+    may be and still say nothing. verdict: faster, slower, within noise. See `verdicts`.
+    """
+
+    workload: str
+    backend: str
+    against: str
+    ratio: float
+    band: float
+    verdict: str
 
 
 class DeviceRecord(_Base, frozen=True, kw_only=True):

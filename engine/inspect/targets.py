@@ -34,6 +34,7 @@ __all__ = [
     "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
 ]  # fmt: skip
 
+
 class Target(NamedTuple):
     """What can be done under a name. compiles, launches: whether it can; reason: why not.
 

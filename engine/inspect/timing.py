@@ -4,8 +4,14 @@ Before every launch arrays that the kernel writes are put back, off the clock, s
 do the same work. The median and the median absolute deviation describe what repeats, the minimum
 what the machine can do.
 
+Backends that are compared take turns: `measure_together` launches each of them once, then each of
+them again, and so on, the one that begins changing from round to round. What slows the machine down
+for a while slows all of them down, and launch ``k`` of each belongs to the same moment (`verdicts`
+rests on that). Each has a budget of its own; who has spent it leaves the round.
+
 A `Clock` times one launch. On the host the wall clock is read around it. On a device two events are
-recorded around it, and the host's part, the time it needs to issue the launch, is told apart.
+recorded around it, or the times of the commands in a profiling queue are added up, and the host's
+part, the time it needs to issue the launch, is told apart.
 """
 
 from __future__ import annotations
@@ -13,13 +19,17 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from .record import LaunchRecord
+from .steps import StepLimit
 
-__all__ = ["METHOD", "Clock", "EventClock", "HostClock", "Took", "measure"]
+__all__ = [
+    "METHOD", "Clock", "Contender", "EventClock", "HostClock", "Took", "measure",
+    "measure_together", "share",
+]  # fmt: skip
 
 METHOD: Final = (
     "host wall clock around one launch of the compiled kernel, synchronised, arguments restored "
@@ -102,6 +112,134 @@ class EventClock:
 _HOST_CLOCK: Final = HostClock()
 
 
+class Contender:
+    """One of those that are measured together.
+
+    launch: what is timed. prepare: called before each launch, not timed. first_us: the time of a
+    launch that has been made already, the first of the warm-up. budget_s: how long it may go on,
+    preparing included; one that alone takes longer is timed once more and no further. error: why it
+    left before its time.
+    """
+
+    def __init__(
+        self,
+        launch: Callable[[], object],
+        prepare: Callable[[], object],
+        budget_s: float,
+        first_us: float | None = None,
+        clock: Clock = _HOST_CLOCK,
+    ) -> None:
+        self.launch: Final = launch
+        self.prepare: Final = prepare
+        self.budget_s: Final = budget_s
+        self.clock: Final = clock
+        self.first_us = first_us
+        self.error: BaseException | None = None
+        self._warmup = 0 if first_us is None else 1
+        self._spent_ns = 0
+        self._us: Final[list[float]] = []
+        self._host_us: Final[list[float]] = []
+
+    @property
+    def slow(self) -> bool:
+        """Whether a single launch takes longer than its budget."""
+        return self.first_us is not None and self.first_us > self.budget_s * 1e6
+
+    @property
+    def _warm(self) -> bool:
+        spent = self._spent_ns >= 0.2e9 * self.budget_s
+        return self._warmup > 0 and (self.slow or spent or self._warmup >= _MAX_WARMUP)
+
+    @property
+    def _done(self) -> bool:
+        n = len(self._us)
+        if self.error is not None or n >= _MAX_SAMPLES:
+            return True
+        enough = n >= (1 if self.slow else _MIN_SAMPLES)
+        return enough and self._spent_ns >= 1e9 * self.budget_s
+
+    def warm_up(self) -> bool:
+        """One launch that does not count; False if there were enough of them."""
+        if self.error is not None or self._warm:
+            return False
+        took = self._turn()
+        if took is not None:
+            self.first_us = took.us if self.first_us is None else self.first_us
+            self._warmup += 1
+        return True
+
+    def time_one(self) -> bool:
+        """One launch that counts; False if there were enough of them."""
+        if self._done:
+            return False
+        took = self._turn()
+        if took is not None:
+            self._us.append(took.us)
+            if took.host_us is not None:
+                self._host_us.append(took.host_us)
+        return True
+
+    def _turn(self) -> Took | None:
+        began = time.perf_counter_ns()
+        try:
+            self.prepare()
+            return self.clock.took(self.launch)
+        except (Exception, StepLimit) as error:
+            self.error = error
+            return None
+        finally:
+            self._spent_ns += time.perf_counter_ns() - began
+
+    def record(
+        self, workload: str, bytes: int | None = None, flops: int | None = None
+    ) -> LaunchRecord | None:
+        """What was measured; None if nothing was. bytes, flops: what one launch moves and does."""
+        samples = self._us
+        if not samples:
+            return None
+        median = statistics.median(samples)
+        per_us = 1e-3 / median if median > 0 else 0.0
+        return LaunchRecord(
+            workload=workload,
+            method=self.clock.method,
+            n=len(samples),
+            warmup=self._warmup,
+            first_us=self.first_us or 0.0,
+            median_us=median,
+            mad_us=statistics.median(abs(s - median) for s in samples),
+            min_us=min(samples),
+            max_us=max(samples),
+            samples_us=tuple(samples),
+            gbps=None if bytes is None else bytes * per_us,
+            gflops=None if flops is None else flops * per_us,
+            host_us=statistics.median(self._host_us) if self._host_us else None,
+        )
+
+
+def share(budget_s: float, contenders: int) -> float:
+    """The budget of each of so many: that of a single one, all together at most twice as much."""
+    return 2.0 * budget_s / (1 + max(1, contenders))
+
+
+def measure_together(contenders: Sequence[Contender]) -> None:
+    """Launch them in turns until all have what they need; see the module docstring.
+
+    One that fails leaves with its `Contender.error`, the others go on.
+    """
+    # All have their turn in a round, also after one that has something to do.
+    while sum(one.warm_up() for one in contenders):
+        pass
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        first = 0
+        while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
+            first = (first + 1) % len(contenders)
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def measure(
     workload: str,
     launch: Callable[[], object],
@@ -112,55 +250,14 @@ def measure(
     first_us: float | None = None,
     clock: Clock = _HOST_CLOCK,
 ) -> LaunchRecord:
-    """Time ``launch``, each time after an untimed ``prepare``, for about ``budget_s`` seconds.
+    """Time ``launch`` alone, each time after an untimed ``prepare``, for about ``budget_s``.
 
-    first_us: the time of a launch that has been made already, the first of the warm-up. A launch
-    that alone takes longer than the budget is timed once more and no further.
+    first_us: as in `Contender`. Raises what a launch fails with.
     """
-    began = time.perf_counter()
-    warmup = 0
-
-    def timed() -> Took:
-        prepare()
-        return clock.took(launch)
-
-    if first_us is None:
-        first_us = timed().us
-    warmup += 1
-    slow = first_us > budget_s * 1e6
-    while not slow and warmup < _MAX_WARMUP and time.perf_counter() - began < 0.2 * budget_s:
-        timed()
-        warmup += 1
-    at_least = 1 if slow else _MIN_SAMPLES
-    samples: list[float] = []
-    host: list[float] = []
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        while len(samples) < _MAX_SAMPLES and (
-            len(samples) < at_least or time.perf_counter() - began < budget_s
-        ):
-            took = timed()
-            samples.append(took.us)
-            if took.host_us is not None:
-                host.append(took.host_us)
-    finally:
-        if collecting:
-            gc.enable()
-    median = statistics.median(samples)
-    per_us = 1e-3 / median if median > 0 else 0.0
-    return LaunchRecord(
-        workload=workload,
-        method=clock.method,
-        n=len(samples),
-        warmup=warmup,
-        first_us=first_us,
-        median_us=median,
-        mad_us=statistics.median(abs(s - median) for s in samples),
-        min_us=min(samples),
-        max_us=max(samples),
-        samples_us=tuple(samples),
-        gbps=None if bytes is None else bytes * per_us,
-        gflops=None if flops is None else flops * per_us,
-        host_us=statistics.median(host) if host else None,
-    )
+    one = Contender(launch, prepare, budget_s, first_us, clock)
+    measure_together([one])
+    if one.error is not None:
+        raise one.error
+    found = one.record(workload, bytes, flops)
+    assert found is not None
+    return found

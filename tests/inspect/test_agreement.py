@@ -86,3 +86,15 @@ def test_another_shape_differs():
 
 def test_empty_arrays_agree():
     assert one(np.zeros(0, np.float32), np.zeros(0, np.float32)).agrees
+
+
+def test_errors_of_integers_and_how_many_differ_are_told():
+    ours = np.array([1, 2, 3, 2**62 + 1], np.int64)
+    theirs = np.array([1, 2, 3, -(2**62)], np.int64)
+    found = compare(["n"], [ours], [theirs])
+    assert not found.agrees and (found.elements, found.differing) == (4, 1)
+    assert found.max_abs == float(2**63 + 1) and found.max_rel > 1.9 and found.max_ulp == 0
+    found = compare(["n"], [np.array([5, 0], np.uint8)], [np.array([0, 1], np.uint8)])
+    assert (found.max_abs, found.max_rel, found.differing) == (5.0, 1.0, 2)
+    found = compare(["b"], [np.array([True, False])], [np.array([True, True])])
+    assert (found.max_abs, found.differing) == (1.0, 1)

@@ -94,3 +94,52 @@ def test_collecting_garbage_waits(clock):
 
         timing.measure("w", stop, lambda: None, 0.01)
     assert gc.isenabled()
+
+
+def contenders(clock, costs, budget_s=0.01, order=None):
+    """One for each cost in ``costs``; ``order`` takes the name of each launch."""
+    order = [] if order is None else order
+
+    def one(name, cost):
+        def launch():
+            order.append(name)
+            clock.spend(cost)
+
+        return timing.Contender(launch, lambda: order.append("restore"), budget_s, cost)
+
+    return {name: one(name, cost) for name, cost in costs.items()}
+
+
+def test_backends_take_turns_and_arguments_are_restored_before_each(clock):
+    order = []
+    found = contenders(clock, {"a": 1000.0, "b": 1000.0, "c": 1000.0}, order=order)
+    timing.measure_together(list(found.values()))
+    assert order[::2] == ["restore"] * (len(order) // 2)
+    launches = order[1::2]
+    rounds = [launches[i : i + 3] for i in range(0, len(launches), 3)]
+    assert all(sorted(r) == ["a", "b", "c"] for r in rounds)
+    assert {r[0] for r in rounds} == {"a", "b", "c"}  # the one that begins changes
+    records = [one.record("w") for one in found.values()]
+    assert {(r.n, r.warmup, r.first_us) for r in records} == {(8, 3, 1000.0)}
+
+
+def test_who_has_spent_the_budget_leaves_and_the_others_go_on(clock):
+    found = contenders(clock, {"fast": 10.0, "slow": 4000.0, "too slow": 20_000.0})
+    timing.measure_together(list(found.values()))
+    n = {name: one.record("w").n for name, one in found.items()}
+    assert n == {"fast": 200, "slow": 3, "too slow": 1}
+
+
+def test_who_fails_leaves_with_the_error(clock):
+    found = contenders(clock, {"a": 1000.0, "b": 1000.0})
+    bad = timing.Contender(lambda: 1 / 0, lambda: None, 0.01, 5.0)
+    timing.measure_together([found["a"], bad, found["b"]])
+    assert isinstance(bad.error, ZeroDivisionError) and bad.record("w") is None
+    assert found["a"].record("w").n == found["b"].record("w").n == 8
+
+
+def test_budgets_are_shared():
+    assert timing.share(0.4, 1) == timing.share(0.4, 0) == 0.4
+    for n in range(2, 9):
+        assert timing.share(0.4, n) < timing.share(0.4, n - 1)
+        assert n * timing.share(0.4, n) <= 0.8

@@ -1,0 +1,214 @@
+"""The measured part of a capture: launches of all backends in turns, and what the numbers mean.
+
+A round (a workload on which every backend was launched once) is timed as a whole::
+
+    Started, Started, ...  ──▶  a copy of the arguments for each ──▶ Contender, Contender, ...
+                                                                          │ measure_together
+    amounts_of (declared by the author, else counted by a launch)         ▼
+                                       └────────────────────────▶  LaunchRecord of each
+
+Launches that are longer than their budget come first, each as a step of its own, so that its limit
+is its own; the others share one step. Warm compiles are timed here, too.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from ..backends import base
+from ..backends.lent import lend
+from ..cache.codec import decode, encode
+from ..cache.offline import UNREADABLE
+from ..cache.places import functions_of
+from ..errors import BackendUnavailableError
+from ..runtime.compile import Clock as PartClock
+from ..runtime.compile import FullCompile, make_ir
+from .counting import Amounts, Instrumented, instrument
+from .placing import Placed, placed
+from .steps import StepLimit
+from .targets import NoCaches
+from .timing import Contender, HostClock, measure_together, share
+
+if TYPE_CHECKING:
+    from ..config import CompileConfig
+    from .capture import KernelCapture
+    from .launching import Launcher, Round
+    from .record import WorkloadRecord
+
+__all__ = ["Started", "amounts_of", "measured", "warm_ms"]
+
+_ORACLE: Final = "interp"
+_ORACLE_BUDGET_S: Final = 0.02
+_COUNTER: Final = "cpu"
+_WARM: Final = 3
+# One thread with counters and without vectors takes about so many times as long as a launch.
+_COUNTING_S: Final = 0.5
+
+
+class Started(NamedTuple):
+    """A kernel that was launched once on a backend, and the time of that. kind: of `Steps.step`."""
+
+    name: str
+    compiled: FullCompile
+    first_us: float
+    kind: str
+
+
+def measured(
+    launcher: Launcher, capture: KernelCapture, found: Round, budget_s: float
+) -> list[tuple[Started, Placed | None, Contender]]:
+    """Time what a round has started. Placed: None of what could not be made ready again.
+
+    budget_s: seconds of a single backend; several share up to twice as much.
+    """
+    each = share(budget_s, sum(one.name != _ORACLE for one in found.started))
+    out = [_contender(launcher, found, one, each) for one in found.started]
+    stage = f"timing {found.case.label}"
+    held = capture.steps.held("", stage)
+    if held is not None:
+        capture.add_error(held)
+        return []
+    quick: list[Contender] = []
+    for one, place, contender in out:
+        if place is None:
+            continue
+        if not contender.slow:
+            quick.append(contender)
+            continue
+        try:
+            with launcher.limited(one.name, found, one.kind), capture.steps.silent():
+                measure_together([contender])
+        except StepLimit as limit:
+            contender.error = contender.error or limit
+    if quick:
+        names = ", ".join(one.name for one, _, contender in out if contender in quick)
+        text = f"timing {capture.kernel.name} on {names} with {found.case.label}"
+        try:
+            with capture.steps.step(stage, text, kind="launch"), capture.steps.silent():
+                measure_together(quick)
+        except StepLimit as limit:
+            # It came between two launches: what is there counts.
+            capture.steps.passing(str(limit))
+    return out
+
+
+def _contender(
+    launcher: Launcher, found: Round, one: Started, budget_s: float
+) -> tuple[Started, Placed | None, Contender]:
+    """What is needed to launch again and again on the same values."""
+    if one.name == _ORACLE:
+        budget_s = min(budget_s, _ORACLE_BUDGET_S)
+    try:
+        place = placed(one.compiled, launcher.inputs(one.compiled, found))
+        restore = place.restorer(one.compiled.executable.meta.written)
+        start = launcher.timed_starter(one.name, one.compiled, place, found)
+    except Exception as error:
+        failed = Contender(lambda: None, lambda: None, 0.0)
+        failed.error = error
+        return one, None, failed
+    return one, place, Contender(start, restore, budget_s, one.first_us, place.clock)
+
+
+# ---- bytes and operations
+
+
+def amounts_of(
+    launcher: Launcher, capture: KernelCapture, found: Round, workload: WorkloadRecord
+) -> WorkloadRecord:
+    """The workload's record with what a launch moves and does: as declared, else as counted."""
+    declared = {
+        "by_bytes": "declared" if workload.bytes is not None else "",
+        "by_flops": "declared" if workload.flops is not None else "",
+    }
+    if all(declared.values()):
+        return msgspec.structs.replace(workload, **declared)
+    told = _counted(launcher, capture, found)
+    changes: dict[str, Any] = dict(declared)
+    for what, amount, why in (
+        ("bytes", told.bytes, told.no_bytes), ("flops", told.flops, told.no_flops),
+    ):  # fmt: skip
+        if not declared[f"by_{what}"]:
+            changes[what] = amount
+            changes[f"by_{what}"] = "counted" if amount is not None else f"not counted: {why}"
+    return msgspec.structs.replace(workload, **changes)
+
+
+def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amounts:
+    """Count by a launch with counters on the CPU; see `counting`."""
+    steps, stage = capture.steps, f"counting {found.case.label}"
+    why = steps.held("", stage)
+    if why is not None:
+        return _untold(why.message)
+    works, reason = base.availability(_COUNTER)
+    if not works:
+        return _untold(f"that takes the backend {_COUNTER}: {reason}")
+    quick = [one.first_us for one in found.started if one.name != _ORACLE]
+    if quick and min(quick) > _COUNTING_S * 1e6:
+        return _untold(f"a launch takes {min(quick) / 1e6:.1f} s, with counters too long")
+    text = f"counting what {capture.kernel.name} does with {found.case.label}"
+    try:
+        with steps.step(stage, text, kind="launch"), steps.silent():
+            compiled, given = launcher.ready(_COUNTER, found)
+            if compiled not in launcher.counting:
+                made = _made_to_count(compiled, capture.config_for(_COUNTER))
+                launcher.counting[compiled] = made
+            counting, counters = launcher.counting[compiled]
+            arrays = counters.counters(given.values)
+            given.values.extend(arrays)
+            launcher.starter(counting, Placed(given), found)()
+            return counters.amounts(arrays)
+    except (Exception, StepLimit) as error:
+        return _untold((str(error) or type(error).__name__).splitlines()[0])
+
+
+def _untold(why: str) -> Amounts:
+    return Amounts(None, None, why, why)
+
+
+def _made_to_count(
+    compiled: FullCompile, config: CompileConfig
+) -> tuple[FullCompile, Instrumented]:
+    """The kernel with counters, compiled in the same way."""
+    counters = instrument(compiled.func)
+    backend = base.find(_COUNTER)
+    artifact = backend.lower(counters.func, config)
+    executable = backend.load(artifact)
+    counting = FullCompile(
+        artifact, executable, {}, compiled.plan, func=counters.func, build=compiled.build
+    )
+    return counting, counters
+
+
+# ---- warm compiles
+
+
+def warm_ms(capture: KernelCapture, name: str) -> float | None:
+    """Milliseconds from source to a loaded kernel where a cache on disk has its code.
+
+    The frontend runs, as its IR is what the cache is asked with; passes and code generation do not.
+    None if this kernel's code cannot be kept.
+    """
+    compiled = capture.compiled(name, capture.features)
+    config, backend = capture.config_for(name), base.find(compiled.artifact.backend)
+    decl = capture.kernel.decl
+    functions = functions_of(
+        [(decl.qualname, decl.file, decl.line, decl.end_line), *compiled.build.funcs]
+    )
+
+    def again(entry: tuple[Any, bytes]) -> None:
+        make_ir(decl, capture.features, config, PartClock(), quiet=True)
+        backend.load(decode(*entry, functions))
+
+    text = f"loading {capture.kernel.name} for {name} once more"
+    clock = HostClock()
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(lend(NoCaches(config)))
+            stack.enter_context(capture.steps.step("load", text, backend=name, kind="compile"))
+            entry = encode(compiled.artifact, functions)
+            return min(clock.took(lambda: again(entry)).us for _ in range(_WARM)) / 1e3
+    except (*UNREADABLE, BackendUnavailableError):
+        return None

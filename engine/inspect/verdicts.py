@@ -1,0 +1,96 @@
+"""Which of two backends is faster, and by how much more than noise.
+
+The two were launched in turns (`timing.measure_together`), so that sample ``k`` of both belongs to
+the same moment. ``ratio`` is the median time of the one over that of the other. Its uncertainty is
+told in two ways, of which the larger counts:
+
+* as if all samples were independent: the standard error of a median is 1.253 s / sqrt(n), where s
+  is 1.483 times the median absolute deviation; those of both medians add up as squares;
+* as it is where a machine has slow and fast times: the pairs are cut into up to ten blocks of at
+  least five consecutive ones, each gives a ratio of its own, and the standard error of the median
+  of these is taken.
+
+The band is three standard errors, yet at least 2 % of the ratio, and more where there are fewer
+than five pairs: then deviations say little. A ratio within the band around 1 is within noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from .record_launch import LaunchRecord, VerdictRecord
+
+__all__ = ["verdict_between", "verdicts_of"]
+
+_OF_NORMAL: Final = 1.4826
+"""Standard deviation over median absolute deviation, of a normal distribution."""
+_OF_MEDIAN: Final = 1.2533
+"""Standard error of a median over that of a mean."""
+_ERRORS: Final = 3.0
+_LEAST: Final = ((5, 0.02), (3, 0.10), (2, 0.25), (1, 0.50))
+"""From how many pairs on a band is at least that wide, relative to the ratio."""
+_BLOCKS: Final = 10
+_BLOCK: Final = 5
+
+
+def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, str]:
+    """(ratio of our times to theirs, band, verdict); times of launches that were made in turns.
+
+    verdict: ``faster``, ``slower`` or ``within noise``. ValueError without times above 0.
+    """
+    n = min(len(ours), len(theirs))
+    if not n or min(median(ours), median(theirs)) <= 0.0:
+        raise ValueError("a verdict needs times of both")
+    ratio = median(ours) / median(theirs)
+    alone = ratio * math.hypot(_relative_error(ours), _relative_error(theirs))
+    least = next(width for pairs, width in _LEAST if n >= pairs)
+    band = max(_ERRORS * alone, _ERRORS * _of_blocks(ours[:n], theirs[:n]), least * ratio)
+    if abs(ratio - 1.0) <= band:
+        return ratio, band, "within noise"
+    return ratio, band, "slower" if ratio > 1.0 else "faster"
+
+
+def _relative_error(times: Sequence[float]) -> float:
+    """Standard error of the median, relative to it."""
+    return _median_error(times) / median(times)
+
+
+def _median_error(values: Sequence[float]) -> float:
+    middle = median(values)
+    deviation = _OF_NORMAL * median(abs(v - middle) for v in values)
+    return _OF_MEDIAN * deviation / math.sqrt(len(values))
+
+
+def _of_blocks(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Standard error of the median of the blocks' ratios; 0 where there are too few pairs."""
+    n = len(ours)
+    blocks = min(_BLOCKS, n // _BLOCK)
+    if blocks < 2:
+        return 0.0
+    cuts = [n * i // blocks for i in range(blocks + 1)]
+    ratios: list[float] = []
+    for start, end in pairwise(cuts):
+        below = median(theirs[start:end])
+        if below > 0.0:
+            ratios.append(median(ours[start:end]) / below)
+    return _median_error(ratios) if len(ratios) > 1 else 0.0
+
+
+def verdicts_of(launches: Sequence[tuple[str, LaunchRecord]]) -> list[VerdictRecord]:
+    """Each backend against the first one; launches with one workload, made in turns."""
+    out: list[VerdictRecord] = []
+    for name, one in launches[1:]:
+        against, first = launches[0]
+        if one.median_us > 0.0 and first.median_us > 0.0:
+            ratio, band, verdict = verdict_between(one.samples_us, first.samples_us)
+            out.append(
+                VerdictRecord(
+                    workload=one.workload, backend=name, against=against, ratio=ratio, band=band,
+                    verdict=verdict,
+                )
+            )  # fmt: skip
+    return out

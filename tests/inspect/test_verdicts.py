@@ -1,0 +1,100 @@
+"""Verdicts between two backends, on times that the tests make up."""
+
+import random
+
+import pytest
+from qd_studio.engine.inspect.record import LaunchRecord
+from qd_studio.engine.inspect.verdicts import verdict_between, verdicts_of
+
+
+def times(median, spread, n=100, seed=1):
+    rng = random.Random(seed)
+    return [median * (1 + spread * rng.gauss(0, 1)) for _ in range(n)]
+
+
+def test_a_clear_difference_has_a_side():
+    ratio, band, verdict = verdict_between(times(112, 0.02), times(100, 0.02, seed=2))
+    assert ratio == pytest.approx(1.12, abs=0.02) and verdict == "slower"
+    assert 0.02 <= band < 0.1
+    ratio, _, verdict = verdict_between(times(50, 0.02), times(100, 0.02, seed=2))
+    assert ratio == pytest.approx(0.5, abs=0.02) and verdict == "faster"
+
+
+def test_equal_ones_are_within_noise_nearly_always():
+    verdicts = [
+        verdict_between(times(100, 0.2, seed=2 * i), times(100, 0.2, seed=2 * i + 1))[2]
+        for i in range(200)
+    ]
+    assert verdicts.count("within noise") >= 196
+
+
+def test_the_band_grows_with_the_spread_and_shrinks_with_the_number():
+    def band(spread, n):
+        return verdict_between(times(100, spread, n), times(100, spread, n, seed=2))[1]
+
+    assert band(0.3, 100) > band(0.1, 100) > band(0.1, 1000) >= 0.0199
+
+
+def test_a_difference_below_the_least_band_is_noise():
+    assert verdict_between([100.0] * 200, [101.5] * 200) == (
+        pytest.approx(0.985, abs=1e-3), pytest.approx(0.0197, abs=1e-3), "within noise",
+    )  # fmt: skip
+
+
+def test_outliers_say_nothing():
+    calm = times(100, 0.01)
+    torn = [t if i % 7 else 50 * t for i, t in enumerate(times(100, 0.01, seed=2))]
+    ratio, _, verdict = verdict_between(torn, calm)
+    assert verdict == "within noise" and ratio == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_machine_that_changes_its_speed_widens_the_band():
+    """Slow and fast times hit both alike, but not quite: the blocks tell, single samples do not."""
+    rng = random.Random(3)
+    ours, theirs = [], []
+    for _ in range(10):
+        a, b = rng.uniform(0.8, 1.25), rng.uniform(0.8, 1.25)
+        ours += [100 * a * (1 + 0.001 * rng.gauss(0, 1)) for _ in range(10)]
+        theirs += [100 * b * (1 + 0.001 * rng.gauss(0, 1)) for _ in range(10)]
+    ratio, band, verdict = verdict_between(ours, theirs)
+    assert band > 0.1 and verdict == "within noise", (ratio, band)
+
+
+def test_drift_that_both_share_costs_nothing():
+    drift = [1 + i / 100 for i in range(100)]
+    ours = [112 * d for d in drift]
+    theirs = [100 * d for d in drift]
+    ratio, _, _ = verdict_between(ours, theirs)
+    assert ratio == pytest.approx(1.12, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "least"), [(1, 0.5), (2, 0.25), (3, 0.1), (4, 0.1), (5, 0.02)])
+def test_few_launches_make_a_wide_band(n, least):
+    ratio, band, _ = verdict_between([100.0] * n, [100.0] * 20)
+    assert (ratio, band) == (1.0, least)
+
+
+def test_without_times_there_is_no_verdict():
+    with pytest.raises(ValueError, match="needs times of both"):
+        verdict_between([], [1.0])
+    with pytest.raises(ValueError, match="needs times of both"):
+        verdict_between([0.0, 0.0], [1.0])
+
+
+def launch(samples):
+    return LaunchRecord(
+        workload="n=4", method="m", n=len(samples), warmup=1, first_us=1.0,
+        median_us=sorted(samples)[len(samples) // 2], mad_us=0.0, min_us=min(samples),
+        max_us=max(samples), samples_us=tuple(samples),
+    )  # fmt: skip
+
+
+def test_all_are_held_against_the_first():
+    found = verdicts_of(
+        [("cpu", launch([10.0] * 9)), ("opencl", launch([15.0] * 9)), ("cuda", launch([2.0] * 9))]
+    )
+    assert [(v.backend, v.against, v.workload, v.verdict) for v in found] == [
+        ("opencl", "cpu", "n=4", "slower"), ("cuda", "cpu", "n=4", "faster"),
+    ]  # fmt: skip
+    assert found[0].ratio == 1.5
+    assert verdicts_of([]) == []
