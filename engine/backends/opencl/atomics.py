@@ -17,8 +17,9 @@ memory of the work-item      read, computed, written: nobody else sees it
 
 A minimum or maximum that changes nothing writes nothing: most of those in a crowd are such.
 
-Values are as scalars are anywhere in the text: ``u1`` is 0 or 1, f16 is a float on a device that
-does not compute in halves. Accesses are relaxed, as those of the other backends are.
+Values are as scalars are anywhere in the text: ``u1`` is 0 or 1, f16 is a float that is rounded.
+Accesses are relaxed, as those of the other backends are. What is not an atomic access itself goes
+by the type of the memory: compilers may take it that pointers to different types never meet.
 """
 
 from __future__ import annotations
@@ -86,17 +87,17 @@ def update(code: int, t: DataType, space: str, capabilities: Capabilities) -> Up
     if t.is_real and code in ATOMIC_OPERATION and C.BITWISE[ATOMIC_OPERATION[code]]:
         raise QuadrantsInternalError(f"{C.NAME[code]} is not defined for {t}")
     if space == PRIVATE:
-        return _helper(code, t, space, _private(code, t, capabilities), capabilities)
+        return _helper(code, t, space, _private(code, t))
     if t.bits == 64 and not capabilities.int64_base:
         raise QuadrantsInternalError(f"{capabilities.name} has no 64-bit atomics for {t}")
     if t.size < 4:
         part = _part_by_bits if code in _FLIPS else _part
-        return _helper(code, t, space, part(code, t, space, capabilities), capabilities)
+        return _helper(code, t, space, part(code, t, space))
     if t.is_int:
         found = _native(code, t, space, capabilities)
         if found is not None:
             return found
-    return _helper(code, t, space, _swap(code, t, space, capabilities), capabilities)
+    return _helper(code, t, space, _swap(code, t, space))
 
 
 def _native(code: int, t: DataType, space: str, capabilities: Capabilities) -> Update | None:
@@ -113,44 +114,42 @@ def _native(code: int, t: DataType, space: str, capabilities: Capabilities) -> U
     if code == C.ATOMIC_CAS:  # which wants the expected value first
         ty = _TYPE[t.name]
         body = f"  return {function}(({cast})at, expected, value);\n"
-        return _helper(code, t, space, body, capabilities, ty)
+        return _helper(code, t, space, body, ty)
     return Update(function, cast, _TYPE[t.name])
 
 
 # Helpers
 
 
-def _value_type(t: DataType, capabilities: Capabilities) -> str:
-    return "float" if t is f16 and not capabilities.fp16 else _TYPE[t.name]
+def _value_type(t: DataType) -> str:
+    return "float" if t is f16 else _TYPE[t.name]
 
 
-def _helper(
-    code: int, t: DataType, space: str, body: str, capabilities: Capabilities, ty: str = ""
-) -> Update:
-    ty = ty or _value_type(t, capabilities)
+def _helper(code: int, t: DataType, space: str, body: str, ty: str = "") -> Update:
+    ty = ty or _value_type(t)
     name = f"qd_{C.NAME[code]}_{t.name}_{space}"
-    volatile = "" if space == PRIVATE else "volatile "
-    params = [f"{volatile}__{space} void *at", f"{ty} value"]
+    pointer = f"volatile __{space} void"
+    if space == PRIVATE:
+        pointer = f"__private {_value_type(t)}"
+    params = [f"{pointer} *at", f"{ty} value"]
     if code == C.ATOMIC_CAS:
         params.append(f"{ty} expected")
     text = f"static {ty} {name}({', '.join(params)})\n{{\n{body}}}\n"
     return Update(name, helper=text)
 
 
-def _from_bits(t: DataType, bits: str, capabilities: Capabilities) -> str:
+def _from_bits(t: DataType, bits: str) -> str:
     """The value whose bits a variable of the unsigned type of its size holds."""
     if t is f16:
-        return f"as_half({bits})" if capabilities.fp16 else (
-            f"vload_half(0, (__private const half *)&{bits})"
-        )  # fmt: skip
+        return f"vload_half(0, (__private const half *)&{bits})"
     if t.is_real:
         return f"as_{_TYPE[t.name]}({bits})"
     return bits if not t.is_signed else f"({_TYPE[t.name]}){bits}"
 
 
-def _to_bits(t: DataType, value: str, bits: str, capabilities: Capabilities) -> str:
+def _to_bits(t: DataType, value: str, bits: str) -> str:
     """A statement that sets the variable ``bits`` to the bits of ``value``."""
-    if t is f16 and not capabilities.fp16:
+    if t is f16:
         return f"vstore_half_rte({value}, 0, (__private half *)&{bits});"
     unsigned = _BITS[max(8, t.bits)]
     text = f"as_{unsigned}({value})" if t.is_real else f"({unsigned})({value})"
@@ -169,17 +168,7 @@ def _combined(code: int, t: DataType) -> str:
     if t.is_real:
         return f"old {sign} value"
     wide = "ulong" if t.bits == 64 else "uint"
-    return f"({wide})old {sign} ({wide})value"
-
-
-def _pick(code: int, t: DataType, capabilities: Capabilities) -> str:
-    """Lines that set ``next``, the bits to store, from ``old`` and ``value``."""
-    if t is not f16 or capabilities.fp16:
-        new = _combined(code, t)
-        if t.is_int and t.size < 4:
-            new = f"({_TYPE[t.name]})({new})"
-        return _to_bits(t, new, "next", capabilities)
-    return _to_bits(t, _combined(code, t), "next", capabilities)
+    return f"({_TYPE[t.name]})(({wide})old {sign} ({wide})value)"
 
 
 def _keeps(code: int, seen: str) -> str:
@@ -189,40 +178,42 @@ def _keeps(code: int, seen: str) -> str:
     return ""
 
 
-def _private(code: int, t: DataType, capabilities: Capabilities) -> str:
-    """An update of memory that nobody else sees."""
-    unsigned, ty = _BITS[max(8, t.bits)], _value_type(t, capabilities)
-    lines = f"  __private {unsigned} *word = (__private {unsigned} *)at;\n"
-    lines += f"  {unsigned} seen = *word, next;\n"
-    lines += f"  const {ty} old = {_from_bits(t, 'seen', capabilities)};\n"
-    lines += f"  {_pick(code, t, capabilities)}\n"
+def _private(code: int, t: DataType) -> str:
+    """An update of a variable, which nobody else sees."""
+    lines = f"  const {_value_type(t)} old = *at;\n"
     if code == C.ATOMIC_CAS:
-        lines += f"  {unsigned} wanted;\n"
-        lines += f"  {_to_bits(t, 'expected', 'wanted', capabilities)}\n"
-        lines += "  if (seen != wanted) return old;\n"
-    return f"{lines}  *word = next;\n  return old;\n"
+        same = "old == expected"
+        if t is f16:  # equal halves are equal floats, but for the zeros
+            same = "as_uint(old) == as_uint(expected)"
+        elif t.is_real:
+            unsigned = _BITS[t.bits]
+            same = f"as_{unsigned}(old) == as_{unsigned}(expected)"
+        return f"{lines}  if ({same}) *at = value;\n  return old;\n"
+    new = _combined(code, t)
+    if t is f16 and code != C.ATOMIC_XCHG:
+        lines += f"  ushort next;\n  {_to_bits(t, new, 'next')}\n"
+        new = _from_bits(t, "next")
+    return f"{lines}  *at = {new};\n  return old;\n"
 
 
-def _swap(code: int, t: DataType, space: str, capabilities: Capabilities) -> str:
+def _swap(code: int, t: DataType, space: str) -> str:
     """An update of a whole word by compare-and-swap of its bits."""
-    unsigned, ty = _BITS[t.bits], _value_type(t, capabilities)
+    unsigned, ty = _BITS[t.bits], _TYPE[t.name]
     compare = "atom_cmpxchg" if t.bits == 64 else "atomic_cmpxchg"
-    head = f"  volatile __{space} {unsigned} *word = (volatile __{space} {unsigned} *)at;\n"
+    word = f"(volatile __{space} {unsigned} *)at"
     if code == C.ATOMIC_CAS:
         bits = f"as_{unsigned}(expected), as_{unsigned}(value)"
-        return f"{head}  return {_from_bits(t, f'{compare}(word, {bits})', capabilities)};\n"
+        return f"  return as_{ty}({compare}({word}, {bits}));\n"
     if code == C.ATOMIC_XCHG:
-        exchange = "atom_xchg" if t.bits == 64 else "atomic_xchg"
         if t is f32:
             return f"  return atomic_xchg((volatile __{space} float *)at, value);\n"
-        got = f"{exchange}(word, as_{unsigned}(value))"
-        return f"{head}  return {_from_bits(t, got, capabilities)};\n"
+        return f"  return as_{ty}(atom_xchg({word}, as_{unsigned}(value)));\n"
     return (
-        f"{head}  {unsigned} seen = *word, next;\n"
+        f"  {_to_bits(t, f'*(volatile __{space} {ty} *)at', f'{unsigned} seen')}\n"
         "  for (;;) {\n"
-        f"    const {ty} old = {_from_bits(t, 'seen', capabilities)};\n"
-        f"    {_pick(code, t, capabilities)}\n{_keeps(code, 'seen')}"
-        f"    const {unsigned} got = {compare}(word, seen, next);\n"
+        f"    const {ty} old = {_from_bits(t, 'seen')};\n"
+        f"    {_to_bits(t, _combined(code, t), f'const {unsigned} next')}\n{_keeps(code, 'seen')}"
+        f"    const {unsigned} got = {compare}({word}, seen, next);\n"
         "    if (got == seen) return old;\n"
         "    seen = got;\n"
         "  }\n"
@@ -234,7 +225,7 @@ def _swap(code: int, t: DataType, space: str, capabilities: Capabilities) -> str
 _FLIPS: Final = frozenset({C.ATOMIC_BIT_AND, C.ATOMIC_BIT_OR, C.ATOMIC_BIT_XOR})
 
 
-def _place(t: DataType, space: str) -> str:
+def _place(space: str) -> str:
     """Lines that find the word, and how far up in it the part lies (bytes count from the low end).
 
     Devices whose words begin at the high end are refused when they are chosen.
@@ -246,33 +237,32 @@ def _place(t: DataType, space: str) -> str:
     )
 
 
-def _part_by_bits(code: int, t: DataType, space: str, capabilities: Capabilities) -> str:
+def _part_by_bits(code: int, t: DataType, space: str) -> str:
     ty, unsigned = _TYPE[t.name], _BITS[max(8, t.bits)]
     mask = (1 << 8 * t.size) - 1
     bits = f"(uint)({unsigned})value << shift"
     if code == C.ATOMIC_BIT_AND:
         bits = f"{bits} | ~(0x{mask:x}u << shift)"
     return (
-        f"{_place(t, space)}  const uint bits = {bits};\n"
+        f"{_place(space)}  const uint bits = {bits};\n"
         f"  return ({ty})(atomic_{_NATIVE[code]}(word, bits) >> shift);\n"
     )
 
 
-def _part(code: int, t: DataType, space: str, capabilities: Capabilities) -> str:
+def _part(code: int, t: DataType, space: str) -> str:
     """An update of a part of a word by compare-and-swap of the whole."""
-    unsigned, ty = _BITS[max(8, t.bits)], _value_type(t, capabilities)
+    unsigned, ty = _BITS[max(8, t.bits)], _value_type(t)
     mask = (1 << 8 * t.size) - 1
     wanted = ""
-    lines = f"{_place(t, space)}  uint seen = *word;\n"
+    lines = f"{_place(space)}  uint seen = atomic_or(word, 0u);\n"
     if code == C.ATOMIC_CAS:
         wanted = "    if (part != wanted) return old;\n"
-        lines += f"  {unsigned} wanted;\n"
-        lines += f"  {_to_bits(t, 'expected', 'wanted', capabilities)}\n"
+        lines += f"  {unsigned} wanted;\n  {_to_bits(t, 'expected', 'wanted')}\n"
     return (
         f"{lines}  for (;;) {{\n"
         f"    {unsigned} part = ({unsigned})(seen >> shift), next;\n"
-        f"    const {ty} old = {_from_bits(t, 'part', capabilities)};\n{wanted}"
-        f"    {_pick(code, t, capabilities)}\n{_keeps(code, 'part')}"
+        f"    const {ty} old = {_from_bits(t, 'part')};\n{wanted}"
+        f"    {_to_bits(t, _combined(code, t), 'next')}\n{_keeps(code, 'part')}"
         f"    const uint whole = (seen & ~(0x{mask:x}u << shift)) | ((uint)next << shift);\n"
         "    const uint got = atomic_cmpxchg(word, seen, whole);\n"
         "    if (got == seen) return old;\n"

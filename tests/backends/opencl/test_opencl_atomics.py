@@ -12,7 +12,7 @@ from qd_studio.engine.ir.semantics import ATOMIC_OPERATION, binary_fn
 from qd_studio.engine.types import PRIMITIVE_TYPES, f16, f32, i16, i32, i64, u1, u8, u64
 
 cl = pytest.importorskip("pyopencl")
-HERE = GENERIC_GPU._replace(fp16=False)
+HERE = GENERIC_GPU
 POOR = HERE._replace(int64_extended=False)
 C_TYPE = {
     "u1": "uchar", "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort", "i32": "int",
@@ -67,10 +67,12 @@ def kernel(t, code, capabilities):
     body = "\n".join([
         "  const int i = get_global_id(0), n = get_global_size(0);",
         f"  __local {held} near[8];",
-        f"  {held} own = near[i] = x[i];",
+        f"  near[i] = x[i];\n  {ty} own = {read('x')};",
         f"  const {ty} value = {read('y')}, was = {read('x')};",
         *lines,
-        "  x[n + i] = near[i];\n  x[2 * n + i] = own;",
+        "  x[n + i] = near[i];",
+        "  vstore_half(own, 2 * n + i, (__global half *)x);" if t is f16 else
+        "  x[2 * n + i] = own;",
     ])  # fmt: skip
     params = f"__global {held} *x, __global const {held} *y, __global {held} *old"
     name = f"{t.name}_{C.NAME[code]}"
