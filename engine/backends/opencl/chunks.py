@@ -1,0 +1,57 @@
+"""A parallel task on a device that is much like a CPU: a work-item runs whole pieces of the loop.
+
+::
+
+    const int pieces = ...;                                           the header
+    for (int piece = get_global_id(0); piece < pieces; piece += get_global_size(0)) {
+        const long first = ..., last = ...;                           the body
+        for (int i = first; i < last; ++i)
+            y[i] = a * x[i] + y[i];
+    }
+
+The IR comes from the pipeline for CPUs, where a task counts pieces (``unit='chunk'``); a loop whose
+cells run one by one is a nest of all its axes, in one work-item.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...ir import Op
+from ..frame import grids
+from .control import nest
+from .facts import OpenclTask
+
+if TYPE_CHECKING:
+    from .kernel import Program
+
+__all__ = ["emit_parallel"]
+
+_ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
+
+
+def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask:
+    """Write a parallel task."""
+    body = program.emitter(op)
+    chunked = op.attr.unit == "chunk"
+    program.begin(body, index, op, "get_global_id(0)" if chunked else "0")
+    body.run(op.regions[0])
+    bounds = op.regions[0].ops[-1].args
+    if chunked:
+        first, end = body.v[bounds[0].id], body.atom(bounds[1])
+        start = (
+            "get_global_id(0)" if first == "0" else f"{body.at(bounds[0], 12)} + get_global_id(0)"
+        )
+        body.open(f"for (int piece = {start}; piece < {end}; piece += get_global_size(0)) {{")
+        body.loop_values[op.id, 0] = "piece"
+        body.loop_depth += 1
+        body.run(op.regions[1])
+        body.op_id = op.id
+        body.close()
+        grid = grids.SATURATE
+    else:
+        nest(body, op, bounds, op.attr.axes)
+        grid = grids.ONE
+    program.title(index, op)
+    args = program.finish(body, name, _ALONE)
+    return OpenclTask(name, args, 1, grid, prints=body.prints)

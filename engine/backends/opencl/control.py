@@ -1,0 +1,108 @@
+"""OpenCL C for control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...ir import Op
+from ...ir import codes as C
+from .emitter import UNARY
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["CONTROL_OPS", "nest"]
+
+_COUNTERS: Final = "ijklmnpq"
+
+
+def _if(e: Emitter, op: Op) -> None:
+    yes, no = op.regions
+    e.comment(op)
+    e.open(f"if ({e.whole(op.args[0])}) {{")
+    e.run(yes)
+    _leave(e, op)
+    if no.ops:
+        e.close("} else {")
+        e.depth += 1
+        e.run(no)
+        _leave(e, op)
+    e.close()
+
+
+def _leave(e: Emitter, op: Op) -> None:
+    """Behind a block: what follows is reached again, and is of ``op``."""
+    e.ended = False
+    e.op_id = op.id
+
+
+def _while(e: Emitter, op: Op) -> None:
+    e.comment(op)
+    e.open("for (;;) {")
+    e.loop_depth += 1
+    e.run(op.regions[0])
+    e.loop_depth -= 1
+    _leave(e, op)
+    e.close()
+
+
+def _while_control(e: Emitter, op: Op) -> None:
+    e.statement(op, f"if (!{e.at(op.args[0], UNARY)}) break;")
+
+
+def _continue(e: Emitter, op: Op) -> None:
+    e.statement(op, "continue;" if e.loop_depth else "return;")
+    e.ended = True
+
+
+def _range_for(e: Emitter, op: Op) -> None:
+    nest(e, op, op.args, op.attr.axes, op.attr.reversed)
+
+
+def nest(
+    e: Emitter, op: Op, bounds: Sequence[Op], axes: tuple[int, ...] | None, reverse: bool = False
+) -> None:
+    """Loops over every axis, outermost first, around the last region of ``op``."""
+    order = axes or tuple(range(len(bounds) // 2))
+    e.comment(op)
+    ends = [(e.whole(bounds[2 * axis]), e.atom(bounds[2 * axis + 1])) for axis in order]
+    for axis, (begin, end) in zip(order, ends, strict=True):
+        name = counter(e)
+        e.loop_values[op.id, axis] = name
+        if reverse:
+            e.open(f"for (int {name} = {end}; {name} > {e.atom(bounds[2 * axis])};) {{")
+            e.line(f"--{name};")
+        else:
+            e.open(f"for (int {name} = {begin}; {name} < {end}; ++{name}) {{")
+    e.loop_depth += 1
+    e.run(op.regions[-1])
+    e.loop_depth -= 1
+    _leave(e, op)
+    for axis in order:
+        e.close()
+        e.names.forget(e.loop_values[op.id, axis])
+
+
+def counter(e: Emitter) -> str:
+    """A name for a loop's counter."""
+    for name in _COUNTERS:
+        found = e.names.fresh(name)
+        if found == name:
+            return name
+        e.names.forget(found)
+    return e.names.fresh("i")
+
+
+def _loop_index(e: Emitter, op: Op) -> None:
+    e.v[op.id] = e.loop_values[op.args[0].id, op.attr]
+
+
+def _nothing(e: Emitter, op: Op) -> None:
+    """`bounds` ends a header; whoever emits the header reads it."""
+
+
+CONTROL_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
+    C.LOOP_INDEX: _loop_index, C.IF: _if, C.WHILE: _while, C.WHILE_CONTROL: _while_control,
+    C.CONTINUE: _continue, C.RANGE_FOR: _range_for, C.BOUNDS: _nothing,
+}  # fmt: skip

@@ -1,0 +1,126 @@
+"""Which values of a function stand where they are used, instead of having a name.
+
+A value goes into the text of its only use if it may be computed there as well: it is pure, or a
+load with no write between its place and that of its use (which may itself be part of a larger
+text). Operands that are read several times, ends of loops, and the two sides of a choice, both of
+which are computed, are named by who emits their use, or here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...ir import Block, Op
+from ...ir import codes as C
+from ...ir.edit import all_blocks
+from ...types import i32
+
+__all__ = ["is_index_sum", "only_in_addresses", "plan"]
+
+_INDEX_LEAVES: Final = frozenset(
+    {C.CONST, C.LOOP_INDEX, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD}
+)
+_SUMS: Final = frozenset({C.ADD, C.SUB, C.MUL, C.BIT_SHL})
+
+_FOLDABLE: Final = [
+    (C.PURE[code] or code in (C.LOCAL_LOAD, C.GLOBAL_LOAD, C.AD_STACK_LOAD_TOP,
+                              C.AD_STACK_LOAD_TOP_ADJ))
+    for code in range(C.COUNT)
+]  # fmt: skip
+_LOADS: Final = frozenset(
+    {C.LOCAL_LOAD, C.GLOBAL_LOAD, C.AD_STACK_LOAD_TOP, C.AD_STACK_LOAD_TOP_ADJ}
+)
+_CHANGES: Final = [
+    C.WRITE[code] or C.ATOMIC[code] or C.FENCE[code]
+    or (C.EFFECT[code] and code not in _LOADS)
+    for code in range(C.COUNT)
+]  # fmt: skip
+_NAMED: Final = frozenset({C.RANGE_FOR, C.PRINT, C.RETURN, C.CALL, C.WHILE})
+"""Ops whose operands are read in an order or number of times that is not that of one expression."""
+
+
+def is_index_sum(op: Op, depth: int) -> bool:
+    """Whether ``op`` is a sum that may be plain in an address, where it cannot overflow."""
+    if depth == 0 or op.code not in _SUMS or op.type is not i32:
+        return False
+    a, b = op.args
+    if op.code == C.MUL:
+        return (a.code == C.LOOP_INDEX and b.code in _INDEX_LEAVES) or (
+            b.code == C.LOOP_INDEX and a.code in _INDEX_LEAVES
+        )
+    if op.code == C.BIT_SHL:
+        return a.code == C.LOOP_INDEX and b.code == C.CONST and 0 <= b.attr < 31
+    return (a.code in _INDEX_LEAVES or is_index_sum(a, depth - 1)) and (
+        b.code in _INDEX_LEAVES or is_index_sum(b, depth - 1)
+    )
+
+
+def only_in_addresses(ops: list[Op]) -> set[int]:
+    """Ids of those of ``ops`` (in program order) whose i32 value nothing but addresses needs."""
+    needed: set[Op] = set()
+    unused: set[int] = set()
+    for op in reversed(ops):
+        code = op.code
+        if code == C.LINEARIZE or code == C.SHIFT_PTR:
+            indices = op.args[: op.attr] if code == C.LINEARIZE else op.args[1:]
+            parts = [a for a in indices if a.code == C.LOOP_INDEX or is_index_sum(a, 4)]
+            needed.update([a for a in op.args if a not in parts])
+        elif op not in needed and (code == C.LOOP_INDEX or is_index_sum(op, 4)):
+            unused.add(op.id)
+            needed.update([a for a in op.args if a.code == C.ARG_LOAD])
+        else:
+            needed.update(op.args)
+    return unused
+
+
+def plan(body: Block) -> tuple[set[int], dict[int, int], set[int]]:
+    """Ids of the ops under ``body`` to fold; how often each op is used, by id; and the ids of those
+    whose address is passed to a function."""
+    counts: dict[int, int] = {}
+    user: dict[int, Op] = {}
+    passed: set[int] = set()
+    blocks = all_blocks(body)
+    get = counts.get
+    for block in blocks:
+        for op in block.ops:
+            for a in op.args:
+                counts[a.id] = get(a.id, 0) + 1
+                user[a.id] = op
+            if op.code == C.CALL:
+                passed.update([a.id for a in op.args if a.type.is_ptr])
+    folds: set[int] = set()
+    for block in blocks:
+        _plan_block(block.ops, counts, user, folds)
+    return folds, counts, passed
+
+
+def _plan_block(
+    ops: list[Op], counts: dict[int, int], user: dict[int, Op], folds: set[int]
+) -> None:
+    place: dict[int, int] = {}
+    """Where in the block an op's text is evaluated."""
+    number = {op.id: k for k, op in enumerate(ops)}
+    changes = 0
+    before: list[int] = []
+    for op in ops:
+        before.append(changes)
+        changes += _CHANGES[op.code]
+    for k in range(len(ops) - 1, -1, -1):
+        op = ops[k]
+        code, op_id = op.code, op.id
+        place[op_id] = k
+        if not _FOLDABLE[code] or counts.get(op_id) != 1:
+            continue
+        use = user[op_id]
+        if use.id not in number:
+            continue
+        # A choice computes both sides: what costs something is not left to a branch.
+        if use.code == C.SELECT and use.args[0] is not op and code != C.CONST:
+            continue
+        if use.code in _NAMED and code in _LOADS:
+            continue
+        at = place[use.id]
+        if code in _LOADS and before[at] != before[k]:
+            continue
+        place[op_id] = at
+        folds.add(op_id)

@@ -1,0 +1,304 @@
+"""OpenCL C of a whole kernel: one program, one OpenCL kernel for each task.
+
+::
+
+    __kernel void saxpy_kernel_0_range_for(__global uchar *restrict frame, float a,
+        __global const uchar *restrict x_mem, ulong x_at, ...)
+    {
+        __global const float *x = (__global const float *)(x_mem + x_at);
+        [return if the launch failed]  pieces or cells of the loop
+    }
+
+``frame`` is the device frame; behind it come the print buffer, in a task that prints, and what the
+task needs of the host frame, by value (`facts`). Real functions are C functions in front of the
+kernels; they get as arguments whatever they need of all that. The text is what is compiled and the
+same for the same IR, but for the comments with the user's lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...errors import QuadrantsUnsupportedError
+from ...ir import Func, Op, all_ops, walk
+from ...ir import codes as C
+from ..base import KernelMeta, PrintSite, TaskMeta
+from ..flow import flow_of, labels_of, repeats, task_meta
+from ..frame import abi, grids
+from . import capabilities as caps
+from .emitter import Emitter
+from .facts import OpenclTask
+from .fold import only_in_addresses, plan
+from .helpers import helper_text
+from .lines import Sources
+from .names import Names, plain_name
+from .table import TABLE
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from .calls import Function
+
+Emitter.table = TABLE
+
+__all__ = ["OpenclText", "Program", "lower_opencl"]
+
+_MOST_CLEARED: Final = 256
+"""Bytes of global temporaries that a task clears; more are for the launch to clear."""
+_FAILED: Final = "if (*(__global int *)(frame + 4)) return;"
+"""The word of an error that is never 0 (see `stacks`)."""
+
+
+class OpenclText(NamedTuple):
+    """A kernel as OpenCL C. ids: for each line the id of its op, -1 for none.
+
+    options: for the build of the program. clears: the code sets the global temporaries to 0 itself.
+    claims: offsets in the device frame of the i64 words, counters of claimed rows, that must be 0
+    when a launch begins.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    meta: KernelMeta
+    layout: abi.Layout
+    tasks: tuple[OpenclTask, ...]
+    clears: bool
+    claims: tuple[int, ...]
+    options: str = ""
+
+
+class Program:
+    """What the functions of one program share, and their text.
+
+    func, config, capabilities: what it is made of. fast: of `fast_math`. taken: names that mean the
+    same in every function. param_names, extent_names: of parameters, and of the extents of arrays
+    by axis and number. apart: by parameter, whether it shares no memory with another one. areas: of
+    the adstacks of each task. prints: the sites. written: arrays and fields that are written.
+    seeded: some code asks for the launch's seed. fails: a task may set the frame's error.
+    """
+
+    def __init__(self, func: Func, config: CompileConfig, capabilities: caps.Capabilities) -> None:
+        self.func: Final = func
+        self.config: Final = config
+        self.capabilities: Final = capabilities
+        self.fast: Final[bool] = config.fast_math
+        self.sources: Final = Sources()
+        self.helpers: Final[dict[str, str]] = {}
+        self.functions: Final[dict[tuple[str, tuple[str, ...]], Function]] = {}
+        self.prints: Final[list[PrintSite]] = []
+        self.written: Final[set[int]] = set()
+        self.seeded = False
+        names = Names()
+        self.param_names: Final = [
+            names.fresh(p.name, f"arg{i}") for i, p in enumerate(func.params)
+        ]
+        self.extent_names: Final = {
+            (axis, i): names.fresh(f"{self.param_names[i]}_n{axis}")
+            for i, p in enumerate(func.params) if p.kind == "ndarray" for axis in range(p.ndim)
+        }  # fmt: skip
+        taken = [*self.param_names, *self.extent_names.values()]
+        self.function_names: Final = {
+            name: names.fresh(name, "function") for name in func.callees
+        }  # fmt: skip
+        taken += self.function_names.values()
+        taken += [f"{n}{end}" for n in self.param_names for end in ("_mem", "_at", "_bits")]
+        self.taken: Final = tuple(taken)
+        arrays = any(p.kind == "ndarray" for p in func.params)
+        self.apart: Final = [
+            func.noalias or (p.kind == "field" and not arrays) for p in func.params
+        ]  # fmt: skip
+        tasks = func.tasks()
+        counts = [(0, False)] * len(tasks)
+        if any(op.code == C.AD_STACK_ALLOCA for op in all_ops(func)):
+            counts = [
+                (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])),
+                 bool(task.attr.gate))
+                for task in tasks
+            ]  # fmt: skip
+        self.layout: Final = abi.layout(
+            func.params, func.results, 0, 0, func.global_tmp_size, 0, counts, 0
+        )
+        self.areas: Final = abi.stack_areas(counts, 0, self.layout.stacks)[0]
+        self.fails: Final = any(self.areas)
+        self.symbol: Final = plain_name(func.name, "kernel")
+        self.tasks: Final[list[OpenclTask]] = []
+        self.metas: Final[list[TaskMeta]] = []
+        self.lines: Final[list[str]] = []
+        self.ids: Final[list[int]] = []
+        self.clears: Final = bool(
+            0 < func.global_tmp_size <= _MOST_CLEARED
+            and tasks and tasks[0].attr.kind == "serial" and func.body.ops[0] is tasks[0]
+        )  # fmt: skip
+        if capabilities.mapping != caps.CHUNKS:
+            raise QuadrantsUnsupportedError(
+                f"no OpenCL C for the mapping {capabilities.mapping!r}", feature="lanes"
+            )
+        from .chunks import emit_parallel
+
+        self.emitter_class: type[Emitter] = Emitter
+        self._parallel: Final[Callable[[Program, int, Op, str], OpenclTask]] = emit_parallel
+
+    # For emitters
+
+    def helper(self, name: str, text: str = "") -> str:
+        """The name of a function of the program's own, which will be defined.
+
+        text: its definition, if `helpers` does not have it.
+        """
+        full = name if text else f"qd_{name}"
+        if full not in self.helpers:
+            if not text:
+                text, needs = helper_text(name, self.fast, self.capabilities)
+                for other in needs:
+                    self.helper(other)
+            self.helpers[full] = text
+        return full
+
+    # For mappings
+
+    def emitter(self, op: Op) -> Emitter:
+        """An emitter for a task."""
+        body = self.emitter_class(self, read_only=op.attr.read_only)
+        body.op_id = op.id
+        block = op.regions[1]
+        body.unused = only_in_addresses(walk(block))
+        for region in op.regions:
+            folds, counts, addressed = plan(region)
+            body.folds |= folds
+            body.counts |= counts
+            body.addressed |= addressed
+        return body
+
+    def begin(self, body: Emitter, index: int, op: Op, thread: str) -> None:
+        """The start of a task. thread: an expression for the number of the work-item."""
+        if self.clears and index == 0:
+            at, size = self.layout.tmp, self.func.global_tmp_size
+            body.line(f"for (int k = 0; k < {(size + 7) // 8}; ++k)")
+            body.line(f"    ((__global ulong *)(frame + {at}))[k] = 0;")
+        if self.fails:
+            body.line(_FAILED)
+        area = self.areas[index]
+        if area is not None:
+            from .stacks import TaskStacks, begin_rows
+
+            body.stacks = TaskStacks(index, op, area, thread)
+            begin_rows(body)
+
+    def finish(self, body: Emitter, name: str, attributes: str = "") -> tuple[tuple[str, int], ...]:
+        """Write the kernel ``name`` with the body of ``body``; its arguments for `OpenclTask`.
+
+        attributes: of the kernel, as they stand between ``__kernel`` and ``void``.
+        """
+        slots = list(body.params.values())
+        params = ["__global uchar *restrict frame"]
+        if body.prints:
+            params.append("__global uchar *prints")
+        params += [slot.declaration for slot in slots]
+        self.add([f"__kernel {attributes}{' ' * bool(attributes)}void {name}("])
+        self.add([f"    {', '.join(group)}," for group in _wrapped(params)])
+        self.lines[-1] = self.lines[-1][:-1] + ")"
+        self.add(["{"])
+        head = [line for line in (slot.head for slot in slots) if line]
+        self.add([f"    {line}" for line in (*head, *body.head)])
+        self.add(body.lines, body.ids)
+        self.add(["}", ""])
+        return tuple([(slot.kind, slot.offset) for slot in slots])
+
+    def add(self, lines: list[str], ids: list[int] | None = None) -> None:
+        self.lines.extend(lines)
+        self.ids.extend(ids if ids is not None else [-1] * len(lines))
+
+    # The whole
+
+    def task(self, index: int, op: Op) -> None:
+        attr = op.attr
+        name = f"{self.symbol}_kernel_{index}_{attr.kind}"
+        if attr.kind == "serial":
+            body = self.emitter(op)
+            self.begin(body, index, op, "0")
+            body.run(op.regions[1])
+            self.title(index, op)
+            args = self.finish(body, name, "__attribute__((reqd_work_group_size(1, 1, 1)))")
+            task = OpenclTask(name, args, 1, grids.ONE, prints=body.prints)
+        else:
+            task = self._parallel(self, index, op, name)
+        self.tasks.append(task)
+        self.metas.append(task_meta(name, op))
+
+    def title(self, index: int, op: Op) -> None:
+        """The comment above a task."""
+        attr = op.attr
+        name = f" {attr.loop_name}" if attr.loop_name else ""
+        self.add([f"// task {index}: {attr.kind}{name}"])
+
+    def result(self) -> OpenclText:
+        func = self.func
+        text = [f"// kernel {plain_name(func.name, 'kernel')}"]
+        text += pragmas(self)
+        for helper in self.helpers.values():
+            text += [*helper.rstrip("\n").split("\n"), ""]
+        ids = [-1] * len(text) + self.ids
+        text += self.lines
+        meta = KernelMeta(
+            func.name, func.params, func.results, func.global_tmp_size,
+            tuple(sorted(self.written)), func.noalias, self.seeded, tuple(self.metas), (),
+            tuple(self.prints), (), self.config.kernel_profiler and not repeats(func), func.graph,
+            flow_of(func), labels_of(func),
+        )  # fmt: skip
+        claims = [area.claims for area in self.areas if area is not None and area.claims >= 0]
+        return OpenclText(
+            "\n".join(text) + "\n", tuple(ids), meta, self.layout, tuple(self.tasks), self.clears,
+            tuple(claims), options(self),
+        )  # fmt: skip
+
+
+def pragmas(program: Program) -> list[str]:
+    """What a program says about itself before its functions."""
+    lines: list[str] = []
+    if not program.fast:
+        lines.append("#pragma OPENCL FP_CONTRACT OFF")
+    text = "\n".join(program.lines) + "\n".join(program.helpers.values())
+    if "double" in text:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    if "atom_" in text:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable")
+        if program.capabilities.int64_extended:
+            lines.append("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable")
+    return [*lines, ""]
+
+
+def options(program: Program) -> str:
+    """Options for the build.
+
+    Not ``-cl-fast-relaxed-math``: infinities and NaNs are numbers of the language.
+    """
+    if program.fast:
+        return "-cl-unsafe-math-optimizations"
+    return "-cl-fp32-correctly-rounded-divide-sqrt" if program.capabilities.exact_division else ""
+
+
+def _wrapped(params: list[str]) -> list[list[str]]:
+    """Parameters in lines that are not too long."""
+    groups: list[list[str]] = [[]]
+    size = 0
+    for text in params:
+        if groups[-1] and size + len(text) > 92:
+            groups.append([])
+            size = 0
+        groups[-1].append(text)
+        size += len(text) + 2
+    return groups
+
+
+def lower_opencl(
+    func: Func, config: CompileConfig, capabilities: caps.Capabilities
+) -> OpenclText:  # fmt: skip
+    """``func`` as a program of OpenCL C for a device with these capabilities.
+
+    Raises QuadrantsUnsupportedError and QuadrantsCompilationError for what such a device cannot do.
+    """
+    caps.check(func, capabilities)
+    program = Program(func, config, capabilities)
+    for index, op in enumerate(func.tasks()):
+        program.task(index, op)
+    return program.result()

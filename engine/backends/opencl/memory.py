@@ -1,0 +1,248 @@
+"""OpenCL C for memory: local variables, arrays, the frame, atomic updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import QuadrantsUnsupportedError
+from ...ir import Op
+from ...ir import codes as C
+from ...ir.semantics import ATOMIC_OPERATION
+from ...types import DataType, PointerType, Type, f16
+from ..stacks import element
+from . import atomics
+from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Place
+from .names import MEMORY, VALUE, literal
+from .scalars import combined
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["MEMORY_OPS", "fetch", "note_written", "private_update", "set_memory"]
+
+_SPACES: Final = {GLOBAL: atomics.GLOBAL, LOCAL: atomics.LOCAL, PRIVATE: atomics.PRIVATE}
+_SHORT: Final = 20
+"""Characters of an index that is written again wherever its address is used."""
+_MOST_STACK: Final = 1 << 20
+"""Bytes of the arrays that one execution of an op may make."""
+
+
+def _const(e: Emitter, op: Op) -> None:
+    text = e.v[op.id] = literal(op.attr, op.type)
+    if text[0] in "-(":
+        e.low[op.id] = UNARY
+
+
+# Local memory
+
+
+def _alloca(e: Emitter, op: Op) -> None:
+    t = element(op)
+    name = e.names.fresh(op.attr, "local")
+    if op.id in e.addressed and VALUE[t.name] != MEMORY[t.name]:
+        _in_memory(e, op, name, t, 1)
+        return
+    e.places[op.id] = Place(name, "", t, PRIVATE, variable=True)
+    e.statement(op, f"{VALUE[t.name]} {name} = {literal(0, t)};")
+
+
+def _array_alloca(e: Emitter, op: Op) -> None:
+    t = element(op)
+    size = op.attr.count * t.size
+    if size > _MOST_STACK:
+        raise QuadrantsUnsupportedError.from_loc(
+            f"the array takes {size} bytes, of {_MOST_STACK} that a kernel may make for itself: "
+            "use a field or an ndarray for large ones", op.loc,
+        )  # fmt: skip
+    _in_memory(e, op, e.names.fresh(op.attr.name, "array"), t, op.attr.count)
+
+
+def _in_memory(e: Emitter, op: Op, name: str, t: DataType, count: int) -> None:
+    """An array of values as they stand in memory."""
+    if t is f16:  # there is no array of halves
+        bits = e.names.fresh(f"{name}_bits")
+        e.statement(op, f"ushort {bits}[{count}] = {{0}};")
+        e.line(f"__private half *{name} = (__private half *){bits};")
+    else:
+        e.statement(op, f"{MEMORY[t.name]} {name}[{count}] = {{0}};")
+    e.places[op.id] = Place(name, "", t, PRIVATE)
+
+
+# Loads and stores
+
+
+def fetch(e: Emitter, place: Place) -> str:
+    """The value that lies at a place."""
+    if place.elem is f16 and not place.variable:
+        return f"vload_half({place.number or '0'}, {place.base})"
+    return place.text
+
+
+def set_memory(e: Emitter, place: Place, value: str) -> str:
+    """The statement that stores a value."""
+    if place.elem is f16 and not place.variable:
+        return f"vstore_half_rte({value}, {place.number or '0'}, {place.base});"
+    return f"{place.text} = {value};"
+
+
+def _load(e: Emitter, op: Op) -> None:
+    e.put(op, fetch(e, e.places[op.args[0].id]))
+
+
+def _store(e: Emitter, op: Op) -> None:
+    pointer, value = op.args
+    e.statement(op, set_memory(e, e.places[pointer.id], e.whole(value)))
+    note_written(e, pointer)
+
+
+def note_written(e: Emitter, pointer: Op) -> None:
+    """Note that the array which ``pointer`` points into is written, if it is a parameter."""
+    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        pointer = pointer.args[0]
+    if pointer.code == C.ARG_ADDR:
+        e.program.written.add(pointer.attr[0])
+
+
+# Parameters and addresses
+
+
+def _elem(op: Op) -> DataType:
+    t: Type = op.type
+    assert isinstance(t, PointerType)
+    assert isinstance(t.elem, DataType)
+    return t.elem
+
+
+def _arg_load(e: Emitter, op: Op) -> None:
+    e.v[op.id] = e.scalar(int(op.attr))
+
+
+def _arg_addr(e: Emitter, op: Op) -> None:
+    number, is_grad = op.attr
+    if is_grad:
+        raise QuadrantsUnsupportedError.from_loc("", op.loc, feature="access to a gradient")
+    e.places[op.id] = Place(e.array(number), "", _elem(op), GLOBAL)
+
+
+def _extent(e: Emitter, op: Op) -> None:
+    axis, number = op.attr
+    e.v[op.id] = e.extent(axis, number)
+
+
+def _offset(e: Emitter, op: Op, text: str, level: int) -> str:
+    """The text of an index, or the name of one that is long and used more than once."""
+    if e.counts.get(op.id, 0) <= 1 or (len(text) <= _SHORT and "[" not in text):
+        return text
+    name = f"at{op.id}"
+    e.statement(op, f"const long {name} = {text};")
+    return name
+
+
+def _external_ptr(e: Emitter, op: Op) -> None:
+    base, indices = op.args[0], op.args[1:]
+    place = e.places[base.id]
+    if indices:
+        number = base.attr[0]
+        extents = [(e.extent(axis, number), ATOM) for axis in range(1, len(indices))]
+        place = _moved(place, _offset(e, op, *e.rows(indices, extents)))
+    e.places[op.id] = place
+
+
+def _moved(place: Place, index: str) -> Place:
+    """The place of an element behind another one."""
+    if index == "0":
+        return place
+    if place.number:
+        index = f"{place.number} + {index}" if index[0] != "-" else f"{place.number} + ({index})"
+    return Place(place.base, index, place.elem, place.space)
+
+
+def _linearize(e: Emitter, op: Op) -> None:
+    n = op.attr
+    text, level = e.rows(op.args[:n], [e.index(x) for x in op.args[n:]])
+    short = _offset(e, op, text, level)
+    e.v[op.id] = short
+    if short == text and level < ATOM:
+        e.low[op.id] = level
+
+
+def _shift_ptr(e: Emitter, op: Op) -> None:
+    base, offset = op.args
+    if offset.code == C.LINEARIZE:
+        text, level = e.v[offset.id], e.low.get(offset.id, ATOM)
+    else:
+        text, level = e.index(offset)
+    if level < ADD:
+        text = f"({text})"
+    e.places[op.id] = _moved(e.places[base.id], _offset(e, op, text, level))
+
+
+def _global_tmp(e: Emitter, op: Op) -> None:
+    t = _elem(op)
+    e.places[op.id] = Place(e.global_tmp(op.attr, t), "", t, GLOBAL)
+
+
+def _launch_seed(e: Emitter, op: Op) -> None:
+    e.v[op.id] = e.seed()
+
+
+# Atomic updates
+
+
+def _atomic(e: Emitter, op: Op) -> None:
+    pointer, value = op.args[0], op.args[1]
+    place = e.places[pointer.id]
+    note_written(e, pointer)
+    if place.space == PRIVATE:
+        private_update(e, op, place)
+        return
+    program = e.program
+    how = atomics.update(
+        op.code, place.elem, _SPACES[place.space], program.capabilities._replace(fp16=False)
+    )
+    if how.helper:
+        program.helper(how.function, how.helper)
+    at = f"({place.address})" if how.cast else place.address
+    expected = e.at(op.args[2], UNARY) if op.code == C.ATOMIC_CAS else ""
+    call = how.call(at, e.at(value, UNARY), expected)
+    if not e.used(op):
+        e.statement(op, f"{call};")
+    else:
+        e.put(op, call)
+
+
+def private_update(e: Emitter, op: Op, place: Place) -> None:
+    """An update of memory that nobody else sees."""
+    t = place.elem
+    old = e.names.fresh(f"old{op.id}")
+    e.statement(op, f"const {VALUE[t.name]} {old} = {fetch(e, place)};")
+    value = e.at(op.args[1], UNARY)
+    if op.code == C.ATOMIC_CAS:
+        expected = e.at(op.args[2], UNARY)
+        same = _same_bits(t, old, expected)
+        e.line(f"if ({same}) {set_memory(e, place, value)}")
+    elif op.code == C.ATOMIC_XCHG:
+        e.line(set_memory(e, place, value))
+    else:
+        new = combined(e, ATOMIC_OPERATION[op.code], t, old, value)
+        e.line(set_memory(e, place, new))
+    e.v[op.id] = old
+
+
+def _same_bits(t: DataType, a: str, b: str) -> str:
+    if not t.is_real:
+        return f"{a} == {b}"
+    bits = "as_ulong" if t.bits == 64 else "as_uint"
+    return f"{bits}({a}) == {bits}({b})"
+
+
+MEMORY_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
+    C.CONST: _const, C.ALLOCA: _alloca, C.ARRAY_ALLOCA: _array_alloca,
+    C.LOCAL_LOAD: _load, C.GLOBAL_LOAD: _load,
+    C.LOCAL_STORE: _store, C.GLOBAL_STORE: _store, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr,
+    C.EXTERNAL_PTR: _external_ptr, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,
+    C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: _extent, C.GLOBAL_TMP: _global_tmp,
+    C.LAUNCH_SEED: _launch_seed,
+    **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
+}  # fmt: skip

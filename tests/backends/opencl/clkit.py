@@ -1,0 +1,118 @@
+"""Kernels compiled to OpenCL C and launched on the embedded device, without the backend's runtime.
+
+Small and slow on purpose: every launch makes its buffers anew and waits.
+"""
+
+import struct
+
+import numpy as np
+from qd_studio.engine.backends.frame import abi, grids, packing
+from qd_studio.engine.backends.opencl import capabilities, facts
+from qd_studio.engine.backends.opencl.kernel import lower_opencl
+from qd_studio.engine.config import CompileConfig
+
+CPU = capabilities.GENERIC_CPU._replace(exact_division=False)
+BASE = 1 << 20
+STEP = 1 << 40
+
+
+def config(**options):
+    return CompileConfig().replace(**options)
+
+
+class Cl:
+    """The device, once."""
+
+    context = queue = None
+
+    @classmethod
+    def get(cls):
+        if cls.context is None:
+            import pyopencl as cl
+
+            device = cl.get_platforms()[0].get_devices()[0]
+            cls.context = cl.Context([device])
+            cls.queue = cl.CommandQueue(cls.context)
+        return cls
+
+
+def lower(func, caps=CPU, **options):
+    return lower_opencl(func, config(**options), caps)
+
+
+class Loaded:
+    """A built kernel."""
+
+    def __init__(self, text, groups=2):
+        import pyopencl as cl
+
+        self.cl, self.text, self.groups = cl, text, groups
+        self.meta = text.meta
+        here = Cl.get()
+        self.program = cl.Program(here.context, text.text)
+        self.program.build(text.options.split())
+
+    def launch(self, values, seed=0, stacks=None, print_bytes=1 << 16):
+        """Run every task in order; results, and prints as (site, raw values)."""
+        cl, meta, layout, here = self.cl, self.meta, self.text.layout, Cl.get()
+        flags = cl.mem_flags
+        buffers, addresses = {}, []
+        for number, (param, value) in enumerate(zip(meta.params, values, strict=True)):
+            if param.kind == "scalar":
+                addresses.append(0)
+                continue
+            data = np.ascontiguousarray(value)
+            raw = np.zeros(max(data.nbytes, 1) + 64, np.uint8)
+            raw[: data.nbytes] = data.reshape(-1).view(np.uint8)
+            buffer = cl.Buffer(here.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=raw)
+            address = BASE + STEP * (number + 1)
+            buffers[address // STEP] = buffer
+            addresses.append(address)
+        frame = bytearray(layout.size)
+        out, fields = packing.params_of(meta, values, addresses, seed)
+        packing.packer(meta).pack_into(frame, abi.SEED if meta.seeded else abi.PARAMS, *out)
+        if fields:
+            struct.pack_into(f"<{len(fields)}Q", frame, layout.fields, *fields)
+        if stacks is not None:
+            buffers |= stacks(frame)
+        device_frame = cl.Buffer(
+            here.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=bytearray(layout.size)
+        )
+        head = bytearray(print_bytes + 16)
+        struct.pack_into("<QQ", head, 0, 0, print_bytes)
+        prints = cl.Buffer(here.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=head)
+        for task in self.text.tasks:
+            self.task(task, frame, device_frame, prints, buffers)
+        for (param, value), address in zip(
+            zip(meta.params, values, strict=True), addresses, strict=True
+        ):
+            if param.kind != "scalar" and value.size:
+                raw = np.zeros(value.nbytes, np.uint8)
+                cl.enqueue_copy(here.queue, raw, buffers[address // STEP])
+                value[...] = raw.view(value.dtype).reshape(value.shape)
+        back = bytearray(layout.size)
+        cl.enqueue_copy(here.queue, back, device_frame)
+        cl.enqueue_copy(here.queue, head, prints)
+        self.frame, self.printed = back, head
+        return packing.unpacker(meta.results).unpack_from(back, layout.results)
+
+    def task(self, task, frame, device_frame, prints, buffers):
+        cl, here = self.cl, Cl.get()
+        kernel = cl.Kernel(self.program, task.symbol)
+        args = [device_frame] + ([prints] if task.prints else [])
+        for kind, offset in task.args:
+            if kind == facts.MEMORY:
+                (address,) = struct.unpack_from("<Q", frame, offset)
+                args += [buffers[address // STEP], struct.pack("<Q", address % STEP - BASE)]
+            else:
+                args.append(struct.pack("<" + kind, *struct.unpack_from("<" + kind, frame, offset)))
+        for k, arg in enumerate(args):
+            kernel.set_arg(k, arg)
+        blocks = 1
+        if task.grid != grids.ONE:
+            blocks = self.groups
+            if task.blocks:
+                read = [struct.unpack_from("<i", frame, at)[0] for at in task.reads]
+                blocks = facts.groups_of(task, *read)
+        size = task.block_dim
+        cl.enqueue_nd_range_kernel(here.queue, kernel, (blocks * size,), (size,)).wait()
