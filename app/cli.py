@@ -149,7 +149,8 @@ def _common(parser: _Parser) -> None:
     """What everything that compiles takes."""
     add = parser.add_argument
     add("--backend", action="append", default=[], metavar="NAMES",
-        help="backends to compile for, with commas or repeated; default: all")  # fmt: skip
+        help="backends to compile for, with commas or repeated, such as cpu,amdgpu:gfx1100; all: "
+        "every one, also those that cannot launch here; default: those that can")  # fmt: skip
     add("--config", action="append", default=[], metavar="KEY=VALUE",
         help="a compile option, such as fast_math=0; may be repeated")  # fmt: skip
     add("--run", action="store_true",
@@ -204,9 +205,8 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
     try:
         config = dict(inspect.parse_setting(text) for text in options.config)
-        backends = tuple(name for text in options.backend for name in text.split(",") if name)
-        if backends:
-            inspect.backends(backends)
+        names = [name for text in options.backend for name in text.split(",") if name]
+        backends = inspect.expand(names)
     except ValueError as error:
         raise _Failure(EXIT_USAGE, str(error)) from None
     limit = options.time_limit

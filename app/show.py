@@ -7,8 +7,10 @@ parts, as the schema describes them, in one object per kernel and backend::
     ir       {"kernel", "backend", "run": index or null, "snapshot": Snapshot, "locs": [LocRecord]}
     cfg      {"kernel", "backend", "cfgs": [CfgRecord]}
     code     {"kernel", "backend", "artefacts": [Artefact], "machine": MachineRecord or null}
-    launch   {"kernel", "backend", "launches": [LaunchRecord], "agreement": AgreementRecord,
-              "unlaunched": text, "device": DeviceRecord or null, "flow": FlowRecord or null}
+    launch   {"kernel", "backend", "status": text, "reason": text, "launches": [LaunchRecord],
+              "agreement": AgreementRecord, "verdicts": [VerdictRecord] (against the first backend),
+              "workloads": [WorkloadRecord], "unlaunched": text, "device": DeviceRecord or null,
+              "flow": FlowRecord or null}
     adstack  {"kernel", "backend", "autodiff": AutodiffRecord, "forward": Snapshot or null,
               "reverse": Snapshot or null}; of gradient kernels only
     caches   {"kernel", "backend", "caches": [CacheLayer]}
@@ -167,9 +169,10 @@ def _agreement(kernel: KernelRecord) -> list[Line]:
             continue
         text = f"{backend.backend}: {found.state}"
         if found.state != "unchecked":
-            text += f" ({found.workload}; largest error {found.max_abs:.3g}, {found.max_ulp:g} ulp;"
-            text += f" {found.tolerance})"
-        for extra in (found.reason, found.first_difference):
+            text += f" ({found.workload}; largest error {found.max_abs:.3g}, relative "
+            text += f"{found.max_rel:.3g}, {found.max_ulp:g} ulp; {found.tolerance})"
+        wrong = f"{found.differing:,} of {found.elements:,} differ" if found.differing else ""
+        for extra in (found.reason, wrong, found.first_difference):
             text += f"; {extra}" if extra else ""
         if found.check != "none":
             text += f"; check {found.check}" + (
@@ -306,8 +309,14 @@ def _launch_json(record: Record, kernel: KernelRecord, pass_name: str | None) ->
     for backend in kernel.backends:
         yield {
             **_head(kernel, backend),
+            "status": backend.status,
+            "reason": backend.reason,
             "launches": msgspec.to_builtins(backend.launches),
             "agreement": msgspec.to_builtins(backend.agreement),
+            "verdicts": [
+                msgspec.to_builtins(v) for v in kernel.verdicts if v.backend == backend.backend
+            ],
+            "workloads": msgspec.to_builtins(kernel.workloads),
             "unlaunched": backend.unlaunched,
             "device": msgspec.to_builtins(backend.device),
             "flow": msgspec.to_builtins(backend.flow),

@@ -13,10 +13,12 @@ from ...engine.inspect.record import (
     KernelRecord,
     LaunchRecord,
     PassRun,
+    VerdictRecord,
 )
 
 __all__ = [
     "GLYPHS",
+    "against",
     "agreement",
     "backend_reason",
     "count",
@@ -33,6 +35,7 @@ __all__ = [
     "spark",
     "statements",
     "throughput",
+    "verdict",
 ]
 
 # Glyph and ASCII twin of a state.
@@ -104,21 +107,50 @@ def device(found: DeviceRecord) -> str:
 
 
 def launch_time(launch: LaunchRecord) -> str:
-    """``3.62 ms ± 0.04``; the spread is the median absolute deviation in the same unit."""
+    """``3.62 ms ± 0.04``; the spread is the median absolute deviation in the same unit.
+
+    A single launch has none.
+    """
     text = duration_us(launch.median_us)
+    if launch.n == 1:
+        return text
     number, _, unit = text.partition(" ")
     scale = float(number) / launch.median_us if launch.median_us else 0.0
     return f"{number} {unit} ± {_digits(launch.mad_us * scale)}"
 
 
 def throughput(launch: LaunchRecord) -> str:
-    """``47.1 GB/s 8.0 GFLOP/s``, whichever the workload told."""
+    """``47.1 GB/s 8.0 GFLOP/s``, whichever is known and not nothing."""
     parts: list[str] = []
-    if launch.gbps is not None:
+    if launch.gbps:
         parts.append(_rate(launch.gbps) + "B/s")
-    if launch.gflops is not None:
+    if launch.gflops:
         parts.append(_rate(launch.gflops) + "FLOP/s")
     return " ".join(parts)
+
+
+def verdict(found: VerdictRecord) -> str:
+    """``opencl 1.12x of cpu, band 0.06: slower``."""
+    return (
+        f"{found.backend} {_times(found.ratio)} of {found.against}, band {_band(found.band)}: "
+        f"{found.verdict}"
+    )
+
+
+def against(found: VerdictRecord | None) -> str:
+    """``1.12x cpu, slower``, ``1.01x cpu, noise``; empty where there is no verdict."""
+    if found is None:
+        return ""
+    word = "noise" if found.verdict == "within noise" else found.verdict
+    return f"{_times(found.ratio)} {found.against}, {word}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}x" if 0.1 <= ratio < 100 else f"{ratio:.3g}x"
+
+
+def _band(band: float) -> str:
+    return f"{band:.2f}" if band >= 0.01 else f"{band:.1g}"
 
 
 def _rate(giga: float) -> str:
@@ -130,15 +162,19 @@ def _rate(giga: float) -> str:
 
 
 def agreement(found: AgreementRecord | None, ascii_only: bool = False) -> str:
-    """``✓ exact``, ``✓ max 2e-07``, ``≠ max 0.5``, ``? reason``."""
+    """``✓ exact``, ``✓ max 2e-07, 3 ulp``, ``≠ differs max 0.5 at y[3], 9 ulp``, ``? reason``."""
     if found is None:
         return ""
     mark = GLYPHS[found.state][ascii_only]
     if found.state == "unchecked":
         return f"{mark} {found.reason}".rstrip()
-    error = "exact" if not found.max_abs and found.state == "ok" else f"max {found.max_abs:.1e}"
     check = "" if found.check != "failed" else ", check failed"
-    return f"{mark} {error}{check}"
+    ulp = f", {count(found.max_ulp)} ulp" if found.max_ulp else ""
+    error = f"max {found.max_abs:.1e}"
+    if found.state == "ok":
+        return f"{mark} {error}{ulp}{check}" if found.max_abs else f"{mark} exact{check}"
+    where = found.first_difference.partition(": ")[0]
+    return f"{mark} differs {error}{f' at {where}' if where else ''}{ulp}{check}"
 
 
 def statements(compiled: CompileRecord | None) -> str:

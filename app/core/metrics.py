@@ -5,7 +5,8 @@ baseline::
 
     ir.statements, ir.loads, ir.stores, ...     statements of the finished kernel, by kind
     ir.initial                                  statements before the first pass
-    code.bytes                                  object code
+    code.bytes                                  object code of the first backend that has some
+    code.<backend>.bytes                        binary size: of the code that a cache would keep
     code.<backend>.registers, .spills           of code for a GPU that was assembled: of a thread
                                                 of the task that takes the most, and bytes spilled
                                                 by all tasks
@@ -113,6 +114,8 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
         yield f"compile.{name}.cold_ms", Metric(backend.compile.cold_ms)
         if backend.compile.warm_ms is not None:
             yield f"compile.{name}.warm_ms", Metric(backend.compile.warm_ms)
+        if backend.compile.code_bytes:
+            yield f"code.{name}.bytes", Metric(backend.compile.code_bytes)
         yield from _machine_metrics(name, backend.compile.machine)
     for i, launch in enumerate(backend.launches):
         metric = Metric(launch.median_us, launch.mad_us)

@@ -13,7 +13,6 @@ from html import escape as esc
 from itertools import pairwise
 
 from ...engine.inspect.record import (
-    BackendRecord,
     CacheLayer,
     CfgRecord,
     CompileRecord,
@@ -29,12 +28,12 @@ from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import Finding
 from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
 from ..core.panels.code import in_order, title_of
-from ..core.panels.home import absent, backends_of, devices_of, unlaunched
-from ..core.panels.machine import registers
+from ..core.panels.home import devices_of
 from ..core.panels.params import HEADER, param_rows
 from .devices import code, flows, launch_table, machine_table
 from .gradients import section
 from .plots import samples_plot, timeline
+from .sides import matrix, side_table
 from .style import STYLE
 
 __all__ = ["render"]
@@ -45,7 +44,7 @@ def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     parts = ["<h1>Kernel report</h1>", _facts(record), _gates(findings)]
     parts += [_error(e) for e in record.errors]
     if record.kernels:
-        parts.append(_matrix(record))
+        parts.append(matrix(record, anchor))
     elif not record.errors:
         parts.append("<p>No kernels were found.</p>")
     parts += [_kernel(k) for k in record.kernels]
@@ -94,69 +93,13 @@ def _mark(state: str) -> str:
     return {"failed": "✗", "passed": "✓", "skipped": "–"}.get(state, "")
 
 
-def _matrix(record: Record) -> str:
-    missing = dict(absent(record))
-    names = [n for n in backends_of(record) if n not in missing]
-    group = "".join(f'<th colspan="4" class="group">{esc(n)}</th>' for n in names)
-    held = dict(unlaunched(record))
-    heads = "".join(
-        f"<th>cold</th><th>launch</th><th>{'PTX' if n in held else 'rate'}</th>"
-        f"<th>{'registers' if n in held else 'agreement'}</th>"
-        for n in names
-    )
-    rows: list[str] = []
-    for kernel in record.kernels:
-        primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
-        cells = [
-            f'<td><a href="#{_anchor(kernel)}">{esc(kernel.id)}</a></td>',
-            f'<td class="num">{esc(fmt.statements(primary))}</td>',
-        ]
-        cells += [_cells(kernel, kernel.backend(n)) for n in names]
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        f'<div class="wide"><table class="matrix"><thead><tr><th></th><th></th>{group}</tr>'
-        f"<tr><th>kernel</th><th>statements</th>{heads}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-        + "".join(f'<p class="none">{esc(n)}: {esc(r)}</p>' for n, r in missing.items())
-        + "".join(
-            f'<p class="none">{esc(n)}: compiled, not launched: {esc(r)}</p>'
-            for n, r in unlaunched(record)
-        )
-    )
-
-
-def _cells(kernel: KernelRecord, backend: BackendRecord | None) -> str:
-    if backend is None or backend.status != "ok":
-        reason = fmt.backend_reason(kernel, backend) if backend is not None else "not run"
-        kind = "bad" if backend is not None and backend.status == "error" else "none"
-        return f'<td colspan="4" class="{kind}">{esc(reason)}</td>'
-    cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
-    launch = backend.launches[-1] if backend.launches else None
-    if backend.unlaunched:
-        machine = backend.compile.machine if backend.compile is not None else None
-        size = fmt.size(machine.ptx_bytes) if machine is not None else ""
-        return (
-            f'<td class="num">{esc(cold)}</td><td class="none">not launched</td>'
-            f'<td class="num">{esc(size)}</td><td class="num">{esc(registers(machine))}</td>'
-        )
-    found = backend.agreement
-    state = "bad" if found is not None and found.state == "differs" else ""
-    verdict = "oracle" if backend.backend == "interp" else fmt.agreement(found)
-    return (
-        f'<td class="num">{esc(cold)}</td>'
-        f'<td class="num">{esc(fmt.launch_time(launch) if launch else "")}</td>'
-        f'<td class="num">{esc(fmt.throughput(launch) if launch else "")}</td>'
-        f'<td class="{state}">{esc(verdict)}</td>'
-    )
-
-
-def _anchor(kernel: KernelRecord) -> str:
+def anchor(kernel: KernelRecord) -> str:
     return esc("k-" + "".join(c if c.isalnum() else "-" for c in kernel.id), quote=True)
 
 
 def _kernel(kernel: KernelRecord) -> str:
     parts = [
-        f'<section id="{_anchor(kernel)}"><h2>{esc(kernel.id)}</h2>',
+        f'<section id="{anchor(kernel)}"><h2>{esc(kernel.id)}</h2>',
         f'<p class="facts">{esc(kernel.file)} line {kernel.line}</p>',
     ]
     if kernel.instance:
@@ -174,9 +117,11 @@ def _kernel(kernel: KernelRecord) -> str:
         found = backend.agreement
         if found is not None and found.first_difference:
             text = f"{backend.backend}: {found.first_difference}"
+            text += f" ({found.differing:,} of {found.elements:,} elements)"
             parts.append(f'<p class="bad">First difference on {esc(text)}</p>')
         if found is not None and found.check == "failed":
             parts.append(f'<p class="bad">The check failed: {esc(found.check_message)}</p>')
+    parts.append(side_table(kernel))
     parts.append(_launches(kernel))
     parts.append(flows(kernel))
     compiled = [b for b in kernel.backends if b.compile is not None]
@@ -184,7 +129,7 @@ def _kernel(kernel: KernelRecord) -> str:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
         if backend.compile is not None and (backend.backend != "interp" or len(compiled) == 1):
             parts.append(_compile(kernel, backend.compile, backend.backend))
-    parts.append(section(kernel, _anchor(kernel)))
+    parts.append(section(kernel, anchor(kernel)))
     parts.append(_caches(kernel))
     return "".join(parts) + "</section>"
 

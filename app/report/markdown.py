@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from ...engine.inspect.record import (
     CacheDifference,
@@ -30,6 +29,8 @@ from ..core.panels.autodiff import (
 from ..core.panels.caches import changed_lines, compared_with, layers_of
 from ..core.panels.home import absent, backends_of, devices_of, unlaunched
 from ..core.panels.params import HEADER, param_rows
+from ..core.panels.sides import HEADER as SIDES
+from ..core.panels.sides import amounts_text, comparable, last_launch, side_rows, verdict_texts
 
 __all__ = ["render"]
 
@@ -84,41 +85,51 @@ def _backends(record: Record) -> list[str]:
     return [n for n in backends_of(record) if n not in missing]
 
 
-_COLUMNS: Final = ("cold", "launch", "rate", "agreement")
+def _columns(record: Record) -> list[tuple[str, tuple[str, str]]]:
+    """The two columns of each backend; what is known beside them stands with each kernel."""
+    held = dict(unlaunched(record))
+    return [
+        (name, ("size", "registers") if name in held else ("launch", "agreement"))
+        for name in _backends(record)
+    ]
 
 
 def _header(record: Record) -> list[str]:
-    out = ["kernel", "statements"]
-    held = dict(unlaunched(record))
-    for name in _backends(record):
-        columns = ("cold", "launch", "PTX", "registers") if name in held else _COLUMNS
-        out += [f"{name} {column}" for column in columns]
-    return out
+    columns = [f"{name} {column}" for name, pair in _columns(record) for column in pair]
+    return ["kernel", "statements", *columns]
 
 
 def _row(kernel: KernelRecord, record: Record) -> list[str]:
     primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
     out = [_text(kernel.id), fmt.statements(primary)]
-    for name in _backends(record):
+    for name, (first, _) in _columns(record):
         backend = kernel.backend(name)
-        if backend is None or backend.status != "ok":
+        if backend is None or backend.status != "ok" or backend.compile is None:
             reason = fmt.backend_reason(kernel, backend) if backend is not None else "not run"
-            out += [_text(reason), "", "", ""]
-            continue
-        cold = fmt.duration_ms(backend.compile.cold_ms) if backend.compile else ""
-        if backend.unlaunched:
-            found = backend.compile.machine if backend.compile is not None else None
-            size = fmt.size(found.ptx_bytes) if found is not None else ""
-            out += [cold, "not launched", size, machine.registers(found)]
-            continue
-        launch = backend.launches[-1] if backend.launches else None
-        out += [
-            cold,
-            fmt.launch_time(launch) if launch else "",
-            fmt.throughput(launch) if launch else "",
-            "oracle" if name == "interp" else _text(fmt.agreement(backend.agreement)),
-        ]
+            out += [_text(reason), ""]
+        elif first == "size":
+            size = backend.compile.code_bytes
+            found = machine.registers(backend.compile.machine)
+            out += [fmt.size(size) if size else "", found]
+        else:
+            launch = last_launch(backend)
+            found = "oracle" if name == "interp" else _text(fmt.agreement(backend.agreement))
+            out += [fmt.launch_time(launch) if launch else "", found]
     return out
+
+
+def _sides(kernel: KernelRecord) -> list[str]:
+    """Backends side by side, on the largest workload; the verdicts; what the rates are made of."""
+    if not comparable(kernel):
+        return []
+    out = ["### Backends", ""]
+    out += _table(SIDES, [[_text(text) for text in row] for row in side_rows(kernel)])
+    facts = [_text(text) for text in verdict_texts(kernel)]
+    for workload in kernel.workloads:
+        amounts = amounts_text(workload)
+        facts += [_text(f"{workload.label}: {amounts}")] if amounts else []
+    out += [f"- {text}" for text in facts]
+    return [*out, ""] if facts else out
 
 
 def _kernel(kernel: KernelRecord) -> list[str]:
@@ -133,6 +144,7 @@ def _kernel(kernel: KernelRecord) -> list[str]:
     for workload in kernel.workloads:
         if workload.origin == "none":
             out += [f"No arguments: {_text(workload.reason)}", ""]
+    out += _sides(kernel)
     launches = [
         [b.backend, _text(launch.workload), fmt.launch_time(launch), fmt.duration_us(launch.min_us),
          str(launch.n), fmt.duration_us(launch.first_us), fmt.throughput(launch),
@@ -149,7 +161,8 @@ def _kernel(kernel: KernelRecord) -> list[str]:
             out += _error(error)
         found = backend.agreement
         if found is not None and found.first_difference:
-            out += [f"First difference on {backend.backend}: {_text(found.first_difference)}", ""]
+            out += [f"First difference on {backend.backend}: {_text(found.first_difference)}"
+                    f" ({found.differing:,} of {found.elements:,} elements)", ""]  # fmt: skip
         if found is not None and found.check == "failed":
             out += [f"The author's check failed: {_text(found.check_message)}", ""]
     compiled = next((b.compile for b in kernel.backends if b.compile is not None), None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,9 +17,7 @@ from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
 from .protocol import FileLoaded, Job, Looked, Problem
 
-__all__ = ["ALL_BACKENDS", "Runner"]
-
-ALL_BACKENDS: Final = ("cpu", "interp", "cuda", "opencl", "amdgpu")
+__all__ = ["Runner"]
 
 
 class Runner:
@@ -134,7 +132,7 @@ class Runner:
             steps.kernel = described
             capture = inspect.KernelCapture(
                 kernel,
-                job.backends or ALL_BACKENDS,
+                job.backends or inspect.every_backend(),
                 config,
                 steps,
                 calls.get(inspect.call_key(kernel.kernel), ()),

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from .gradients import GradientCapture
     from .hardware import CudaDeviceInfo, CudaMachine, CudaPiece, cuda_machine
     from .recorder import Look, Recorder
-    from .settings import BackendInfo, OptionInfo, backends, options, parse_setting, self_test
+    from .settings import (
+        BackendInfo,
+        OptionInfo,
+        backends,
+        every_backend,
+        expand,
+        options,
+        parse_setting,
+        self_test,
+    )
     from .steps import StepLimit, Steps
     from .stores import CacheFault, CacheRemoval, Caches, CachesBusyError
     from .tool import cpu_features, tool_info
@@ -74,6 +83,8 @@ __all__ = [
     "effective_config",
     "ensure_program",
     "error_record",
+    "every_backend",
+    "expand",
     "gradient_name",
     "gradient_of",
     "has_functions",
@@ -125,6 +136,8 @@ _LAZY: Final = {
     "effective_config": "discover",
     "ensure_program": "discover",
     "error_record": "faults",
+    "every_backend": "settings",
+    "expand": "settings",
     "GradientCapture": "gradients",
     "gradient_name": "differentiable",
     "gradient_of": "differentiable",

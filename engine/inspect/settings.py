@@ -8,7 +8,15 @@ from typing import Any, Final, NamedTuple
 from ..config import OPTIONS
 from ..options import did_you_mean
 
-__all__ = ["BackendInfo", "OptionInfo", "backends", "options", "parse_setting", "self_test"]
+__all__ = [
+    "EVERY", "BackendInfo", "OptionInfo", "backends", "every_backend", "expand", "options",
+    "parse_setting", "self_test",
+]  # fmt: skip
+
+EVERY: Final = "all"
+"""In a list of backends: every one there is."""
+# The others are held against the first, and agree or not with the second.
+_FIRST: Final = ("cpu", "interp")
 
 # Chosen in other ways than as an option of a compile.
 _ELSEWHERE: Final = {"arch": "backends are chosen with --backend"}
@@ -63,6 +71,28 @@ def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
         return name, option.parse(value)
     except ValueError:
         raise ValueError(f"{name}={value.strip()} does not fit: {option.expected}") from None
+
+
+def every_backend() -> tuple[str, ...]:
+    """Every backend by name, also those that this version lacks; the one to compare with first."""
+    from ..backends import base
+
+    return (*_FIRST, *(name for name in base.names() if name not in _FIRST))
+
+
+def expand(names: Iterable[str]) -> tuple[str, ...]:
+    """The backends that a person names, once each; ``all`` stands for every one.
+
+    ValueError for what is no backend, or no target of one.
+    """
+    from .targets import split
+
+    out: list[str] = []
+    for name in names:
+        out += every_backend() if name == EVERY else [name]
+    for name in out:
+        split(name)
+    return tuple(dict.fromkeys(out))
 
 
 def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:

@@ -47,7 +47,7 @@ def with_cuda(**more) -> rec.Record:
     cpu = kernel.backends[0].compile
     task = rec.TaskRecord(index=0, kind="range_for", name="scale_kernel_0_range_for", ops=3, loc=0)
     text = rec.Artefact(name="ptx", language="ptx", text=PTX, lines=(-1, 1))
-    compiled = replace(cpu, machine=MACHINE, tasks=(task,), artefacts=(text,), code_bytes=0)
+    compiled = replace(cpu, machine=MACHINE, tasks=(task,), artefacts=(text,), code_bytes=2048)
     backend = rec.BackendRecord(backend=NAME, status="ok", compile=compiled, **more)
     return replace(record, kernels=(replace(kernel, backends=(*kernel.backends, backend)),))
 

@@ -18,6 +18,7 @@ from ....engine.inspect.record import (
 from .. import format as fmt
 from ..lines import Line, Span, table
 from .machine import registers, spills
+from .sides import amounts_text, last_launch, verdict_of, verdict_texts
 
 __all__ = [
     "absent", "absent_lines", "backends_of", "detail", "devices_of", "matrix", "unlaunched",
@@ -32,16 +33,19 @@ def backends_of(record: Record) -> list[str]:
 # What is shown, from the widest screen to the narrowest: columns of each backend that runs kernels,
 # of the interpreter (the oracle of agreement, not a rival), and of the kernel itself.
 _PLANS: Final = (
-    (("launch", "agreement", "cold", "warm", "rate"), ("launch", "cold"), ("caches",)),
-    (("launch", "agreement", "cold", "warm", "rate"), ("launch",), ("caches",)),
-    (("launch", "agreement", "cold", "rate"), ("launch",), ("caches",)),
-    (("launch", "agreement", "cold", "rate"), (), ("caches",)),
+    (("launch", "against", "agreement", "cold", "warm", "size", "rate"), ("launch", "cold"),
+     ("caches",)),
+    (("launch", "against", "agreement", "cold", "warm", "size", "rate"), ("launch",), ("caches",)),
+    (("launch", "against", "agreement", "cold", "warm", "size"), ("launch",), ("caches",)),
+    (("launch", "against", "agreement", "cold", "rate"), ("launch",), ("caches",)),
+    (("launch", "against", "agreement", "cold", "rate"), (), ("caches",)),
     (("launch", "agreement", "cold", "rate"), (), ()),
     (("launch", "agreement", "cold"), (), ()),
     (("launch", "agreement"), (), ()),
     (("median", "agreement"), (), ()),
     (("median", "verdict"), (), ()),
-)
+    (("median", "verdict"), (), ()),
+)  # fmt: skip
 
 
 def matrix(
@@ -65,11 +69,11 @@ def matrix(
         groups: list[tuple[str, Sequence[str]]] = []
         for name in names:
             if name in held:
-                groups.append((name, compiled))
+                groups.append((name, _that_hold(record, name, compiled)))
             elif name == "interp" and len(names) > 1:
                 groups.append((name, oracle))
             else:
-                groups.append((name, _with_registers(record, name, columns)))
+                groups.append((name, _that_hold(record, name, columns)))
         groups = [(n, c) for n, c in groups if c]
         head, lines = _matrix(record, groups, extra, kept, ascii_only)
         if sum(len(t) for t, _ in head[-1].spans) <= width:
@@ -97,24 +101,26 @@ def _under_files(record: Record, lines: list[Line]) -> list[Line]:
 
 # The same for a backend that compiled what cannot be launched here.
 _UNLAUNCHED: Final = (
-    ("cold", "finished", "ptx", "registers", "launch"),
-    ("cold", "finished", "ptx", "registers", "launch"),
-    ("cold", "finished", "ptx", "registers", "launch"),
-    ("cold", "finished", "ptx", "registers"),
-    ("cold", "finished", "ptx", "registers"),
-    ("cold", "ptx", "registers"),
+    ("cold", "finished", "size", "registers", "launch"),
+    ("cold", "finished", "size", "registers", "launch"),
+    ("cold", "finished", "size", "registers", "launch"),
+    ("cold", "finished", "size", "registers"),
+    ("cold", "finished", "size", "registers"),
+    ("cold", "size", "registers"),
+    ("cold", "size", "registers"),
     ("cold", "registers"),
     ("registers",),
     ("registers",),
+    (),
 )
 _LIMITS: Final = {
-    "cold": 8, "warm": 8, "launch": 26, "median": 8, "rate": 24, "agreement": 20, "verdict": 1,
-    "finished": 10, "ptx": 9, "registers": 9,
+    "cold": 8, "warm": 8, "launch": 26, "median": 8, "rate": 24, "agreement": 34, "verdict": 1,
+    "finished": 10, "size": 9, "registers": 9, "against": 20,
 }  # fmt: skip
 # What usually comes is given its room before it is there.
 _LEAST: Final = {"cold": 7, "warm": 7, "launch": 14, "median": 7, "rate": 9, "agreement": 13}
-_RIGHT: Final = ("cold", "warm", "launch", "median", "rate", "finished", "ptx", "registers")
-_HEADS: Final = {"verdict": "", "finished": "statements", "ptx": "PTX"}
+_RIGHT: Final = ("cold", "warm", "launch", "median", "rate", "finished", "size", "registers")
+_HEADS: Final = {"verdict": "", "finished": "statements"}
 
 
 def absent(record: Record) -> list[tuple[str, str]]:
@@ -128,11 +134,21 @@ def absent(record: Record) -> list[tuple[str, str]]:
     return out
 
 
-def _with_registers(record: Record, name: str, columns: Sequence[str]) -> Sequence[str]:
-    """The columns, with one more for a backend whose code has registers, where there is room."""
-    found = (k.backend(name) for k in record.kernels)
-    has = any(b is not None and b.compile is not None and b.compile.machine for b in found)
-    return (*columns, "registers") if has and "rate" in columns else columns
+def _that_hold(record: Record, name: str, columns: Sequence[str]) -> Sequence[str]:
+    """The columns that a backend has something for.
+
+    Nobody is compared with itself; one whose code has registers has a column more, if there is
+    room.
+    """
+    kernels = record.kernels
+    compared = any(v.backend == name for k in kernels for v in k.verdicts)
+    out = [c for c in columns if c != "against" or compared]
+    machines = [b.compile.machine for k in kernels if (b := k.backend(name)) and b.compile]
+    if not any(registers(m) for m in machines):
+        out = [c for c in out if c != "registers"]
+    elif "rate" in out:
+        out.append("registers")
+    return out
 
 
 def unlaunched(record: Record) -> list[tuple[str, str]]:
@@ -248,7 +264,7 @@ def _cells(
         style = "bad" if backend is not None and backend.status == "error" else "dim"
         # The reason takes the first column; the others of the group stay empty.
         return [(fmt.first_line(reason) if i == 0 else "", style) for i in range(len(columns))]
-    launch = backend.launches[-1] if backend.launches else None
+    launch = last_launch(backend)
     compiled = backend.compile
     found = backend.agreement
     bad = found is not None and (found.state == "differs" or found.check == "failed")
@@ -263,6 +279,7 @@ def _cells(
         "launch": (_launch(kernel, launch, oracle) if launch else "", "num"),
         "median": (fmt.duration_us(launch.median_us) if launch else "", "num"),
         "rate": (fmt.throughput(launch) if launch else "", ""),
+        "against": _against(kernel, backend),
         "agreement": (verdict, agrees),
         "verdict": (mark, agrees),
         **_of_code(compiled),
@@ -274,12 +291,13 @@ def _cells(
 
 
 def _of_code(compiled: CompileRecord | None) -> dict[str, Span]:
-    """Cells about the code for a GPU; registers of the task that takes the most."""
+    """Cells about the code; of code for a GPU registers of the task that takes the most."""
     machine = compiled.machine if compiled is not None else None
     shots = compiled.snapshots if compiled is not None else ()
+    size = compiled.code_bytes if compiled is not None else 0
     return {
         "finished": (str(shots[-1].ops) if shots else "", ""),
-        "ptx": (fmt.size(machine.ptx_bytes) if machine is not None else "", ""),
+        "size": (fmt.size(size) if size else "", ""),
         "registers": (registers(machine), "warn" if spills(machine) else "num"),
     }
 
@@ -288,10 +306,17 @@ def _awaited(earlier: Sequence[str]) -> frozenset[str]:
     """Columns whose values are those of the save before while new ones are made."""
     columns: set[str] = set()
     if "launches" in earlier:
-        columns |= {"launch", "median", "rate", "agreement", "verdict"}
+        columns |= {"launch", "median", "rate", "agreement", "verdict", "against"}
     if "passes" in earlier:
         columns |= {"cold", "warm"}
     return frozenset(columns)
+
+
+def _against(kernel: KernelRecord, backend: BackendRecord) -> Span:
+    found = verdict_of(kernel, backend.backend)
+    words = {"slower": "warn", "faster": "ok"}
+    style = words.get(found.verdict, "dim") if found is not None else ""
+    return fmt.against(found), style
 
 
 def _launch(kernel: KernelRecord, launch: LaunchRecord, oracle: bool) -> str:
@@ -314,13 +339,16 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
     for backend in kernel.backends:
         found = backend.agreement
         if found is not None and found.first_difference:
-            out.append(Line(((f"{backend.backend} differs ", "bad"), (found.first_difference, ""))))
+            more = f"  ({found.differing:,} of {found.elements:,})" if found.differing else ""
+            out.append(Line(((f"{backend.backend} differs ", "bad"),
+                             (found.first_difference, ""), (more, "dim"))))  # fmt: skip
         if found is not None and found.check == "failed":
             out.append(Line(((f"{backend.backend} check failed ", "bad"),
                              (found.check_message, ""))))  # fmt: skip
         if backend.status == "not_run":
             out.append(Line(((f"{backend.backend} ", "accent"), (backend.reason, "dim"))))
     out += _missed(kernel, ascii_only)
+    out += [Line(((text, ""),)) for text in verdict_texts(kernel)]
     width = max((len(w.label) for w in kernel.workloads), default=0)
     for workload in kernel.workloads:
         if workload.origin == "none":
@@ -330,7 +358,9 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             twice = workload.origin == workload.label
             origin = "" if twice else f"{workload.origin:<9} "
             label = f"{workload.label:<{width}}"
-            out.append(Line(((origin, "dim"), (label, ""), (f"  {args}", "dim"))))
+            amounts = amounts_text(workload)
+            amounts = f"  {amounts}" if amounts else ""
+            out.append(Line(((origin, "dim"), (label, ""), (amounts, ""), (f"  {args}", "dim"))))
     return out
 
 

@@ -9,6 +9,7 @@ from ....engine.inspect.record import KernelRecord, LaunchRecord
 from .. import format as fmt
 from ..lines import Line, table
 from .flow import flow_lines
+from .sides import side_lines
 
 __all__ = ["histogram", "launch_lines"]
 
@@ -25,6 +26,9 @@ def launch_lines(
     for workload in kernel.workloads:
         if workload.origin == "none":
             out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
+    sides = side_lines(kernel)
+    if sides:
+        out += [*sides, Line(())]
     if rows:
         out += _table(rows)
     else:

@@ -1,0 +1,104 @@
+"""Backends side by side in the HTML report: the matrix of all kernels, and a table for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape as esc
+
+from ...engine.inspect.record import BackendRecord, KernelRecord, Record
+from ..core import format as fmt
+from ..core.panels.home import absent, backends_of, unlaunched
+from ..core.panels.machine import registers
+from ..core.panels.sides import (
+    HEADER,
+    amounts_text,
+    comparable,
+    last_launch,
+    side_rows,
+    verdict_of,
+    verdict_texts,
+)
+
+__all__ = ["matrix", "side_table"]
+
+_LAUNCHED = ("cold", "warm", "size", "launch", "against", "rate", "agreement")
+_COMPILED = ("cold", "size", "registers")
+
+
+def matrix(record: Record, anchor: Callable[[KernelRecord], str]) -> str:
+    """A row a kernel, a group of columns a backend; below it what is absent or not launched."""
+    missing, held = dict(absent(record)), dict(unlaunched(record))
+    columns = {n: _columns(record, n, n in held) for n in backends_of(record) if n not in missing}
+    groups = "".join(
+        f'<th colspan="{len(heads)}" class="group">{esc(name)}</th>'
+        for name, heads in columns.items()
+    )
+    heads = "".join(f"<th>{esc(h)}</th>" for several in columns.values() for h in several)
+    rows: list[str] = []
+    for kernel in record.kernels:
+        primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
+        cells = [
+            f'<td><a href="#{anchor(kernel)}">{esc(kernel.id)}</a></td>',
+            f'<td class="num">{esc(fmt.statements(primary))}</td>',
+        ]
+        cells += [_cells(kernel, kernel.backend(n), several) for n, several in columns.items()]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    notes = [f"{name}: {reason}" for name, reason in missing.items()]
+    notes += [f"{name}: compiled, not launched: {reason}" for name, reason in held.items()]
+    return (
+        f'<div class="wide"><table class="matrix"><thead><tr><th></th><th></th>{groups}</tr>'
+        f"<tr><th>kernel</th><th>statements</th>{heads}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        + "".join(f'<p class="none">{esc(text)}</p>' for text in notes)
+    )
+
+
+def _columns(record: Record, name: str, held: bool) -> tuple[str, ...]:
+    """The columns that a backend has something for."""
+    if held:
+        return _COMPILED
+    compared = any(v.backend == name for k in record.kernels for v in k.verdicts)
+    return tuple(c for c in _LAUNCHED if c != "against" or compared)
+
+
+def _cells(kernel: KernelRecord, backend: BackendRecord | None, columns: tuple[str, ...]) -> str:
+    if backend is None or backend.status != "ok" or backend.compile is None:
+        reason = fmt.backend_reason(kernel, backend) if backend is not None else "not run"
+        kind = "bad" if backend is not None and backend.status == "error" else "none"
+        return f'<td colspan="{len(columns)}" class="{kind}">{esc(reason)}</td>'
+    compiled, launch, found = backend.compile, last_launch(backend), backend.agreement
+    verdict = verdict_of(kernel, backend.backend)
+    texts = {
+        "cold": fmt.duration_ms(compiled.cold_ms),
+        "warm": fmt.duration_ms(compiled.warm_ms),
+        "size": fmt.size(compiled.code_bytes) if compiled.code_bytes else "",
+        "registers": registers(compiled.machine),
+        "launch": fmt.launch_time(launch) if launch is not None else "",
+        "against": fmt.against(verdict),
+        "rate": fmt.throughput(launch) if launch is not None else "",
+        "agreement": "oracle" if backend.backend == "interp" else fmt.agreement(found),
+    }
+    wrong = found is not None and (found.state == "differs" or found.check == "failed")
+    kinds = {"agreement": "bad" if wrong else "", "against": ""}
+    return "".join(
+        f'<td class="{kinds.get(column, "num")}">{esc(texts[column])}</td>' for column in columns
+    )
+
+
+def side_table(kernel: KernelRecord) -> str:
+    """A row a backend, on the largest workload; the verdicts; what the rates are made of."""
+    if not comparable(kernel):
+        return ""
+    head = "".join(f"<th>{esc(text)}</th>" for text in HEADER)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{esc(text)}</td>" for text in row) + "</tr>"
+        for row in side_rows(kernel)
+    )
+    facts = verdict_texts(kernel)
+    for workload in kernel.workloads:
+        amounts = amounts_text(workload)
+        facts += [f"{workload.label}: {amounts}"] if amounts else []
+    items = "".join(f"<li>{esc(text)}</li>" for text in facts)
+    notes = f"<ul>{items}</ul>" if items else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<h3>Backends</h3><div class="wide">{table}</div>{notes}'

@@ -1,0 +1,169 @@
+"""A backend whose code is wrong, from the capture to every place where a person would see it."""
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.app.cli import main
+from qd_studio.app.core.lines import plain
+from qd_studio.app.core.panels import home, sides
+from qd_studio.app.report import render
+from qd_studio.app.show import show
+from qd_studio.engine import inspect
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.inspect import record as rec
+
+from tests.app import wrong
+from tests.app.tui.pilot import press, studio, text_of
+
+REPO = str(Path(__file__).resolve().parents[2])
+FILE = f"""\
+import sys
+sys.path.insert(0, {REPO!r})
+import numpy as np
+from qd_studio import engine as qd
+from tests.app import wrong
+wrong.install()
+
+
+@qd.kernel
+def offset(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1]):
+    for i in range(x.shape[0]):
+        if x[i] > 2.0:
+            y[i] = x[i] + 0.5
+
+
+@offset.workload(n=[4, 8])
+def numbers(n):
+    return np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+"""
+
+
+@qd.kernel
+def offset(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1]):
+    for i in range(x.shape[0]):
+        if x[i] > 2.0:
+            y[i] = x[i] + 0.5
+
+
+@offset.workload(n=[4, 8])
+def numbers(n):
+    return np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+
+
+FIRST = "y[3]: got 2.5, interpreter 3.5"
+CELL = "≠ differs max 1.0e+00 at y[3]"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    wrong.install()
+    yield
+    wrong.remove()
+
+
+@pytest.fixture(scope="module")
+def record():
+    names = ("cpu", "interp", "wrong")
+    kernel = inspect.capture_kernel(offset, names, CompileConfig(), budget_s=0.005)
+    return rec.Record(kernels=(kernel,))
+
+
+def test_the_record_says_how_far_off_it_is_and_where_first(record):
+    cpu, interp, wrong_ = record.kernels[0].backends
+    assert (cpu.agreement.state, interp.agreement.state) == ("ok", "unchecked")
+    found = wrong_.agreement
+    assert (found.state, found.workload, found.first_difference) == ("differs", "n=4", FIRST)
+    assert (found.max_abs, found.differing, found.elements) == (1.0, 1, 8)
+    # 2.5 and 3.5 are 2 ** 22 steps apart.
+    assert found.max_rel == pytest.approx(1 / 3.5) and found.max_ulp == 1 << 22
+    assert wrong_.status == "ok" and len(wrong_.launches) == 2
+
+
+def test_every_backend_is_held_against_the_first(record):
+    kernel = record.kernels[0]
+    assert [(v.workload, v.backend, v.against) for v in kernel.verdicts] == [
+        ("n=4", "wrong", "cpu"), ("n=8", "wrong", "cpu"),
+    ]  # fmt: skip
+    for v in kernel.verdicts:
+        assert v.ratio > 0 and v.band > 0 and v.verdict in ("faster", "slower", "within noise")
+    assert sides.verdict_of(kernel, "cpu") is None
+    assert sides.verdict_of(kernel, "wrong").workload == "n=8"
+    texts = sides.verdict_texts(kernel)
+    assert texts[0].startswith("wrong ") and "x of cpu, band 0." in texts[0]
+    cpu = kernel.backends[0].compile
+    assert cpu.code_bytes > 100 and 0 < cpu.warm_ms < cpu.cold_ms
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+async def test_the_matrix_says_so(record, size):
+    async with studio(record, size) as (app, pilot):
+        text = text_of(app)
+        assert "≠ differs max 1.0e+00" in text
+        if size[0] > 120:
+            assert CELL in text
+        assert f"wrong differs {FIRST}  (1 of 8)" in text
+        assert "n=8  52 B counted, 5 operations counted" in text
+        await press(pilot, "enter", "4")
+        text = text_of(app)
+        assert CELL in text and "x of cpu, band 0." in text
+        assert "n=8: 52 B counted, 5 operations counted" in text
+
+
+async def test_at_80_columns_it_is_marked_and_told_below(record):
+    async with studio(record, (80, 24)) as (app, _):
+        text = text_of(app)
+        assert "≠" in text and f"wrong differs {FIRST}" in text
+
+
+async def test_without_unicode_it_is_said_in_words(record):
+    async with studio(record, (200, 60), ascii_only=True) as (app, _):
+        assert "!= differs max 1.0e+00 at y[3]" in text_of(app)
+
+
+def test_reports_say_so(record):
+    for suffix in (".md", ".html"):
+        text = render(record, suffix).replace("\\", "")
+        assert CELL in text and "1 of 8 elements" in text and FIRST in text
+        assert "x of cpu, band 0." in text and "operations counted" in text
+    (kernel,) = json.loads(render(record, ".json"))["kernels"]
+    assert kernel["backends"][2]["agreement"]["first_difference"] == FIRST
+    assert kernel["verdicts"][0]["against"] == "cpu"
+
+
+def test_show_says_so(record):
+    text = show(record, "launch")
+    assert CELL in text and FIRST in text and "4.2M ulp" in text.replace("4.19M", "4.2M")
+    (one,) = [
+        x for x in json.loads(show(record, "launch", as_json=True)) if x["backend"] == "wrong"
+    ]
+    assert one["agreement"]["differing"] == 1 and len(one["verdicts"]) == 2
+    assert one["workloads"][0]["by_bytes"] == "counted"
+
+
+def test_columns_of_the_matrix_that_nobody_needs_are_left_out(record):
+    head, _ = home.matrix(record, 250)
+    assert plain(head).count("against") == 1  # not for the one that others are held against
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "offset.py"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_the_program_says_so_and_a_gate_fails(path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with contextlib.suppress(ValueError):
+        sys.path.remove(REPO)
+    status = main(["--report", "--backend", "cpu,wrong", "--fail-on", "agreement!=ok", path])
+    out, err = capsys.readouterr()
+    assert status == 1 and CELL in out.replace("\\", "")
+    assert "gate agreement!=ok: offset.py:offset: agreement.wrong is differs" in err
+    assert main(["show", path, "--panel", "launch", "--backend", "cpu,interp,wrong"]) == 0
+    assert FIRST in capsys.readouterr()[0]
