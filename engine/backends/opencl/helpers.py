@@ -200,7 +200,7 @@ def _division(what: str, name: str, t: DataType) -> str:
         body.append(f"const {ty} q = a / s - ((a % s != 0) & ((a % s ^ s) < 0));")
     else:
         body.append(f"const {ty} r = a % s;")
-        body.append("return (r != 0) & ((r ^ s) < 0) ? r + s : r;")
+        body.append("return (r != 0) && ((r ^ s) < 0) ? r + s : r;")
     if sign == "/":
         body.append(f"return b == 0 ? 0 : b == -1 ? ({ty})(({wide})0 - ({wide})a) : q;")
     return _function(name, t, two, *body)

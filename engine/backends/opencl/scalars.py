@@ -275,7 +275,7 @@ def _compare(e: Emitter, op: Op) -> None:
 def _select(e: Emitter, op: Op) -> None:
     cond, a, b = op.args
     x, y = e.at(a, CHOICE + 1), e.at(b, CHOICE + 1)
-    e.put(op, f"{e.at(cond, CHOICE + 1)} ? {x} : {y}", CHOICE)
+    e.put(op, f"{e.at(cond, EQUAL)} ? {x} : {y}", CHOICE)
 
 
 def _pow(e: Emitter, op: Op) -> None:
