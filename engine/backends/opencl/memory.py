@@ -39,7 +39,7 @@ def _const(e: Emitter, op: Op) -> None:
 
 def _alloca(e: Emitter, op: Op) -> None:
     t = element(op)
-    name = e.names.fresh(op.attr, "local")
+    name = e.names.fresh(op.attr, "variable")
     if op.id in e.addressed and VALUE[t.name] != MEMORY[t.name]:
         _in_memory(e, op, name, t, 1)
         return
