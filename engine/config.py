@@ -219,6 +219,13 @@ class CompileConfig:
         key=True,
         scope="gpu",
     )
+    amdgpu_arch: str = option(
+        "",
+        "Processor that AMDGPU code is made for; empty is gfx942.",
+        key=True,
+        scope="gpu",
+        choices=("", "gfx90a", "gfx942", "gfx1100"),
+    )
     default_gpu_block_dim: int = option(
         128,
         "Threads in a block of a GPU launch; left at 128, light loops take 256.",

@@ -93,7 +93,7 @@ MACHINE = {"arch", "cpu_max_num_threads", "offline_cache_file_path", "require_ve
 BOOLS = sorted(name for name, opt in OPTIONS.items() if opt.type is bool and opt.env)
 INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 # Not options of the reference.
-OURS = {"cuda_arch", "graph"}
+OURS = {"amdgpu_arch", "cuda_arch", "graph"}
 
 
 def texts(resolved):

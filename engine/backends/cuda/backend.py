@@ -84,10 +84,10 @@ class CudaBackend:
         """Generate PTX; other texts are made when asked for."""
         from ...analysis import recursive
         from ..llvm.gpu import lower_gpu
-        from . import libdevice, nvptx
+        from . import dialect, libdevice, nvptx
 
         arch = self.arch(config)
-        kernel = lower_gpu(func, config, archs.check(arch).block_shared)
+        kernel = lower_gpu(func, config, archs.check(arch).block_shared, dialect.NVVM)
         level = config.external_optimization_level if config.opt_level else 0
         settings = [("features", nvptx.features(arch))]
         if libdevice.called(kernel.text):

@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["accumulate", "finale", "open_sums", "sums"]
 
-_WARP: Final = 32
+_MOST_WARPS: Final = 32
+"""Warps of the largest block."""
 _PARTIALS: Final = "@qd.partials"
-_BARRIER: Final = "@llvm.nvvm.barrier.cta.sync.aligned.all"
-_SHUFFLE: Final = "@llvm.nvvm.shfl.sync.down.i32"
 
 
 def sums(task: Op, state: ModuleState) -> tuple[Op, ...]:
@@ -96,10 +95,9 @@ def open_sums(e: GpuEmitter, found: tuple[Op, ...], config: CompileConfig) -> No
         assert isinstance(t, DataType)
         key = (op.args[0].id, op.code)
         if key not in locals_:
-            name = locals_[key] = f"%sum.{op.id}"
-            first = constant(_identity(op.code, t, config), t)
-            e.head.append(f"  {name} = alloca {VALUE[t.name]}, align {max(SIZE[t.name], 4)}")
-            e.head.append(f"  store {VALUE[t.name]} {first}, ptr {name}")
+            ty, first = VALUE[t.name], constant(_identity(op.code, t, config), t)
+            name = locals_[key] = e.local(f"%sum.{op.id}", ty, max(SIZE[t.name], 4))
+            e.head.append(f"  store {ty} {first}, ptr {name}")
         e.sums[op.id] = locals_[key]
 
 
@@ -140,16 +138,14 @@ def finale(
     """What follows the loop: every thread of the block comes here."""
     if not found:
         return
-    e.state.declares[_BARRIER] = f"declare void {_BARRIER}(i32)"
-    e.state.declares[_SHUFFLE] = f"declare i32 {_SHUFFLE}(i32, i32, i32, i32)"
     made: set[str] = set()
     for op in found:
         name = e.sums.pop(op.id)
         if name in made:
             continue
         e.op_id = op.id
-        if made and threads > _WARP:
-            e.line(f"call void {_BARRIER}(i32 0)")  # the one before has been read
+        if made and threads > e.dialect.wave:
+            e.dialect.barrier(e)  # the one before has been read
         made.add(name)
         _reduce(e, op, name, threads, config)
 
@@ -160,9 +156,10 @@ def _reduce(
     t = op.type
     assert isinstance(t, DataType)
     code = ATOMIC_OPERATION[op.code]
-    total = _warp(e, code, t, e.value(f"load {VALUE[t.name]}, ptr {name}"), _WARP)
+    wave = e.dialect.wave
+    total = _warp(e, code, t, e.value(f"load {VALUE[t.name]}, ptr {name}"), wave)
     done = e.label("reduced")
-    if threads > _WARP:
+    if threads > wave:
         total = _block(e, code, t, total, threads, done)
     update = e.label("update")
     first = e.value(f"icmp eq i32 {e.register('tid')}, 0")
@@ -178,11 +175,11 @@ def _reduce(
 
 def _block(e: GpuEmitter, code: int, t: Type, total: str, threads: int, done: str) -> str:
     """The total of the block, in its first thread; other warps go on to ``done``."""
-    declared = f"{_PARTIALS} = internal addrspace(3) global [{_WARP} x i64] undef, align 8"
+    declared = f"{_PARTIALS} = internal addrspace(3) global [{_MOST_WARPS} x i64] undef, align 8"
     e.state.declares[_PARTIALS] = declared
-    ty = MEMORY[t.name]
-    lane = e.value(f"and i32 {e.register('tid')}, {_WARP - 1}")
-    warp = e.value(f"lshr i32 {e.register('tid')}, 5")
+    ty, wave = MEMORY[t.name], e.dialect.wave
+    lane = e.value(f"and i32 {e.register('tid')}, {wave - 1}")
+    warp = e.value(f"lshr i32 {e.register('tid')}, {wave.bit_length() - 1}")
     leave, left, first = e.label("leave"), e.label("left"), e.label("first")
     e.branch(e.value(f"icmp eq i32 {lane}, 0"), leave, left)
     e.place(leave)
@@ -190,11 +187,11 @@ def _block(e: GpuEmitter, code: int, t: Type, total: str, threads: int, done: st
     e.line(f"store {ty} {in_memory(e, total, t)}, ptr addrspace(3) {at}, align 8")
     e.jump(left)
     e.place(left)
-    e.line(f"call void {_BARRIER}(i32 0)")
+    e.dialect.barrier(e)
     e.branch(e.value(f"icmp eq i32 {warp}, 0"), first, done)
     e.place(first)
     # Lanes beyond the number of warps take what is there, and nobody takes theirs.
-    warps = threads // _WARP
+    warps = threads // wave
     inside = e.call("umin", "i32", f"i32 {lane}, i32 {warps - 1}", flags=False)
     at = e.value(f"getelementptr inbounds i64, ptr addrspace(3) {_PARTIALS}, i32 {inside}")
     partial = e.value(f"load {ty}, ptr addrspace(3) {at}, align 8")
@@ -205,15 +202,16 @@ def _block(e: GpuEmitter, code: int, t: Type, total: str, threads: int, done: st
 
 def _warp(e: GpuEmitter, code: int, t: Type, value: str, count: int) -> str:
     """The total over the first ``count`` lanes, in lane 0."""
-    distance = _WARP // 2
-    if count < _WARP:
+    wave = e.dialect.wave
+    distance = wave // 2
+    if count < wave:
         # Only lane 0 counts, and it must not take from a lane beyond.
         distance = 1 << (count - 1).bit_length() >> 1
     while distance:
         other = _from_lane(e, t, value, distance)
         both = combine(e, code, t, value, other)
-        if count & (count - 1) and count < _WARP:
-            lane = e.value(f"and i32 {e.register('tid')}, {_WARP - 1}")
+        if count & (count - 1) and count < wave:
+            lane = e.value(f"and i32 {e.register('tid')}, {wave - 1}")
             there = e.value(f"icmp ult i32 {lane}, {count - distance}")
             both = e.value(f"select i1 {there}, {VALUE[t.name]} {both}, {VALUE[t.name]} {value}")
         value = both
@@ -232,22 +230,18 @@ def _from_lane(e: GpuEmitter, t: Type, value: str, distance: int) -> str:
     if t is not u1 and bits < 32:
         whole = e.value(f"zext i{bits} {whole} to i32")
     if bits < 64:
-        got = _shuffle(e, whole, distance)
+        got = e.dialect.shuffle_down(e, whole, distance)
     else:
         low = e.value(f"trunc i64 {whole} to i32")
         high = e.value(f"trunc i64 {e.value(f'lshr i64 {whole}, 32')} to i32")
-        low = e.value(f"zext i32 {_shuffle(e, low, distance)} to i64")
-        high = e.value(f"zext i32 {_shuffle(e, high, distance)} to i64")
+        low = e.value(f"zext i32 {e.dialect.shuffle_down(e, low, distance)} to i64")
+        high = e.value(f"zext i32 {e.dialect.shuffle_down(e, high, distance)} to i64")
         got = e.value(f"or i64 {e.value(f'shl i64 {high}, 32')}, {low}")
     if t is u1:
         return e.value(f"trunc i32 {got} to i1")
     if bits < 32:
         got = e.value(f"trunc i32 {got} to i{bits}")
     return e.value(f"bitcast i{bits} {got} to {ty}") if t.is_real else got
-
-
-def _shuffle(e: GpuEmitter, value: str, distance: int) -> str:
-    return e.value(f"call i32 {_SHUFFLE}(i32 -1, i32 {value}, i32 {distance}, i32 31)")
 
 
 def _address(e: GpuEmitter, op: Op, made: set[Op]) -> None:

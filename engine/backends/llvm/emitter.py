@@ -24,12 +24,12 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
-from ...types import i32
+from ...types import Type, i32
 from ..base import AssertSite, PrintSite
 from ..frame import abi
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
-from .memory import MEMORY_OPS
+from .memory import MEMORY_OPS, memset
 from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
 from .text import SIZE, VALUE, name_of, names_of
@@ -62,15 +62,17 @@ class Slot(NamedTuple):
     def declaration(self) -> str:
         return " ".join([part for part in (self.type, self.attributes, f"%{self.name}") if part])
 
-    def load(self) -> list[str]:
-        """Lines that load it from the frame."""
+    def load(self, space: str = "") -> list[str]:
+        """Lines that load it from the frame. space: that the frame lies in."""
         name, ty = self.name, self.type
-        lines = [f"  %{name}.at = getelementptr inbounds i8, ptr %frame, i64 {self.offset}"]
+        at = f"ptr {space}%{name}.at, align 8, !invariant.load !0"
+        frame = f"ptr {space}%frame"
+        lines = [f"  %{name}.at = getelementptr inbounds i8, {frame}, i64 {self.offset}"]
         if ty == "i1":
-            lines.append(f"  %{name}.byte = load i8, ptr %{name}.at, align 8, !invariant.load !0")
+            lines.append(f"  %{name}.byte = load i8, {at}")
             lines.append(f"  %{name} = trunc i8 %{name}.byte to i1")
         else:
-            lines.append(f"  %{name} = load {ty}, ptr %{name}.at, align 8, !invariant.load !0")
+            lines.append(f"  %{name} = load {ty}, {at}")
         return lines
 
 
@@ -166,12 +168,18 @@ class Emitter:
     stacks: the adstacks of the function's task, if it has any. tail: blocks for the end of the
     function, by label.
 
-    table: what emits an op, by its code. scope: of atomics, as text. most_stack: bytes that arrays
-    of one function may take. array_align: of such an array.
+    table: what emits an op, by its code. scope: of atomics, as text. space / private: what stands
+    before pointers into the frame and the heaps, and into the function's own memory. most_stack:
+    bytes that arrays of one function may take. array_align: of such an array. real_atomics: there
+    are atomic sums, minima and maxima of reals. real_notes: what stands behind them.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]]
-    scope: ClassVar[str] = ""
+    scope: str = ""
+    space: str = ""
+    private: str = ""
+    real_atomics: bool = True
+    real_notes: str = ""
     most_stack: ClassVar[int] = _MOST_STACK
     array_align: ClassVar[int] = 64
 
@@ -286,12 +294,47 @@ class Emitter:
             f"no LLVM code for {op.name}({types}) -> {op.type.name} (${op.id})", op.loc
         )
 
+    def heap(self, name: str, offset: int, attributes: str) -> str:
+        """The address of a heap, which the frame has at ``offset``, as an operand."""
+        return f"{self.space}{self.param(name, f'ptr {self.space}'.strip(), offset, attributes)}"
+
     def claim(self, claims: str, rows: str) -> str:
         """The row of the reals that this thread takes, -1 if there is none. rows: how many."""
         call = f"call i64 {self.helper('claim')}(ptr {claims}, i64 %thread.wide, i64 {rows})"
         return self.value(call)
 
+    # Memory
+
+    @property
+    def frame(self) -> str:
+        """The frame, as an operand."""
+        return f"{self.space}%frame"
+
+    def beyond(self, pointer: str, offset: int | str) -> str:
+        """The address so many bytes behind another one."""
+        space, gap, _ = pointer.rpartition(" ")
+        found = self.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")
+        return f"{space}{gap}{found}"
+
+    def local(self, name: str, ty: str, align: int) -> str:
+        """A variable of the function's own, made at its head."""
+        space = f", {self.private.strip()}" if self.private else ""
+        self.head.append(f"  {name} = alloca {ty}, align {align}{space}")
+        return f"{self.private}{name}"
+
+    def clear(self, pointer: str, align: int, size: int, value: int = 0) -> None:
+        """Set bytes."""
+        declared, name = memset(pointer)
+        self.state.declares[name] = declared
+        self.line(
+            f"call void {name}(ptr align {align} {pointer}, i8 {value}, i64 {size}, i1 false)"
+        )
+
     # Parameters
+
+    def incoming(self, number: int, t: Type) -> str:
+        """An argument of the real function, as an operand."""
+        return f"%arg.{number}"
 
     def passed(self) -> list[str]:
         """What calls of real functions pass behind the frame, before the user's arguments."""
@@ -305,7 +348,7 @@ class Emitter:
         self.loaded[name] = f"%{name}"
         slot = self.params[name] = Slot(name, ty, offset, attributes)
         if self.in_entry:  # first of all: what uses it first may be passed over
-            self.head += slot.load()
+            self.head += slot.load(self.space)
         return f"%{name}"
 
     def array(self, number: int) -> str:

@@ -1,4 +1,4 @@
-"""LLVM IR of a kernel for NVIDIA GPUs: one module, one GPU kernel for each task.
+"""LLVM IR of a kernel for GPUs: one module, one GPU kernel for each task.
 
 ::
 
@@ -9,6 +9,8 @@
 (`cuda.facts`). A kernel of the ``graph`` flavour takes the frame alone, in which its arguments lie
 too; what runs then is a function that is always inlined into it, because `noalias` is a fact about
 parameters.
+
+The words differ from target to target; those above are NVIDIA's (see `dialect`).
 
 Arrays are pointers to address space 1, global memory, from the parameter on. An operand text of
 such a pointer is ``addrspace(1) %p.x``, so that ``ptr`` before it makes the whole of it.
@@ -34,22 +36,20 @@ from .emitter import Slot, only_in_addresses
 from .gpu_emitter import PASSED, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
 from .gpu_ops import zero_shared
-from .helpers import helper_text
+from .helpers import gpu_helper_text
 from .inner_loops import Unrolled, assume_aligned, choose_version
-from .memory import MEMSET
 from .stacks import TaskStacks, begin_rows
 from .text import FTZ, VALUE, constant, name_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
+    from .dialect import Dialect
 
 __all__ = ["GpuKernel", "GpuText", "lower_gpu"]
 
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
 _FRAME: Final = "noundef align 64 %frame"
-_MOST_SHARED: Final = 48 << 10
-"""Bytes of shared arrays that a block has by itself; more it is given by the launch."""
 
 
 class GpuText(NamedTuple):
@@ -73,12 +73,15 @@ class GpuText(NamedTuple):
 class GpuKernel:
     """Emits the tasks of one kernel."""
 
-    def __init__(self, func: Func, config: CompileConfig, most_shared: int) -> None:
+    def __init__(
+        self, func: Func, config: CompileConfig, most_shared: int, dialect: Dialect
+    ) -> None:
         self.func: Final = func
+        self.dialect: Final = dialect
         self.config: Final = config
         self.most_shared: Final = most_shared
         self.graph: Final[bool] = func.graph
-        self.state: Final = GpuState(func, config.fast_math)
+        self.state: Final = GpuState(func, config.fast_math, dialect)
         self.symbol: Final = name_of(func.name, "kernel")
         self.lines: list[str] = []
         self.ids: list[int] = []
@@ -129,7 +132,7 @@ class GpuKernel:
             thread = schedule.thread_number(body, threads) if threads > 1 else "0"
             body.stacks = TaskStacks(index, op, area, thread)
         if self.state.fails:
-            error = body.value("load i64, ptr %frame, align 8")
+            error = body.value(f"load i64, ptr {body.frame}, align 8")
             go_on = body.label("task")
             body.branch(body.value(f"icmp eq i64 {error}, 0"), go_on, "stop", likely=True)
             body.place(go_on)
@@ -161,7 +164,7 @@ class GpuKernel:
         self.begin(body, index, op, plan.block_dim)
         size = sum(map(shared_bytes, shared_arrays(op.regions[1])))
         self._check_shared(op, size)
-        body.dynamic = size > _MOST_SHARED
+        body.dynamic = size > self.dialect.static_shared
         zero_shared(body, op.regions[1], plan.block_dim)
         body.op_id = op.id
         body.run(op.regions[0])
@@ -230,24 +233,24 @@ class GpuKernel:
         params = ", ".join([_frame(body), *(s.declaration for s in slots)])
         self.add([f"define internal void @{name}({params}) #1 {{"])
         self._text(body)
-        passed = ", ".join(["ptr %frame", *(f"{s.type} %{s.name}" for s in slots)])
+        passed = ", ".join([f"ptr {body.frame}", *(f"{s.type} %{s.name}" for s in slots)])
         return f"call void @{name}({passed})"
 
     def kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
         """Write a kernel; the offsets of its parameters in the host frame."""
-        attributes = f'"nvvm.reqntid"="{threads}"'
-        if self.config.gpu_max_reg:
-            attributes += f' "nvvm.maxnreg"="{self.config.gpu_max_reg}"'
+        dialect = self.dialect
         slots = list(body.params.values())
-        params, loads = _frame(body), list[str]()
+        params, loads = [_frame(body)], list[str]()
         if self.graph:
-            loads = [line for slot in slots for line in slot.load()]
+            loads = [line for slot in slots for line in slot.load(body.space)]
         else:
-            params = ", ".join([params, *map(_by_value, slots)])
-            loads = [
-                f"  %{s.name} = trunc i8 %{s.name}.byte to i1" for s in slots if s.type == "i1"
-            ]
-        self.add([f"define ptx_kernel void @{name}({params}) #0 {attributes} {{"])
+            for slot in slots:
+                given, lines = dialect.parameter(slot)
+                params += given
+                loads += lines
+        attributes = dialect.attributes(threads, self.config)
+        start = f"define {dialect.calling} void @{name}({', '.join(params)})"
+        self.add([f"{start} #0 {attributes} {{"])
         self._text(body, loads)
         return () if self.graph else tuple([s.offset for s in slots])
 
@@ -269,7 +272,7 @@ class GpuKernel:
         rounded = e.value(f"add i64 {cells}, {plan.block_dim - 1}")
         blocks = e.value(f"udiv i64 {rounded}, {plan.block_dim}")
         some = e.call("umax", "i64", f"i64 {blocks}, i64 1", flags=False)
-        at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {grids.HEADER}")
+        at = e.beyond(e.frame, grids.HEADER)
         e.line(f"store i64 {some}, ptr {at}, align 8")
         self.add([""])
         self._finish(e, name, 1)
@@ -286,12 +289,14 @@ class GpuKernel:
             bodies.append((callee, body))
             state.passed.update(body.params)
         slots = list(state.passed.values())
-        taken = ["ptr noundef align 64 %frame", *(s.declaration for s in slots)]
+        space = self.dialect.frame
+        taken = [f"ptr {space}noundef align 64 %frame", *(s.declaration for s in slots)]
+        pointer = f"ptr {self.dialect.generic}".strip()
         passed = "".join([f", {s.type} %{s.name}" for s in slots])
         for callee, body in bodies:
             args = taken[:]
             for k, arg in enumerate(callee.args):
-                args.append(f"{'ptr' if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
+                args.append(f"{pointer if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
             result, end = "void", "ret void"
             if callee.results:
                 t = callee.results[0]
@@ -309,10 +314,10 @@ class GpuKernel:
         func, state = self.func, self.state
         lines, ids = self.lines[:], self.ids[:]
         head = [f"; kernel {func.name}", f'source_filename = "{self.symbol}"',
-                'target triple = "nvptx64-nvidia-cuda"', *state.shared]  # fmt: skip
+                f'target triple = "{self.dialect.triple}"', *state.shared]  # fmt: skip
         tail: list[str] = []
         for name in state.helpers:
-            text, needs = helper_text(name)
+            text, needs = gpu_helper_text(name, self.dialect.frame, self.dialect.device)
             tail += ["", *text.splitlines()]
             for line in needs:
                 state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
@@ -348,24 +353,18 @@ class GpuKernel:
 
 def _frame(body: GpuEmitter) -> str:
     """The device frame as a parameter."""
-    return f"ptr {'' if body.together else 'noalias '}{_FRAME}"
-
-
-def _by_value(slot: Slot) -> str:
-    """A slot as a parameter of a GPU kernel, where a truth value is a byte."""
-    return f"i8 %{slot.name}.byte" if slot.type == "i1" else slot.declaration
+    return f"ptr {body.space}{'' if body.together else 'noalias '}{_FRAME}"
 
 
 def _clear(body: GpuEmitter, at: int, size: int) -> None:
     """Set the global temporaries to 0."""
-    body.state.declares["@llvm.memset.p0.i64"] = MEMSET
-    tmp = body.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
-    body.line(f"call void @llvm.memset.p0.i64(ptr align 64 {tmp}, i8 0, i64 {size}, i1 false)")
+    body.clear(body.beyond(body.frame, at), 64, size)
 
 
-def lower_gpu(func: Func, config: CompileConfig, most_shared: int = _MOST_SHARED) -> GpuText:
+def lower_gpu(func: Func, config: CompileConfig, most_shared: int, dialect: Dialect) -> GpuText:
     """``func`` as an LLVM module for a GPU, whose blocks have so many bytes for shared arrays."""
-    kernel = GpuKernel(func, config, most_shared)
+    kernel = GpuKernel(func, config, most_shared, dialect)
+    dialect.check(kernel.state)
     if func.callees:
         kernel.functions()
     for index, op in enumerate(func.tasks()):

@@ -10,18 +10,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from ...ir import Func, Op
+from ...types import Type
 from ..frame import abi
 from ..stacks import element
+from .dialect import Dialect
 from .emitter import Emitter, ModuleState, Slot
 from .gpu_ops import GPU_OPS
 from .text import MEMORY, SIZE
 
 __all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
 
-_REGISTERS: Final = {
-    name: f"llvm.nvvm.read.ptx.sreg.{name}{'' if name == 'laneid' else '.x'}"
-    for name in ("tid", "ctaid", "nctaid", "laneid")
-}
 PASSED: Final = "@passed"
 """Stands for the arguments of a call until all functions are emitted."""
 _DYNAMIC: Final = "@shared_memory"
@@ -37,11 +35,12 @@ class GpuState(ModuleState):
     """What the functions of a module for a GPU share.
 
     passed: the values of the host frame that real functions use; all of them get all, behind the
-    frame. shared: definitions of the arrays that blocks share.
+    frame. shared: definitions of the arrays that blocks share. dialect: the words of the target.
     """
 
-    def __init__(self, func: Func, fast_math: bool) -> None:
+    def __init__(self, func: Func, fast_math: bool, dialect: Dialect) -> None:
         super().__init__(func, fast_math, threads=0)
+        self.dialect: Final = dialect
         self.passed: Final[dict[str, Slot]] = {}
         self.shared: Final[list[str]] = []
 
@@ -61,13 +60,16 @@ class GpuEmitter(Emitter):
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
         GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
     ]
-    scope = ' syncscope("device")'
     most_stack = 1 << 18
     array_align = 16
 
     def __init__(self, state: GpuState, **facts: Any) -> None:
         super().__init__(state, **facts)
         self.gpu: Final = state
+        dialect = self.dialect = state.dialect
+        self.scope = f' syncscope("{dialect.device}")'
+        self.space, self.private = dialect.frame, dialect.private
+        self.real_atomics, self.real_notes = dialect.real_atomics, dialect.real_notes
         self.arrays: Final[dict[int, str]] = {}
         self.shared_bytes = 0
         self.dynamic = False
@@ -85,13 +87,11 @@ class GpuEmitter(Emitter):
         return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
 
     def register(self, name: str) -> str:
-        """A special register: tid, ctaid, nctaid, laneid."""
+        """A special register: tid, ctaid, nctaid; of some dialects laneid."""
         value = f"%{name}"
         if name not in self.loaded:
             self.loaded[name] = value
-            intrinsic = f"@{_REGISTERS[name]}"
-            self.state.declares[intrinsic] = f"declare i32 {intrinsic}()"
-            self.head.append(f"  {value} = call i32 {intrinsic}()")
+            self.head += self.dialect.register(self, name)
         return value
 
     def array(self, number: int) -> str:
@@ -143,6 +143,10 @@ class GpuEmitter(Emitter):
         return self.value(f"call i64 {self.helper('claim_gpu')}({args})")
 
     def generic(self, pointer: str) -> str:
-        if pointer.startswith("addrspace"):
-            return self.value(f"addrspacecast ptr {pointer} to ptr")
-        return pointer
+        space = self.dialect.generic
+        if pointer.rpartition("%")[0] == space:
+            return pointer
+        return space + self.value(f"addrspacecast ptr {pointer} to ptr {space}".rstrip())
+
+    def incoming(self, number: int, t: Type) -> str:
+        return f"{self.dialect.generic if t.is_ptr else ''}%arg.{number}"

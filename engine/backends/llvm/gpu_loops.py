@@ -37,7 +37,6 @@ __all__ = ["emit_loops"]
 _THREADS: Final = 512
 _PLAIN_CELLS: Final = 4 * _THREADS
 """Cells of a task that one block does as soon as many blocks are started."""
-_BARRIER: Final = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 
 
 def emit_loops(kernel: GpuKernel) -> tuple[facts.CudaLoop, ...]:
@@ -138,11 +137,11 @@ class _Fused:
         flag = e.value(f"load volatile i32, ptr {e.array(region.attr.param)}, align 4")
         more = e.value(f"icmp ne i32 {flag}, 0")
         if state.fails:
-            error = e.value("load volatile i64, ptr %frame, align 8")
+            error = e.value(f"load volatile i64, ptr {e.frame}, align 8")
             fine = e.value(f"icmp eq i64 {error}, 0")
             more = e.value(f"and i1 {more}, {fine}")
         # Everybody has looked before anybody changes the flag.
-        self._barrier()
+        e.dialect.barrier(e)
         e.branch(more, again, done)
         e.place(done)
 
@@ -154,11 +153,6 @@ class _Fused:
         else:  # what may run at once may run in order
             for part in op.regions[0].ops:
                 self._part(part)
-
-    def _barrier(self) -> None:
-        e = self.entry
-        e.state.declares[_BARRIER] = f"declare void {_BARRIER}(i32)"
-        e.line(f"call void {_BARRIER}(i32 0)")
 
     def _task(self, op: Op) -> None:
         e, kernel, index = self.entry, self.kernel, self.tasks[op]
@@ -188,4 +182,4 @@ class _Fused:
             e.place(ran)
         else:
             e.line(call)
-        self._barrier()
+        e.dialect.barrier(e)

@@ -1,9 +1,9 @@
 """LLVM IR of the operations that are otherwise on a GPU than on a CPU.
 
-Mathematics beyond square roots is called from libdevice, by its names (``__nv_expf``). Loads from
-arrays that the task only reads go through the read-only cache (``!invariant.load``). A print
-reserves room in the print buffer for a record (`cuda.grids.PRINTS`) and is lost where there is
-none. Arrays that a block shares are globals of address space 3.
+Mathematics beyond square roots is the dialect's. Loads from arrays that the task only reads go
+through the read-only cache (``!invariant.load``). A print reserves room in the print buffer for a
+record (`frame.grids.PRINTS`) and is lost where there is none. Arrays that a block shares are
+globals of address space 3.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..base import PrintSite
 from ..stacks import element
 from .block_reduce import accumulate
 from .control import as_slot
+from .dialect import LIBRARY
 from .memory import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, combine, convert
 from .subgroups import SUBGROUP_OPS
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter
 
 __all__ = ["GPU_OPS", "zero_shared"]
-
-_LIBRARY: Final = {
-    C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan", C.ASIN: "asin",
-    C.ACOS: "acos", C.TANH: "tanh", C.POW: "pow", C.ATAN2: "atan2", C.MOD: "fmod",
-}  # fmt: skip
-
 
 # Memory
 
@@ -95,10 +90,9 @@ def _private_update(e: GpuEmitter, op: Op) -> str:
 
 def _update_of_any(e: GpuEmitter, op: Op) -> None:
     """An update through an address that a function was given: of whatever memory."""
-    name = "@llvm.nvvm.isspacep.local"
-    e.state.declares[name] = f"declare i1 {name}(ptr)"
+    is_private = e.dialect.is_private(e, e.v[op.args[0].id])
     mine, others, done = e.label("own"), e.label("any"), e.label("updated")
-    e.branch(e.value(f"call i1 {name}(ptr {e.v[op.args[0].id]})"), mine, others)
+    e.branch(is_private, mine, others)
     e.place(mine)
     here = _private_update(e, op)
     after_mine = e.block
@@ -152,21 +146,18 @@ def zero_shared(e: GpuEmitter, body: Block, threads: int) -> None:
         e.jump(again)
         e.place(done)
     if arrays:
-        barrier(e)
+        e.dialect.barrier(e)
 
 
 # Mathematics
 
 
-def library_call(e: GpuEmitter, name: str, t: Type, args: list[str]) -> str:
-    """Call a function of libdevice; f16 is computed in f32 and rounded once."""
+def library_call(e: GpuEmitter, code: int, t: Type, args: list[str]) -> str:
+    """Call a function of mathematics; f16 is computed in f32 and rounded once."""
     if t is f16:
         args = [convert(e, a, f16, f32) for a in args]
-        return convert(e, library_call(e, name, f32, args), f32, f16)
-    ty = VALUE[t.name]
-    symbol = f"@__nv_{name}{'f' if t is f32 else ''}"
-    e.state.declares[symbol] = f"declare {ty} {symbol}({', '.join([ty] * len(args))})"
-    return e.value(f"call {ty} {symbol}({', '.join([f'{ty} {a}' for a in args])})")
+        return convert(e, library_call(e, code, f32, args), f32, f16)
+    return e.dialect.library(e, code, t, args)
 
 
 def _library(e: GpuEmitter, op: Op) -> None:
@@ -175,7 +166,7 @@ def _library(e: GpuEmitter, op: Op) -> None:
         SCALAR[op.code](e, op)
         return
     args = [convert(e, e.v[a.id], a.type, t) for a in op.args]
-    e.v[op.id] = library_call(e, _LIBRARY[op.code], t, args)
+    e.v[op.id] = library_call(e, op.code, t, args)
 
 
 # Effects
@@ -187,34 +178,29 @@ def _print(e: GpuEmitter, op: Op) -> None:
     types = tuple(a.type for a in op.args if isinstance(a.type, DataType))
     state.prints.append(PrintSite(op.attr, types))
     size = 8 + 8 * len(op.args)
-    room = e.value(f"call ptr {e.helper('print_room')}(ptr %frame, i64 {size})")
+    helper = e.helper("print_room")
+    room = e.space + e.value(f"call ptr {e.space}{helper}(ptr {e.frame}, i64 {size})")
     some, done = e.label("room"), e.label("printed")
     e.branch(e.value(f"icmp ne ptr {room}, null"), some, done)
     e.place(some)
     e.line(f"store i32 {site}, ptr {room}, align 8")
-    count = e.value(f"getelementptr inbounds i8, ptr {room}, i64 4")
+    count = e.beyond(room, 4)
     e.line(f"store i32 {len(op.args)}, ptr {count}, align 4")
     for i, a in enumerate(op.args):
         ty, text = as_slot(e, e.v[a.id], a.type)
-        at = e.value(f"getelementptr inbounds i8, ptr {room}, i64 {8 + 8 * i}")
+        at = e.beyond(room, 8 + 8 * i)
         e.line(f"store {ty} {text}, ptr {at}, align 8")
     e.jump(done)
     e.place(done)
 
 
 def _block_sync(e: GpuEmitter, op: Op) -> None:
-    barrier(e)
-
-
-def barrier(e: GpuEmitter) -> None:
-    """Wait for all threads of the block."""
-    name = "@llvm.nvvm.barrier.cta.sync.aligned.all"
-    e.state.declares[name] = f"declare void {name}(i32)"
-    e.line(f"call void {name}(i32 0)")
+    e.dialect.barrier(e)
 
 
 def _mem_fence(e: GpuEmitter, op: Op) -> None:
-    e.line(f'fence syncscope("{"block" if op.attr == "block" else "device"}") acq_rel')
+    scope = e.dialect.block if op.attr == "block" else e.dialect.device
+    e.line(f'fence syncscope("{scope}") acq_rel')
 
 
 GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
@@ -223,5 +209,5 @@ GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     C.GLOBAL_LOAD: _global_load, C.GLOBAL_STORE: _global_store, C.ARRAY_ALLOCA: _array_alloca,
     C.PRINT: _print,
     C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence,
-    **dict.fromkeys(_LIBRARY, _library),
+    **dict.fromkeys(LIBRARY, _library),
 }  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-__all__ = ["helper_text"]
+__all__ = ["gpu_helper_text", "helper_text"]
 
 _F64_TO_F16 = """\
 ; f64 to f16 in one rounding: to f32 rounding to odd, then to f16. Few machines have it in one step.
@@ -116,6 +117,18 @@ define internal ptr @qd.print_room(ptr %frame, i64 %size) noinline cold nounwind
   ret ptr %found
 }
 """
+
+
+_POINTER: Final = re.compile(r"\bptr\b")
+
+
+def gpu_helper_text(name: str, space: str, scope: str) -> tuple[str, tuple[str, ...]]:
+    """The same for a GPU: where the frame lies, and the scope of its atomics, are the target's."""
+    text, needs = helper_text(name)
+    if name in ("print_room", "claim_gpu"):
+        text = text.replace('syncscope("device")', f'syncscope("{scope}")')
+        text = _POINTER.sub(f"ptr {space}".strip(), text)
+    return text, needs
 
 
 def helper_text(name: str) -> tuple[str, tuple[str, ...]]:

@@ -27,7 +27,7 @@ from ..frame import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, only_in_addresses
 from .helpers import helper_text
-from .memory import MEMSET
+from .memory import memset
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import SIZE, VALUE, constant, name_of
@@ -222,7 +222,8 @@ class _Kernel:
         if state.fails:
             head.append("  store i64 0, ptr %frame, align 8")
         if func.global_tmp_size:
-            state.declares["@llvm.memset.p0.i64"] = MEMSET
+            declared, name = memset("%frame")
+            state.declares[name] = declared
             head.append(f"  %tmp = getelementptr inbounds i8, ptr %frame, i64 {state.layout.tmp}")
             head.append(
                 "  call void @llvm.memset.p0.i64(ptr align 64 %tmp, i8 0, "

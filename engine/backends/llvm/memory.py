@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from .text import MEMORY, SIZE, VALUE, constant, zero
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["MEMORY_OPS", "MEMSET", "array_alloca", "in_memory", "note_written"]
+__all__ = ["MEMORY_OPS", "array_alloca", "in_memory", "memset", "note_written"]
 
 _ATOMIC: Final = {
     C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL, C.ATOMIC_MIN: C.MIN, C.ATOMIC_MAX: C.MAX,
@@ -38,7 +39,17 @@ _RMW_BOOL: Final = {
 }  # fmt: skip
 
 
-MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
+_SPACE: Final = re.compile(r"addrspace\((\d+)\) ")
+
+
+def memset(pointer: str) -> tuple[str, str]:
+    """The declaration and the name of the intrinsic that sets what ``pointer`` points to."""
+    space = _SPACE.match(pointer)
+    name = f"@llvm.memset.p{space[1] if space else 0}.i64"
+    return (
+        f"declare void {name}(ptr{f' {space[0].strip()}' if space else ''}, i8, i64, i1 immarg)",
+        name,
+    )
 
 
 def _const(e: Emitter, op: Op) -> None:
@@ -55,21 +66,19 @@ def _elem(op: Op) -> DataType:
 
 def _alloca(e: Emitter, op: Op) -> None:
     t = _elem(op)
-    name = e.v[op.id] = e.name()
     ty = MEMORY[t.name]
-    e.head.append(f"  {name} = alloca {ty}, align {max(SIZE[t.name], 4)}")
-    e.line(f"store {ty} {zero(t)}, ptr {name}")
+    place = e.v[op.id] = e.local(e.name(), ty, max(SIZE[t.name], 4))
+    e.line(f"store {ty} {zero(t)}, ptr {place}")
 
 
 def array_alloca(e: Emitter, op: Op) -> None:
     t = _elem(op)
-    name = e.v[op.id] = e.name()
+    name = e.name()
     size = op.attr.count * SIZE[t.name]
     e.take_stack(op, size)
-    align = e.array_align
-    e.head.append(f"  {name} = alloca [{op.attr.count} x {MEMORY[t.name]}], align {align}")
-    e.state.declares["@llvm.memset.p0.i64"] = MEMSET
-    e.line(f"call void @llvm.memset.p0.i64(ptr align {align} {name}, i8 0, i64 {size}, i1 false)")
+    place = e.local(name, f"[{op.attr.count} x {MEMORY[t.name]}]", e.array_align)
+    e.v[op.id] = place
+    e.clear(place, e.array_align, size)
 
 
 def _load(e: Emitter, op: Op) -> None:
@@ -171,8 +180,7 @@ def _shift_ptr(e: Emitter, op: Op) -> None:
 
 
 def _global_tmp(e: Emitter, op: Op) -> None:
-    at = e.state.layout.tmp + op.attr
-    e.v[op.id] = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
+    e.v[op.id] = e.beyond(e.frame, e.state.layout.tmp + op.attr)
 
 
 def _launch_seed(e: Emitter, op: Op) -> None:
@@ -191,7 +199,11 @@ def _atomic(e: Emitter, op: Op) -> None:
     ty = MEMORY[t.name]
     if code == C.ATOMIC_CAS:
         old = _compare_exchange(e, t, at, in_memory(e, e.v[op.args[2].id], t), val)
-    elif t is u1 or (t.is_int and code in _RMW_INT) or (t.is_real and code in _RMW_REAL):
+    elif (
+        t is u1
+        or (t.is_int and code in _RMW_INT)
+        or (t.is_real and code in _RMW_REAL and (e.real_atomics or code == C.ATOMIC_XCHG))
+    ):
         if t is u1:
             name = _RMW_BOOL[code]
         elif t.is_real:
@@ -199,7 +211,10 @@ def _atomic(e: Emitter, op: Op) -> None:
         else:
             name = _RMW_INT[code][not t.is_signed]
         size = SIZE[t.name]
-        old = e.value(f"atomicrmw {name} ptr {at}, {ty} {val}{e.scope} monotonic, align {size}")
+        notes = e.real_notes if t.is_real and code != C.ATOMIC_XCHG else ""
+        old = e.value(
+            f"atomicrmw {name} ptr {at}, {ty} {val}{e.scope} monotonic, align {size}{notes}"
+        )
     else:
         old = _compare_exchange_loop(e, _ATOMIC[code], t, at, val)
     e.v[op.id] = e.value(f"trunc i8 {old} to i1") if t is u1 else old

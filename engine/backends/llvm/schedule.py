@@ -35,8 +35,7 @@ from .tiles import emit_tiles, tiles_text
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
-    from .emitter import ModuleState
-    from .gpu_emitter import GpuEmitter
+    from .gpu_emitter import GpuEmitter, GpuState
 
 __all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "thread_number",
            "total_cells"]  # fmt: skip
@@ -45,7 +44,6 @@ MOST_THREADS: Final = 1 << 31
 """Threads of a grid are fewer, so that no counter wraps."""
 
 
-_WARP: Final = 32
 _DEFAULT: Final = 128
 """Threads of a block where neither the loop nor the option says anything,"""
 _LIGHT: Final = 256
@@ -72,7 +70,7 @@ class Schedule(NamedTuple):
         return 0 if self.grid == grids.EXACT else MOST_THREADS // self.block_dim - 1
 
 
-def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
+def plan(task: Op, config: CompileConfig, state: GpuState) -> Schedule:
     """The schedule of a parallel task."""
     body = task.regions[1]
     if needs_blocks(body):
@@ -81,7 +79,8 @@ def plan(task: Op, config: CompileConfig, state: ModuleState) -> Schedule:
     if config.opt_level == 0 or _has_stacks(task):
         return Schedule(threads, grids.COVER)
     found: tuple[Op, ...] = ()
-    if config.make_thread_local and threads % _WARP == 0:
+    wave = state.dialect.wave
+    if config.make_thread_local and wave and threads % wave == 0:
         found = sums(task, state)
     loops = any(C.LOOP[op.code] for op in walk(body))
     if (found or not loops) and threads == _DEFAULT and not task.attr.block_dim:

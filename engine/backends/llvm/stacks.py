@@ -33,7 +33,7 @@ from ...ir import codes as C
 from ...types import DataType
 from ..frame import abi
 from ..stacks import element
-from .memory import MEMSET, in_memory
+from .memory import in_memory
 from .scalars import combine
 from .text import MEMORY, SIZE, zero
 
@@ -92,7 +92,7 @@ def _fail(e: Emitter, label: str, stack: int) -> str:
     error = abi.stack_error(e.stacks.task, stack)
     e.asserts = True
     e.tail[label] = [
-        f"  %{label}.set = cmpxchg ptr %frame, i64 0, i64 {error}{e.scope} monotonic "
+        f"  %{label}.set = cmpxchg ptr {e.frame}, i64 0, i64 {error}{e.scope} monotonic "
         "monotonic, align 8",
         "  br label %stop",
     ]
@@ -111,8 +111,7 @@ def begin_rows(e: Emitter) -> None:
         rows = _fact(e, f"rows.{kind}", abi.REAL_ROWS if real else abi.INTEGER_ROWS)
         stride = _fact(e, f"stride.{kind}", abi.REAL_STRIDE if real else abi.INTEGER_STRIDE)
         if real and stacks.area.claims >= 0:
-            e.head.append("  %claimed = alloca i64, align 8")
-            e.line("store i64 -1, ptr %claimed")
+            e.line(f"store i64 -1, ptr {e.local('%claimed', 'i64', 8)}")
             e.line(f"%thread.wide = add i64 {thread}, 0")
             continue
         there = e.label("row")
@@ -123,18 +122,14 @@ def begin_rows(e: Emitter) -> None:
 
 def reset_claims(e: Emitter, area: abi.StackArea, threads: int) -> None:
     """In the entry function, before a task with a gate: no thread has a row."""
-    at = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {area.at + abi.GATED}")
+    at = e.beyond(e.frame, area.at + abi.GATED)
     gated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
     reset, go_on = e.label("reset"), e.label("claims")
     e.branch(gated, reset, go_on)
     e.place(reset)
-    claims = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {area.claims}")
+    claims = e.beyond(e.frame, area.claims)
     e.line(f"store i64 0, ptr {claims}, align 8")
-    table = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {area.claims + 8}")
-    e.state.declares["@llvm.memset.p0.i64"] = MEMSET
-    e.line(
-        f"call void @llvm.memset.p0.i64(ptr align 8 {table}, i8 -1, i64 {8 * threads}, i1 false)"
-    )
+    e.clear(e.beyond(e.frame, area.claims + 8), 8, 8 * threads, -1)
     e.jump(go_on)
     e.place(go_on)
 
@@ -144,15 +139,17 @@ def _claim(e: Emitter, op: Op) -> None:
     if stacks is None or stacks.area.claims < 0 or True not in stacks.kinds:
         return  # a thread's row is its number
     claim, claimed, go_on = e.label("claim"), e.label("claimed"), e.label("row")
-    e.branch(e.value(f"icmp sge i64 {e.value('load i64, ptr %claimed')}, 0"), go_on, claim)
+    had = e.value(f"load i64, ptr {e.private}%claimed")
+    e.branch(e.value(f"icmp sge i64 {had}, 0"), go_on, claim)
     e.place(claim)
-    claims = e.value(f"getelementptr inbounds i8, ptr %frame, i64 {stacks.area.claims}")
+    claims = e.beyond(e.frame, stacks.area.claims)
     rows = _fact(e, "rows.real", abi.REAL_ROWS)
     row = e.claim(claims, rows)
     e.branch(e.value(f"icmp sge i64 {row}, 0"), claimed, _fail(e, "norows", -1))
     e.place(claimed)
     stride = _fact(e, "stride.real", abi.REAL_STRIDE)
-    e.line(f"store i64 {e.value(f'mul nuw nsw i64 {row}, {stride}')}, ptr %claimed")
+    start = e.value(f"mul nuw nsw i64 {row}, {stride}")
+    e.line(f"store i64 {start}, ptr {e.private}%claimed")
     e.jump(go_on)
     e.place(go_on)
 
@@ -160,12 +157,12 @@ def _claim(e: Emitter, op: Op) -> None:
 def _alloca(e: Emitter, op: Op) -> None:
     _stacks(e, op)
     t = element(op)
-    name = e.v[op.id] = e.name()
-    e.head.append(f"  {name} = alloca i64, align 8")
-    e.line(f"store i64 0, ptr {name}")
+    name = e.name()
+    e.v[op.id] = e.local(name, "i64", 8)
+    e.line(f"store i64 0, ptr {e.v[op.id]}")
     for part in _tops(op):
-        e.head.append(f"  {name}{part} = alloca {MEMORY[t.name]}, align {max(SIZE[t.name], 4)}")
-        e.line(f"store {MEMORY[t.name]} {zero(t)}, ptr {name}{part}")
+        place = e.local(f"{name}{part}", MEMORY[t.name], max(SIZE[t.name], 4))
+        e.line(f"store {MEMORY[t.name]} {zero(t)}, ptr {place}")
 
 
 def _tops(stack: Op) -> tuple[str, ...]:
@@ -179,15 +176,16 @@ def _slot(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> str:
     number, t = stacks.numbers[stack.id], element(stack)
     offset = stacks.area.stack(number) + 8
     name = f"t{stacks.task}.s{number}.base"
-    base = e.param(name, "ptr", offset, f"noalias noundef align {SIZE[t.name]}")
+    base = e.heap(name, offset, f"noalias noundef align {SIZE[t.name]}")
     kind = "real" if t.is_real else "integer"
     row = f"%row.{kind}"
     if t.is_real and stacks.area.claims >= 0:
-        row = e.value("load i64, ptr %claimed")
-    start = e.value(f"getelementptr inbounds i8, ptr {base}, i64 {row}")
+        row = e.value(f"load i64, ptr {e.private}%claimed")
+    start = e.beyond(base, row)
     ty = MEMORY[t.name]
     entry = f"[2 x {ty}]" if stack.attr.adjoint else f"[1 x {ty}]"
-    return e.value(f"getelementptr inbounds {entry}, ptr {start}, i64 {index}, i64 {int(adjoint)}")
+    at = f"i64 {index}, i64 {int(adjoint)}"
+    return e.space + e.value(f"getelementptr inbounds {entry}, ptr {start}, {at}")
 
 
 def _count(e: Emitter, stack: Op) -> str:

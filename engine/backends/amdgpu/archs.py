@@ -1,0 +1,112 @@
+"""The AMD processors that code can be made for, and what a compute unit of each holds.
+
+Needs no device and no library. The limits are those of LLVM's "User Guide for AMDGPU Backend" and
+of its model of occupancy (`AMDGPUSubtarget`), which `occupancy` follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...options import did_you_mean
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+
+__all__ = ["ARCHS", "DEFAULT", "Arch", "Occupancy", "check", "names", "occupancy", "of_config"]
+
+_K: Final = 1024
+
+
+class Arch(NamedTuple):
+    """A processor. wave: lanes of a wave. simds: that the waves of a block are spread over.
+
+    waves: that a SIMD holds. vgprs: registers of a lane in the file of a SIMD; agprs are taken of
+    the same. vgpr_grain: registers that a wave is given at a time. sgprs_limit: whether scalar
+    registers keep waves away. lds: bytes for the blocks on these SIMDs; lds_grain: given at a time.
+    block_lds: most that a block may have. barriers: blocks of several waves at a time.
+    """
+
+    name: str
+    title: str
+    wave: int
+    simds: int
+    waves: int
+    vgprs: int
+    vgpr_grain: int
+    sgprs_limit: bool
+    lds: int
+    lds_grain: int
+    block_lds: int
+    barriers: int
+
+
+ARCHS: Final = {
+    arch.name: arch
+    for arch in (
+        Arch("gfx90a", "CDNA 2, MI200", 64, 4, 8, 512, 8, True, 64 * _K, 512, 64 * _K, 16),
+        Arch("gfx942", "CDNA 3, MI300", 64, 4, 8, 512, 8, True, 64 * _K, 512, 64 * _K, 16),
+        Arch("gfx1100", "RDNA 3, RX 7900", 32, 4, 16, 1536, 24, False, 128 * _K, 1024, 64 * _K, 32),
+    )
+}
+"""By name."""
+
+DEFAULT: Final = "gfx942"
+"""What is compiled for where no wish says otherwise."""
+
+
+def names() -> tuple[str, ...]:
+    """Every processor."""
+    return tuple(ARCHS)
+
+
+def check(name: str) -> Arch:
+    """The processor called ``name``. ValueError, with all there are, if there is none."""
+    found = ARCHS.get(name)
+    if found is None:
+        near, known = did_you_mean(name, ARCHS), ", ".join(ARCHS)
+        raise ValueError(f"there is no AMDGPU target {name!r}{near}; known: {known}")
+    return found
+
+
+def of_config(config: CompileConfig) -> Arch:
+    """The processor that the options ask for. ValueError, with all there are, for no such one."""
+    return check(config.amdgpu_arch or DEFAULT)
+
+
+class Occupancy(NamedTuple):
+    """How many waves of a kernel a SIMD can hold at a time, and of how many at most.
+
+    limit: what keeps more away: waves, vgprs, sgprs, LDS, blocks.
+    """
+
+    waves: int
+    most: int
+    limit: str
+
+
+def _by_sgprs(arch: Arch, sgprs: int) -> int:
+    """Waves by scalar registers, of which a SIMD of these processors has 800."""
+    if not arch.sgprs_limit:
+        return arch.waves
+    return min(arch.waves, 800 // max(16, -(-sgprs // 16) * 16))
+
+
+def occupancy(arch: Arch, block_dim: int, vgprs: int, sgprs: int, lds: int) -> Occupancy:
+    """The occupancy of blocks of so many threads. vgprs: with the agprs. lds: bytes of a block."""
+    of_block = max(1, -(-block_dim // arch.wave))
+    given = max(1, -(-vgprs // arch.vgpr_grain)) * arch.vgpr_grain
+    room = arch.waves * arch.simds
+    limits = {
+        "waves": arch.waves,
+        "vgprs": min(arch.waves, arch.vgprs // given),
+        "sgprs": _by_sgprs(arch, sgprs),
+        "blocks": -(-min(room // of_block, arch.barriers if of_block > 1 else room)
+                    * of_block // arch.simds),
+    }  # fmt: skip
+    if lds:
+        blocks = arch.lds // (-(-lds // arch.lds_grain) * arch.lds_grain)
+        limits["LDS"] = min(arch.waves, -(-blocks * of_block // arch.simds))
+    waves = min(limits.values())
+    limit = next(name for name, value in limits.items() if value == waves)
+    return Occupancy(waves, arch.waves, limit)

@@ -1,0 +1,130 @@
+"""What LLVM IR for a GPU says differently for each family of processors.
+
+The GPU emitter speaks of a *frame*, *registers* of the thread, *barriers*, *lanes*; a `Dialect` has
+the words of one target for them. `Dialect` itself is the table with what most targets share, and a
+room of the backends has the dialect of its own target: `cuda.dialect`, `amdgpu.dialect`,
+`spirv.dialect`.
+
+                      NVVM                    AMDGPU                   SPIR-V
+    a kernel          ptx_kernel              amdgpu_kernel            spir_kernel
+    threads a block   "nvvm.reqntid"          "amdgpu-flat-work-..."   !reqd_work_group_size
+    frame, heaps      generic (0)             global (1)               global (1)
+    own memory        generic (0)             private (5)              private (0)
+    any memory        generic (0)             flat (0)                 generic (4)
+    arrays, shared    1, 3                    1, 3                     1, 3
+    lanes             warps of 32             waves of 64 or 32        none that are known
+    scopes            device, block           agent, workgroup         device, workgroup
+    mathematics       libdevice               instructions, ocml       OpenCL's, by intrinsics
+
+A *space* here is what stands before the name of a pointer: ``addrspace(1) `` or nothing, so that
+``ptr`` before an operand makes the whole of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from ...ir import codes as C
+from ...types import Type
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from .emitter import Emitter, Slot
+    from .gpu_emitter import GpuEmitter, GpuState
+
+__all__ = ["LIBRARY", "Dialect", "declared_call"]
+
+LIBRARY: dict[int, str] = {
+    C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan", C.ASIN: "asin",
+    C.ACOS: "acos", C.TANH: "tanh", C.POW: "pow", C.ATAN2: "atan2", C.MOD: "fmod",
+}  # fmt: skip
+"""Mathematics that processors have no instructions for, by the names of C."""
+
+
+def declared_call(e: Emitter, name: str, result: str, args: str, attributes: str = "") -> str:
+    """The text of a call of ``name``, which the module declares from now on."""
+    if name not in e.state.declares:
+        types = ", ".join([arg.rpartition(" ")[0] for arg in args.split(", ") if arg])
+        e.state.declares[name] = f"declare {result} {name}({types}){attributes}"
+    return f"call {result} {name}({args})"
+
+
+class Dialect:
+    """The words of one target.
+
+    triple: of the module. calling: convention of a kernel. frame, private, generic: spaces of the
+    frame, of memory that a thread has for itself, and of pointers that a real function takes.
+    device, block: scopes of synchronisation. wave: threads that exchange values by themselves; 0 if
+    that is not known. static_shared: bytes of shared arrays that a block has by itself.
+    real_atomics: there are atomic sums, minima and maxima of reals. real_notes: what stands behind
+    them.
+    """
+
+    triple: ClassVar[str]
+    calling: ClassVar[str]
+    frame: ClassVar[str] = ""
+    private: ClassVar[str] = ""
+    generic: ClassVar[str] = ""
+    device: ClassVar[str] = "device"
+    block: ClassVar[str] = "block"
+    wave: int = 32
+    static_shared: ClassVar[int] = 48 << 10
+    real_atomics: ClassVar[bool] = True
+    real_notes: ClassVar[str] = ""
+
+    # Kernels
+
+    def attributes(self, threads: int, config: CompileConfig) -> str:
+        """What stands behind a kernel of ``threads`` a block."""
+        raise NotImplementedError
+
+    def parameter(self, slot: Slot) -> tuple[list[str], list[str]]:
+        """A slot as parameters of a kernel, and lines that make ``%name`` of them.
+
+        A truth value is a byte there.
+        """
+        if slot.type == "i1":
+            name = slot.name
+            return [f"i8 %{name}.byte"], [f"  %{name} = trunc i8 %{name}.byte to i1"]
+        return [slot.declaration], []
+
+    def register(self, e: GpuEmitter, name: str) -> list[str]:
+        """Lines that read ``%name``: tid, ctaid, nctaid, as i32."""
+        raise NotImplementedError
+
+    def check(self, state: GpuState) -> None:
+        """Raise if the kernel has what the target cannot say."""
+
+    # Threads together
+
+    def barrier(self, e: GpuEmitter) -> None:
+        """Wait for all threads of the block, and see what they have written."""
+        raise NotImplementedError
+
+    def subgroup_barrier(self, e: GpuEmitter) -> None:
+        """Wait for the threads of the subgroup."""
+        raise NotImplementedError
+
+    def shuffle(self, e: GpuEmitter, value: str, lane: str) -> str:
+        """The i32 of a lane of the same subgroup of 32."""
+        raise NotImplementedError
+
+    def shuffle_down(self, e: GpuEmitter, value: str, distance: int) -> str:
+        """The i32 of the lane so much further on in the wave; anything where there is none."""
+        raise NotImplementedError
+
+    def ballot(self, e: GpuEmitter, value: str) -> str:
+        """The truth values of the lanes of a subgroup of 32, as bits of an i32."""
+        raise NotImplementedError
+
+    # Mathematics
+
+    def library(self, e: GpuEmitter, code: int, t: Type, args: list[str]) -> str:
+        """A function of `LIBRARY` for reals of one type, f32 or f64."""
+        raise NotImplementedError
+
+    # Memory
+
+    def is_private(self, e: GpuEmitter, pointer: str) -> str:
+        """Whether a pointer of the generic space leads to memory of the thread's own, as i1."""
+        raise NotImplementedError
