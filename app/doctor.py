@@ -34,6 +34,11 @@ _BACKEND_HINTS: Final = {
 _CUDA_HINT: Final = (
     "kernels are compiled all the same: qd-studio FILE --backend cuda, or cuda:sm_90"
 )
+_OPENCL_HINT: Final = (
+    "python -m pip install 'pyopencl[pocl]' brings one that runs on the processor; a driver whose "
+    "library has no vendor file is found through OCL_ICD_VENDORS=FOLDER with a file NAME.icd that "
+    "holds the library's path"
+)
 _CLEAN: Final = "qd-studio cache verify lists bad entries, qd-studio cache clean removes them"
 _TOLD: Final = 3
 """Bad entries of a layer that are named."""
@@ -61,7 +66,7 @@ def examine() -> Findings:
     """Look at everything. Takes about a second, most of it for the backends' self tests."""
     backends = _backends()
     works = any(f.state == "ok" and f.name == "cpu" for f in backends)
-    found = [*_machine(), *backends, *_cuda(), *_packages(), *_caches(), *_terminal()]
+    found = [*_machine(), *backends, *_cuda(), *_opencl(), *_packages(), *_caches(), *_terminal()]
     return Findings(found, works)
 
 
@@ -82,7 +87,11 @@ def _backends() -> list[Finding]:
     out: list[Finding] = []
     for found in inspect.backends():
         if not found.works:
-            out.append(Finding("backend", found.name, "missing", found.reason))
+            # What never launches lacks nothing here.
+            state, hint = "missing", ""
+            if found.only:
+                state, hint = "note", f"qd-studio show FILE --panel code --backend {found.name}"
+            out.append(Finding("backend", found.name, state, found.reason, hint))
             continue
         fault = inspect.self_test(found.name)
         hint = _BACKEND_HINTS.get(found.name, "") if fault else ""
@@ -120,6 +129,31 @@ def _cuda() -> list[Finding]:
             out.append(Finding("cuda", piece.name, "missing", why, piece.hint))
     out += [Finding("cuda", name, "note", value or "empty") for name, value in found.variables]
     return out
+
+
+def _opencl() -> list[Finding]:
+    """The devices of all drivers, or what to do where there are none."""
+    found = inspect.opencl_machine()
+    out: list[Finding] = []
+    if found.problem:
+        hidden = "QD_ENABLE_OPENCL" in found.problem
+        hint = "unset QD_ENABLE_OPENCL" if hidden else _OPENCL_HINT
+        if found.devices:
+            hint = "unset QD_OPENCL_DEVICE, or name one of these"
+        out.append(
+            Finding("opencl", "driver", "note" if hidden else "missing", found.problem, hint)
+        )
+    for one in found.devices:
+        parts = [
+            f"{one.place}: {one.name}",
+            f"{one.platform}, {one.version}, driver {one.driver}",
+            f"{one.kind}, {one.units} compute units, {size(one.memory)}",
+            f"without {', '.join(one.lacks)}" if one.lacks else "",
+            "programs use this one" if one.chosen else "",
+        ]
+        text = ", ".join(part for part in parts if part)
+        out.append(Finding("opencl", "device", "ok" if one.chosen else "note", text))
+    return [*out, *(Finding("opencl", n, "note", value or "empty") for n, value in found.variables)]
 
 
 def _packages() -> list[Finding]:

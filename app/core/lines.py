@@ -193,12 +193,35 @@ _SASS: Final = re.compile(
     r"""|(?P<type>\bc\[0x\w+\]\[\w+\])|(?P<kw>\b(?:U?RZ|PT|SR_[\w.]+)\b)"""
     r"""|(?P<op>\b[A-Z][A-Z0-9_]+(?=[\s.;]))"""
 )
-_LANGUAGES: Final = {"llvm": _LLVM, "asm": _ASM, "ptx": _PTX, "sass": _SASS}
+_C: Final = re.compile(
+    r"""(?P<comment>/\*.*?\*/|//.*$)|(?P<str>"(?:[^"\\]|\\.)*")"""
+    r"""|(?P<kw>^\s*\#.*$|\b(?:if|else|for|while|do|return|break|continue|goto|switch|case|const"""
+    r"""|restrict|volatile|static|inline|struct|typedef|__attribute__|(?:__)?(?:kernel|global|local"""
+    r"""|private|constant))\b)"""
+    r"""|(?P<type>\b(?:void|bool|size_t|u?(?:char|short|int|long)(?:2|3|4|8|16)?"""
+    r"""|(?:half|float|double)(?:2|3|4|8|16)?)\b)"""
+    r"""|(?P<const>(?<![\w.])(?:0[xX][\da-fA-F]+(?:\.[\da-fA-F]*)?(?:[pP][-+]?\d+)?"""
+    r"""|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)[uUlLfFhH]*)|(?P<op>\b[A-Za-z_]\w*(?=\())"""
+)
+_GCN: Final = re.compile(
+    r"""(?P<comment>[;].*$|//.*$)|(?P<str>"[^"]*")|(?P<kw>^\s*\.\w+)"""
+    r"""|(?P<type>\b(?:vcc(?:_lo|_hi)?|exec(?:_lo|_hi)?|scc|m0|null|off|flat_scratch)\b)"""
+    r"""|(?P<id>^[\w.$@]+:|\b[vsa](?:\d+|\[\d+:\d+\]))"""
+    r"""|(?P<op>\b(?:[vs]_|ds_|buffer_|flat_|global_|scratch_|image_)\w+)"""
+    r"""|(?P<const>(?<![\w.])-?(?:0x[\da-f]+|\d[\w.+]*))"""
+)
+_SPIRV: Final = re.compile(
+    r"""(?P<comment>;.*$)|(?P<str>"[^"]*")|(?P<id>%[\w.]+)"""
+    r"""|(?P<type>\bOpType\w+)|(?P<op>\bOp[A-Z]\w*)|(?P<const>(?<![\w.%])-?\d[\w.+-]*)"""
+)
+_LANGUAGES: Final = {
+    "llvm": _LLVM, "asm": _ASM, "ptx": _PTX, "sass": _SASS, "c": _C, "gcn": _GCN, "spirv": _SPIRV,
+}  # fmt: skip
 
 
 def code_spans(text: str, language: str) -> tuple[Span, ...]:
-    """A line of generated code: language ``llvm``, ``asm``, ``ptx`` or ``sass``; others are left
-    plain."""
+    """A line of generated code: language ``llvm``, ``asm``, ``ptx``, ``sass``, ``c`` (also OpenCL
+    C), ``gcn`` (of AMD) or ``spirv``; others are left plain."""
     pattern = _LANGUAGES.get(language)
     return ((text, ""),) if pattern is None else _highlight(pattern, text)
 

@@ -185,6 +185,18 @@ class Actions:
             client.request_refresh()
             self._app.notify("Compiling again.", timeout=2)
 
+    def action_backends(self) -> None:
+        client = self._client()
+        if client is not None:
+            from ...engine import inspect
+
+            app = self._app
+            app.every_backend = not app.every_backend
+            chosen = inspect.every_backend() if app.every_backend else app.backends
+            client.set_backends(chosen)
+            names = ", ".join(chosen) or "the backends that can launch here"
+            self._app.notify(f"Compiling for {names}.", timeout=3, markup=False)
+
     def action_cancel(self) -> None:
         client = self._client()
         if client is not None:

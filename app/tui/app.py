@@ -76,6 +76,8 @@ class StudioApp(Actions, App[int]):
         self.complete = start is None
         self.ascii_only = ascii_only
         self.options: dict[str, Value] = {}
+        self.backends: tuple[str, ...] = ()  # as chosen at the start; none: those that can launch
+        self.every_backend = False
         self.keymap_path = keymap_path
         self._progress = "" if start is None else "starting the worker"
         self._busy_since: float | None = None if start is None else 0.0

@@ -61,6 +61,9 @@ COMMANDS: Final = (
     Command("log", "o", "Log", "What user code and the engine wrote.", "app.log", "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",
             "app.config", "everywhere"),
+    Command("backends", "B", "All backends", "Compile for every backend, also for those that "
+            "cannot launch here; once more: for those that were chosen at the start.",
+            "app.backends", "everywhere"),
     Command("theme", "t", "Light or dark", "Switch between the light and the dark theme.",
             "app.switch_theme", "everywhere"),
     Command("suspend", "ctrl+z", "Suspend", "Go back to the shell; `fg` returns.",

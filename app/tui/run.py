@@ -67,7 +67,7 @@ def run_studio(
             command=command, watch=True,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config)
+    return _run(files, start, None, theme, no_color, config, chosen)
 
 
 def open_session(
@@ -84,6 +84,7 @@ def _run(
     theme: str | None,
     no_color: bool,
     config: Mapping[str, Value] | None,
+    backends: tuple[str, ...] = (),
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
@@ -101,6 +102,7 @@ def _run(
         keymap_path=path,
     )
     app.options.update(config or {})
+    app.backends = backends
     try:
         result = app.run()
     finally:

@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from .faults import error_record, is_user_file
     from .folders import CacheFolder, LayerFolder, cache_folder
     from .gradients import GradientCapture
-    from .hardware import CudaDeviceInfo, CudaMachine, CudaPiece, cuda_machine
+    from .hardware import (
+        CudaDeviceInfo,
+        CudaMachine,
+        CudaPiece,
+        OpenclDeviceInfo,
+        OpenclMachine,
+        cuda_machine,
+        opencl_machine,
+    )
     from .recorder import Look, Recorder
     from .settings import (
         BackendInfo,
@@ -63,6 +71,8 @@ __all__ = [
     "LayerFolder",
     "Look",
     "LookUps",
+    "OpenclDeviceInfo",
+    "OpenclMachine",
     "OptionInfo",
     "RecordFileError",
     "Recorder",
@@ -93,6 +103,7 @@ __all__ = [
     "kernels_in",
     "load",
     "loads",
+    "opencl_machine",
     "options",
     "parse_setting",
     "record",
@@ -118,6 +129,8 @@ _LAZY: Final = {
     "CudaMachine": "hardware",
     "CudaPiece": "hardware",
     "KernelCapture": "capture",
+    "OpenclDeviceInfo": "hardware",
+    "OpenclMachine": "hardware",
     "OptionInfo": "settings",
     "Look": "recorder",
     "LookUps": "caches",
@@ -145,6 +158,7 @@ _LAZY: Final = {
     "is_user_file": "faults",
     "kernel_id": "describing",
     "kernels_in": "discover",
+    "opencl_machine": "hardware",
     "options": "settings",
     "parse_setting": "settings",
     "recorded_calls": "discover",

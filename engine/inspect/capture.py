@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
 
 _LANGUAGES: Final = {
-    "llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm", "ptx": "ptx",
+    "llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm", "ptx": "ptx", "opencl_c": "c",
+    "isa": "gcn", "spirv": "spirv",
 }  # fmt: skip
 
 
@@ -459,7 +460,7 @@ def _artefacts(
     return tuple(
         Artefact(
             name=name,
-            language=artifact.languages.get(name) or _LANGUAGES.get(name, "text"),
+            language=_LANGUAGES.get(name) or artifact.languages.get(name, "text"),
             text=artifact.text(name),
             lines=tuple([places.get(op, -1) for op in artifact.lines.get(name, ())]),
         )

@@ -1,8 +1,8 @@
-"""CUDA on this machine: the driver, its devices, and the pieces of the toolkit that are used.
+"""CUDA and OpenCL on this machine: drivers, their devices, and the pieces that are used.
 
-`cuda_machine` looks at everything and never raises: what is missing is told with the way to get it.
-It loads the driver's library, so that nobody calls it who only wants to compile. `device_record`
-describes the device of a launch.
+`cuda_machine` and `opencl_machine` look at everything and never raise: what is missing is told with
+the way to get it. They load the drivers' libraries, so that nobody calls them who only wants to
+compile. `device_record` describes the device of a launch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from typing import Any, Final, NamedTuple
 from ..backends.cuda import archs, ptxas, toolkit
 from .record import DeviceRecord
 
-__all__ = ["CudaDeviceInfo", "CudaMachine", "CudaPiece", "cuda_machine", "device_record"]
+__all__ = [
+    "CudaDeviceInfo", "CudaMachine", "CudaPiece", "OpenclDeviceInfo", "OpenclMachine",
+    "cuda_machine", "device_record", "opencl_machine",
+]  # fmt: skip
 
 VARIABLES: Final = (
     "QD_ENABLE_CUDA", "QD_VISIBLE_DEVICE", "QD_GRAPH", "QD_CUDA_ARCH", "CUDA_VISIBLE_DEVICES",
@@ -66,6 +69,75 @@ class CudaMachine(NamedTuple):
     devices: tuple[CudaDeviceInfo, ...]
     pieces: tuple[CudaPiece, ...]
     variables: tuple[tuple[str, str], ...]
+
+
+class OpenclDeviceInfo(NamedTuple):
+    """A device. place: how the option `opencl_device` may call it. platform: its driver's name.
+
+    kind: cpu, gpu, accelerator or other. lacks: what kernels cannot use there. chosen: the one that
+    programs get.
+    """
+
+    place: str
+    platform: str
+    name: str
+    kind: str
+    version: str
+    driver: str
+    units: int
+    memory: int
+    lacks: tuple[str, ...]
+    chosen: bool
+
+
+class OpenclMachine(NamedTuple):
+    """What there is. problem: why OpenCL cannot be used, in one sentence; empty if it can."""
+
+    problem: str
+    devices: tuple[OpenclDeviceInfo, ...]
+    variables: tuple[tuple[str, str], ...]
+
+
+OPENCL_VARIABLES: Final = (
+    "QD_ENABLE_OPENCL", "QD_OPENCL_DEVICE", "QD_OPENCL_MAPPING", "OCL_ICD_VENDORS",
+    "POCL_KERNEL_CACHE", "POCL_MAX_PTHREAD_COUNT", "PYOPENCL_CTX",
+)  # fmt: skip
+
+
+def opencl_machine() -> OpenclMachine:
+    """Look at everything; see the module docstring."""
+    variables = tuple((n, os.environ[n]) for n in OPENCL_VARIABLES if n in os.environ)
+    try:
+        hardware: Any = importlib.import_module("..backends.opencl.hardware", __package__)
+        problem = str(hardware.unavailable())
+        if problem:
+            return OpenclMachine(problem, (), variables)
+        mine: Any = None
+        try:
+            mine = hardware.chosen(os.environ.get("QD_OPENCL_DEVICE", ""))
+        except Exception as error:
+            problem = str(error).splitlines()[0]
+        infos = tuple(_opencl_info(one, mine) for one in hardware.devices())
+        return OpenclMachine(problem, infos, variables)
+    except Exception as error:  # whatever a library does on this machine, it is told, not raised
+        return OpenclMachine(f"{type(error).__name__}: {error}".splitlines()[0], (), variables)
+
+
+def _opencl_info(one: Any, chosen: Any) -> OpenclDeviceInfo:
+    can = one.capabilities
+    lacks = tuple(
+        what
+        for what, has in (
+            ("f64", can.f64), ("f16 (computed in f32)", can.f16),
+            ("64-bit atomics", can.int64_base),
+        )
+        if not has
+    )  # fmt: skip
+    mine = chosen is not None and one.place == chosen.place
+    return OpenclDeviceInfo(
+        one.place, one.driver_name, one.name, one.kind, one.version, one.driver, one.units,
+        one.memory, lacks, mine,
+    )  # fmt: skip
 
 
 def cuda_machine() -> CudaMachine:
@@ -133,6 +205,11 @@ def device_record(device: Any) -> DeviceRecord:
     hardware: Any = getattr(device, "hardware", None)
     if hardware is None:
         return DeviceRecord(name=device.name)
+    if not hasattr(hardware, "processors"):
+        return DeviceRecord(
+            name=hardware.name, driver=f"{hardware.driver_name} {hardware.driver}",
+            multiprocessors=hardware.units, total_bytes=hardware.memory,
+        )  # fmt: skip
     return DeviceRecord(
         name=hardware.name,
         driver=_driver_version(),

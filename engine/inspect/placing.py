@@ -17,7 +17,7 @@ import numpy as np
 from ..backends.memory import ALIGN, Array, Memory, view_of
 from .inputs import Inputs
 from .record import DeviceRecord
-from .timing import Clock, EventClock, HostClock
+from .timing import Clock, EventClock, HostClock, QueueClock
 
 if TYPE_CHECKING:
     from ..runtime.compile import FullCompile
@@ -74,6 +74,14 @@ class _Piece(NamedTuple):
     numbers: set[int]
 
 
+def _clock_of(device: Any) -> Clock:
+    """What times launches on a device: its own times, if it has such."""
+    if hasattr(device, "queue"):
+        return QueueClock(device) if QueueClock.fits(device) else HostClock(device.sync)
+    # A device that has events answers calls of its driver.
+    return EventClock(device) if hasattr(device, "call") else HostClock(device.sync)
+
+
 class _OnDevice(Placed):
     """On a device with memory of its own."""
 
@@ -84,9 +92,7 @@ class _OnDevice(Placed):
         self._pieces: Final[list[_Piece]] = []
         self.values = list(given.values)
         self._upload()
-        # A device that has events answers calls of its driver.
-        events = hasattr(device, "call")
-        self.clock = EventClock(device) if events else HostClock(device.sync)
+        self.clock = _clock_of(device)
 
     def _upload(self) -> None:
         arrays = [

@@ -34,12 +34,16 @@ class OptionInfo(NamedTuple):
 
 
 class BackendInfo(NamedTuple):
-    """A backend. reason: why it does not work here. toolchain: what generates its code."""
+    """A backend. reason: why it does not work here. toolchain: what generates its code.
+
+    only: it makes code that is launched nowhere.
+    """
 
     name: str
     works: bool
     reason: str
     toolchain: str
+    only: bool = False
 
 
 def options() -> list[OptionInfo]:
@@ -85,13 +89,14 @@ def expand(names: Iterable[str]) -> tuple[str, ...]:
 
     ValueError for what is no backend, or no target of one.
     """
-    from .targets import split
-
     out: list[str] = []
     for name in names:
         out += every_backend() if name == EVERY else [name]
-    for name in out:
-        split(name)
+    if out:
+        from .targets import split
+
+        for name in out:
+            split(name)
     return tuple(dict.fromkeys(out))
 
 
@@ -108,7 +113,8 @@ def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
         backend, _ = split(name)
         works, reason = base.availability(backend)
         toolchain = base.find(backend).toolchain() if works else ""
-        out.append(BackendInfo(name, works, reason, toolchain))
+        only = bool(backend in base.BUILT and base.find(backend).compile_only())
+        out.append(BackendInfo(name, works, reason, toolchain, only))
     return out
 
 

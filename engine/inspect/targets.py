@@ -192,7 +192,8 @@ def _open(backend: base.Backend, config: CompileConfig) -> None:
     if current is not None and current.backend.name == backend.name:
         return
     if backend.name not in _opened:
-        device = _opened[backend.name] = backend.open(config)
+        # Launches are timed by the device's own queue, where it keeps times if it is told to.
+        device = _opened[backend.name] = backend.open(config.replace(kernel_profiler=True))
         atexit.register(device.end)
 
 

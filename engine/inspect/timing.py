@@ -27,8 +27,8 @@ from .record import LaunchRecord
 from .steps import StepLimit
 
 __all__ = [
-    "METHOD", "Clock", "Contender", "EventClock", "HostClock", "Took", "measure",
-    "measure_together", "share",
+    "METHOD", "Clock", "Contender", "EventClock", "HostClock", "QueueClock", "Took",
+    "measure", "measure_together", "share",
 ]  # fmt: skip
 
 METHOD: Final = (
@@ -38,6 +38,10 @@ METHOD: Final = (
 _EVENTS: Final = (
     "device time between two events around one launch, arguments restored before each; median over "
     "n launches after the warm-up; host: until the call returned"
+)
+_MARKERS: Final = (
+    "device time between two markers in a queue that keeps times, around one launch, arguments "
+    "restored before each; median over n launches after the warm-up; host: until the call returned"
 )
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
@@ -107,6 +111,36 @@ class EventClock:
         with suppress(Exception):  # the device may be gone, and the interpreter may end
             for event in self._events:
                 self._call("cuEventDestroy", event)
+
+
+class QueueClock:
+    """Markers of an OpenCL queue around launches on it; the queue keeps times of its commands."""
+
+    method = _MARKERS
+
+    def __init__(self, device: Any) -> None:
+        """device: has pyopencl as ``cl``, its ``queue``, and ``sync()``."""
+        self._device: Final = device
+
+    @staticmethod
+    def fits(device: Any) -> bool:
+        """Whether the queue of a device keeps times."""
+        wanted = device.cl.command_queue_properties.PROFILING_ENABLE
+        return bool(device.queue.properties & wanted)
+
+    def took(self, launch: Callable[[], object]) -> Took:
+        device = self._device
+        device.sync()
+        begin = device.cl.enqueue_marker(device.queue)
+        # The driver is at work on the marker at once, not when the kernel comes.
+        device.queue.flush()
+        start = time.perf_counter_ns()
+        launch()
+        host_us = (time.perf_counter_ns() - start) / 1e3
+        end = device.cl.enqueue_marker(device.queue)
+        device.sync()
+        end.wait()
+        return Took((end.profile.end - begin.profile.end) / 1e3, host_us)
 
 
 _HOST_CLOCK: Final = HostClock()

@@ -55,6 +55,18 @@ def test_names_that_are_none_are_told(name, message):
         inspect.backends([name])
 
 
+def test_all_means_every_backend_once():
+    every = inspect.every_backend()
+    assert every[:2] == ("cpu", "interp") and set(every) == set(base.names())
+    assert inspect.expand(["all"]) == every
+    assert inspect.expand(["cuda", "all", "cuda:sm_80"]) == (
+        "cuda", *(name for name in every if name != "cuda"), "cuda:sm_80",
+    )  # fmt: skip
+    assert inspect.expand([]) == ()
+    with pytest.raises(ValueError, match="there is no backend 'al'"):
+        inspect.expand(["al"])
+
+
 def test_a_target_is_compiled_for_and_says_why_it_is_not_launched():
     record = capture("cpu", "cuda", "cuda:sm_75")
     cpu, cuda, old = record.backends

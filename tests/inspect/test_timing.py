@@ -3,7 +3,7 @@
 import gc
 
 import pytest
-from qd_studio.engine.inspect import timing
+from qd_studio.engine.inspect import placing, timing
 
 
 class Clock:
@@ -143,3 +143,46 @@ def test_budgets_are_shared():
     for n in range(2, 9):
         assert timing.share(0.4, n) < timing.share(0.4, n - 1)
         assert n * timing.share(0.4, n) <= 0.8
+
+
+class Queue:
+    """An OpenCL device with a queue that keeps times, as far as the clock looks."""
+
+    def __init__(self, properties=2):
+        self.cl = self.queue = self.command_queue_properties = self
+        self.PROFILING_ENABLE = 2
+        self.properties = properties
+        self.calls = []
+        self.times = iter([1_000, 7_500])
+
+    def enqueue_marker(self, queue):
+        self.calls.append("marker")
+        self.profile = type("Profile", (), {"end": next(self.times)})
+        found = type("Event", (), {"profile": self.profile, "wait": lambda self: None})
+        return found()
+
+    def flush(self):
+        self.calls.append("flush")
+
+    def sync(self):
+        self.calls.append("sync")
+
+
+def test_a_queue_that_keeps_times_tells_those_of_the_device(clock):
+    queue = Queue()
+    assert timing.QueueClock.fits(queue) and not timing.QueueClock.fits(Queue(1))
+
+    def launch():
+        queue.calls.append("launch")
+        clock.spend(3.0)
+
+    assert timing.QueueClock(queue).took(launch) == (6.5, 3.0)
+    assert queue.calls == ["sync", "marker", "flush", "launch", "marker", "sync"]
+
+
+def test_the_clock_fits_the_device():
+    device = Queue()
+    device.call = None
+    assert isinstance(placing._clock_of(device), timing.QueueClock)
+    device.properties = 0
+    assert isinstance(placing._clock_of(device), timing.HostClock)

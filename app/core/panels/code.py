@@ -13,8 +13,8 @@ from .places import gutter, user_lines
 __all__ = ["CodeLines", "artefacts_of", "code_lines", "in_order", "title_of"]
 
 _TITLES: Final = {
-    "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR", "ptx": "PTX", "sass": "SASS",
-    "asm": "assembly",
+    "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
+    "spirv": "SPIR-V", "isa": "AMDGPU assembly", "ptx": "PTX", "sass": "SASS", "asm": "assembly",
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ TEXT = st.text("$0123 abc<>*='\"(),.:{}[]-#;@%e\t", max_size=60)
 def test_highlighting_changes_no_character(text):
     for spans in (
         ln.ir_spans(text), ln.python_spans(text), ln.code_spans(text, "llvm"),
-        ln.code_spans(text, "asm"), ln.code_spans(text, ""),
+        *(ln.code_spans(text, name) for name in ("asm", "ptx", "sass", "c", "gcn", "spirv", "")),
     ):  # fmt: skip
         assert "".join(t for t, _ in spans) == text
         assert {s for _, s in spans} <= set(ln.STYLES)
@@ -168,3 +168,24 @@ def test_the_log_as_text_expands_tabs():
     record = rec.Record(log=(rec.LogLine(stream="stdout", text="a\tb"),))
     assert ln.plain(misc.log_lines(record)) == "stdout a       b\n"
     assert misc.log_lines(record)[0].copy == "a\tb"
+
+
+def test_code_for_other_devices_is_coloured():
+    def styles(text, language):
+        return {part.strip(): style for part, style in ln.code_spans(text, language) if style}
+
+    found = styles("__kernel void f(__global float *restrict x) { x[0] = fma(1.5f, y, 2); }", "c")
+    assert found["__kernel"] == found["restrict"] == "kw" and found["float"] == "type"
+    assert found["fma"] == "op" and found["1.5f"] == found["2"] == "const"
+    assert styles("/* nbody.py:12 */ v += 1.0f;", "c")["/* nbody.py:12 */"] == "comment"
+    found = styles("\tglobal_load_dword v4, v[2:3], s0 ; 16-byte", "gcn")
+    assert found["global_load_dword"] == "op" and found["v[2:3]"] == found["v4"] == "id"
+    assert found["; 16-byte"] == "comment"
+    found = styles("%4 = OpTypeInt 32 0 ; i32", "spirv")
+    assert found == {
+        "%4": "id",
+        "OpTypeInt": "type",
+        "32": "const",
+        "0": "const",
+        "; i32": "comment",
+    }

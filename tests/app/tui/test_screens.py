@@ -339,6 +339,19 @@ async def test_options_are_changed_by_key_and_by_typing(record, live):
         assert len(client.asked) == 2
 
 
+async def test_a_key_asks_for_every_backend_and_back(record, live):
+    client, start = live
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        app.backends = ("cpu", "interp")
+        await press(pilot, "B")
+        name, chosen = client.asked[-1]
+        assert name == "set_backends" and {"cpu", "cuda", "opencl", "metal"} <= set(chosen)
+        await press(pilot, "B")
+        assert client.asked[-1] == ("set_backends", ("cpu", "interp"))
+
+
 async def test_many_events_are_painted_once(record, live, monkeypatch):
     client, start = live
     async with studio(record) as (app, pilot):
