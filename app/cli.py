@@ -5,6 +5,7 @@
     qd-studio open SESSION              a saved session or report, nothing is run
     qd-studio show FILE --panel P       one panel as text or JSON
     qd-studio doctor                    what works here, and what is missing
+    qd-studio doctor --conformance      features of the language by backends, as a table
     qd-studio cache ls|show|verify|clean   the caches on disk
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a gate failed;
@@ -195,7 +196,21 @@ def _command_parser(command: str) -> _Parser:
         add_arguments(parser)
     else:
         add("--json", action="store_true", help="as JSON")
+        _conformance(parser)
     return parser
+
+
+def _conformance(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("--conformance", action="store_true",
+        help="run a small program for each feature of the language on each backend, and print what "
+        "came of it as a table; exit code 1 if a cell says FAILED")  # fmt: skip
+    add("--backend", action="append", default=[], metavar="NAMES",
+        help="with --conformance: backends, with commas or repeated; default: all")  # fmt: skip
+    add("--feature", action="append", default=[], metavar="NAME",
+        help="with --conformance: only this feature, or this group; may be repeated")  # fmt: skip
+    add("--config", action="append", default=[], metavar="KEY=VALUE",
+        help="with --conformance: an option for all programs; may be repeated")  # fmt: skip
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -322,9 +337,30 @@ def _show(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from .doctor import examine, to_json, to_text
 
+    if options.conformance:
+        return _conform(options)
+    if options.backend or options.feature or options.config:
+        raise _Failure(EXIT_USAGE, "--backend, --feature and --config go with --conformance")
     found = examine()
     _write(to_json(found) if options.json else to_text(found))
     return EXIT_OK if found.works else EXIT_ENVIRONMENT
+
+
+def _conform(options: argparse.Namespace) -> int:
+    from ..engine import inspect
+    from .conformance import process, table
+
+    try:
+        config = dict(inspect.parse_setting(text) for text in options.config)
+        columns = process.chosen(options.backend)
+        wanted = process.features(options.feature)
+    except ValueError as error:
+        raise _Failure(EXIT_USAGE, str(error)) from None
+    found = process.measure(columns, wanted, config, _talk)
+    _write(table.to_json(found) if options.json else table.to_text(found))
+    if all(column.absent for column in columns):
+        return EXIT_ENVIRONMENT
+    return EXIT_FAILED if found.failed else EXIT_OK
 
 
 def _cache(options: argparse.Namespace) -> int:

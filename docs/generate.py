@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import qd_studio.engine.passes  # noqa: F401 - registers every pass
+from qd_studio.app.conformance import process
+from qd_studio.app.conformance.table import page as conformance_rows
 from qd_studio.app.tui.commands import SCOPES, by_scope, key_names
 from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
@@ -198,8 +200,41 @@ def names_page() -> str:
     return NOTE + "\n" + module.page()
 
 
+def conformance_page() -> str:
+    """Every feature of the conformance suite."""
+    features = process.features()
+    lines = [NOTE, "# Conformance", "", *_CONFORMANCE.strip().splitlines()]
+    lines += [f"There are {len(features)} features.", *conformance_rows(features)]
+    return "\n".join(lines) + "\n"
+
+
+_CONFORMANCE = """
+Each feature of the language has a small program that shows it. The suite runs them on every backend
+and holds what they compute against what must come out, and against the interpreter:
+
+    qd-studio doctor --conformance                         every backend that launches kernels here
+    qd-studio doctor --conformance --backend opencl,cpu
+    qd-studio doctor --conformance --feature gradients     one group, or one feature
+    qd-studio doctor --conformance --backend opencl --config opencl_mapping=lanes
+    qd-studio doctor --conformance --json
+
+A cell of the table says
+
+- `ok`: the values are right;
+- `no`: the backend, or this device, lacks what the feature needs, and says so; reasons stand below;
+- `FAILED`: another value came out, which is named with its place, or an error.
+
+The exit code is 1 if a cell says FAILED, and 3 if none of the backends works here. A backend runs
+in a process of its own: one that crashes or hangs fails that feature, and the table goes on.
+
+A feature is a function in `app/conformance/kernels`; see `app/conformance/feature.py`. Run
+`python docs/generate.py` when there is another one.
+"""
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "config.md": config_page,
+    "conformance.md": conformance_page,
     "ir.md": ir_page,
     "language/names.md": names_page,
     "ops.md": ops_page,

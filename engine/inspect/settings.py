@@ -9,8 +9,8 @@ from ..config import OPTIONS
 from ..options import did_you_mean
 
 __all__ = [
-    "EVERY", "BackendInfo", "OptionInfo", "backends", "every_backend", "expand", "options",
-    "parse_setting", "self_test",
+    "EVERY", "BackendInfo", "OptionInfo", "backends", "every_backend", "expand", "lacking",
+    "options", "parse_setting", "self_test",
 ]  # fmt: skip
 
 EVERY: Final = "all"
@@ -115,6 +115,22 @@ def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
         toolchain = base.find(backend).toolchain() if works else ""
         only = bool(backend in base.BUILT and base.find(backend).compile_only())
         out.append(BackendInfo(name, works, reason, toolchain, only))
+    return out
+
+
+def lacking(backend: str) -> dict[str, str]:
+    """What no device of a backend has: ``checks``, ``prints``, or a data type, with the reason."""
+    from ..backends import base
+
+    caps = base.find(backend).caps
+    out: dict[str, str] = {}
+    if not caps.checks:
+        out["checks"] = "kernels have no asserts and no checks of indices"
+    if not caps.prints:
+        out["prints"] = "kernels do not print"
+    for name in ("f16", "f64"):
+        if name not in {t.name for t in caps.types}:
+            out[name] = f"the type {name} is not supported"
     return out
 
 

@@ -42,7 +42,15 @@ def test_the_library_example_of_the_readme_runs(tmp_path):
     assert result.stdout == "[ 1.  3.  5.  7.  9. 11. 13. 15.]\n"
 
 
-GENERATED = ["config.md", "ir.md", "language/names.md", "ops.md", "passes.md", "studio.md"]
+GENERATED = [
+    "config.md",
+    "conformance.md",
+    "ir.md",
+    "language/names.md",
+    "ops.md",
+    "passes.md",
+    "studio.md",
+]
 
 
 @pytest.mark.parametrize("name", GENERATED)

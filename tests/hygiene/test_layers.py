@@ -42,8 +42,9 @@ APP_MAY = {
     "batch": {"worker"},
     "show": set(),
     "doctor": set(),
+    "conformance": set(),
     "cache": set(),
-    "cli": {"worker", "report", "tui", "batch", "show", "doctor", "cache"},
+    "cli": {"worker", "report", "tui", "batch", "show", "doctor", "cache", "conformance"},
     "": set(),
 }
 ENGINE_NEVER = {"textual", "rich", "watchdog", "quadrants", "taichi"}

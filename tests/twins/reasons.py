@@ -30,7 +30,7 @@ _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
-    _OWN: "backends/opencl/",
+    _OWN: "backends/opencl/ kernels/test_conformance",
     _FAR: """
         inspect/test_on_device lang/test_far_memory
         runtime/test_cuda_device runtime/test_cuda_launch runtime/test_cuda_prints
