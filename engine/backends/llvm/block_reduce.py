@@ -29,8 +29,8 @@ from .text import MEMORY, SIZE, VALUE, constant
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
-    from .emitter import ModuleState
     from .gpu_emitter import GpuEmitter
+    from .strides import Arrays
 
 __all__ = ["accumulate", "finale", "open_sums", "sums"]
 
@@ -39,7 +39,7 @@ _MOST_WARPS: Final = 32
 _PARTIALS: Final = "@qd.partials"
 
 
-def sums(task: Op, state: ModuleState) -> tuple[Op, ...]:
+def sums(task: Op, state: Arrays) -> tuple[Op, ...]:
     """The atomic updates of ``task`` that threads can make for themselves first."""
     ops = walk(task.regions[1])
     if not any(op.code in ATOMIC_OPERATION for op in ops) or any(op.code == C.CALL for op in ops):
@@ -62,7 +62,7 @@ def sums(task: Op, state: ModuleState) -> tuple[Op, ...]:
     return tuple(found)
 
 
-def _memory(pointer: Op, state: ModuleState) -> object:
+def _memory(pointer: Op, state: Arrays) -> object:
     """What memory ``pointer`` points into; pointers to different memory never meet.
 
     None for a thread's own, and for what nobody knows.

@@ -9,7 +9,7 @@ that certain extents, times a factor, are multiples of 16.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ...analysis import contains
 from ...ir import Op
@@ -18,10 +18,20 @@ from ...passes.linear_form import form_of
 from ...types import DataType, PointerType
 from .text import SIZE
 
-__all__ = ["WIDEST", "Access", "access"]
+__all__ = ["WIDEST", "Access", "Arrays", "access"]
 
 WIDEST: Final = 16
 """Bytes of the widest access."""
+
+
+class Arrays(Protocol):
+    """What is known of the arrays of a kernel, by the number of the parameter.
+
+    apart: whether one shares no memory with another.
+    """
+
+    @property
+    def apart(self) -> list[bool]: ...
 
 
 class Access(NamedTuple):

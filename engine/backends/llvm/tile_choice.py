@@ -21,7 +21,7 @@ from ...passes.linear_form import form_of
 from .strides import WIDEST, Access, access
 
 if TYPE_CHECKING:
-    from .emitter import ModuleState
+    from .strides import Arrays
 
 __all__ = ["ENOUGH", "Tile", "choose", "weight"]
 
@@ -77,7 +77,7 @@ class Tile(NamedTuple):
         return self.down * self.rows
 
 
-def choose(task: Op, state: ModuleState, block_dim: int, reduces: bool) -> Tile | None:
+def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | None:
     """The tile for a parallel task; None if its threads had better take one cell at a time."""
     body = task.regions[1]
     if block_dim % 32 or any(op.regions or op.code in _EXCLUDED for op in body.ops):
@@ -125,7 +125,7 @@ def _touches(op: Op) -> bool:
     )
 
 
-def _apart(touching: list[Op], state: ModuleState) -> bool:
+def _apart(touching: list[Op], state: Arrays) -> bool:
     """Whether loads of a cell may be made before stores of the cell before."""
     arrays: set[int] = set()
     writes = False

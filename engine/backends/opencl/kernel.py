@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...errors import QuadrantsUnsupportedError
 from ...ir import Func, Op, all_ops, walk
 from ...ir import codes as C
 from ..base import KernelMeta, PrintSite, TaskMeta
@@ -129,13 +128,13 @@ class Program:
             0 < func.global_tmp_size <= _MOST_CLEARED
             and tasks and tasks[0].attr.kind == "serial" and func.body.ops[0] is tasks[0]
         )  # fmt: skip
-        if capabilities.mapping != caps.CHUNKS:
-            raise QuadrantsUnsupportedError(
-                f"no OpenCL C for the mapping {capabilities.mapping!r}", feature="lanes"
-            )
-        from .chunks import emit_parallel
-
         self.emitter_class: type[Emitter] = Emitter
+        if capabilities.mapping == caps.CHUNKS:
+            from .chunks import emit_parallel
+        else:
+            from .lanes import LanesEmitter, emit_parallel
+
+            self.emitter_class = LanesEmitter
         self._parallel: Final[Callable[[Program, int, Op, str], OpenclTask]] = emit_parallel
 
     # For emitters

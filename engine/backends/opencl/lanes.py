@@ -1,0 +1,274 @@
+"""A parallel task on a GPU: a work-item takes cells of the loop, a work-group is a block.
+
+A *cell* is one iteration of the user's loop, whatever number of axes that has; cells are numbered
+row by row, the innermost axis of the loop's nest fastest. `_plan` chooses how they are given to
+work-items, as `llvm.schedule` does for CUDA; the code is a loop whose steps are the whole grid, so
+that any number of groups covers all cells::
+
+    const uint cells = max(x_n0, 0);
+    for (uint cell = get_global_id(0); cell < cells; cell += (uint)get_global_size(0)) {
+        const int i = cell;
+        y[i] = a * x[i] + y[i];
+    }
+
+============================ =====================================================================
+sums, minima, maxima         each work-item makes them for itself, a group adds up, one atomic
+                             update a group follows (`reduce`)
+blocks that wait, or share   exactly one cell a work-item, phases between barriers (`groups`)
+============================ =====================================================================
+
+The IR comes from the pipeline for GPUs. Cells are counted in 32 bits where their number is sure to
+fit, which is with one axis or known extents; else in 64 bits, with divisions that are done in 32
+where that is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ...analysis import needs_blocks
+from ...errors import QuadrantsCompilationError
+from ...ir import Block, Op, walk
+from ...ir import codes as C
+from ..frame import grids
+from ..frame.host_text import HostText
+from ..llvm.block_reduce import sums
+from ..llvm.schedule import MOST_THREADS, Schedule, blocks_text
+from .control import counter
+from .emitter import Emitter
+from .facts import OpenclTask
+from .groups import GROUP_OPS, begin_group, phases
+from .reduce import accumulate, finale, open_sums
+
+if TYPE_CHECKING:
+    from .kernel import Program
+
+__all__ = ["LanesEmitter", "emit_parallel"]
+
+_DEFAULT: Final = 128
+_LIGHT: Final = 256
+"""Work-items of a group where their work is light, or each group makes an atomic update."""
+
+_QUOTIENT: Final = """\
+// a / b, in 32 bits where that is enough
+static inline ulong qd_quotient(ulong a, uint b)
+{
+    return a >> 32 ? a / b : (ulong)((uint)a / b);
+}
+"""
+
+
+class LanesEmitter(Emitter):
+    """Emits a function for a GPU.
+
+    sums: the variable that an atomic update is made in, by op id (`reduce`). group: of a task whose
+    blocks wait or share memory, what `groups` keeps.
+    """
+
+    table: ClassVar[list[Callable[[Any, Any], None]]]
+
+    def __init__(self, program: Program, **facts: Any) -> None:
+        super().__init__(program, **facts)
+        self.sums: Final[dict[int, str]] = {}
+        self.group: Any = None
+
+    def run(self, block: Block) -> None:
+        if self.group is not None and self.group.splits(block):
+            phases(self, block)
+        else:
+            super().run(block)
+
+    def line(self, text: str) -> None:
+        if self.group is not None:
+            text = self.group.hoisted(self, text)
+        super().line(text)
+
+
+def _atomic(e: LanesEmitter, op: Op) -> None:
+    if op.id in e.sums:
+        accumulate(e, op)
+    else:
+        Emitter.table[op.code](e, op)
+
+
+def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask:
+    """Write a parallel task."""
+    plan = _plan(op, program)
+    body = program.emitter(op)
+    assert isinstance(body, LanesEmitter)
+    open_sums(body, plan.sums)
+    program.begin(body, index, op, "get_global_id(0)")
+    if plan.grid == grids.EXACT:
+        begin_group(body, op, plan.block_dim)
+    body.op_id = op.id
+    body.run(op.regions[0])
+    _cells(body, op, plan)
+    body.op_id = op.id
+    finale(body, plan.sums, plan.block_dim)
+    program.title(index, op)
+    args = program.finish(body, name, _group(plan.block_dim))
+    host = HostText(program.func, program.layout, plan.grid == grids.EXACT)
+    blocks = blocks_text(op, plan, host.text)
+    header = ""
+    if not blocks and plan.grid == grids.EXACT:
+        header = f"{name}_blocks"
+        _header(program, op, header, plan, body)
+    return OpenclTask(
+        name, args, plan.block_dim, plan.grid, blocks, tuple(host.reads) if blocks else (),
+        header, body.prints, plan.limit,
+    )  # fmt: skip
+
+
+def _group(size: int) -> str:
+    return f"__attribute__((reqd_work_group_size({size}, 1, 1)))"
+
+
+def _plan(op: Op, program: Program) -> Schedule:
+    """The schedule of a parallel task."""
+    body, config, most = op.regions[1], program.config, program.capabilities.max_group
+    if config.max_block_dim:
+        most = min(most, config.max_block_dim)
+    if needs_blocks(body):
+        from ...analysis import block_dim
+
+        size = block_dim(op)
+        if size > most:
+            raise QuadrantsCompilationError.from_loc(
+                f"in kernel {program.func.name}, a block of {size} iterations is too large: "
+                f"{most} at most run together; give the loop a smaller block_dim", op.loc,
+            )  # fmt: skip
+        return Schedule(size, grids.EXACT)
+    threads = min(op.attr.block_dim or config.default_gpu_block_dim, most)
+    ops = walk(body)
+    if config.opt_level == 0 or any(x.code == C.AD_STACK_ALLOCA for x in ops):
+        return Schedule(threads, grids.COVER)
+    found = sums(op, program) if config.make_thread_local else ()
+    loops = any(C.LOOP[x.code] for x in ops)
+    if (found or not loops) and threads == _DEFAULT and not op.attr.block_dim:
+        threads = min(_LIGHT, most)
+    return Schedule(threads, grids.SATURATE if found else grids.COVER, None, found)
+
+
+# Cells
+
+
+def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
+    """Run the body of ``op`` for the cells of this work-item, one by one."""
+    bounds = op.regions[0].ops[-1].args
+    order: tuple[int, ...] = op.attr.axes or tuple(range(len(bounds) // 2))
+    begins = {axis: _bound(e, bounds[2 * axis]) for axis in order}
+    extents = {axis: _extent(e, bounds[2 * axis], bounds[2 * axis + 1]) for axis in order}
+    wide, total = total_text(list(extents.values()), begins)
+    ty = "ulong" if wide else "uint"
+    cells, cell = e.names.fresh("cells"), e.names.fresh("cell")
+    e.comment(op)
+    e.line(f"const {ty} {cells} = {total};")
+    if plan.grid == grids.EXACT:
+        e.group.cells(e, ty, cell, cells)
+        _indices(e, op, order, begins, extents, cell, wide)
+        e.run(op.regions[1])
+        return
+    step = "get_global_size(0)" if wide else "(uint)get_global_size(0)"
+    e.open(f"for ({ty} {cell} = get_global_id(0); {cell} < {cells}; {cell} += {step}) {{")
+    e.loop_depth += 1
+    _indices(e, op, order, begins, extents, cell, wide)
+    e.run(op.regions[1])
+    e.ended = False
+    e.loop_depth -= 1
+    e.op_id = op.id
+    e.close()
+
+
+def _bound(e: Emitter, op: Op) -> str:
+    """A bound as a name or number."""
+    if op.code == C.CONST:
+        return str(op.attr)
+    return e.atom(op)
+
+
+def _extent(e: Emitter, begin: Op, end: Op) -> str:
+    """The length of an axis, 0 if it is empty; an unsigned number or name."""
+    if begin.code == C.CONST and end.code == C.CONST:
+        return f"{max(0, int(end.attr) - int(begin.attr))}u"
+    first, last = _bound(e, begin), _bound(e, end)
+    name = e.names.fresh("extent")
+    if first == "0":
+        e.line(f"const uint {name} = max({last}, 0);")
+    else:
+        below = f"({first})" if first[0] == "-" else first
+        e.line(f"const uint {name} = {last} > {below} ? (uint){last} - (uint){below} : 0u;")
+    return name
+
+
+def total_text(extents: list[str], begins: dict[int, str]) -> tuple[bool, str]:
+    """The number of cells, and whether it has to be counted in 64 bits.
+
+    With one axis it is below 2**31 if that does not begin below 0, so that adding the size of a
+    grid does not wrap.
+    """
+    if all(text.endswith("u") for text in extents):
+        total = math.prod([int(text[:-1]) for text in extents])
+        wide = total >= MOST_THREADS
+        return wide, f"{total}{'ul' if wide else 'u'}"
+    if len(extents) == 1:
+        (begin,) = begins.values()
+        return not begin.isdigit(), extents[0]
+    return True, " * ".join([f"(ulong){extents[0]}", *extents[1:]])
+
+
+def _indices(
+    e: Emitter, op: Op, order: tuple[int, ...], begins: dict[int, str], extents: dict[int, str],
+    cell: str, wide: bool,
+) -> None:  # fmt: skip
+    """The loop's indices, from the number of the cell."""
+    names = {axis: counter(e) for axis in order}
+    for axis in order[:0:-1]:
+        extent = extents[axis]
+        rest = e.names.fresh("rest")
+        if not extent.endswith("u"):
+            extent = f"max({extent}, 1u)"
+        if wide:
+            e.program.helper("qd_quotient", _QUOTIENT)
+            e.line(f"const ulong {rest} = qd_quotient({cell}, {extent});")
+        else:
+            if extent == "0u":
+                extent = "1u"
+            e.line(f"const uint {rest} = {cell} / {extent};")
+        place = f"(int)({cell} - {rest} * {extents[axis]})"
+        e.line(f"const int {names[axis]} = {_shifted(begins[axis], place)};")
+        cell = rest
+    outer = order[0]
+    e.line(f"const int {names[outer]} = {_shifted(begins[outer], f'(int){cell}')};")
+    for axis in order:
+        e.loop_values[op.id, axis] = names[axis]
+
+
+def _shifted(begin: str, place: str) -> str:
+    return place if begin == "0" else f"{begin} + {place}"
+
+
+# The number of groups
+
+
+def _header(program: Program, op: Op, name: str, plan: Schedule, task: Emitter) -> None:
+    """The kernel that tells how many groups the task needs; it takes the task's parameters."""
+    e = program.emitter(op)
+    e.params |= task.params
+    e.prints = task.prints
+    e.run(op.regions[0])
+    bounds = op.regions[0].ops[-1].args
+    extents = [_extent(e, a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True)]
+    e.line(f"const ulong cells = {' * '.join([f'(ulong){extents[0]}', *extents[1:]])};")
+    size = plan.block_dim
+    e.line(f"{e.frame('long', grids.HEADER)} = max((cells + {size - 1}) / {size}, 1ul);")
+    program.finish(e, name, _group(1))
+
+
+LanesEmitter.table = list(Emitter.table)
+for _code in range(C.COUNT):
+    if C.ATOMIC[_code]:
+        LanesEmitter.table[_code] = _atomic
+for _code, _fn in GROUP_OPS.items():
+    LanesEmitter.table[_code] = _fn
