@@ -263,6 +263,25 @@ class CompileConfig:
         scope="gpu",
         minimum=0,
     )
+    opencl_device: str = option(
+        "",
+        "Device of OpenCL: numbers of platform and device (1:0), or part of a name (nvidia,"
+        " nvidia:1); empty is PoCL, else the first one.",
+    )
+    opencl_mapping: str = option(
+        "auto",
+        "How OpenCL work-items share a loop: pieces of it, or single cells; auto asks the device.",
+        key=True,
+        scope="gpu",
+        choices=("auto", "chunks", "lanes"),
+    )
+    opencl_target: str = option(
+        "",
+        "Make OpenCL C without a device, for processors of a kind; such code is never launched.",
+        key=True,
+        scope="gpu",
+        choices=("", "cpu", "gpu"),
+    )
     device_memory_GB: float = option(
         1.0,
         "Freed device memory that a program keeps for its next arrays, in GiB; the rest goes back.",

@@ -18,6 +18,8 @@
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
           CudaError                      the CUDA driver refused, or a kernel broke on the device
             CudaMemoryError              (+ MemoryError) the device has no memory left
+          OpenclError                    OpenCL refused, or a kernel broke on the device
+            OpenclMemoryError            (+ MemoryError) the device has no memory left
           BackendUnavailableError        no such backend on this machine, with the reason
 
 All of them carry structured data (`message`, `span`, `chain`, `hint`, ...) next to the text, so
@@ -58,6 +60,8 @@ __all__ = [
     "IRVerificationError",
     "LocLike",
     "NoGradientsError",
+    "OpenclError",
+    "OpenclMemoryError",
     "QuadrantsAssertionError",
     "QuadrantsCompilationError",
     "QuadrantsIndexError",
@@ -481,6 +485,22 @@ class CudaError(QuadrantsRuntimeError):
 
 
 class CudaMemoryError(CudaError, MemoryError):
+    """The device has not as much free memory as was asked for."""
+
+
+class OpenclError(QuadrantsRuntimeError):
+    """OpenCL refused something, or a kernel broke on the device.
+
+    code, name: the driver's own, such as -5 and OUT_OF_RESOURCES; 0 and empty where the driver was
+    not asked. fatal: no more can be done on the device until `qd.reset()`.
+    """
+
+    code: int = 0
+    name: str = ""
+    fatal: bool = False
+
+
+class OpenclMemoryError(OpenclError, MemoryError):
     """The device has not as much free memory as was asked for."""
 
 

@@ -332,11 +332,11 @@ BUILT: Final = {
     "cpu": ".cpu.backend",
     "cuda": ".cuda.backend",
     "interp": ".interp.backend",
+    "opencl": ".opencl.backend",
 }
 """Backends of this version: name -> module, imported when first asked for."""
 
 ABSENT: Final = {
-    "opencl": "not built into this version",
     "amdgpu": "not built into this version",
     "vulkan": "not built into this version",
     "metal": "not built into this version",

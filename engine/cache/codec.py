@@ -27,6 +27,7 @@ from ..backends.base import (
 )
 from ..backends.cuda.facts import CudaLoop, CudaTask
 from ..backends.frame.abi import Layout as FrameLayout
+from ..backends.opencl.facts import OpenclTask
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type
 from .places import Function, Located, Places
@@ -216,7 +217,9 @@ def _read_site(row: Sequence[Any], places: Located) -> AssertSite:
 # Values of any form
 
 
-_RECORDS: Final[dict[str, Any]] = {"cuda_task": CudaTask, "cuda_loop": CudaLoop}
+_RECORDS: Final[dict[str, Any]] = {
+    "cuda_task": CudaTask, "cuda_loop": CudaLoop, "opencl_task": OpenclTask,
+}  # fmt: skip
 """Facts that are records, by the name under which they stand."""
 
 

@@ -35,9 +35,9 @@ from .memory import BorrowedMemory, DeviceMemory
 from .streams import CudaStreams
 
 if TYPE_CHECKING:
+    from ..frame.prints import Printer
     from .code import Code
     from .frame import FramePool
-    from .prints import Printer
 
 __all__ = ["CudaDevice", "current", "running", "size_text"]
 
@@ -347,7 +347,7 @@ class CudaDevice:
     def prints(self) -> Printer:
         """What shows what kernels print."""
         if self.printer is None:
-            from .prints import Printer
+            from ..frame.prints import Printer
 
             with self.lock:
                 if self.printer is None:

@@ -7,15 +7,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import AdStackOverflowError, CudaError
 from ..base import Artifact, KernelMeta, StackPlan
 from ..frame import abi, grids
+from ..frame.copies import Copies
 from ..frame.packing import begin_at, yielded
-from ..memory import Array, DeviceArray
 from . import code, facts
 from .control import Control
 from .driver import check
@@ -23,7 +21,6 @@ from .frame import FramePool
 
 if TYPE_CHECKING:
     from .device import CudaDevice
-    from .memory import DeviceMemory
     from .replay import Runner
 
 __all__ = ["CudaExecutable"]
@@ -187,7 +184,7 @@ class CudaExecutable:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once. Waits for the end only if there are results or host arrays."""
         pool = self.pool(stream)
-        copies = _Copies(self.device, values)
+        copies = Copies(self.device, values, CudaError)
         given, fields = pool.values(copies.values, seed)
         frame = pool.take(fields)
         if stacks is not None or pool.stacked:
@@ -229,58 +226,3 @@ class CudaExecutable:
             ]
         told([began + round(float(ms) * 1e6) for ms in times])
         return 0
-
-
-class _Copies:
-    """Copies of host arrays on the device, for one launch. Those that overlap share a copy.
-
-    values: the arguments, with device arrays for host arrays.
-    """
-
-    def __init__(self, device: CudaDevice, values: Sequence[Any]) -> None:
-        arrays = [cast(Array, v) for v in values if isinstance(v, np.ndarray)]
-        self.device: Final = device
-        self.regions: Final[list[tuple[int, int, DeviceMemory]]] = []
-        if not arrays:
-            self.values = values
-            return
-        spans = sorted((a.ctypes.data, a.ctypes.data + max(a.nbytes, 1)) for a in arrays)
-        merged: list[list[int]] = []
-        for begin, end in spans:
-            if merged and begin < merged[-1][1]:
-                merged[-1][1] = max(merged[-1][1], end)
-            else:
-                merged.append([begin, end])
-        for begin, end in merged:
-            memory = device.room(end - begin)
-            self.regions.append((begin, end, memory))
-        self.values = [
-            self._moved(cast(Array, v)) if isinstance(v, np.ndarray) else v for v in values
-        ]
-
-    def _moved(self, array: Array) -> DeviceArray:
-        begin, memory = self._place(array)
-        offset = array.ctypes.data - begin
-        if array.nbytes:
-            memory.write(offset, array)
-        return DeviceArray(memory.address + offset, array.shape, array.dtype, memory, offset)
-
-    def _place(self, array: Array) -> tuple[int, DeviceMemory]:
-        at = array.ctypes.data
-        return next((begin, memory) for begin, end, memory in self.regions if begin <= at < end)
-
-    def back(self, written: Sequence[Any]) -> None:
-        """Copy the written ones to where they came from. Raises what the launch failed with."""
-        failed: Exception | None = None
-        for value in written:
-            if isinstance(value, np.ndarray) and value.nbytes:
-                array = cast(Array, value)
-                begin, memory = self._place(array)
-                try:
-                    memory.read(array.ctypes.data - begin, array)
-                except CudaError:
-                    raise
-                except Exception as error:
-                    failed = failed or error
-        if failed is not None:
-            raise failed

@@ -15,11 +15,10 @@ import numpy as np
 
 from ... import logs as log
 from ..base import KernelMeta
-from ..frame.packing import slots_format
+from .packing import slots_format
 
 if TYPE_CHECKING:
-    from .device import CudaDevice
-    from .frame import FramePool
+    from .remote import RemoteDevice, RemoteFrames
 
 __all__ = ["Printer"]
 
@@ -30,19 +29,19 @@ _HEAD: Final = 16
 class Printer:
     """See the module docstring. address: of the buffer, laid out as `grids.PRINTS` says.
 
-    owner: whose records it may hold. Its callers hold `CudaDevice.printing`.
+    owner: whose records it may hold. Its callers hold `RemoteDevice.printing`.
     """
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: RemoteDevice) -> None:
         self.device: Final = device
         self._memory: Final = device.room(_HEAD + SIZE)
         self.address: Final = self._memory.address
-        self.owner: FramePool | None = None
+        self.owner: RemoteFrames[Any] | None = None
         head = np.frombuffer(struct.pack("<qq", 0, SIZE), np.uint8)
         device.write(self.address, head)
         device.set(self.address + _HEAD, 0xFF, 1, SIZE)  # where no record was written
 
-    def take(self, pool: FramePool) -> None:
+    def take(self, pool: RemoteFrames[Any]) -> None:
         """A kernel that prints is about to be launched with a frame of ``pool``."""
         before = self.owner
         if before is not pool:

@@ -1,0 +1,175 @@
+"""What the frames of all devices have in common whose memory the host does not see.
+
+A launch packs its arguments into a *host frame*. What kernels leave behind (errors, reports,
+results) lies in a *device frame* of the same layout, one for each kernel and stream: launches on a
+stream follow each other. It is looked at when somebody waits.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+
+from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
+from ..base import KernelMeta, StackPlan
+from ..memory import Array, DeviceArray, Memory
+from ..streams import Streams
+from . import abi
+from .packing import (
+    FieldFrames,
+    StackFrame,
+    assertion,
+    packer,
+    params_of,
+    stack_full,
+    unpacker,
+)
+from .rows import StackWriter
+
+__all__ = ["RemoteDevice", "RemoteFrames"]
+
+F = TypeVar("F", bound=tuple[memoryview, Any])
+
+
+class RemoteDevice(Protocol):
+    """What this asks of a device. printing: held while what was printed is shown."""
+
+    printing: Any
+
+    @property
+    def streams(self) -> Streams: ...
+
+    def allocate(self, nbytes: int) -> Memory: ...
+
+    def room(self, nbytes: int) -> Memory:
+        """Memory with any contents."""
+        ...
+
+    def read(self, address: int, out: Array) -> None:
+        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
+        ...
+
+    def fetch(self, address: int, out: Array) -> None:
+        """As `read`, but look at no frame."""
+        ...
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy ``data``, flat ``u8``, to the device."""
+        ...
+
+    def set(self, address: int, value: int, width: int, nbytes: int) -> None:
+        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
+        ...
+
+    def wait_for(self, stream: int) -> None:
+        """Wait for a stream. Looks at no frame."""
+        ...
+
+
+class RemoteFrames(FieldFrames[F]):
+    """Fills, reads and keeps the frames of one kernel for one stream.
+
+    start, pack, unpack, results_at: for who packs arguments and reads results. stacked: launches
+    need a plan for adstacks. stream: handle of the stream; 0 for the default one. device_frame: its
+    address. watched: there is something to look at after a launch. plan: that of the last launch.
+    diagnose: makes the error of a full adstack better; set by the executable.
+    """
+
+    def __init__(
+        self, device: RemoteDevice, meta: KernelMeta, layout: abi.Layout, blocks: Sequence[int],
+        stream: int = 0,
+    ) -> None:  # fmt: skip
+        """blocks: threads of a block of each task."""
+        super().__init__(meta, layout)
+        self.device: Final = device
+        self.stream: Final = stream
+        self._blocks: Final = tuple(blocks)
+        self.watched: Final = bool(meta.asserts or meta.reports or meta.prints or meta.has_stacks)
+        self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
+        self.pack: Final = packer(meta).pack_into
+        self.stacked: Final = meta.has_stacks
+        self._stacks: Final = StackWriter(meta, layout, 0) if self.stacked else None
+        self.plan: StackPlan | None = None
+        self._failed: Final[dict[int, Exception]] = {}
+        self.results_at: Final = layout.results
+        self.unpack: Final = unpacker(meta.results).unpack_from
+        self.memory: Final = device.allocate(layout.size)
+        self.device_frame: Final = self.memory.address
+        self.diagnose: Any = None
+
+    def rows_of(self, frame: F) -> list[int]:
+        """Where the blocks of each task stand that a plan for adstacks gives."""
+        raise NotImplementedError
+
+    def write_stacks(self, frame: F, plan: StackPlan | None) -> None:
+        """Let launches with ``frame``, of a kernel with adstacks, use this plan."""
+        if isinstance(frame, StackFrame) and frame.plan is plan and plan is not None:
+            self.plan = plan
+            return
+        if self._stacks is None or not isinstance(frame, StackFrame) or plan is None:
+            raise QuadrantsInternalError(
+                f"kernel {self.meta.name} and a plan for adstacks: "
+                "it needs one where it has adstacks, else none"
+            )
+        self._stacks.write(frame, plan)
+        self.plan = plan
+        self.rows_of(frame)[:] = [
+            0 if given is None else max(1, given.integer_rows // block)
+            for block, given in zip(self._blocks, plan.tasks, strict=True)
+        ]
+
+    def values(self, arguments: Sequence[Any], seed: int) -> tuple[list[Any], list[int]]:
+        """What `pack` and what `take` want for canonical arguments in memory of the device."""
+        addresses = [value.address if isinstance(value, DeviceArray) else 0 for value in arguments]
+        return params_of(self.meta, arguments, addresses, seed)
+
+    # --- after a launch -------------------------------------------------------------------------
+
+    def fail(self, error: Exception) -> int:
+        """Keep an error for `check` in this thread."""
+        self._failed[threading.get_ident()] = error
+        return abi.ASSERTED
+
+    def check(self, frame: F) -> None:
+        """Raise what a launch of this thread has failed with."""
+        error = self._failed.pop(threading.get_ident(), None)
+        if error is not None:
+            raise error.with_traceback(None)
+
+    def read_results(self, buffer: memoryview) -> None:
+        """Copy the results of a launch into its host frame. Raises what failed before."""
+        size = 8 * len(self.meta.results)
+        part = np.frombuffer(buffer, np.uint8)[self.results_at : self.results_at + size]
+        self.device.read(self.device_frame + self.results_at, part)
+
+    def collect(self) -> None:
+        """Raise what launches that have ended failed with, and tell what they report."""
+        data: Array = np.empty(self.layout.stamps, np.uint8)
+        self.device.fetch(self.device_frame, data)
+        head = data.tobytes()
+        for i, site in enumerate(self.meta.reports):
+            at = self.layout.reports + abi.REPORT * i
+            (count,) = struct.unpack_from("<Q", head, at)
+            if count:
+                from ..messages import tell_report
+
+                self.device.set(self.device_frame + at, 0, 1, 8)
+                tell_report(assertion(site, head, at + 8), count, site.loc, self.meta.name)
+        (error,) = struct.unpack_from("<q", head, abi.ERROR)
+        if error:
+            self.device.set(self.device_frame + abi.ERROR, 0, 1, 8)
+            raise self._error(error, head)
+
+    def _error(self, error: int, head: bytes) -> Exception:
+        stack = abi.stack_of_error(error)
+        if stack is not None:
+            full: AdStackOverflowError = stack_full(self.meta, *stack, self.plan)
+            return self.diagnose(full)
+        site = self.meta.asserts[error - 1]
+        return QuadrantsAssertionError.from_loc(
+            assertion(site, head, self.layout.failed), site.loc, kernel=self.meta.name
+        )

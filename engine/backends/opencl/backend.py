@@ -1,0 +1,149 @@
+"""The OpenCL backend: OpenCL C written from the IR, built and launched through pyopencl."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...config import CompileConfig
+from ...errors import QuadrantsUnsupportedError
+from ...types import PRIMITIVE_TYPES
+from ..base import Artifact, Caps, Device, Executable, Target
+from . import capabilities
+from .capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from ...ir import Func
+    from .hardware import Hardware
+
+__all__ = ["BACKEND", "OpenclBackend"]
+
+_TARGETS: Final = {"gpu": capabilities.GENERIC_GPU, "cpu": capabilities.GENERIC_CPU}
+"""What source can be made for without a device."""
+
+
+class _For(NamedTuple):
+    """What code is made for. hardware: None for no device, then there is the source alone."""
+
+    capabilities: Capabilities
+    hardware: Hardware | None
+
+
+class OpenclBackend:
+    """See `base.Backend`."""
+
+    name = "opencl"
+    caps = Caps(frozenset(PRIMITIVE_TYPES), checks=False)
+    keeps_places = False
+    makes_ptx = False
+
+    def pipeline(self, config: CompileConfig) -> str:
+        return "cpu" if self._for(config).capabilities.mapping == capabilities.CHUNKS else "gpu"
+
+    def available(self) -> tuple[bool, str]:
+        from . import hardware
+
+        reason = hardware.unavailable()
+        return not reason, reason
+
+    def targets(self) -> tuple[str, ...]:
+        return tuple(_TARGETS)
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        if name and name not in _TARGETS:
+            raise ValueError(
+                f"'opencl:{name}': there is no such target of opencl; there are: "
+                + ", ".join(_TARGETS)
+            )
+        return config.replace(opencl_target=name)
+
+    def compile_only(self) -> str:
+        return ""
+
+    def _for(self, config: CompileConfig) -> _For:
+        """What these options mean here."""
+        from . import hardware
+
+        hardware_facts: Hardware | None = None
+        if config.opencl_target:
+            found = _TARGETS[config.opencl_target]
+        elif hardware.unavailable():
+            found = capabilities.GENERIC_GPU
+        else:
+            hardware_facts = hardware.for_config(config)
+            found = hardware_facts.capabilities
+        return _For(hardware.mapping_of(config, found), hardware_facts)
+
+    def target(self, config: CompileConfig) -> Target:
+        where = self._for(config)
+        features = where.capabilities.mapping
+        if where.hardware is None:
+            return Target(self.name, "opencl_c", where.capabilities.name, features)
+        one = where.hardware
+        return Target(self.name, one.version, one.name, f"{features}, driver {one.driver}")
+
+    def toolchain(self) -> str:
+        from . import hardware
+
+        if hardware.unavailable():
+            return "OpenCL C"
+        one = hardware.chosen()
+        return f"{one.driver_name} {one.driver} ({one.version})"
+
+    def fingerprint(self, config: CompileConfig) -> str:
+        from . import hardware
+
+        where = self._for(config)
+        mapping = where.capabilities.mapping
+        if where.hardware is None:
+            return f"source for {where.capabilities.name}, {mapping}"
+        return hardware.fingerprint(where.hardware, mapping)
+
+    def identity(self) -> str:
+        return f"OpenCL C, {platform.system()} {platform.machine()}"
+
+    def open(self, config: CompileConfig) -> Device:
+        from .device import OpenclDevice
+
+        return OpenclDevice(config)
+
+    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+        """Write OpenCL C and, where there is a device, build it."""
+        from . import build
+        from .kernel import lower_opencl
+
+        where = self._for(config)
+        made = lower_opencl(func, config, where.capabilities)
+        key = build.key_of(made.text, made.options)
+        code = b""
+        if where.hardware is not None:
+            from .context import context_of
+
+            context = context_of(where.hardware)
+            source = build.Source(func.name, made.text, made.options, made.ids, func)
+            program = build.build(context, source, config)
+            if config.offline_cache:
+                code = build.binary_of(context, program)
+        facts: dict[str, Any] = {
+            "layout": made.layout, "tasks": made.tasks, "clears": made.clears,
+            "claims": made.claims, "options": made.options, "key": key,
+        }  # fmt: skip
+        return Artifact(
+            self.name, self.target(config), made.meta, {"opencl_c": made.text}, code,
+            {"opencl_c": made.ids}, {"opencl_c": "c"}, {}, facts,
+        )  # fmt: skip
+
+    def load(self, artifact: Artifact) -> Executable:
+        from .device import current
+        from .executable import OpenclExecutable
+
+        if not artifact.target.features.count("driver"):
+            raise QuadrantsUnsupportedError(
+                f"kernel {artifact.meta.name} was made for {artifact.target.cpu}, which no launch"
+                " can use", feature="opencl_target", backend=self.name,
+                hint="leave opencl_target empty",
+            )  # fmt: skip
+        return OpenclExecutable(current(), artifact)
+
+
+BACKEND: Final = OpenclBackend()

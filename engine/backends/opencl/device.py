@@ -1,0 +1,419 @@
+"""An OpenCL device as a program has it: memory, waiting, and what is found out by waiting.
+
+Everything goes to the *default queue*, which runs its commands in order, but for what users put on
+streams of their own (see `queue`). Launches return at once. A kernel that can fail, report or print
+leaves that in its device frame, and the `frame.FramePool` of it among `OpenclDevice.pending`;
+`sync`, and every copy to the host, waits and looks at these.
+
+Copies go through the queue, too: one to the host waits for what was launched before; one from the
+host has taken the bytes when it returns, and waits likewise, but for a few bytes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import threading
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...config import CompileConfig
+from ...errors import (
+    BackendUnavailableError,
+    OpenclError,
+    OpenclMemoryError,
+    QuadrantsRuntimeError,
+)
+from ..memory import Array, Memory
+from . import capabilities, hardware
+from .context import Context, context_of, inherit
+from .device_memory import OpenclMemory, Places
+from .errors import error_of
+from .queue import OpenclStreams
+
+if TYPE_CHECKING:
+    from ..frame.prints import Printer
+    from .frame import FramePool
+
+__all__ = ["OpenclDevice", "current", "running", "size_text"]
+
+_PATTERNS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Bytes that a fill of OpenCL can repeat."""
+_RESIDENT: Final = 2048
+"""Work-items that a compute unit of a GPU holds at once, about."""
+_PIECES: Final = 4
+"""Work-items for each processor of a CPU, so that they even out."""
+
+
+def size_text(nbytes: int) -> str:
+    """Bytes, for people."""
+    value = float(nbytes)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.2f} {unit}"
+        value /= 1024
+    return f"{value:.2f} GiB"
+
+
+class OpenclDevice:
+    """See `base.Device` and the module docstring.
+
+    hardware: what it is. capabilities: what it can do, with the mapping of the program. used: bytes
+    allocated. limit: most of these; 0 for all there is. moved: how often memory was taken, filled
+    or copied on the default queue. pending: frames of the default queue to look at after the next
+    wait. places: the buffers by number. printing: held while a kernel that prints is launched, and
+    while what was printed is shown.
+    """
+
+    host_arrays = False
+    dlpack: tuple[int, int] = (4, 0)
+
+    def __init__(self, config: CompileConfig) -> None:
+        reason = hardware.unavailable()
+        if reason:
+            raise BackendUnavailableError("opencl", reason)
+        self.config: Final = config
+        self.hardware: Final = hardware.for_config(config)
+        self.capabilities: Final = hardware.mapping_of(config, self.hardware.capabilities)
+        self.name: Final = self.hardware.name
+        self.context: Final[Context] = context_of(self.hardware)
+        self.cl: Final = self.context.cl
+        self.queue: Final = self.new_queue()
+        self.pending: Final[dict[FramePool, None]] = {}
+        self._pending: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
+        self.places: Final = Places()
+        self.used = 0
+        self.moved = 0
+        self.limit: Final = int(config.device_memory_fraction * self.hardware.memory)
+        self.printer: Printer | None = None
+        self.printing: Final = threading.RLock()
+        self.lock: Final = threading.RLock()
+        self.ended = False
+        self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+        self._waiting: list[FramePool] = []
+        self.streams: Final = OpenclStreams(self)
+        self.context.users.add(self)
+        _open.append(self)
+
+    def new_queue(self) -> Any:
+        """A queue that runs its commands in order."""
+        return self.call("making a queue", self.context.queue, self.config.kernel_profiler)
+
+    @property
+    def max_threads(self) -> int:
+        units = self.hardware.units
+        chunks = self.capabilities.mapping == capabilities.CHUNKS
+        return units * (_PIECES if chunks else _RESIDENT)
+
+    def groups(self, size: int) -> int:
+        """Groups of ``size`` work-items that the device can hold at once."""
+        return max(1, self.max_threads // size)
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def call(self, doing: str, function: Any, *args: Any, **named: Any) -> Any:
+        """Call pyopencl. OpenclError, which says ``doing``, if it refuses."""
+        if self.context.lost is not None:
+            raise self.context.lost.with_traceback(None)
+        try:
+            return function(*args, **named)
+        except self.cl.Error as error:
+            raise self.failed(error, doing) from None
+
+    def failed(
+        self, error: Any, doing: str, kernel: str | None = None, waited: bool = False
+    ) -> OpenclError:
+        """Our error for one of pyopencl, and the end of the context if it is such a one."""
+        found = error_of(error, doing, kernel, waited)
+        if waited and kernel is None and found.fatal:
+            pools = [pool for one in list(self._pending.values()) for pool in list(one)]
+            among = list(dict.fromkeys([pool.meta.name for pool in (*pools, *self._waiting)]))
+            if len(among) == 1:
+                found.kernel = among[0]
+            elif among:
+                found.message += "; it is one of those launched since the last wait: "
+                found.message += ", ".join(among)
+                found.args = (found.message,)
+        if found.fatal:
+            self.context.lost = found
+            self.pending.clear()
+        return found
+
+    def _wait(self, doing: str, function: Any, *args: Any, **named: Any) -> Any:
+        """`call` for what waits for kernels, and finds out what they failed with."""
+        if self.context.lost is not None:
+            raise self.context.lost.with_traceback(None)
+        try:
+            return function(*args, **named)
+        except self.cl.Error as error:
+            raise self.failed(error, doing, waited=True) from None
+
+    # --- memory ---------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> OpenclMemory:
+        memory = self.room(nbytes)
+        try:
+            self.set(memory.address, 0, 1, max(nbytes, 1))
+        except OpenclMemoryError:  # there are drivers that take memory when it is first used
+            memory.free()
+            raise self._out_of_memory(nbytes, "") from None
+        return memory
+
+    def room(self, nbytes: int) -> OpenclMemory:
+        """Memory with any contents. OpenclMemoryError if there is not enough."""
+        size = -(-max(nbytes, 1) // 16) * 16
+        with self.lock:
+            if self.ended:
+                raise QuadrantsRuntimeError("the program of this memory has ended")
+            if size > self.hardware.largest:
+                most = size_text(self.hardware.largest)
+                raise self._out_of_memory(nbytes, f"it allows {most} for one array")
+            if self.limit and self.used + size > self.limit:
+                gc.collect()
+                if self.used + size > self.limit:
+                    raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")
+            buffer = self._buffer(size)
+            if buffer is None:  # arrays in cycles, and what kernels still use
+                gc.collect()
+                self.wait()
+                buffer = self._buffer(size)
+            if buffer is None:
+                raise self._out_of_memory(nbytes, "")
+            address = self.places.add(buffer, size)
+            self.used += nbytes
+            self.moved += 1
+        return OpenclMemory(self, address, nbytes)
+
+    def _buffer(self, size: int) -> Any:
+        cl = self.cl
+        try:
+            flags = cl.mem_flags.READ_WRITE
+            doing = f"allocating {size_text(size)}"
+            return self.call(doing, cl.Buffer, self.context.handle, flags, size)
+        except OpenclMemoryError:
+            return None
+
+    def _out_of_memory(self, nbytes: int, why: str) -> OpenclMemoryError:
+        error = OpenclMemoryError(
+            f"out of memory on {self.name}: {size_text(nbytes)} asked for, of"
+            f" {size_text(self.hardware.memory)} in all, {size_text(self.used)} held by this"
+            " program" + (f" ({why})" if why else ""),
+            hint="smaller arrays, or free those no longer used; other processes may hold memory",
+        )
+        error.code, error.name = -4, "MEM_OBJECT_ALLOCATION_FAILURE"
+        return error
+
+    @property
+    def stack_budget(self) -> int:
+        """Bytes that the heaps of adstacks may have together."""
+        most = max((self.limit or self.hardware.memory) - self.used, 0)
+        return min(most // 2, self.hardware.largest)
+
+    def release(self, address: int, nbytes: int) -> None:
+        """Free memory; kernels that use it still do so to their end."""
+        self.used -= nbytes
+        self.places.remove(address)
+
+    def _place(self, address: int) -> tuple[Any, int]:
+        try:
+            return self.places[address]
+        except KeyError:
+            raise ValueError("the memory was freed") from None
+
+    def read(self, address: int, out: Array) -> None:
+        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
+        self._waiting = waiting = self.due()
+        try:
+            self.fetch(address, out)
+        finally:
+            self._waiting = []
+        self._look(waiting)
+
+    def fetch(self, address: int, out: Array) -> None:
+        """As `read`, but look at no frame."""
+        if out.nbytes:
+            buffer, at = self._place(address)
+            doing = f"copying {size_text(out.nbytes)} to the host"
+            self._wait(doing, self.cl.enqueue_copy, self.queue, out, buffer, src_offset=at)
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy ``data``, flat ``u8``, to the device."""
+        size = data.nbytes
+        if not size:
+            return
+        if size in _PATTERNS and not address % size:  # which nobody has to wait for
+            self.repeat(address, data.tobytes(), size)
+            return
+        self.moved += 1
+        buffer, at = self._place(address)
+        self._wait(
+            f"copying {size_text(size)} to the device", self.cl.enqueue_copy, self.queue, buffer,
+            np.ascontiguousarray(data), dst_offset=at,
+        )  # fmt: skip
+
+    def set(self, address: int, value: int, width: int, nbytes: int) -> None:
+        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
+        self.repeat(address, value.to_bytes(width, "little"), nbytes)
+
+    def repeat(self, address: int, pattern: bytes, nbytes: int) -> None:
+        """Fill ``nbytes`` bytes with a pattern; both address and size are multiples of its size."""
+        self.moved += 1
+        buffer, at = self._place(address)
+        if not nbytes % 16 and not at % 16 and len(pattern) < 16:  # drivers are fast at this size
+            pattern *= 16 // len(pattern)
+        self.call("setting memory", self.fill, self.queue, buffer, pattern, at, nbytes)
+
+    @property
+    def fill(self) -> Any:
+        """What fills a buffer on a queue."""
+        return self.cl.enqueue_fill_buffer
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy within the device."""
+        if nbytes:
+            self.moved += 1
+            (target, at), (origin, begin) = self._place(to), self._place(source)
+            self.call(
+                "copying on the device", self.cl.enqueue_copy, self.queue, target, origin,
+                byte_count=nbytes, src_offset=begin, dst_offset=at,
+            )  # fmt: skip
+
+    def holds(self, address: int) -> bool:
+        return False
+
+    def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
+        raise ValueError("memory of OpenCL has no address by which others could share it")
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Wait for the default queue. Looks at no frame."""
+        self.wait_for(0)
+
+    def wait_for(self, stream: int) -> None:
+        """Wait for a stream. Looks at no frame."""
+        self._wait("waiting for kernels", self.streams.queue(stream).finish)
+
+    def sync(self, stream: int = 0) -> None:
+        """Wait for a stream, by default the default one, and raise what failed in it."""
+        waiting = self.due(stream)
+        self._waiting = waiting  # for the error, should there be one
+        try:
+            self.wait_for(stream)
+        finally:
+            self._waiting = []
+        self._look(waiting)
+
+    def prints(self) -> Printer:
+        """What shows what kernels print."""
+        if self.printer is None:
+            from ..frame.prints import Printer
+
+            with self.lock:
+                if self.printer is None:
+                    self.printer = Printer(self)
+        return self.printer
+
+    def prints_for(self, pool: FramePool) -> None:
+        """A kernel that prints is about to be launched with a frame of ``pool``."""
+        self.prints().take(pool)
+
+    def own(self, thing: Any) -> None:
+        """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
+        self._owned.add(thing)
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls make sense: the program runs, and its context is in order."""
+        return not self.ended and self.context.lost is None
+
+    def launched_on(self, stream: int) -> dict[FramePool, None]:
+        """What is pending on a stream; see `pending`."""
+        return self._pending.setdefault(stream, {})
+
+    def stream_ends(self, stream: int) -> None:
+        """A stream is about to be given back: what is pending on it is found by `sync`."""
+        pending = self._pending.pop(stream, None)
+        if pending and self.alive:
+            self.wait_for(stream)
+            self.pending.update(pending)
+
+    def due(self, stream: int = 0) -> list[FramePool]:
+        """What is pending on a stream, no longer so: to be looked at after a wait.
+
+        What another thread launches meanwhile puts itself there again.
+        """
+        pending = self._pending.get(stream, {})
+        waiting = list(pending)
+        for pool in waiting:
+            pending.pop(pool, None)
+        return waiting
+
+    def _look(self, pools: list[FramePool]) -> None:
+        if self.printer is not None:
+            with self.printing:
+                self.printer.drain_for(pools)
+        found: list[Exception] = []
+        for pool in pools:
+            if pool.watched:
+                try:
+                    pool.collect()
+                except QuadrantsRuntimeError as error:
+                    found.append(error)
+        if found:
+            for other in found[1:]:
+                found[0].add_note(f"also failed meanwhile: {other}")
+            raise found[0]
+
+    def forked(self) -> None:
+        """This is a child of the process that the program began in."""
+        self.pending.clear()
+        inherit((self.queue, dict(self.places), self.streams))
+
+    def end(self) -> None:
+        if self.ended:
+            return
+        try:
+            if self.context.lost is None:
+                self.sync()
+        except QuadrantsRuntimeError as error:
+            from ... import logs as log
+
+            log.warn(f"something had failed before the program ended: {error}")
+        for thing in [*self._owned, self.streams]:
+            thing.device_ended()
+        self.ended = True
+        if self in _open:
+            _open.remove(self)
+        self.printer = None
+
+
+_open: Final[list[OpenclDevice]] = []
+
+
+def running() -> OpenclDevice | None:
+    """The device of the program that began last, if one runs."""
+    return _open[-1] if _open else None
+
+
+def current() -> OpenclDevice:
+    """The device of the program that began last. BackendUnavailableError if there is none."""
+    if not _open:
+        raise BackendUnavailableError(
+            "opencl", "no program runs on it, so that no code can be loaded",
+            hint="qd.init(arch=qd.opencl) first",
+        )  # fmt: skip
+    return _open[-1]
+
+
+def _at_exit() -> None:
+    """Show what kernels have printed, and tell what failed, when Python ends."""
+    while _open:
+        with suppress(Exception):  # the driver may have ended before us
+            _open.pop().end()
+
+
+atexit.register(_at_exit)

@@ -1,0 +1,147 @@
+"""Memory of an OpenCL device, as `backends.memory` describes it, and the numbers that stand for it.
+
+A buffer of OpenCL has no address. Each memory gets a number of our own instead, in a range that no
+other memory of the process ever has; its bytes have the numbers behind it. So arrays of a program
+can be passed, compared and kept in frames as on other devices, and a launch turns a number back
+into a buffer and an offset: `Places`.
+
+A buffer that is freed while kernels use it lives until they end: that is OpenCL's promise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from bisect import bisect_right
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..memory import Array, Memory
+
+if TYPE_CHECKING:
+    from .device import OpenclDevice
+
+__all__ = ["OpenclMemory", "Places"]
+
+_BLOCK: Final = 64 << 10
+"""Bytes of a pattern that the host writes; the device doubles them."""
+_PAGE: Final = 4096
+_next: Final = itertools.count(1 << 20)
+"""Pages that have not been given away."""
+_page_lock: Final = threading.Lock()
+
+
+def _fresh(size: int) -> int:
+    """The first of so many numbers that nobody had, with a gap behind them."""
+    pages = -(-size // _PAGE) + 1
+    with _page_lock:
+        first = next(_next)
+        if pages > 1:
+            next(itertools.islice(_next, pages - 2, None))
+    return first * _PAGE
+
+
+class Places(dict[int, tuple[Any, int]]):
+    """(buffer, offset) by number; numbers inside of a memory are added when first asked for.
+
+    KeyError for one that belongs to no memory that is there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts: Final[list[int]] = []
+        self._sizes: Final[dict[int, tuple[Any, int]]] = {}
+        self._inside: Final[dict[int, list[int]]] = {}
+        self._lock: Final = threading.RLock()
+
+    def add(self, buffer: Any, size: int) -> int:
+        """A number for a buffer of ``size`` bytes."""
+        with self._lock:
+            start = _fresh(size)  # ever larger: the list stays sorted
+            self._starts.append(start)
+            self._sizes[start] = buffer, size
+            self[start] = buffer, 0
+        return start
+
+    def remove(self, start: int) -> None:
+        """Forget a number that `add` gave, and those inside."""
+        with self._lock:
+            if self._sizes.pop(start, None) is None:
+                return
+            del self._starts[bisect_right(self._starts, start) - 1]
+            self.pop(start, None)
+            for number in self._inside.pop(start, ()):
+                self.pop(number, None)
+
+    def __missing__(self, number: int) -> tuple[Any, int]:
+        with self._lock:
+            at = bisect_right(self._starts, number) - 1
+            start = self._starts[at] if at >= 0 else -1
+            buffer, size = self._sizes.get(start, (None, -1))
+            if number > start + size or at < 0:
+                raise KeyError(number)
+            found = self[number] = buffer, number - start
+            self._inside.setdefault(start, []).append(number)
+        return found
+
+
+class OpenclMemory:
+    """See `memory.Memory`. Made by `OpenclDevice.room`; freed when nobody refers to it."""
+
+    __slots__ = ("__weakref__", "address", "device", "host", "nbytes")
+
+    def __init__(self, device: OpenclDevice, address: int, nbytes: int) -> None:
+        self.device: Final = device
+        self.address = address
+        self.nbytes = nbytes
+        self.host: Array | None = None
+
+    def _at(self, offset: int, nbytes: int) -> int:
+        if not self.address:
+            raise ValueError("the memory was freed")
+        if offset < 0 or offset + nbytes > self.nbytes:
+            raise ValueError(f"{nbytes} bytes from {offset} on of a memory of {self.nbytes}")
+        return self.address + offset
+
+    def read(self, offset: int, out: Array) -> None:
+        self.device.read(self._at(offset, out.nbytes), out.reshape(-1).view(np.uint8))
+
+    def write(self, offset: int, data: Array) -> None:
+        self.device.write(self._at(offset, data.nbytes), data.reshape(-1).view(np.uint8))
+
+    def fill(self, offset: int, pattern: bytes, count: int) -> None:
+        size = len(pattern)
+        address = self._at(offset, size * count)
+        if not count:
+            return
+        if not offset % size:  # what OpenCL asks for
+            self.device.repeat(address, pattern, size * count)
+            return
+        block = np.frombuffer(pattern * min(count, max(1, _BLOCK // size)), np.uint8)
+        self.device.write(address, block)
+        done, total = block.nbytes, size * count
+        while done < total:
+            part = min(done, total - done)
+            self.device.copy(address + done, address, part)
+            done += part
+
+    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+        address = self._at(offset, nbytes)
+        data = source.host
+        if data is not None:
+            self.device.write(address, data[begin : begin + nbytes])
+        elif source.address:
+            self.device.copy(address, source.address + begin, nbytes)
+        else:
+            raise ValueError("the memory was freed")
+
+    def free(self) -> None:
+        address, self.address = self.address, 0
+        if address:
+            self.device.release(address, self.nbytes)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # the interpreter ends, and parts of it are gone
+            self.free()

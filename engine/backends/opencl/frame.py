@@ -1,0 +1,60 @@
+"""Frames of the OpenCL backend: what a launch packs, and what it finds afterwards.
+
+A *host frame* has the layout of `frame.abi`. OpenCL takes the arguments of a kernel one by one and
+keeps them in the kernel's object until it is launched, so that each frame has objects of its own:
+threads that launch at once do not share any. A launch gives them what the host frame says; the
+device frame and the buffer for prints never change.
+
+A `FramePool` belongs to one kernel and one stream, with one *device frame*: launches on a stream
+follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..frame.packing import StackFrame
+from ..frame.remote import RemoteFrames
+
+if TYPE_CHECKING:
+    from .executable import OpenclExecutable
+
+__all__ = ["Frame", "FramePool"]
+
+Frame = tuple[memoryview, Any]
+"""The memory, and what `FramePool.enter` takes: the memory again, the same as i32, the queue, groups
+of each task that a plan for adstacks gives, and for each task the kernel, what sets its memories and
+what sets its numbers."""
+
+
+class FramePool(RemoteFrames[Frame]):
+    """Makes, fills, reads and keeps frames of one kernel for one stream.
+
+    enter: launches a filled frame. pending: where this is noted after a launch.
+    """
+
+    def __init__(self, executable: OpenclExecutable, stream: int = 0) -> None:
+        device, layout, meta = executable.device, executable.layout, executable.meta
+        super().__init__(device, meta, layout, executable.block_dims, stream)
+        self._executable: Final = executable
+        self.queue: Final = device.streams.queue(stream)
+        self.pending: Final = device.launched_on(stream)
+        self._fixed: Final = [device.places[self.device_frame][0]]
+        self._prints: Final = device.places[device.prints().address][0] if meta.prints else None
+        self.diagnose = executable.diagnosed
+        self.enter: Any = None  # set by the executable
+
+    def bare(self) -> Frame:
+        view = memoryview(bytearray(self.layout.tmp))
+        pointer: list[Any] = [view, view.cast("i"), self.queue, []]
+        for k, task in enumerate(self._executable.tasks):
+            kernel = self._executable.kernel(task.symbol)
+            kernel.set_arg(0, self._fixed[0])
+            if self._executable.tasks[k].prints:
+                kernel.set_arg(1, self._prints)
+            pointer += [kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi]
+        frame = view, tuple(pointer)
+        return StackFrame(frame) if self.stacked else frame
+
+    def rows_of(self, frame: Frame) -> list[int]:
+        return frame[1][3]

@@ -1,0 +1,275 @@
+"""The way from a filled frame to OpenCL: Python source generated for one kernel.
+
+For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop it reads, in essence::
+
+    def enter(pointer):
+        buffer, ints, queue, rows, k0, m0, n0 = pointer
+        v0, v1, v2 = unpack(buffer, 64)
+        try:
+            g = G0[ints[18]]
+            b0, o0 = places[v0]
+            m0((1, b0))
+            n0((2, b"L", o0, 3, b"I", v1, 4, b"I", v2))
+            launch(queue, k0, (g * 128,), (128,))
+        except Refused as error: raise again(error, 0, g)
+        pending[pool] = None
+        return 0
+
+Numbers are taken from the frame and given to OpenCL as unsigned ones of the same size: their bits
+are what counts. What sets several arguments at once is pyopencl's own, by which its generated code
+does the same; it takes a tenth of a microsecond, where the public way takes five for each number.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from ...errors import QuadrantsRuntimeError
+from ..frame.grids import EXACT, HEADER, ONE
+from . import facts
+from .errors import code_of
+
+if TYPE_CHECKING:
+    from .executable import OpenclExecutable
+    from .frame import FramePool
+
+__all__ = ["Control", "task_names"]
+
+_MOST: Final = 0x7FFFFFFF
+"""Groups that a launch may have."""
+_KNOWN: Final = 4096
+"""Sizes whose groups are remembered."""
+_CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""Unsigned numbers by size, for `struct`; OpenCL's are the same but for the last one."""
+
+
+class _Groups(dict[Any, int]):
+    """The groups of a task by what they depend on, computed when first asked for.
+
+    Keys are the values of `OpenclTask.reads`: one by itself, else a tuple.
+    """
+
+    def __init__(self, task: facts.OpenclTask, most: int) -> None:
+        super().__init__()
+        self.task: Final = task
+        self.most: Final = most
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) > _KNOWN:
+            self.clear()
+        values: tuple[int, ...] = cast("tuple[int, ...]", key) if isinstance(key, tuple) else (key,)
+        found = self[key] = max(1, min(facts.groups_of(self.task, *values), self.most))
+        return found
+
+
+def task_names(count: int) -> str:
+    """The names under which generated code has the parts of a frame's pointer."""
+    parts = "".join([f", k{i}, m{i}, n{i}" for i in range(count)])
+    return f"    buffer, ints, queue, rows{parts} = pointer"
+
+
+class Control:
+    """Makes the functions that launch one kernel."""
+
+    def __init__(self, executable: OpenclExecutable) -> None:
+        self.executable: Final = executable
+        self.device: Final = executable.device
+        self.tasks: Final = executable.tasks
+        device = self.device
+        self.env: Final[dict[str, Any]] = {
+            "launch": device.cl.enqueue_nd_range_kernel, "again": self._again,
+            "places": device.places, "Refused": (device.cl.Error, KeyError),
+            "header": self._header, "clear": self.clear, "mark": self._mark,
+        }  # fmt: skip
+        self._head: Final = task_names(len(self.tasks))
+        for k, task in enumerate(self.tasks):
+            self.env[f"L{k}"] = most = executable.most_groups(k)
+            if task.blocks:
+                self.env[f"G{k}"] = _Groups(task, _MOST if task.grid == EXACT else most)
+
+    # --- pieces of source -----------------------------------------------------------------------
+
+    def _unpacked(
+        self, tasks: list[int], name: str
+    ) -> tuple[list[str], dict[tuple[int, int], str]]:
+        """Lines that read what some tasks need of the frame; the names by offset and size."""
+        need: dict[tuple[int, int], str] = {}
+        for k in tasks:
+            for letter, offset in self.tasks[k].args:
+                size = 8 if letter == facts.MEMORY else struct.calcsize("<" + letter)
+                need.setdefault((offset, size), "")
+        if not need:
+            return [], {}
+        start = min(need)[0]
+        at, form, out = start, "<", list[str]()
+        overlaid: list[tuple[int, int]] = []
+        for key in sorted(need):
+            offset, size = key
+            need[key] = f"v{len(out) + len(overlaid)}"
+            if offset < at:  # the same bytes in another size
+                overlaid.append(key)
+                continue
+            form += f"{offset - at}x{_CODES[size]}"
+            out.append(need[key])
+            at = offset + size
+        self.env[name] = struct.Struct(form).unpack_from
+        lines = [f"    {', '.join(out)}, = {name}(buffer, {start})"]
+        for offset, size in overlaid:
+            self.env["one"] = struct.unpack_from
+            lines.append(f"    {need[offset, size]}, = one('<{_CODES[size]}', buffer, {offset})")
+        return lines, need
+
+    def _given(self, k: int, names: dict[tuple[int, int], str]) -> list[str]:
+        """Lines that give a task its arguments."""
+        task = self.tasks[k]
+        memories: list[str] = []
+        numbers: list[str] = []
+        lines: list[str] = []
+        at = 1 + task.prints
+        for letter, offset in task.args:
+            if letter == facts.MEMORY:
+                name = names[offset, 8]
+                lines.append(f"    b{name}, o{name} = places[{name}]")
+                memories.append(f"{at}, b{name}")
+                numbers.append(f"{at + 1}, b'L', o{name}")
+                at += 2
+                continue
+            size = struct.calcsize("<" + letter)
+            numbers.append(f"{at}, b'{'L' if size == 8 else _CODES[size]}', {names[offset, size]}")
+            at += 1
+        if memories:
+            lines.append(f"    m{k}(({', '.join(memories)},))")
+        if numbers:
+            lines.append(f"    n{k}(({', '.join(numbers)},))")
+        return lines
+
+    def _grid(self, k: int) -> list[str]:
+        """Put the groups of a task into ``g``."""
+        task = self.tasks[k]
+        if self.executable.meta.tasks[k].stacks and task.grid != EXACT:
+            return ["    g = 1"] if task.grid == ONE else [f"    g = rows[{k}]"]
+        if task.grid == ONE:
+            return ["    g = 1"]
+        if not task.blocks:
+            return [f"    g = header({k}, pointer)" if task.grid == EXACT else f"    g = L{k}"]
+        reads = ", ".join([f"ints[{at // 4}]" for at in task.reads])
+        return [f"    g = G{k}[{reads}]" if reads else f"    g = {self.env[f'G{k}'][()]}"]
+
+    def _launch(self, k: int, names: dict[tuple[int, int], str]) -> list[str]:
+        size = self.tasks[k].block_dim
+        lines = [*self._given(k, names), *self._grid(k)]
+        lines.append(f"    event = launch(queue, k{k}, (g * {size},), ({size},))")
+        if self.executable.meta.timed:
+            lines.append(f"    mark({k}, event)")
+        lines = ["    g = 0", "    try:", *[f"    {line}" for line in lines]]
+        return [*lines, f"    except Refused as error: raise again(error, {k}, g)"]
+
+    # --- functions ------------------------------------------------------------------------------
+
+    def task(self, k: int) -> Any:
+        """A function of a pointer that launches one task, and nothing before or after it."""
+        lines, names = self._unpacked([k], f"U{k}")
+        return self._made(f"task{k}", [*lines, *self._launch(k, names)], self.env)
+
+    def entry(self, pool: FramePool, runner: Any) -> Any:
+        """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`.
+
+        runner: runs the tasks where that is more than one after the other.
+        """
+        meta, device = self.executable.meta, self.device
+        env: dict[str, Any] = {
+            **self.env, "pool": pool, "pending": pool.pending, "runner": runner,
+            "finish": partial(self._finish, pool), "printing": device.prints_for,
+            "lock": device.printing if meta.prints else threading.RLock(),
+        }  # fmt: skip
+        lines = ["    printing(pool)"] if meta.prints else []
+        if self.executable.zeroed:
+            lines.append("    clear(pool)")
+        if runner is not None:
+            lines.append("    runner(pointer)")
+        else:
+            every = list(range(len(self.tasks)))
+            read, names = self._unpacked(every, "unpack_all")
+            env["unpack_all"] = self.env.get("unpack_all")
+            env["one"] = struct.unpack_from
+            lines += read
+            for k in every:
+                lines += self._launch(k, names)
+        lines.append("    pending[pool] = None")
+        lines.append("    return finish(buffer)" if meta.results else "    return 0")
+        # What a launch keeps in the device frame is its own until it is fetched, or its tasks are
+        # all in the queue. The buffer for prints is one kernel's at a time.
+        several = len(self.tasks) > 1 or self.executable.zeroed or runner is not None
+        if meta.results or several or meta.prints or any(task.header for task in self.tasks):
+            lines = ["    with lock:", *(f"    {line}" for line in lines)]
+        # A child of this process must not reach the driver.
+        self.executable.sources.append(env)
+        return self._made("enter", lines, env)
+
+    def _made(self, name: str, lines: list[str], env: dict[str, Any]) -> Any:
+        text = "\n".join([f"def {name}(pointer):", self._head, *lines])
+        exec(compile(text, f"<{name} of {self.executable.meta.name}>", "exec"), env)
+        return env[name]
+
+    # --- what generated code calls --------------------------------------------------------------
+
+    def _finish(self, pool: FramePool, buffer: memoryview) -> int:
+        """Wait for a launch, look at what it left, and fetch its results."""
+        try:
+            if pool.stream:
+                self.device.sync(pool.stream)
+            pool.read_results(buffer)
+        except QuadrantsRuntimeError as error:
+            return pool.fail(error)
+        return 0
+
+    def _again(self, error: Exception, k: int, groups: int) -> Exception:
+        """The error of a launch that was refused."""
+        device, task = self.device, self.tasks[k]
+        name, what = self.executable.meta.name, self.executable.meta.tasks[k]
+        if isinstance(error, KeyError):
+            return QuadrantsRuntimeError(
+                "an array or field was freed before the launch, or belongs to a program that ended",
+                kernel=name,
+            )
+        loop = f" ({what.loop_name})" if what.loop_name else ""
+        doing = f"launching its task {k}{loop} with {groups} groups of {task.block_dim} work-items"
+        found = device.failed(error, doing, name)
+        if code_of(error) == -5 and task.block_dim > 1:
+            found.hint = "use a smaller qd.loop_config(block_dim=...)"
+        return found.locate(what.loc)
+
+    def _header(self, k: int, pointer: Any) -> int:
+        """The number of groups of a task that only the device knows."""
+        pool, device = self.executable.pool_of(pointer[2]), self.device
+        self.executable.header(k, pool)(pointer)
+        device.wait_for(pool.stream)
+        found = np.empty(8, np.uint8)
+        device.fetch(pool.device_frame + HEADER, found)
+        return max(1, int(found.view(np.int64)[0]))
+
+    def header_of(self, k: int, pool: FramePool) -> Any:
+        """A function of a pointer that launches the header of a task."""
+        kernel = self.executable.kernel(self.tasks[k].header)
+        kernel.set_arg(0, self.device.places[pool.device_frame][0])
+        lines, names = self._unpacked([k], f"H{k}")
+        lines += self._given(k, names)
+        own = {"K": kernel, "M": kernel._set_arg_multi, "N": kernel._set_arg_buf_pack_multi}
+        lines = [f"    k{k}, m{k}, n{k} = K, M, N", *lines, f"    launch(queue, k{k}, (1,), (1,))"]
+        return self._made(f"header{k}", lines, {**self.env, **own})
+
+    def _mark(self, k: int, event: Any) -> None:
+        """Keep the event of a task of a timed kernel."""
+        self.executable.events.append((k, event))
+
+    def clear(self, pool: FramePool) -> None:
+        """Set to 0 what each launch finds as 0."""
+        device = self.device
+        buffer, start = device.places[pool.device_frame]
+        for at, size in self.executable.zeroed:
+            device.call("clearing", device.fill, pool.queue, buffer, b"\0" * 8, start + at, size)
