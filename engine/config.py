@@ -455,11 +455,13 @@ class CompileConfig:
 
         Cache keys hash these pairs and keep them, so that a miss can name the option that differs.
         """
-        kind = "cpu" if self.is_cpu else "gpu"
+        kinds = ("any", "cpu" if self.is_cpu else "gpu")
+        if self.arch == "opencl":  # whose devices may be of either kind
+            kinds = ("any", "cpu", "gpu")
         return tuple(
             (opt.name, str(getattr(self, opt.name)))
             for opt in OPTIONS.values()
-            if opt.in_cache_key and opt.scope in ("any", kind)
+            if opt.in_cache_key and opt.scope in kinds
         )
 
 

@@ -52,29 +52,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, Self
 
 __all__ = [
-    "AdStackOverflowError",
-    "BackendUnavailableError",
-    "CudaError",
-    "CudaMemoryError",
-    "IRParseError",
-    "IRVerificationError",
-    "LocLike",
-    "NoGradientsError",
-    "OpenclError",
-    "OpenclMemoryError",
-    "QuadrantsAssertionError",
-    "QuadrantsCompilationError",
-    "QuadrantsIndexError",
-    "QuadrantsInternalError",
-    "QuadrantsNameError",
-    "QuadrantsRuntimeError",
-    "QuadrantsRuntimeTypeError",
-    "QuadrantsSyntaxError",
-    "QuadrantsTypeError",
-    "QuadrantsUnsupportedError",
-    "SourceSpan",
-    "display_column",
-]
+    "AdStackOverflowError", "BackendUnavailableError", "CudaError", "CudaMemoryError",
+    "IRParseError", "IRVerificationError", "LocLike", "NoGradientsError", "OpenclError",
+    "OpenclMemoryError", "QuadrantsAssertionError", "QuadrantsCompilationError",
+    "QuadrantsIndexError", "QuadrantsInternalError", "QuadrantsNameError",
+    "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError",
+    "QuadrantsTypeError", "QuadrantsUnsupportedError", "SourceSpan", "display_column",
+]  # fmt: skip
 
 
 class LocLike(Protocol):

@@ -6,6 +6,7 @@ only where it is of that kind. ``qd.gpu`` means the first GPU backend that works
 
 from __future__ import annotations
 
+import os
 import platform
 from typing import Final
 
@@ -58,11 +59,20 @@ def support(arch: str) -> tuple[str, str]:
         return "", "running kernels as plain Python is not built into this version"
     if arch == "gpu":
         for name in _GPUS:
-            if base.availability(name)[0]:
+            if base.availability(name)[0] and _is_gpu(name):
                 return name, ""
         return "", "no GPU backend works here"
     works, reason = base.availability(arch)
     return (arch, "") if works else ("", reason)
+
+
+def _is_gpu(backend: str) -> bool:
+    """Whether what a backend that works runs on is a GPU: OpenCL runs on CPUs, too."""
+    if backend != "opencl":
+        return True
+    from ..backends.opencl import hardware
+
+    return hardware.chosen(os.environ.get("QD_OPENCL_DEVICE", "")).kind == "gpu"
 
 
 def choose(wanted: tuple[str, ...], fallback: bool) -> tuple[str, str]:

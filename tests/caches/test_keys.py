@@ -45,6 +45,8 @@ NOT_IN_KEYS = {
     "print_preprocessed_ir": "prints; no cache is asked then",
     "print_ir_dbg_info": "what printed IR looks like",
     "debug_dump_path": "where dumps go; no cache is asked then",
+    "offline_cache": "whether a program binary is asked for, and how a driver's cache is kept out",
+    "opencl_device": "which device is meant: the fingerprint tells it",
     "device_memory_GB": "how much memory a device's programs keep",
     "device_memory_fraction": "how much memory a device's programs may have",
 }
@@ -76,7 +78,7 @@ def test_every_option_that_code_may_depend_on_is_in_keys():
 
 
 OF_GPUS = ("engine/backends/cuda/", "engine/backends/llvm/gpu", "engine/backends/llvm/schedule.py",
-           "engine/backends/llvm/tile")  # fmt: skip
+           "engine/backends/llvm/tile", "engine/backends/opencl/")  # fmt: skip
 """What only GPUs have."""
 ASKS_FOR_GPUS = {"engine/frontend/real_functions.py": {"cuda_stack_limit"}}
 """What all backends share and reads options of GPUs, if the program is for one."""
@@ -104,8 +106,8 @@ def test_the_rooms_that_make_code_ask_nothing_else():
             and getattr(node.func, "id", "") == "getattr"
             and is_config(node.args[0])
         ]
-        if path.parent.name == "cuda":
-            continue  # which looks for a toolkit and a device, not for how to make code
+        if path.parent.name in ("cuda", "opencl"):
+            continue  # which look for toolkits and devices, not for how to make code
         wrong += [f"{path} reads {word}" for word in ("os.environ", "os.getenv") if word in text]
     assert wrong == []
 
@@ -114,7 +116,7 @@ VALUES = {
     "default_fp": "f64", "default_ip": "i64", "opt_level": 0,
     "external_optimization_level": 1, "max_vector_width": 4, "cpu_max_num_threads": 3,
     "default_cpu_block_dim": 64, "default_gpu_block_dim": 64, "max_block_dim": 512,
-    "cuda_arch": "sm_75", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
+    "cuda_arch": "sm_75", "opencl_mapping": "lanes", "opencl_target": "gpu", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
     "saturating_grid_dim": 5, "ad_stack_size": 7,
     "ad_stack_sparse_threshold_bytes": 5,
 }  # fmt: skip

@@ -93,7 +93,9 @@ MACHINE = {"arch", "cpu_max_num_threads", "offline_cache_file_path", "require_ve
 BOOLS = sorted(name for name, opt in OPTIONS.items() if opt.type is bool and opt.env)
 INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 # Not options of the reference.
-OURS = {"amdgpu_arch", "cuda_arch", "graph"}
+OURS = {
+    "amdgpu_arch", "cuda_arch", "graph", "opencl_device", "opencl_mapping", "opencl_target",
+}  # fmt: skip
 
 
 def texts(resolved):

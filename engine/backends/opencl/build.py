@@ -79,6 +79,7 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
     """
     cl = context.cl
     text = _submitted(context, source.text, not config.offline_cache)
+    program: Any = None
     try:
         program = cl._cl._Program(context.handle, text)
         program._build(source.options.encode(), [context.device])
@@ -105,7 +106,7 @@ _PLACE: Final = re.compile(r":(\d+):\d+:")
 
 
 def _build_error(context: Context, source: Source, log: str) -> QuadrantsCompilationError:
-    """The error for a program that does not build: at the user's line that its first error is of."""
+    """The error for a program that does not build: at the user's line of its first error."""
     lines = log.splitlines()
     loc: Any = None
     code = source.text.splitlines()
@@ -124,7 +125,8 @@ def _build_error(context: Context, source: Source, log: str) -> QuadrantsCompila
             marked.append(f"    {number} | {code[number - 1].strip()}{at}")
     if len(lines) > _MOST:
         marked.append(f"... {len(lines) - _MOST} more lines")
-    text = "\n  ".join([f"{context.hardware.name} ({context.hardware.driver_name}) does not build the"
+    who = f"{context.hardware.name} ({context.hardware.driver_name})"
+    text = "\n  ".join([f"{who} does not build the"
                         f" OpenCL C of kernel {source.kernel}:", *marked])  # fmt: skip
     hint = "this is a fault of the engine or of the driver; please report it with the source above"
     if loc is None:
@@ -158,7 +160,7 @@ def _opened(code: bytes) -> bytes:
 
 
 def from_binary(context: Context, code: bytes, kernel: str, options: str) -> Any:
-    """A program made of what `binary_of` gave. ValueError if it is damaged or the driver refuses."""
+    """A program made of what `binary_of` gave. ValueError if the driver does not take it."""
     cl, binary = context.cl, _opened(code)
     try:
         program = cl._cl._Program(context.handle, [context.device], [binary])

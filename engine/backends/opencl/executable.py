@@ -13,8 +13,8 @@ from ..frame import abi, grids
 from ..frame.copies import Copies
 from ..frame.packing import begin_at, yielded
 from . import build, facts
-from .control import Control
 from .frame import FramePool
+from .launching import Control
 
 if TYPE_CHECKING:
     from .device import OpenclDevice

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "FramePool"]
 
 Frame = tuple[memoryview, Any]
-"""The memory, and what `FramePool.enter` takes: the memory again, the same as i32, the queue, groups
-of each task that a plan for adstacks gives, and for each task the kernel, what sets its memories and
-what sets its numbers."""
+"""The memory, and what `FramePool.enter` takes: the memory again, the same as i32, the queue,
+groups of each task that a plan for adstacks gives, and for each task the kernel, what sets its
+memories and what sets its numbers."""
 
 
 class FramePool(RemoteFrames[Frame]):

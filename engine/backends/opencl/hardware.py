@@ -50,9 +50,9 @@ class Hardware(NamedTuple):
     platform, number: where it stands in the lists. driver_name: of the platform. kind: ``cpu``,
     ``gpu``, ``accelerator`` or ``other``. version: of OpenCL. driver: its version. units: compute
     units. memory, largest: bytes in all, and most of one allocation. group: most work-items of a
-    group. local: bytes that a group has. il: kinds of intermediate code that it takes. capabilities:
-    what the lowering asks; its mapping is what the kind of the device suggests. handle: pyopencl's
-    ``Device``.
+    group. local: bytes that a group has. il: kinds of intermediate code that it takes.
+    capabilities: what the lowering asks; its mapping is what the kind of the device suggests.
+    handle: pyopencl's ``Device``.
     """
 
     platform: int

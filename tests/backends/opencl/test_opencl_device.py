@@ -230,7 +230,7 @@ def test_a_program_that_does_not_build_shows_the_log(dev):
 
 
 def test_results_wait(dev):
-    text = "__kernel void sum(__global uchar *restrict frame, __global uchar *x_mem, ulong x_at, int n)"
+    text = "__kernel void sum(__global uchar *frame, __global uchar *x_mem, ulong x_at, int n)"
     text += "{ int s = 0; for (int i = 0; i < n; ++i) s += ((__global int *)(x_mem + x_at))[i];"
     text += "*(__global int *)(frame + %d) = s; }"
     params = (Param("x", "ndarray", i32, 1),)
