@@ -78,7 +78,7 @@ def test_every_option_that_code_may_depend_on_is_in_keys():
 
 
 OF_GPUS = ("engine/backends/cuda/", "engine/backends/llvm/gpu", "engine/backends/llvm/schedule.py",
-           "engine/backends/llvm/tile", "engine/backends/opencl/")  # fmt: skip
+           "engine/backends/llvm/tile", "engine/backends/opencl/", "engine/backends/amdgpu/")  # fmt: skip
 """What only GPUs have."""
 ASKS_FOR_GPUS = {"engine/frontend/real_functions.py": {"cuda_stack_limit"}}
 """What all backends share and reads options of GPUs, if the program is for one."""
@@ -116,7 +116,8 @@ VALUES = {
     "default_fp": "f64", "default_ip": "i64", "opt_level": 0,
     "external_optimization_level": 1, "max_vector_width": 4, "cpu_max_num_threads": 3,
     "default_cpu_block_dim": 64, "default_gpu_block_dim": 64, "max_block_dim": 512,
-    "cuda_arch": "sm_75", "opencl_mapping": "lanes", "opencl_target": "gpu", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
+    "amdgpu_arch": "gfx90a", "cuda_arch": "sm_75", "opencl_mapping": "lanes",
+    "opencl_target": "gpu", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
     "saturating_grid_dim": 5, "ad_stack_size": 7,
     "ad_stack_sparse_threshold_bytes": 5,
 }  # fmt: skip
