@@ -8,7 +8,7 @@ graphs, the generated code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from html import escape as esc
 from itertools import pairwise
 
@@ -125,10 +125,11 @@ def _kernel(kernel: KernelRecord) -> str:
     parts.append(_launches(kernel))
     parts.append(flows(kernel))
     compiled = [b for b in kernel.backends if b.compile is not None]
+    told = _Told()
     for backend in compiled:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
         if backend.compile is not None and (backend.backend != "interp" or len(compiled) == 1):
-            parts.append(_compile(kernel, backend.compile, backend.backend))
+            parts.append(_compile(kernel, backend.compile, backend.backend, told))
     parts.append(section(kernel, anchor(kernel)))
     parts.append(_caches(kernel))
     return "".join(parts) + "</section>"
@@ -206,7 +207,21 @@ def _params(kernel: KernelRecord, compiled: CompileRecord) -> str:
     return _details(title, f'<div class="wide">{table}</div>')
 
 
-def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str) -> str:
+class _Told:
+    """What was shown of a kernel's earlier backends: most passes do the same for several."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, str] = {}
+
+    def where(self, thing: Hashable, backend: str) -> str:
+        """The backend that ``thing`` was shown for; empty if it is new."""
+        found = self._seen.get(thing, "")
+        if not found:
+            self._seen[thing] = backend
+        return found
+
+
+def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str, told: _Told) -> str:
     changed = [r for r in compiled.runs if r.state == "changed" and r.before != r.after]
     times = ", ".join(
         f"{name} {fmt.duration_ms(ms)}"
@@ -224,8 +239,22 @@ def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str) -> str
             f"{quiet} did not.</p>"
         )
         parts.append(timeline(compiled.runs))
-        parts += [_pass(r, compiled) for r in changed]
+        again: dict[str, int] = {}
+        for run in changed:
+            shots = compiled.snapshots[run.before].lines, compiled.snapshots[run.after].lines
+            where = told.where((run.stage, run.name, run.task, *shots), backend)
+            if where:
+                again[where] = again.get(where, 0) + 1
+            else:
+                parts.append(_pass(run, compiled))
+        parts += [
+            f'<p class="facts">{esc(fmt.counted(n, "run"))} of these did what is shown for '
+            f"{esc(where)}.</p>"
+            for where, n in again.items()
+        ]
     for before, after in _cfg_pairs(compiled.cfgs):
+        if told.where((before.stage, before.task, before.nodes, after and after.nodes), backend):
+            continue
         title = f"Control flow of task {before.task}, {before.stage}"
         body = f"<div class='cfgs'><figure>{to_svg(before)}<figcaption>before</figcaption></figure>"
         if after is not None:
