@@ -78,13 +78,16 @@ static void qd_adstack_failed(__global uchar *frame, uint high, uint low)
 }
 """,
 }
-_NEEDS: Final = {"half_of_f64": ("half",)}
+_NEEDS: Final = {"half_of_f64": ("half", "=fabs")}
 
 
 def helper_text(
     name: str, fast: bool, capabilities: Capabilities
 ) -> tuple[str, tuple[str, ...]]:  # fmt: skip
-    """The definition of ``qd_<name>`` and the other helpers that it calls."""
+    """The definition of ``qd_<name>`` and the other helpers that it calls.
+
+    With a ``=`` in front: functions of `maths`.
+    """
     if name in _HALF:
         text = _HALF[name]
         if name == "print_room":
@@ -141,18 +144,20 @@ def _real(what: str, name: str, t: DataType, fast: bool) -> tuple[str, tuple[str
             name, t, f"{ty} x", f"return x > {zero} ? {one} : x < {zero} ? -{one} : {zero};"
         ), ()
     if what == "floordiv":
+        floor = "floor" if ty == "double" else "floorf"
         if not fast:
-            return _function(name, t, two, "return floor(a / b);"), ()
+            return _function(name, t, two, f"return {floor}(a / b);"), (f"={floor}",)
         # A quotient that is off by one bit where it should be whole would have the wrong floor.
         if ty == "float":
-            return _function(name, t, two, "return floor((float)((double)a / (double)b));"), ()
+            text = f"return {floor}((float)((double)a / (double)b));"
+            return _function(name, t, two, text), (f"={floor}",)
         return _function(
             name, t, two,
             f"const {ty} q = floor(a / b), r = fma(-q, b, a);",
             "if (isinf(q) || isinf(b)) return q;",
             f"return b > {zero} ? (r < {zero} ? q - {one} : r >= b ? q + {one} : q)",
             f"                 : (r > {zero} ? q - {one} : r <= b ? q + {one} : q);",
-        ), ()  # fmt: skip
+        ), ("=floor", "=fma")  # fmt: skip
     return _function(name, t, two, f"return a - b * qd_floordiv_{t.name}(a, b);"), (
         f"floordiv_{t.name}",
     )

@@ -83,6 +83,7 @@ class Program:
         self.fast: Final[bool] = config.fast_math
         self.sources: Final = Sources()
         self.helpers: Final[dict[str, str]] = {}
+        self.maths: Final[dict[str, None]] = {}
         self.functions: Final[dict[tuple[str, tuple[str, ...]], Function]] = {}
         self.prints: Final[list[PrintSite]] = []
         self.written: Final[set[int]] = set()
@@ -149,9 +150,17 @@ class Program:
             if not text:
                 text, needs = helper_text(name, self.fast, self.capabilities)
                 for other in needs:
-                    self.helper(other)
+                    if other[0] == "=":
+                        self.math(other[1:])
+                    else:
+                        self.helper(other)
             self.helpers[full] = text
         return full
+
+    def math(self, name: str) -> str:
+        """The name of a function of C's library; see `maths`."""
+        self.maths[name] = None
+        return name
 
     # For mappings
 
@@ -233,7 +242,7 @@ class Program:
     def result(self) -> OpenclText:
         func = self.func
         text = [f"// kernel {plain_name(func.name, 'kernel')}"]
-        text += pragmas(self)
+        text += [*pragmas(self), *maths(self), ""]
         for helper in self.helpers.values():
             text += [*helper.rstrip("\n").split("\n"), ""]
         ids = [-1] * len(text) + self.ids
@@ -263,7 +272,34 @@ def pragmas(program: Program) -> list[str]:
         lines.append("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable")
         if program.capabilities.int64_extended:
             lines.append("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable")
-    return [*lines, ""]
+    return lines
+
+
+_DIRECT: Final = frozenset({
+    "sqrt", "fabs", "floor", "ceil", "round", "fma", "exp", "log", "sin", "cos", "pow", "fmod",
+})  # fmt: skip
+"""Functions that LLVM knows itself; PoCL's linker refuses calls of the C library."""
+
+
+def maths(program: Program) -> list[str]:
+    """What functions of C's library are here: OpenCL's own, or better ones.
+
+    PoCL's own are calls, which no loop with vector instructions may hold, and some are slow; those
+    that its compiler knows are instructions, where the processor has them, else the C library's.
+    """
+    names = [(name, name[:-1] if name.endswith("f") else name) for name in program.maths]
+    own = [f"#define {name} {base}" for name, base in names if name != base]
+    direct = [(name, base) for name, base in names if base in _DIRECT]
+    if not direct:
+        return own
+    lines = ["#ifdef POCL_DEVICE_ADDRESS_BITS"]
+    for name, base in names:
+        if base in _DIRECT:
+            lines += [f"#undef {name}"] if name == base else []
+            lines.append(f"#define {name} __builtin_{name}")
+        elif name != base:
+            lines.append(f"#define {name} {base}")
+    return [*lines, *(["#else", *own] if own else []), "#endif"]
 
 
 def options(program: Program) -> str:

@@ -88,7 +88,8 @@ event_t sampler_t queue_t ndrange_t clk_event_t reserve_id_t asm typeof main def
 frame prints thread piece get_global_id get_global_size get_local_id get_local_size get_group_id
 get_num_groups barrier mem_fence min max clamp select fmin fmax fabs abs sqrt exp log sin cos tan
 asin acos tanh floor ceil round trunc pow atan2 fmod popcount clz fma mad rsqrt isinf isnan signbit
-printf vload_half vstore_half_rte vstore_half linux unix i386
+printf sqrtf expf logf sinf cosf tanf asinf acosf tanhf floorf ceilf roundf powf atan2f fmodf fabsf
+vload_half vstore_half_rte vstore_half linux unix i386
 """
 _KEYWORDS: Final = frozenset(_WORDS.split())
 _RESERVED: Final = re.compile(

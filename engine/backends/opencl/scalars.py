@@ -63,6 +63,11 @@ _TIGHT: Final = frozenset({AND, OR, XOR, SHIFT})
 """Levels whose place in C's order nobody remembers: their operands get parentheses."""
 
 
+def _name(e: Emitter, name: str, t: Type) -> str:
+    """What a function of reals is called for a type: as in C, with an f behind it for floats."""
+    return e.program.math(name if t is f64 else f"{name}f")
+
+
 def _half(e: Emitter, op: Op, text: str) -> None:
     """A value of f16, which was computed as a float."""
     e.put(op, f"{e.helper('half')}({text})")
@@ -211,7 +216,7 @@ def _divide_real(e: Emitter, op: Op, code: int) -> None:
         else:
             text, level = f"{e.at(a, MUL)} / {e.at(b, MUL + 1)}", MUL
     elif code == C.MOD:
-        text, level = f"fmod({e.whole(a)}, {e.whole(b)})", ATOM
+        text, level = f"{_name(e, 'fmod', t)}({e.whole(a)}, {e.whole(b)})", ATOM
     else:
         kind = "f32" if t is f16 else t.name
         text, level = f"{e.helper(f'{_HELPER[code]}_{kind}')}({e.whole(a)}, {e.whole(b)})", ATOM
@@ -230,7 +235,7 @@ def _floor_half(e: Emitter, code: int, a: str, b: str) -> str:
     floor = e.helper(
         "qd_half_floordiv",
         "static inline float qd_half_floordiv(float a, float b)\n"
-        f"{{\n    return floor({half}(a / b));\n}}\n",
+        f"{{\n    return {_name(e, 'floor', f32)}({half}(a / b));\n}}\n",
     )
     if code == C.FLOORMOD:
         e.helper(
@@ -310,7 +315,7 @@ def _as_real(e: Emitter, x: Op, t: Type) -> str:
 
 def _real_call(e: Emitter, op: Op, name: str, args: list[str]) -> None:
     """Call a function of reals; f16 is computed in f32 and rounded once."""
-    text = f"{name}({', '.join(args)})"
+    text = f"{_name(e, name, op.type)}({', '.join(args)})"
     if op.type is f16:
         _half(e, op, text)
     else:
@@ -327,7 +332,7 @@ def _math(e: Emitter, op: Op) -> None:
         return
     name = _FUNCTION[op.code]
     arg = _as_real(e, x, t)
-    if op.code == C.SQRT and t is not f64:
+    if op.code == C.SQRT:
         e.put(op, _rounded_root(e, t, arg))
     else:
         _real_call(e, op, name, [arg])
@@ -336,16 +341,17 @@ def _math(e: Emitter, op: Op) -> None:
 def _rounded_root(e: Emitter, t: Type, arg: str) -> str:
     """A square root, rounded correctly unless nobody asks for that."""
     program = e.program
-    text = f"sqrt({arg})"
-    if not program.fast and not program.capabilities.exact_division and program.capabilities.fp64:
-        text = f"(float)sqrt((double)({arg}))"
+    text = f"{_name(e, 'sqrt', t)}({arg})"
+    exact = t is f64 or program.fast or program.capabilities.exact_division
+    if not exact and program.capabilities.fp64:
+        text = f"(float){_name(e, 'sqrt', f64)}((double)({arg}))"
     return f"{e.helper('half')}({text})" if t is f16 else text
 
 
 def _rsqrt(e: Emitter, op: Op) -> None:
     x, t = op.args[0], op.type
     arg = _as_real(e, x, t)
-    root = _rounded_root(e, t, arg) if t is not f64 else f"sqrt({arg})"
+    root = _rounded_root(e, t, arg)
     one = literal(1.0, t)
     if t is f16:
         _half(e, op, f"{one} / {root}")
@@ -382,7 +388,7 @@ def _neg(e: Emitter, op: Op) -> None:
 def _abs(e: Emitter, op: Op) -> None:
     x, t = op.args[0], op.type
     if t.is_real:
-        e.put(op, f"fabs({e.whole(x)})")
+        e.put(op, f"{_name(e, 'fabs', t)}({e.whole(x)})")
     elif t.is_signed:
         e.put(op, f"{e.helper(f'abs_{t.name}')}({e.whole(x)})")
     else:
