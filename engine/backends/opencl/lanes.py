@@ -12,6 +12,8 @@ that any number of groups covers all cells::
     }
 
 ============================ =====================================================================
+straight bodies              a work-item takes several neighbouring cells, with accesses of 16
+                             bytes (`tiles`)
 sums, minima, maxima         each work-item makes them for itself, a group adds up, one atomic
                              update a group follows (`reduce`)
 blocks that wait, or share   exactly one cell a work-item, phases between barriers (`groups`)
@@ -36,11 +38,13 @@ from ..frame import grids
 from ..frame.host_text import HostText
 from ..llvm.block_reduce import sums
 from ..llvm.schedule import MOST_THREADS, Schedule, blocks_text
+from ..llvm.tile_choice import choose
 from .control import counter
 from .emitter import Emitter
 from .facts import OpenclTask
 from .groups import GROUP_OPS, begin_group, phases
 from .reduce import accumulate, finale, open_sums
+from .tiles import Wide, emit_tiles
 
 if TYPE_CHECKING:
     from .kernel import Program
@@ -64,7 +68,8 @@ class LanesEmitter(Emitter):
     """Emits a function for a GPU.
 
     sums: the variable that an atomic update is made in, by op id (`reduce`). group: of a task whose
-    blocks wait or share memory, what `groups` keeps.
+    blocks wait or share memory, what `groups` keeps. wide: accesses of several cells at once, while
+    a tile of them is emitted (`tiles`). quiet: no comments.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]]
@@ -73,6 +78,8 @@ class LanesEmitter(Emitter):
         super().__init__(program, **facts)
         self.sums: Final[dict[int, str]] = {}
         self.group: Any = None
+        self.wide: Wide | None = None
+        self.quiet = False
 
     def run(self, block: Block) -> None:
         if self.group is not None and self.group.splits(block):
@@ -84,6 +91,31 @@ class LanesEmitter(Emitter):
         if self.group is not None:
             text = self.group.hoisted(self, text)
         super().line(text)
+
+    def comment(self, op: Op) -> None:
+        if not self.quiet:
+            super().comment(op)
+
+    def quotient(self, name: str, number: str, by: str) -> None:
+        """Name the quotient of a ``ulong`` and a number that is not 0."""
+        self.program.helper("qd_quotient", _QUOTIENT)
+        self.line(f"const ulong {name} = qd_quotient({number}, {by});")
+
+
+def _load(e: LanesEmitter, op: Op) -> None:
+    found = e.wide.loads.get((op.id, e.wide.cell)) if e.wide is not None else None
+    if found is not None:
+        e.put(op, found)
+    else:
+        Emitter.table[op.code](e, op)
+
+
+def _store(e: LanesEmitter, op: Op) -> None:
+    found = e.wide.stores.get((op.id, e.wide.cell)) if e.wide is not None else None
+    if found is not None:
+        e.statement(op, f"{found} = {e.whole(op.args[1])};")
+    else:
+        Emitter.table[op.code](e, op)
 
 
 def _atomic(e: LanesEmitter, op: Op) -> None:
@@ -148,37 +180,50 @@ def _plan(op: Op, program: Program) -> Schedule:
     loops = any(C.LOOP[x.code] for x in ops)
     if (found or not loops) and threads == _DEFAULT and not op.attr.block_dim:
         threads = min(_LIGHT, most)
-    return Schedule(threads, grids.SATURATE if found else grids.COVER, None, found)
+    tile = choose(op, program, threads, bool(found))
+    grid = grids.COVER
+    if found and (tile is None or tile.row_axis < 0):
+        grid = grids.SATURATE
+    return Schedule(threads, grid, tile, found)
 
 
 # Cells
 
 
 def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
-    """Run the body of ``op`` for the cells of this work-item, one by one."""
+    """Run the body of ``op`` for the cells of this work-item."""
     bounds = op.regions[0].ops[-1].args
     order: tuple[int, ...] = op.attr.axes or tuple(range(len(bounds) // 2))
-    begins = {axis: _bound(e, bounds[2 * axis]) for axis in order}
-    extents = {axis: _extent(e, bounds[2 * axis], bounds[2 * axis + 1]) for axis in order}
-    wide, total = total_text(list(extents.values()), begins)
+    found: dict[int, tuple[str, str, str]] = {}
+    for axis in order:
+        begin, end = bounds[2 * axis : 2 * axis + 2]
+        found[axis] = _bound(e, begin), _bound(e, end), _extent(e, begin, end)
+    wide, total = _total(found)
     ty = "ulong" if wide else "uint"
     cells, cell = e.names.fresh("cells"), e.names.fresh("cell")
     e.comment(op)
     e.line(f"const {ty} {cells} = {total};")
     if plan.grid == grids.EXACT:
         e.group.cells(e, ty, cell, cells)
-        _indices(e, op, order, begins, extents, cell, wide)
+        _indices(e, op, order, found, cell, wide)
         e.run(op.regions[1])
         return
-    step = "get_global_size(0)" if wide else "(uint)get_global_size(0)"
-    e.open(f"for ({ty} {cell} = get_global_id(0); {cell} < {cells}; {cell} += {step}) {{")
-    e.loop_depth += 1
-    _indices(e, op, order, begins, extents, cell, wide)
-    e.run(op.regions[1])
-    e.ended = False
-    e.loop_depth -= 1
-    e.op_id = op.id
-    e.close()
+
+    def single() -> None:
+        step = "get_global_size(0)" if wide else "(uint)get_global_size(0)"
+        e.open(f"for ({ty} {cell} = get_global_id(0); {cell} < {cells}; {cell} += {step}) {{")
+        e.loop_depth += 1
+        _indices(e, op, order, found, cell, wide)
+        e.run(op.regions[1])
+        e.ended = False
+        e.loop_depth -= 1
+        e.op_id = op.id
+        e.close()
+
+    if plan.tile is None:
+        single()
+    else:
+        emit_tiles(e, op, plan.tile, found, cells, single)
 
 
 def _bound(e: Emitter, op: Op) -> str:
@@ -202,45 +247,44 @@ def _extent(e: Emitter, begin: Op, end: Op) -> str:
     return name
 
 
-def total_text(extents: list[str], begins: dict[int, str]) -> tuple[bool, str]:
-    """The number of cells, and whether it has to be counted in 64 bits.
+def _total(bounds: dict[int, tuple[str, str, str]]) -> tuple[bool, str]:
+    """Whether cells have to be counted in 64 bits, and their number.
 
-    With one axis it is below 2**31 if that does not begin below 0, so that adding the size of a
-    grid does not wrap.
+    With one axis there are fewer than 2**31 if that does not begin below 0, so that adding the size
+    of a grid does not wrap.
     """
+    extents = [extent for *_, extent in bounds.values()]
     if all(text.endswith("u") for text in extents):
         total = math.prod([int(text[:-1]) for text in extents])
         wide = total >= MOST_THREADS
         return wide, f"{total}{'ul' if wide else 'u'}"
     if len(extents) == 1:
-        (begin,) = begins.values()
+        ((begin, *_),) = bounds.values()
         return not begin.isdigit(), extents[0]
     return True, " * ".join([f"(ulong){extents[0]}", *extents[1:]])
 
 
 def _indices(
-    e: Emitter, op: Op, order: tuple[int, ...], begins: dict[int, str], extents: dict[int, str],
+    e: LanesEmitter, op: Op, order: tuple[int, ...], bounds: dict[int, tuple[str, str, str]],
     cell: str, wide: bool,
 ) -> None:  # fmt: skip
     """The loop's indices, from the number of the cell."""
     names = {axis: counter(e) for axis in order}
     for axis in order[:0:-1]:
-        extent = extents[axis]
+        begin, _, extent = bounds[axis]
         rest = e.names.fresh("rest")
-        if not extent.endswith("u"):
-            extent = f"max({extent}, 1u)"
+        # Where there are no cells, nobody uses what comes out.
+        some = f"max({extent}, 1u)" if not extent.endswith("u") else extent
+        some = "1u" if some == "0u" else some
         if wide:
-            e.program.helper("qd_quotient", _QUOTIENT)
-            e.line(f"const ulong {rest} = qd_quotient({cell}, {extent});")
+            e.quotient(rest, cell, some)
         else:
-            if extent == "0u":
-                extent = "1u"
-            e.line(f"const uint {rest} = {cell} / {extent};")
-        place = f"(int)({cell} - {rest} * {extents[axis]})"
-        e.line(f"const int {names[axis]} = {_shifted(begins[axis], place)};")
+            e.line(f"const uint {rest} = {cell} / {some};")
+        place = f"(int)({cell} - {rest} * {extent})"
+        e.line(f"const int {names[axis]} = {_shifted(begin, place)};")
         cell = rest
     outer = order[0]
-    e.line(f"const int {names[outer]} = {_shifted(begins[outer], f'(int){cell}')};")
+    e.line(f"const int {names[outer]} = {_shifted(bounds[outer][0], f'(int){cell}')};")
     for axis in order:
         e.loop_values[op.id, axis] = names[axis]
 
@@ -270,5 +314,5 @@ LanesEmitter.table = list(Emitter.table)
 for _code in range(C.COUNT):
     if C.ATOMIC[_code]:
         LanesEmitter.table[_code] = _atomic
-for _code, _fn in GROUP_OPS.items():
+for _code, _fn in {**GROUP_OPS, C.GLOBAL_LOAD: _load, C.GLOBAL_STORE: _store}.items():
     LanesEmitter.table[_code] = _fn
