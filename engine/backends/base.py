@@ -329,6 +329,7 @@ helper_code: Final = HelperCode()
 
 
 BUILT: Final = {
+    "amdgpu": ".amdgpu.backend",
     "cpu": ".cpu.backend",
     "cuda": ".cuda.backend",
     "interp": ".interp.backend",
@@ -337,7 +338,6 @@ BUILT: Final = {
 """Backends of this version: name -> module, imported when first asked for."""
 
 ABSENT: Final = {
-    "amdgpu": "not built into this version",
     "vulkan": "not built into this version",
     "metal": "not built into this version",
 }

@@ -39,11 +39,16 @@ def _disassembled(ptx: str, arch: str, max_registers: int) -> ptxas.Sass:
 
 
 def locate(artifact: Artifact, config: CompileConfig) -> None:
-    """Let the lines of a CUDA artifact know their ops; LLVM works once more for that."""
+    """Let the lines of an artifact for a GPU know their ops; LLVM works once more for that."""
+    level = config.external_optimization_level if config.opt_level else 0
     if "ptx" in artifact.texts:
         from ..backends.cuda import lines
 
-        lines.locate(artifact, config.external_optimization_level if config.opt_level else 0)
+        lines.locate(artifact, level)
+    elif "isa" in artifact.texts:
+        from ..backends.amdgpu import lines as isa_lines
+
+        isa_lines.locate(artifact, level)
 
 
 def machine_record(

@@ -87,9 +87,7 @@ class Occupancy(NamedTuple):
 
 def _by_sgprs(arch: Arch, sgprs: int) -> int:
     """Waves by scalar registers, of which a SIMD of these processors has 800."""
-    if not arch.sgprs_limit:
-        return arch.waves
-    return min(arch.waves, 800 // max(16, -(-sgprs // 16) * 16))
+    return min(arch.waves, 800 // max(1, sgprs)) if arch.sgprs_limit else arch.waves
 
 
 def occupancy(arch: Arch, block_dim: int, vgprs: int, sgprs: int, lds: int) -> Occupancy:

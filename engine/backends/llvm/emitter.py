@@ -326,9 +326,9 @@ class Emitter:
         """Set bytes."""
         declared, name = memset(pointer)
         self.state.declares[name] = declared
-        self.line(
-            f"call void {name}(ptr align {align} {pointer}, i8 {value}, i64 {size}, i1 false)"
-        )
+        space, gap, at = pointer.rpartition(" ")
+        where = f"ptr {space}{gap}align {align} {at}"
+        self.line(f"call void {name}({where}, i8 {value}, i64 {size}, i1 false)")
 
     # Parameters
 

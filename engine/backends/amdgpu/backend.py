@@ -1,0 +1,103 @@
+"""The AMDGPU backend: ISA text and code objects by LLVM, for inspection.
+
+There is no runtime for AMD GPUs here: kernels are compiled for a processor that is named, and never
+launched. Texts: ``llvm_ir``, ``isa``, and ``llvm_ir_optimized`` when asked for; the code is the
+relocatable object that ROCm's linker would take. Facts: ``resources``, for each task in order what
+`code.resources` says of its kernel, ``helpers`` the same of kernels that are no tasks, by symbol,
+and ``unresolved``, the functions of ROCm's device library that are called and not linked. Register
+counts of a kernel that calls those are without what they take.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Final
+
+from ...config import CompileConfig
+from ...errors import BackendUnavailableError
+from ...types import PRIMITIVE_TYPES
+from ..base import Artifact, Caps, Device, Executable, Target
+from . import archs
+
+if TYPE_CHECKING:
+    from ...ir import Func
+
+__all__ = ["BACKEND", "AmdgpuBackend"]
+
+_NO_RUNTIME: Final = "no runtime: inspection only"
+
+
+class AmdgpuBackend:
+    """See `base.Backend`."""
+
+    name = "amdgpu"
+    caps = Caps(frozenset(PRIMITIVE_TYPES))
+    keeps_places = False
+    makes_ptx = False
+
+    def pipeline(self, config: CompileConfig) -> str:
+        return "gpu"
+
+    def available(self) -> tuple[bool, str]:
+        if importlib.util.find_spec("llvmlite") is None:
+            return False, "llvmlite is not installed"
+        return False, _NO_RUNTIME
+
+    def targets(self) -> tuple[str, ...]:
+        return archs.names()
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        return config.replace(amdgpu_arch=archs.check(name).name if name else "")
+
+    def compile_only(self) -> str:
+        return _NO_RUNTIME
+
+    def target(self, config: CompileConfig) -> Target:
+        from . import code
+
+        return code.target(archs.of_config(config).name)
+
+    def toolchain(self) -> str:
+        from ..llvm import toolchain
+
+        return toolchain.version()
+
+    def fingerprint(self, config: CompileConfig) -> str:
+        return archs.of_config(config).name
+
+    def identity(self) -> str:
+        from ..llvm import toolchain
+
+        return toolchain.identity()
+
+    def open(self, config: CompileConfig) -> Device:
+        raise BackendUnavailableError(self.name, _NO_RUNTIME)
+
+    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+        """Generate ISA text and the object."""
+        from ..llvm.gpu import lower_gpu
+        from . import code
+        from .dialect import AmdgpuDialect
+
+        arch = archs.of_config(config)
+        kernel = lower_gpu(func, config, arch.block_lds, AmdgpuDialect(arch.wave))
+        level = config.external_optimization_level if config.opt_level else 0
+        made = code.generate(kernel.text, arch.name, level)
+        block_dims = {task.symbol: task.block_dim for task in kernel.tasks}
+        block_dims |= {loop.symbol: loop.block_dim for loop in kernel.loops}
+        found = code.resources(made.isa, arch.name, block_dims)
+        return Artifact(
+            self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text, "isa": made.isa},
+            made.code, {"llvm_ir": kernel.ids},
+            {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "isa": "gcn"},
+            {"llvm_ir_optimized": lambda: code.optimised(kernel.text, arch.name, level)},
+            {"layout": kernel.layout, "tasks": kernel.tasks,
+             "resources": tuple(found.pop(task.symbol) for task in kernel.tasks),
+             "helpers": found, "unresolved": code.unresolved(kernel.text)},
+        )  # fmt: skip
+
+    def load(self, artifact: Artifact) -> Executable:
+        raise BackendUnavailableError(self.name, _NO_RUNTIME)
+
+
+BACKEND: Final = AmdgpuBackend()
