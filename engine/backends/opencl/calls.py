@@ -16,7 +16,7 @@ from ...ir import Op, walk
 from ...ir import codes as C
 from ...types import DataType, PointerType, Type, void
 from .emitter import GLOBAL, Place, Slot
-from .fold import only_in_addresses, plan
+from .fold import only_in_addresses
 from .memory import note_written
 from .names import MEMORY, VALUE, literal
 
@@ -70,7 +70,7 @@ def _write(e: Emitter, op: Op, symbol: str, spaces: tuple[str, ...]) -> Function
     callee = program.func.callees[op.attr]
     body = program.emitter_class(program, callee=True)
     body.unused = only_in_addresses(walk(callee.body))
-    body.folds, body.counts, body.addressed = plan(callee.body)
+    body.plan.add(callee.body)
     params: list[str] = []
     space = iter(spaces)
     for k, arg in enumerate(callee.args):

@@ -37,8 +37,9 @@ from ...ir import Block, Op
 from ...ir import codes as C
 from ...types import DataType, f16
 from ..frame import abi
+from .extremes import Extreme, extremes
 from .facts import MEMORY as BUFFER
-from .fold import is_index_sum
+from .fold import Plan, is_index_sum
 from .names import LETTER, MEMORY, VALUE, Names
 
 if TYPE_CHECKING:
@@ -143,14 +144,15 @@ class Place(NamedTuple):
 class Emitter:
     """Emits the statements of one function; see the module docstring.
 
-    program: what all functions share. folds: ids of the ops whose text goes where it is used.
-    counts: how often an op is used, by id. addressed: ids of variables whose address is passed.
-    unused: ids of i32 sums that only addresses are made of. read_only: numbers of the arrays that
-    the function's task only reads. lines / ids: the text so far. head: lines for the start of the
-    function. params: of the function, by name. loop_values: the text of a loop's index, by op id
-    and axis. loop_depth: how many loops are open. stacks: the adstacks of the task. arguments: of a
-    real function. prints / uses_frame: the function prints, uses the device frame. ended: nothing
-    after this in the block is reached. callee: it is a real function.
+    program: what all functions share. plan: see `fold`; folds: ids of the ops whose text goes where
+    it is used; counts: how often an op is used, by id. unused: ids of i32 sums that only addresses
+    are made of. read_only: numbers of the arrays that the function's task only reads. lines / ids:
+    the text so far. head: lines for the start of the function. params: of the function, by name.
+    loop_values: the text of a loop's index, by op id and axis. loop_depth: how many loops are open.
+    stacks: the adstacks of the task. arguments: of a real function. extremes: variables that are
+    kept as keys, by op id. unset: the type of a variable that its first store declares, by op id.
+    prints / uses_frame: the function prints, uses the device frame. ended: nothing after this in
+    the block is reached. callee: it is a real function.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]]
@@ -169,10 +171,12 @@ class Emitter:
         self.raw: Final[dict[int, tuple[str, int]]] = {}
         self.places: Final[dict[int, Place]] = {}
         self.sizes: Final[dict[int, int]] = {}
-        self.folds: set[int] = set()
-        self.counts: dict[int, int] = {}
-        self.addressed: set[int] = set()
+        self.plan: Final = Plan()
+        self.folds: Final = self.plan.folds
+        self.counts: Final = self.plan.counts
         self.unused: set[int] = set()
+        self.extremes: dict[int, Extreme] = {}
+        self.unset: dict[int, str] = {}
         self.lines: list[str] = []
         self.ids: list[int] = []
         self.depth = 1
@@ -404,6 +408,13 @@ class Emitter:
         return total, level
 
     # Blocks
+
+    def keep_extremes(self, block: Block) -> None:
+        """Keep running maxima and minima as integers; see `extremes`."""
+        found = extremes(block, self.folds)
+        self.extremes |= found
+        for extreme in found.values():
+            self.unused |= extreme.covered
 
     def run(self, block: Block) -> None:
         """Emit the ops of ``block`` up to the first that leaves it."""

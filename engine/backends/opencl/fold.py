@@ -15,7 +15,7 @@ from ...ir import codes as C
 from ...ir.edit import all_blocks
 from ...types import i32
 
-__all__ = ["is_index_sum", "only_in_addresses", "plan"]
+__all__ = ["Plan", "is_index_sum", "only_in_addresses"]
 
 _INDEX_LEAVES: Final = frozenset(
     {C.CONST, C.LOOP_INDEX, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD}
@@ -73,25 +73,44 @@ def only_in_addresses(ops: list[Op]) -> set[int]:
     return unused
 
 
-def plan(body: Block) -> tuple[set[int], dict[int, int], set[int]]:
-    """Ids of the ops under ``body`` to fold; how often each op is used, by id; and the ids of those
-    whose address is passed to a function."""
-    counts: dict[int, int] = {}
-    user: dict[int, Op] = {}
-    passed: set[int] = set()
-    blocks = all_blocks(body)
-    get = counts.get
-    for block in blocks:
-        for op in block.ops:
-            for a in op.args:
-                counts[a.id] = get(a.id, 0) + 1
-                user[a.id] = op
-            if op.code == C.CALL:
-                passed.update([a.id for a in op.args if a.type.is_ptr])
-    folds: set[int] = set()
-    for block in blocks:
-        _plan_block(block.ops, counts, user, folds)
-    return folds, counts, passed
+class Plan:
+    """What is known of the ops of a function before they are emitted; all by id.
+
+    folds: those to fold. counts: how often each is used. addressed: those whose address is passed
+    to a function. set_next: variables to which nothing but constants stands before a first store.
+    """
+
+    def __init__(self) -> None:
+        self.folds: Final[set[int]] = set()
+        self.counts: Final[dict[int, int]] = {}
+        self.addressed: Final[set[int]] = set()
+        self.set_next: Final[set[int]] = set()
+
+    def add(self, body: Block) -> None:
+        """Plan the ops under ``body``."""
+        counts, user = self.counts, dict[int, Op]()
+        blocks = all_blocks(body)
+        get = counts.get
+        for block in blocks:
+            for op in block.ops:
+                for a in op.args:
+                    counts[a.id] = get(a.id, 0) + 1
+                    user[a.id] = op
+                if op.code == C.CALL:
+                    self.addressed.update([a.id for a in op.args if a.type.is_ptr])
+        for block in blocks:
+            _plan_block(block.ops, counts, user, self.folds)
+            self._first_stores(block.ops)
+
+    def _first_stores(self, ops: list[Op]) -> None:
+        fresh: Op | None = None
+        for op in ops:
+            if op.code == C.ALLOCA:
+                fresh = op
+            elif op.code != C.CONST:
+                if fresh is not None and op.code == C.LOCAL_STORE and op.args[0] is fresh:
+                    self.set_next.add(fresh.id)
+                fresh = None
 
 
 def _plan_block(

@@ -10,6 +10,7 @@ from typing import Final
 
 from ...types import BY_NAME, DataType
 from .capabilities import Capabilities
+from .extremes import key_text
 from .names import UNSIGNED, VALUE, literal
 
 __all__ = ["helper_text"]
@@ -98,6 +99,8 @@ def helper_text(
             )
             text = text.replace("ADD", add)
         return text, _NEEDS.get(name, ())
+    if "key_" in name or name.startswith("real_"):
+        return key_text(name)
     if "_of_" in name:
         target, source = name.split("_of_")
         return _saturating(name, _type(source), _type(target)), ()

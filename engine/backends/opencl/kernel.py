@@ -28,7 +28,7 @@ from ..frame import abi, grids
 from . import capabilities as caps
 from .emitter import Emitter
 from .facts import OpenclTask
-from .fold import only_in_addresses, plan
+from .fold import only_in_addresses
 from .helpers import helper_text
 from .lines import Sources
 from .names import Names, plain_name
@@ -168,13 +168,11 @@ class Program:
         """An emitter for a task."""
         body = self.emitter_class(self, read_only=op.attr.read_only)
         body.op_id = op.id
-        block = op.regions[1]
-        body.unused = only_in_addresses(walk(block))
+        body.unused = only_in_addresses(walk(op.regions[1]))
         for region in op.regions:
-            folds, counts, addressed = plan(region)
-            body.folds |= folds
-            body.counts |= counts
-            body.addressed |= addressed
+            body.plan.add(region)
+            if self.capabilities.mapping == caps.CHUNKS:
+                body.keep_extremes(region)
         return body
 
     def begin(self, body: Emitter, index: int, op: Op, thread: str) -> None:

@@ -13,6 +13,7 @@ from ...types import DataType, PointerType, Type, f16
 from ..stacks import element
 from . import atomics
 from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Place
+from .extremes import Extreme
 from .names import MEMORY, VALUE, literal
 from .scalars import combined
 
@@ -40,11 +41,17 @@ def _const(e: Emitter, op: Op) -> None:
 def _alloca(e: Emitter, op: Op) -> None:
     t = element(op)
     name = e.names.fresh(op.attr, "variable")
-    if op.id in e.addressed and VALUE[t.name] != MEMORY[t.name]:
+    if op.id in e.plan.addressed and VALUE[t.name] != MEMORY[t.name]:
         _in_memory(e, op, name, t, 1)
         return
     e.places[op.id] = Place(name, "", t, PRIVATE, variable=True)
-    e.statement(op, f"{VALUE[t.name]} {name} = {literal(0, t)};")
+    start, ctype = literal(0, t), VALUE[t.name]
+    if op.id in e.extremes:
+        start, ctype = f"{e.helper(f'key_{t.name}')}({start})", "long" if t.bits == 64 else "int"
+    if op.id in e.plan.set_next:
+        e.unset[op.id] = ctype
+    else:
+        e.statement(op, f"{ctype} {name} = {start};")
 
 
 def _array_alloca(e: Emitter, op: Op) -> None:
@@ -87,13 +94,35 @@ def set_memory(e: Emitter, place: Place, value: str) -> str:
 
 
 def _load(e: Emitter, op: Op) -> None:
-    e.put(op, fetch(e, e.places[op.args[0].id]))
+    pointer = op.args[0]
+    text = fetch(e, e.places[pointer.id])
+    if pointer.id in e.extremes:
+        text = f"{e.helper(f'real_{op.type.name}')}({text})"
+    e.put(op, text)
 
 
 def _store(e: Emitter, op: Op) -> None:
     pointer, value = op.args
-    e.statement(op, set_memory(e, e.places[pointer.id], e.whole(value)))
+    extreme = e.extremes.get(pointer.id)
+    if extreme is not None:
+        text = f"{e.places[pointer.id].base} = {_key(e, op, extreme)};"
+    else:
+        text = set_memory(e, e.places[pointer.id], e.whole(value))
+    declared = e.unset.pop(pointer.id, "") if e.unset else ""
+    e.statement(op, f"{declared} {text}" if declared else text)
     note_written(e, pointer)
+
+
+def _key(e: Emitter, op: Op, extreme: Extreme) -> str:
+    """What a store to a variable that is kept as a key stores."""
+    name, t = e.places[op.args[0].id].base, op.args[1].type
+    taken = extreme.updates.get(op.id)
+    side = "max" if extreme.code == C.MAX else "min"
+    if taken is None:
+        return f"{e.helper(f'{side}_key_{t.name}')}({e.whole(op.args[1])})"
+    # With fast_math nobody asks what becomes of a NaN.
+    make = e.helper(f"key_{t.name}" if e.program.fast else f"{side}_key_{t.name}")
+    return f"{e.helper(f'{side}_i{t.bits}')}({name}, {make}({e.whole(taken)}))"
 
 
 def note_written(e: Emitter, pointer: Op) -> None:
