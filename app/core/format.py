@@ -96,10 +96,11 @@ def counted(n: int, thing: str) -> str:
 
 def device(found: DeviceRecord) -> str:
     """``NVIDIA H200, compute capability 9.0, 132 SMs, 140 GiB, driver 13.0``."""
+    units = "SMs" if found.capability else "compute units"
     parts = [
         found.name,
         f"compute capability {found.capability}" if found.capability else "",
-        f"{found.multiprocessors} SMs" if found.multiprocessors else "",
+        f"{found.multiprocessors} {units}" if found.multiprocessors else "",
         size(found.total_bytes) if found.total_bytes else "",
         f"driver {found.driver}" if found.driver else "",
     ]

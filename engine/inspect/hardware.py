@@ -100,7 +100,7 @@ class OpenclMachine(NamedTuple):
 
 OPENCL_VARIABLES: Final = (
     "QD_ENABLE_OPENCL", "QD_OPENCL_DEVICE", "QD_OPENCL_MAPPING", "OCL_ICD_VENDORS",
-    "POCL_KERNEL_CACHE", "POCL_MAX_PTHREAD_COUNT", "PYOPENCL_CTX",
+    "POCL_MAX_PTHREAD_COUNT",
 )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def _opencl_info(one: Any, chosen: Any) -> OpenclDeviceInfo:
     lacks = tuple(
         what
         for what, has in (
-            ("f64", can.f64), ("f16 (computed in f32)", can.f16),
+            ("f64", can.fp64), ("f16 (computed in f32)", can.fp16),
             ("64-bit atomics", can.int64_base),
         )
         if not has

@@ -74,10 +74,11 @@ class _Piece(NamedTuple):
     numbers: set[int]
 
 
-def _clock_of(device: Any) -> Clock:
+def _clock_of(device: Any, executable: Any) -> Clock:
     """What times launches on a device: its own times, if it has such."""
     if hasattr(device, "queue"):
-        return QueueClock(device) if QueueClock.fits(device) else HostClock(device.sync)
+        fits = QueueClock.fits(device)
+        return QueueClock(device, executable) if fits else HostClock(device.sync)
     # A device that has events answers calls of its driver.
     return EventClock(device) if hasattr(device, "call") else HostClock(device.sync)
 
@@ -92,7 +93,7 @@ class _OnDevice(Placed):
         self._pieces: Final[list[_Piece]] = []
         self.values = list(given.values)
         self._upload()
-        self.clock = _clock_of(device)
+        self.clock = _clock_of(device, compiled.executable)
 
     def _upload(self) -> None:
         arrays = [

@@ -145,6 +145,11 @@ def test_budgets_are_shared():
         assert n * timing.share(0.4, n) <= 0.8
 
 
+class Event:
+    def __init__(self, start, end):
+        self.profile = type("Profile", (), {"start": start, "end": end})
+
+
 class Queue:
     """An OpenCL device with a queue that keeps times, as far as the clock looks."""
 
@@ -152,37 +157,36 @@ class Queue:
         self.cl = self.queue = self.command_queue_properties = self
         self.PROFILING_ENABLE = 2
         self.properties = properties
-        self.calls = []
-        self.times = iter([1_000, 7_500])
-
-    def enqueue_marker(self, queue):
-        self.calls.append("marker")
-        self.profile = type("Profile", (), {"end": next(self.times)})
-        found = type("Event", (), {"profile": self.profile, "wait": lambda self: None})
-        return found()
-
-    def flush(self):
-        self.calls.append("flush")
+        self.waits = 0
 
     def sync(self):
-        self.calls.append("sync")
+        self.waits += 1
 
 
 def test_a_queue_that_keeps_times_tells_those_of_the_device(clock):
     queue = Queue()
     assert timing.QueueClock.fits(queue) and not timing.QueueClock.fits(Queue(1))
+    events = iter([Event(1_000, 4_000), Event(5_500, 7_500)])
+    names = {"launch": lambda queue, kernel: next(events)}
+    enqueue = names["launch"]
+    executable = type("Executable", (), {"sources": [names, {}]})
 
     def launch():
-        queue.calls.append("launch")
+        names["launch"](queue, "k0")
+        names["launch"](queue, "k1")
         clock.spend(3.0)
 
-    assert timing.QueueClock(queue).took(launch) == (6.5, 3.0)
-    assert queue.calls == ["sync", "marker", "flush", "launch", "marker", "sync"]
+    found = timing.QueueClock(queue, executable)
+    assert found.took(launch) == (6.5, 3.0) and queue.waits == 2
+    assert names["launch"] is enqueue
+    # A launch that puts nothing into the queue takes what the host sees of it.
+    assert found.took(lambda: clock.spend(2.0)) == (2.0, 2.0)
 
 
 def test_the_clock_fits_the_device():
     device = Queue()
     device.call = None
-    assert isinstance(placing._clock_of(device), timing.QueueClock)
+    executable = type("Executable", (), {"sources": []})
+    assert isinstance(placing._clock_of(device, executable), timing.QueueClock)
     device.properties = 0
-    assert isinstance(placing._clock_of(device), timing.HostClock)
+    assert isinstance(placing._clock_of(device, executable), timing.HostClock)

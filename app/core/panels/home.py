@@ -32,6 +32,8 @@ def backends_of(record: Record) -> list[str]:
 
 # What is shown, from the widest screen to the narrowest: columns of each backend that runs kernels,
 # of the interpreter (the oracle of agreement, not a rival), and of the kernel itself.
+_RIVALS: Final = ("launch", "against", "agreement")
+"""Only where several backends launch."""
 _PLANS: Final = (
     (("launch", "against", "agreement", "cold", "warm", "size", "rate"), ("launch", "cold"),
      ("caches",)),
@@ -40,6 +42,7 @@ _PLANS: Final = (
     (("launch", "against", "agreement", "cold", "rate"), ("launch",), ("caches",)),
     (("launch", "against", "agreement", "cold", "rate"), (), ("caches",)),
     (("launch", "agreement", "cold", "rate"), (), ()),
+    (_RIVALS, (), ()),
     (("launch", "agreement", "cold"), (), ()),
     (("launch", "agreement"), (), ()),
     (("median", "agreement"), (), ()),
@@ -65,7 +68,10 @@ def matrix(
     kept = {k: v for k, v in (history or {}).items() if len(v) > 1}
     head: list[Line] = []
     lines: list[Line] = []
+    rivals = any(kernel.verdicts for kernel in record.kernels)
     for (columns, oracle, extra), compiled in zip(_PLANS, _UNLAUNCHED, strict=True):
+        if columns is _RIVALS and not rivals:
+            continue
         groups: list[tuple[str, Sequence[str]]] = []
         for name in names:
             if name in held:
@@ -106,6 +112,7 @@ _UNLAUNCHED: Final = (
     ("cold", "finished", "size", "registers", "launch"),
     ("cold", "finished", "size", "registers"),
     ("cold", "finished", "size", "registers"),
+    ("cold", "size", "registers"),
     ("cold", "size", "registers"),
     ("cold", "size", "registers"),
     ("cold", "registers"),

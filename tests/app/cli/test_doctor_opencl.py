@@ -60,3 +60,14 @@ def test_a_backend_for_inspection_only_lacks_nothing(monkeypatch):
     assert [f.state for f in found] == ["note", "missing"]
     assert "--backend amdgpu" in found[0].hint
     assert "metal" in base.names()
+
+
+def test_what_is_here_is_found():
+    found = inspect.opencl_machine()
+    works, reason = base.availability("opencl")
+    if not works:
+        assert found.problem == reason
+        return
+    assert found.problem == "" and [d.chosen for d in found.devices].count(True) == 1
+    for device in found.devices:
+        assert device.name and device.units > 0 and device.memory > 0 and ":" in device.place
