@@ -238,7 +238,10 @@ def init(
         config.arch = name
         loaded = base.find(backend)
         if config.check_out_of_bound and not loaded.caps.checks:
-            log.warn(f"check_out_of_bound is off: the {backend} backend cannot report a failure")
+            what = "check_out_of_bound is off" if not config.debug else (
+                "asserts of kernels and check_out_of_bound, which debug=True turns on, are off"
+            )  # fmt: skip
+            log.warn(f"{what}: the {backend} backend cannot report a failure")
             config.check_out_of_bound = False
         if config.offline_cache_file_path:
             from ..cache.folder import root_of

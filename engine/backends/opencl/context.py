@@ -42,10 +42,14 @@ class Context:
         except self.cl.Error as error:
             raise error_of(error, f"starting {hardware.name}") from None
 
-    def queue(self, timed: bool) -> Any:
-        """A queue that runs its commands in order. timed: it notes when each began and ended."""
+    def queue(self) -> Any:
+        """A queue that runs its commands in order, which every device has.
+
+        It notes when each began and ended: what measures launches asks for that, and it costs
+        nothing that can be told from noise.
+        """
         cl = self.cl
-        properties = cl.command_queue_properties.PROFILING_ENABLE if timed else 0
+        properties = cl.command_queue_properties.PROFILING_ENABLE
         return cl.CommandQueue(self.handle, self.device, properties=properties)
 
     def keep(self, key: Any, program: Any) -> None:

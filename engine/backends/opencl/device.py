@@ -100,7 +100,7 @@ class OpenclDevice:
 
     def new_queue(self) -> Any:
         """A queue that runs its commands in order."""
-        return self.call("making a queue", self.context.queue, self.config.kernel_profiler)
+        return self.call("making a queue", self.context.queue)
 
     @property
     def max_threads(self) -> int:
