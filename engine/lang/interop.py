@@ -76,6 +76,12 @@ def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any
     return tensor if where.type == "cpu" else tensor.to(where)
 
 
+_UNREACHABLE: Final = (
+    "{}: memory of this device has no address by which another library could reach it;"
+    " use to_numpy() and from_numpy(), or to_torch() and from_torch(), which copy"
+)
+
+
 class Shown:
     """Elements on a device, as DLPack shows them, for a copy at once."""
 
@@ -150,7 +156,7 @@ class Exchanges:
         """
         module = torch("to_torch()")
         home = self._device().dlpack
-        if home[0] == CPU:
+        if home[0] != CUDA:  # the host, or memory that only the engine can reach
             return to_tensor(self.to_numpy(copy=copy), False, device, copy)
         usual = "cpu" if copy else f"cuda:{home[1]}"
         where = module.device(usual if device is None else device)
@@ -232,6 +238,8 @@ class Exchanges:
                 stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
             )
         device = self._device()
+        if device.dlpack[0] != CUDA and tuple(dl_device or ()) != (CPU, 0):
+            raise BufferError(_UNREACHABLE.format(device.name))
         if dl_device is not None and tuple(dl_device) != device.dlpack:
             if tuple(dl_device) != (CPU, 0) or copy is False:
                 raise BufferError(f"the memory lies on the device {device.dlpack}")

@@ -4,7 +4,8 @@ A device belongs to a platform, which is a driver. The loader (ICD loader) finds
 files; ``OCL_ICD_VENDORS`` names a folder with such files, or one file. The wheel of pyopencl brings
 a loader and, with ``pyopencl[pocl]``, the driver PoCL, which runs kernels on the CPU.
 
-Without a choice a program gets the first device of PoCL, else the first of all. The option
+Without a choice a program gets the first device of PoCL (where there are several, of the one that
+came with pyopencl), else the first of all. The option
 ``opencl_device`` chooses::
 
     1:0        device 0 of platform 1
@@ -190,7 +191,7 @@ def unavailable(wanted: str = "") -> str:
 
 
 def _listed(found: Sequence[Hardware]) -> str:
-    return "; ".join(f"{one.place}: {one.name} ({one.driver_name})" for one in found)
+    return "; ".join(f"{one.place}: {one.name} ({one.driver_name} {one.driver})" for one in found)
 
 
 def _named(wanted: str, found: Sequence[Hardware]) -> list[Hardware]:
@@ -209,6 +210,20 @@ def _named(wanted: str, found: Sequence[Hardware]) -> list[Hardware]:
     return hits
 
 
+def _usual(found: Sequence[Hardware]) -> Hardware:
+    """The device of a program that asks for none: of several PoCLs that of pyopencl's wheel."""
+    own = [one for one in found if one.is_pocl]
+    if len({one.platform for one in own}) > 1:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            mine = version("pocl-binary-distribution")
+        except PackageNotFoundError:
+            mine = ""
+        own = [one for one in own if mine and one.driver.startswith(mine)] or own
+    return own[0] if own else found[0]
+
+
 def chosen(wanted: str = "") -> Hardware:
     """The device that a program with this ``opencl_device`` gets.
 
@@ -216,7 +231,7 @@ def chosen(wanted: str = "") -> Hardware:
     """
     found = devices()
     if not wanted.strip():
-        return next((one for one in found if one.is_pocl), found[0])
+        return _usual(found)
     hits = _named(wanted.strip(), found)
     if not hits:
         raise QuadrantsRuntimeError(
