@@ -9,7 +9,7 @@ baseline::
     code.<backend>.bytes                        binary size: of the code that a cache would keep
     code.<backend>.registers, .spills           of code for a GPU that was assembled: of a thread
                                                 of the task that takes the most, and bytes spilled
-                                                by all tasks
+                                                by all tasks (of AMD's code: registers spilled)
     code.<backend>.shared, .ptx_bytes           shared memory of a block, likewise; size of the PTX
     compile.error                               1 if the kernel failed to compile, else 0
     gradient.error                              the same of a gradient, in place of compile.error
@@ -133,10 +133,11 @@ def _machine_metrics(name: str, machine: MachineRecord | None) -> Iterator[tuple
     """What the code for a GPU takes; all but its size is known only where it was assembled."""
     if machine is None:
         return
-    yield f"code.{name}.ptx_bytes", Metric(machine.ptx_bytes)
+    if machine.ptx_bytes:
+        yield f"code.{name}.ptx_bytes", Metric(machine.ptx_bytes)
     known = [k for k in machine.kernels if k.known]
     if known:
-        spilled = sum(k.spill_stores + k.spill_loads for k in known)
+        spilled = sum(k.spill_stores + k.spill_loads + k.spilled_registers for k in known)
         yield f"code.{name}.registers", Metric(max(k.registers for k in known))
         yield f"code.{name}.shared", Metric(max(k.shared for k in known))
         yield f"code.{name}.spills", Metric(spilled)

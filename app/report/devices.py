@@ -55,12 +55,12 @@ def machine_table(compiled: CompileRecord) -> str:
     """What code for a GPU takes, a row a task."""
     if compiled.machine is None:
         return ""
+    head, rows = machine.machine_table(compiled)
     body = "".join(
-        "<tr>" + "".join(f"<td>{esc(text)}</td>" for text in row) + "</tr>"
-        for row in machine.machine_rows(compiled)
+        "<tr>" + "".join(f"<td>{esc(text)}</td>" for text in row) + "</tr>" for row in rows
     )
     facts = "; ".join(machine.facts(compiled.machine))
-    return f'<p class="facts">{esc(facts)}</p>{_table(machine.HEADER, body)}'
+    return f'<p class="facts">{esc(facts)}</p>{_table(head, body)}'
 
 
 def code(compiled: CompileRecord, artefact: Artefact) -> str:

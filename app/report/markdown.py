@@ -192,8 +192,8 @@ def _machine(kernel: KernelRecord) -> list[str]:
         if compiled is not None and compiled.machine is not None:
             facts = machine.facts(compiled.machine)
             out += [f"{backend.backend}: {_text('; '.join(facts))}.", ""]
-            rows = machine.machine_rows(compiled)
-            out += _table(machine.HEADER, [[_text(t) for t in row] for row in rows])
+            head, rows = machine.machine_table(compiled)
+            out += _table(head, [[_text(t) for t in row] for row in rows])
     return ["### Machine code", "", *out] if out else []
 
 

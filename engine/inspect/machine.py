@@ -1,8 +1,8 @@
 """Machine code for a GPU as records: what an assembler says of each kernel, and its text.
 
-`machine_record` is given the artifact of a CUDA compile. NVIDIA's tools are asked if they are
-installed; where they are not, the record says which, and everything else is there all the same.
-Equal PTX is assembled once in a process.
+`machine_record` is given the artifact of a compile. LLVM itself tells of AMD's code; of NVIDIA's
+their tools are asked, if they are installed. Where they are not, the record says which, and
+everything else is there all the same. Equal PTX is assembled once in a process.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ def locate(artifact: Artifact, config: CompileConfig) -> None:
 def machine_record(
     artifact: Artifact, places: Mapping[int, int], max_registers: int = 0, *, ask: bool = True
 ) -> tuple[MachineRecord | None, tuple[Artefact, ...]]:
-    """The record of a CUDA artifact, and the text of its machine code; (None, ()) of others.
+    """The record of code for a GPU, and of CUDA's the text of its machine code; else (None, ()).
 
     places: op id -> index of its location. ask: False leaves the tools alone, for the time being.
     """
+    if "resources" in artifact.facts:
+        return _told_by_llvm(artifact), ()
     ptx = artifact.texts.get("ptx")
     if ptx is None:
         return None, ()
@@ -93,6 +95,43 @@ def machine_record(
     lines = [places.get(ids[n - 1], -1) if 0 < n <= len(ids) else -1 for n in sass.ptx_lines]
     text = Artefact(name="sass", language="sass", text=sass.text, lines=tuple(lines) if ids else ())
     return msgspec.structs.replace(record, disassembler=sass.tool), (text,)
+
+
+def _told_by_llvm(artifact: Artifact) -> MachineRecord:
+    """The record of an AMDGPU artifact, whose facts LLVM tells with the code."""
+    from ..backends.amdgpu import archs as processors
+
+    facts, arch = artifact.facts, artifact.target.cpu
+    tasks: tuple[CudaTask, ...] = facts["tasks"]
+    known = processors.ARCHS.get(arch)
+    kernels = [
+        _of_amd(MachineKernel(
+            symbol=task.symbol, task=i, block_dim=task.block_dim, grid=task.grid,
+            blocks=_formula(artifact, task),
+        ), found)
+        for i, (task, found) in enumerate(zip(tasks, facts["resources"], strict=True))
+    ]  # fmt: skip
+    helpers: dict[str, Any] = facts.get("helpers", {})
+    kernels += [_of_amd(MachineKernel(symbol=name), found) for name, found in helpers.items()]
+    missing: tuple[str, ...] = facts.get("unresolved", ())
+    note = f"not linked, and not in the numbers: {', '.join(missing)} of ROCm's device library"
+    return MachineRecord(
+        arch=arch,
+        title=known.title if known else "",
+        kernels=tuple(kernels),
+        notes=(note,) if missing else (),
+    )
+
+
+def _of_amd(kernel: MachineKernel, found: Mapping[str, Any]) -> MachineKernel:
+    most = found["occupancy_most"]
+    return msgspec.structs.replace(
+        kernel, known=True, registers=found["vgprs"], scalar_registers=found["sgprs"],
+        accumulators=found["agprs"], stack=found["scratch_bytes"], shared=found["lds_bytes"],
+        spilled_registers=found["vgpr_spills"] + found["sgpr_spills"], wave=found["wave"],
+        waves=found["occupancy"], most_waves=most, limit=found["occupancy_limit"],
+        occupancy=found["occupancy"] / most if most else 0.0, code=found["code_bytes"],
+    )  # fmt: skip
 
 
 def _launch_facts(artifact: Artifact, ptx: str) -> tuple[MachineKernel, ...]:

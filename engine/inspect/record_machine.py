@@ -26,6 +26,10 @@ class MachineKernel(_Base, frozen=True, kw_only=True):
     spill_stores, spill_loads: bytes. barriers: hardware barriers. blocks_held, warps_held: that a
     multiprocessor holds at a time. occupancy: share of the warps that it could hold. limit: what
     keeps more away: threads, blocks, registers, shared memory.
+
+    Of AMD's: registers are those of a lane, accumulators further ones of it, scalar_registers those
+    of a wave. spilled_registers: kept in memory. stack: scratch of a thread. shared: LDS. wave:
+    lanes of one. waves, most_waves: that a SIMD holds at a time, and could hold. code: bytes.
     """
 
     symbol: str
@@ -45,13 +49,20 @@ class MachineKernel(_Base, frozen=True, kw_only=True):
     warps_held: int = 0
     occupancy: float = 0.0
     limit: str = ""
+    scalar_registers: int = 0
+    accumulators: int = 0
+    spilled_registers: int = 0
+    wave: int = 0
+    waves: int = 0
+    most_waves: int = 0
+    code: int = 0
 
 
 class MachineRecord(_Base, frozen=True, kw_only=True):
     """A module for one processor.
 
-    arch: such as sm_90. title: its family. ptx_version, ptx_bytes: of the PTX. assembler: name and
-    version of what made the facts; reason: why there are none. assemble_ms: what it took.
+    arch: such as sm_90 or gfx942. title: its family. ptx_version, ptx_bytes: of the PTX. assembler:
+    name and version of what made the facts; reason: why there are none. assemble_ms: what it took.
     disassembler, sass_reason: the same of the text of the machine code. notes: warnings.
     """
 

@@ -119,6 +119,27 @@ def test_lines_of_code_lead_to_the_source():
         assert {compiled.locs[text.lines[i]].line for i in stores} == {at}
 
 
+@pytest.mark.parametrize(
+    ("name", "arch", "wave"), [("amdgpu", "gfx942", 64), ("amdgpu:gfx1100", "gfx1100", 32)]
+)
+def test_amds_code_is_there_with_what_it_takes_and_its_lines(name, arch, wave):
+    (amd,) = capture(name).backends
+    assert (amd.status, amd.unlaunched, amd.launches) == ("ok", "no runtime: inspection only", ())
+    compiled, found = amd.compile, amd.compile.machine
+    assert found.arch == arch and found.title and found.ptx_bytes == 0 and found.notes == ()
+    (kernel,) = found.kernels
+    assert kernel.known and kernel.task == 0 and "x.shape[0]" in kernel.blocks
+    assert (kernel.wave, kernel.spilled_registers) == (wave, 0)
+    assert 0 < kernel.registers < 128 and 0 < kernel.scalar_registers < 128 and kernel.code > 100
+    assert 0 < kernel.waves <= kernel.most_waves and kernel.limit
+    assert compiled.code_bytes > 500 and compiled.warm_ms is None
+    isa = next(a for a in compiled.artefacts if a.name == "isa")
+    assert isa.language == "gcn" and "global_store" in isa.text
+    lines = isa.text.splitlines()
+    at = {compiled.locs[isa.lines[i]].line for i, t in enumerate(lines) if "\tglobal_store" in t}
+    assert at == {scale.decl.line + 3}
+
+
 @pytest.mark.skipif(ptxas.find("ptxas") is None, reason="ptxas of a CUDA toolkit is not installed")
 def test_what_ptxas_says_is_in_the_record():
     (cuda,) = capture("cuda:sm_80").backends

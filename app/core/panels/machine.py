@@ -9,14 +9,17 @@ from ....engine.inspect.record import BackendRecord, CompileRecord, MachineKerne
 from .. import format as fmt
 from ..lines import Line, table
 
-__all__ = ["HEADER", "facts", "machine_lines", "machine_rows", "registers", "spills"]
+__all__ = [
+    "HEADER", "facts", "machine_lines", "machine_rows", "machine_table", "registers", "spills",
+]  # fmt: skip
 
 HEADER: Final = (
-    "task", "block", "registers", "spills", "stack", "shared", "constant", "barriers", "occupancy",
-    "grid",
+    "task", "block", "registers", "scalar", "accumulators", "spills", "stack", "shared", "constant",
+    "barriers", "code", "occupancy", "grid",
 )  # fmt: skip
-_RIGHT: Final = (False, *(True,) * 7, False, False)
-_LIMITS: Final = (34, 6, 9, 16, 9, 9, 9, 8, 44, 100)
+"""Names of all columns; `machine_table` leaves out those that say nothing of a module."""
+_RIGHT: Final = (False, *(True,) * 10, False, False)
+_LIMITS: Final = (34, 6, 9, 6, 12, 16, 9, 9, 9, 8, 9, 44, 100)
 
 
 def registers(machine: MachineRecord | None) -> str:
@@ -29,15 +32,19 @@ def registers(machine: MachineRecord | None) -> str:
 
 
 def spills(machine: MachineRecord | None) -> int:
-    """Bytes of registers that all tasks together put into memory and take back."""
+    """Bytes of registers that all tasks together put into memory and take back; of AMD's code the
+    number of such registers."""
     kernels = machine.kernels if machine is not None else ()
-    return sum(k.spill_stores + k.spill_loads for k in kernels)
+    return sum(k.spill_stores + k.spill_loads + k.spilled_registers for k in kernels)
 
 
 def facts(machine: MachineRecord) -> list[str]:
     """What holds for the module; then, a line each, what is missing, and warnings."""
     first = f"{machine.arch}{f' ({machine.title})' if machine.title else ''}"
-    first += f", PTX {machine.ptx_version}, {fmt.size(machine.ptx_bytes)}"
+    if machine.ptx_bytes:
+        first += f", PTX {machine.ptx_version}, {fmt.size(machine.ptx_bytes)}"
+    waves = next((k.wave for k in machine.kernels if k.wave), 0)
+    first += f", waves of {waves} lanes" if waves else ""
     if machine.assembler:
         first += f"; {machine.assembler}, {fmt.duration_ms(machine.assemble_ms)}"
     if machine.disassembler:
@@ -56,20 +63,40 @@ def machine_rows(compiled: CompileRecord) -> list[tuple[str, ...]]:
     return [] if machine is None else [_row(compiled, k) for k in machine.kernels]
 
 
+def machine_table(compiled: CompileRecord) -> tuple[list[str], list[list[str]]]:
+    """(header, rows) with the columns that say something."""
+    rows = machine_rows(compiled)
+    used = _used(rows)
+    return [HEADER[i] for i in used], [[row[i] for i in used] for row in rows]
+
+
+def _used(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        i
+        for i, name in enumerate(HEADER)
+        if name in ("task", "grid") or any(row[i] for row in rows)
+    ]  # fmt: skip
+
+
 def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
+    block = str(kernel.block_dim or "")
     if not kernel.known:
-        return (_name(compiled, kernel), str(kernel.block_dim or ""), *("",) * 7, _grid(kernel))
+        return (_name(compiled, kernel), block, *("",) * (len(HEADER) - 3), _grid(kernel))
     moved = kernel.spill_stores + kernel.spill_loads
     told = f"{fmt.size(kernel.spill_stores)} + {fmt.size(kernel.spill_loads)}" if moved else "0"
+    amd = bool(kernel.wave)
     return (
         _name(compiled, kernel),
-        str(kernel.block_dim or ""),
+        block,
         str(kernel.registers),
-        told,
+        str(kernel.scalar_registers) if amd else "",
+        str(kernel.accumulators or ""),
+        str(kernel.spilled_registers) if amd else told,
         fmt.size(kernel.stack),
         fmt.size(kernel.shared),
-        fmt.size(kernel.constant),
-        str(kernel.barriers),
+        "" if amd else fmt.size(kernel.constant),
+        "" if amd else str(kernel.barriers),
+        fmt.size(kernel.code) if amd else "",
         _occupancy(kernel),
         _grid(kernel),
     )
@@ -90,7 +117,9 @@ def _grid(kernel: MachineKernel) -> str:
 
 
 def _occupancy(kernel: MachineKernel) -> str:
-    """``75 %, 12 blocks, limited by registers``."""
+    """``75 %, 12 blocks, limited by registers``; of AMD's ``14 of 16 waves, limited by vgprs``."""
+    if kernel.wave:
+        return f"{kernel.waves} of {kernel.most_waves} waves, limited by {kernel.limit}"
     if not kernel.block_dim:
         return ""
     blocks = fmt.counted(kernel.blocks_held, "block")
@@ -109,9 +138,7 @@ def machine_lines(backend: BackendRecord | None) -> list[Line]:
     rows = machine_rows(compiled)
     cells = [_styled(row) for row in rows]
     keys = [("machine", k.symbol) for k in machine.kernels]
-    used = [
-        i for i, name in enumerate(HEADER) if name in ("task", "grid") or any(r[i] for r in rows)
-    ]
+    used = _used(rows)
     head, lines = table(
         [HEADER[i] for i in used],
         [[row[i] for i in used] for row in cells],

@@ -101,6 +101,28 @@ def test_registers_spills_and_occupancy():
     assert machine.registers(unknown) == "" and "no registers" in machine.facts(unknown)[1]
 
 
+AMD = rec.MachineKernel(
+    symbol="k0", task=0, block_dim=256, known=True, registers=23, scalar_registers=24,
+    accumulators=4, spilled_registers=2, stack=16, shared=1024, wave=64, waves=5, most_waves=8,
+    limit="vgprs", occupancy=0.625, code=1200, grid="cover",
+)  # fmt: skip
+
+
+def test_what_amds_code_takes():
+    found = rec.MachineRecord(arch="gfx942", title="CDNA 3", kernels=(AMD,), notes=("not linked",))
+    backend = NO_DEVICE.kernels[0].backend(NAME)
+    backend = replace(backend, compile=replace(backend.compile, machine=found))
+    text = plain(machine.machine_lines(backend))
+    assert "gfx942 (CDNA 3), waves of 64 lanes" in text and "not linked" in text
+    assert "PTX" not in text and "constant" not in text and "barriers" not in text
+    head, ((*row,),) = machine.machine_table(backend.compile)
+    told = dict(zip(head, row, strict=True))
+    assert (told["registers"], told["scalar"], told["accumulators"]) == ("23", "24", "4")
+    assert (told["spills"], told["stack"], told["code"]) == ("2", "16 B", "1.17 KiB")
+    assert told["occupancy"] == "5 of 8 waves, limited by vgprs"
+    assert machine.registers(found) == "23 spills"
+
+
 def cells(record, width):
     head, rows = home.matrix(record, width)
     return plain(head), plain(rows)
