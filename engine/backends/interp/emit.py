@@ -23,24 +23,33 @@ written out, since a call costs more than they do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from ctypes import c_float
+from itertools import product
 from typing import Any, Final
 
 from ...analysis import is_parallel, needs_blocks
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Callee, Func, Op, Param, all_ops, operand_type, walk
+from ...ir import Block, Callee, Func, Op, all_ops, operand_type, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
-from ...types import DataType, Layout, PointerType, Type, f32, f64, i32, u1
+from ...types import DataType, PointerType, Type, f32, f64, i32, u1
 from ..flow import labels_of
 from ..stacks import stack_places
 from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
+from .places import element
 from .regions import graph_region
 from .stacks import STACK_OPS
 
-__all__ = ["Emitter"]
+__all__ = ["NAMES", "Emitter"]
+
+NAMES: Final[dict[str, Any]] = {
+    "single": c_float, "product": product, "inf": math.inf, "nan": math.nan,
+}  # fmt: skip
+"""What the emitted source calls."""
 
 _PLAIN: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
 _BITS: Final = {C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XOR: "^"}
@@ -57,14 +66,18 @@ class Emitter:
     """Makes the source of one function.
 
     debug: whether asserts of the kernel's own are reported. counted: whether steps are counted.
+    vector: gives what may run a parallel task at once, or None; see `vector_run`.
     After `run`: ``lines`` is the source, ``ops`` the op that each line is for, ``names`` the
     objects that the source uses.
     """
 
-    def __init__(self, func: Func, debug: bool, counted: bool) -> None:
+    def __init__(
+        self, func: Func, debug: bool, counted: bool, vector: Callable[[Op], Any] | None = None
+    ) -> None:
         self.func = func
         self.debug = debug
         self.counted = counted
+        self.vector = vector
         self.lines: list[str] = []
         self.ops: list[Op | None] = []
         self.names: dict[str, Any] = {}
@@ -89,7 +102,7 @@ class Emitter:
         """The source."""
         self.lines.append("def kernel(cx):")
         self.ops.append(None)
-        self.arguments()
+        self.arguments(all_ops(self.func))
         self.boxed = boxed_variables(self.func)
         for callee in self.func.callees.values():
             function(self, callee)
@@ -131,10 +144,10 @@ class Emitter:
             want = operand_type(op.code, index, tuple([x.type for x in op.args]), op.type)
         return text if want is None else self.cast(text, a.type, want)
 
-    def arguments(self) -> None:
-        """Names for everything that comes from outside and is used."""
+    def arguments(self, ops: Iterable[Op]) -> None:
+        """Names for everything that comes from outside and is used by ``ops``."""
         lines: dict[str, None] = {}
-        for op in all_ops(self.func):
+        for op in ops:
             if op.code == C.ARG_LOAD:
                 text = f"x{op.attr} = cx.scalars[{op.attr}]"
             elif op.code == C.ARG_ADDR:
@@ -165,15 +178,19 @@ class Emitter:
     def block(self, block: Block) -> None:
         for op in block.ops:
             self.op = op
-            handler = _HANDLERS.get(op.code)
-            if handler is not None:
-                handler(self, op)
-            elif C.UNARY[op.code]:
-                self.unary(op)
-            elif C.BINARY[op.code]:
-                self.binary(op)
-            else:
-                self.atomic(op)
+            self.emit(op)
+
+    def emit(self, op: Op) -> None:
+        """One op, in the place for the next line."""
+        handler = _HANDLERS.get(op.code)
+        if handler is not None:
+            handler(self, op)
+        elif C.UNARY[op.code]:
+            self.unary(op)
+        elif C.BINARY[op.code]:
+            self.binary(op)
+        else:
+            self.atomic(op)
 
     def nested(self, block: Block) -> None:
         """A block one level deeper."""
@@ -352,10 +369,8 @@ class Emitter:
             for k in range(n):
                 self.line(f"k{k} = {indices[k]}")
             indices = [f"k{k}" for k in range(n)]
-        if param.layout is not None:
-            offset, inside = _in_field(indices, param.layout)
-        else:
-            offset, inside = _in_array(indices, extents, param)
+        offset, limits = element(indices, extents, param)
+        inside = " and ".join(f"{low} <= {i} < {high}" for i, low, high in limits)
         name = self.values[op] = f"p{op.id}"
         self.line(f"{name} = {offset} if {inside} else -1")
 
@@ -419,7 +434,16 @@ class Emitter:
             return
         names, ranges = self.axes_of(op, bounds, backwards)
         several = len(bounds.args) > 2
+        saved = self.pad
+        task = self.vector(op) if self.vector is not None else None
+        if task is not None:
+            self.names[f"vector{op.id}"] = task
+            self.line(f"r{op.id} = {ranges}")
+            self.line(f"if not vector{op.id}(cx, r{op.id}):")
+            self.pad += " "
+            ranges = f"*r{op.id}" if several else f"r{op.id}"
         self.loop(f"for {names} in {f'product({ranges})' if several else ranges}:", body)
+        self.pad = saved
 
     def begin_body(self, op: Op | None) -> tuple[str, Op | None, int]:
         """Begin the function that is the body of ``op``; gives what `end_body` takes."""
@@ -454,33 +478,6 @@ class Emitter:
 
     def bounds(self, op: Op) -> None:
         """Read by the task itself."""
-
-
-def _in_array(indices: list[str], extents: list[str], param: Param) -> tuple[str, str]:
-    """The offset of an element of an ndarray, and the test that there is one."""
-    extents = [*extents, *map(str, param.element_shape)]
-    inside = " and ".join(f"0 <= {i} < {e}" for i, e in zip(indices, extents, strict=True))
-    first, *others = [*(param.axes or range(param.ndim)), *range(param.ndim, len(indices))]
-    offset = indices[first]
-    for axis in others:
-        offset = f"({offset} * {extents[axis]} + {indices[axis]})"
-    return offset, inside
-
-
-def _in_field(indices: list[str], layout: Layout) -> tuple[str, str]:
-    """The same for a field."""
-    origin = layout.origin
-    inside = " and ".join(
-        f"{first} <= {i} < {first + n}"
-        for i, first, n in zip(indices, origin, layout.shape, strict=True)
-    )
-    terms: list[str] = []
-    for axis, div, mod, stride in layout.terms:
-        text = f"({indices[axis]} - {origin[axis]})" if origin[axis] else indices[axis]
-        text += f" // {div}" if div != 1 else ""
-        text += f" % {mod}" if mod else ""
-        terms.append(f"{text} * {stride}" if stride != 1 else text)
-    return f"({' + '.join(terms) or '0'})", inside
 
 
 _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {

@@ -15,7 +15,7 @@ from ...errors import QuadrantsRuntimeTypeError
 from ...ir import Param
 from ...types import DataType, Type, f16, f32, f64, i8, i16, i32, i64, u1, u8, u16, u32, u64
 
-__all__ = ["array_view", "extents", "tmp_views"]
+__all__ = ["array_of", "array_view", "extents", "tmp_views"]
 
 _FORMAT: Final[dict[Type, str]] = {
     i8: "b", i16: "h", i32: "i", i64: "q", u1: "B", u8: "B", u16: "H", u32: "I", u64: "Q",
@@ -40,6 +40,13 @@ def _view(buffer: Any, t: DataType) -> Any:
     if t is f16:
         return _Halves(np.frombuffer(buffer, np.float16))
     return memoryview(buffer).cast("B").cast(_FORMAT[t])  # type: ignore[call-overload]
+
+
+def array_of(view: Any, t: DataType) -> np.ndarray[Any, Any]:
+    """What a view of elements of type ``t`` shows, as an array."""
+    if isinstance(view, _Halves):
+        return view.array
+    return np.asarray(view, t.np) if isinstance(view, list) else np.asarray(view).view(t.np)
 
 
 def array_view(array: Any, param: Param) -> Any:

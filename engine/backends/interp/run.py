@@ -15,8 +15,6 @@ import math
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from ctypes import c_float
-from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -29,9 +27,9 @@ from ...types import DataType, PointerType, f16, f32, normalize
 from ..base import StackPlan
 from ..messages import assert_text, print_text, tell_report
 from ..stacks import Place, overflow, stack_meta, stack_places
-from . import blocks
-from .emit import Emitter
-from .memory import array_view, extents, tmp_views
+from . import blocks, emit
+from .memory import array_of, array_view, extents, tmp_views
+from .vector_run import LEAST, VectorTask, vector_task
 
 __all__ = ["Program", "compile_func", "run"]
 
@@ -75,6 +73,15 @@ class _Context:
         self.arrays.append(array_view(data, param))
         self.grads.append(None if grad is None else array_view(grad, param))
         self.shapes.append(extents(param, data.shape))  # type: ignore[union-attr]
+
+    def array(self, base: Op) -> Any:
+        """The memory that addresses from ``base`` on point into, as a NumPy array."""
+        if base.code == C.GLOBAL_TMP:
+            assert isinstance(base.type, PointerType) and isinstance(base.type.elem, DataType)
+            return array_of(self.tmp[base.type.elem.name], base.type.elem)
+        number, is_grad = base.attr
+        view = self.grads[number] if is_grad else self.arrays[number]
+        return array_of(view, self.func.params[number].dtype)
 
     def noted(self, op: Op, values: tuple[Any, ...]) -> None:
         """Count an assert that ends nothing; the values of its first failure are kept."""
@@ -131,15 +138,23 @@ def _deep(func: Func) -> Generator[None]:
 class Program:
     """A function made ready to run.
 
-    source: the Python code. ops: the op behind each line of it. claims: how often the last launch
-    passed an `ad_stack_claim`.
+    source: the Python code. ops: the op behind each line of the kernel in it. vectors: what may
+    run its tasks over arrays. claims: how often the last launch passed an `ad_stack_claim`.
     """
 
-    def __init__(self, func: Func, debug: bool, counted: bool) -> None:
-        emitter = Emitter(func, debug, counted)
+    def __init__(self, func: Func, debug: bool, counted: bool, least: int | None) -> None:
+        self.vectors: Final[list[VectorTask]] = []
+
+        def vector(task: Op) -> VectorTask | None:
+            found = None if least is None else vector_task(func, task, debug, counted, least)
+            if found is not None:
+                self.vectors.append(found)
+            return found
+
+        emitter = emit.Emitter(func, debug, counted, vector)
         self.func: Final = func
         self.counted: Final = counted
-        self.source: Final = emitter.run()
+        self._scalar: Final = emitter.run()
         self.resumable: Final = emitter.resumable
         self.ops: Final = emitter.ops
         self.stacks: Final = stack_places(func)
@@ -148,16 +163,18 @@ class Program:
             op.type.elem for op in all_ops(func)
             if op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType)
         }  # fmt: skip
-        names: dict[str, Any] = {
-            "single": c_float, "product": product, "inf": math.inf, "nan": math.nan,
-            **blocks.NAMES, **emitter.names,
-        }  # fmt: skip
+        names: dict[str, Any] = {**emit.NAMES, **blocks.NAMES, **emitter.names}
         self.file: Final = f"<interp {func.name}>"
         try:
-            exec(compile(self.source, self.file, "exec"), names)
+            exec(compile(self._scalar, self.file, "exec"), names)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise QuadrantsUnsupportedError(f"interp: Python cannot compile it: {error}") from error
         self.entry: Final[Callable[[_Context], Any]] = names["kernel"]
+
+    @property
+    def source(self) -> str:
+        """The Python code: the kernel, then its tasks over arrays."""
+        return "\n".join([self._scalar, *(v.source for v in self.vectors if v.source)])
 
     def launch(
         self,
@@ -223,12 +240,15 @@ class Program:
         )
 
 
-def compile_func(func: Func, *, debug: bool = True, counted: bool = False) -> Program:
+def compile_func(
+    func: Func, *, debug: bool = True, counted: bool = False, least: int | None = LEAST
+) -> Program:
     """Make ``func`` ready to run, any number of times. It must not change afterwards.
 
-    debug: report the kernel's own asserts. counted: allow `max_steps`.
+    debug: report the kernel's own asserts. counted: allow `max_steps`. least: iterations from which
+    a parallel task runs over arrays, if it can (see `vector_run`); None for never.
     """
-    return Program(func, debug, counted)
+    return Program(func, debug, counted, least)
 
 
 def run(
@@ -241,6 +261,7 @@ def run(
     seed: int = 0,
     stacks: StackPlan | None = None,
     resume: int = 0,
+    least: int | None = LEAST,
 ) -> tuple[Any, ...]:
     """Run ``func`` once and return its results as Python numbers.
 
@@ -255,11 +276,12 @@ def run(
         those whose size the launch has to find have no limit.
     resume: 1 + the label of the checkpoint to begin at; 0 for the start. Of a kernel with such
         checkpoints the results end in 1 + the label of the one that yielded, or in 0.
+    least: see `compile_func`.
 
     Raises QuadrantsAssertionError for a failed assert and QuadrantsRuntimeError for an access
     outside of memory or a run that takes too long.
     """
-    program = Program(func, debug, max_steps is not None)
+    program = Program(func, debug, max_steps is not None, least)
     return program.launch(
         args, print_fn=print_fn, max_steps=max_steps, seed=seed, stacks=stacks,
         resume=resume,

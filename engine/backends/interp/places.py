@@ -1,0 +1,43 @@
+"""Where the elements of arrays and fields lie, as Python expressions that hold for arrays, too."""
+
+from __future__ import annotations
+
+from ...ir import Param
+from ...types import Layout
+
+__all__ = ["Limit", "element"]
+
+Limit = tuple[str, str, str]
+"""An index, the least it may be, and the least it may not be any more."""
+
+
+def element(indices: list[str], extents: list[str], param: Param) -> tuple[str, list[Limit]]:
+    """The offset of an element of ``param`` in its memory, and within what its indices must be."""
+    if param.layout is not None:
+        return _in_field(indices, param.layout)
+    return _in_array(indices, extents, param)
+
+
+def _in_array(indices: list[str], extents: list[str], param: Param) -> tuple[str, list[Limit]]:
+    extents = [*extents, *map(str, param.element_shape)]
+    limits = [(i, "0", e) for i, e in zip(indices, extents, strict=True)]
+    first, *others = [*(param.axes or range(param.ndim)), *range(param.ndim, len(indices))]
+    offset = indices[first]
+    for axis in others:
+        offset = f"({offset} * {extents[axis]} + {indices[axis]})"
+    return offset, limits
+
+
+def _in_field(indices: list[str], layout: Layout) -> tuple[str, list[Limit]]:
+    origin = layout.origin
+    limits = [
+        (i, str(first), str(first + n))
+        for i, first, n in zip(indices, origin, layout.shape, strict=True)
+    ]
+    terms: list[str] = []
+    for axis, div, mod, stride in layout.terms:
+        text = f"({indices[axis]} - {origin[axis]})" if origin[axis] else indices[axis]
+        text += f" // {div}" if div != 1 else ""
+        text += f" % {mod}" if mod else ""
+        terms.append(f"{text} * {stride}" if stride != 1 else text)
+    return f"({' + '.join(terms) or '0'})", limits
