@@ -161,9 +161,12 @@ def outcome(c: Case, launch: Callable[[Values], tuple[Any, ...]]) -> Outcome:
     return Outcome(arrays, results, text)
 
 
-def interpret(c: Case, func: ir.Func, debug: bool = False, steps: int = LOWERED_STEPS) -> Outcome:
-    """The interpreter on IR of any stage."""
-    program = interp.compile_func(func, debug=debug, counted=True)
+def interpret(
+    c: Case, func: ir.Func, debug: bool = False, steps: int = LOWERED_STEPS,
+    least: int | None = None,
+) -> Outcome:  # fmt: skip
+    """The interpreter on IR of any stage; by default one iteration after the other."""
+    program = interp.compile_func(func, debug=debug, counted=True, least=least)
     return outcome(
         c, lambda v: program.launch(v, max_steps=steps, seed=1, print_fn=lambda text: None)
     )
@@ -292,6 +295,22 @@ def _check_stages(c: Case, source: str, expected: Outcome, tally: Tally) -> Fail
             if what:
                 return Failure(where, what)
             tally.add(f"interp at {name}")
+    return _check_arrays(c, source, tally)
+
+
+def _check_arrays(c: Case, source: str, tally: Tally) -> Failure | None:
+    """Tasks over arrays give what they give one iteration after the other, to the bit."""
+    func = compiled(source, VARIANTS[0]._replace(target="interp"))
+    if not any(interp.refusal(func, task) == "" for task in func.tasks()):
+        return None
+    plain = interpret(c, func)
+    try:
+        what = difference(c, plain, interpret(c, func, steps=40 * LOWERED_STEPS, least=1), 0.0)
+    except Exception as error:
+        what = _text(error)
+    if what:
+        return Failure("interp over arrays", what)
+    tally.add("interp over arrays")
     return None
 
 

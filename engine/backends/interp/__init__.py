@@ -4,5 +4,6 @@ interp.run(func, [array, 3])       any stage's IR, NumPy arrays changed in place
 """
 
 from .run import Program, compile_func, run
+from .vectorizable import refusal
 
-__all__ = ["Program", "compile_func", "run"]
+__all__ = ["Program", "compile_func", "refusal", "run"]

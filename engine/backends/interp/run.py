@@ -79,8 +79,8 @@ class _Context:
         if base.code == C.GLOBAL_TMP:
             assert isinstance(base.type, PointerType) and isinstance(base.type.elem, DataType)
             return array_of(self.tmp[base.type.elem.name], base.type.elem)
-        number, is_grad = base.attr
-        view = self.grads[number] if is_grad else self.arrays[number]
+        number: int = base.attr[0]
+        view = self.grads[number] if base.attr[1] else self.arrays[number]
         return array_of(view, self.func.params[number].dtype)
 
     def noted(self, op: Op, values: tuple[Any, ...]) -> None:

@@ -33,12 +33,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Func, Op, walk
+from ...ir import Block, Func, Op, operand_type, walk
 from ...ir import codes as C
-from ...ir import operand_type
-from ...types import DataType, PointerType, Type, i32
+from ...types import PointerType, Type, i32
 from . import emit, vector_memory, vector_ops
-from .vectorizable import Facts, Key, keys_of
+from .vectorizable import Facts, keys_of
 
 __all__ = ["OVERHEAD", "SHARE", "VectorEmitter"]
 
@@ -285,7 +284,7 @@ class VectorEmitter(emit.Emitter):
         self.inner = inner
 
     def looped(self, op: Op, head: str) -> None:
-        """A loop that lanes can leave. head: of a Python loop; empty: as long as there are lanes."""
+        """A loop that lanes can leave. head: of a Python loop, else one while there are lanes."""
         outer, inner, body = self.region, self.inner, op.regions[0]
         split = op in self.facts.split
         tag = f"{op.id}"
@@ -323,7 +322,7 @@ class VectorEmitter(emit.Emitter):
     def counters(
         self, op: Op, outer: _Region, start: str, begun: list[str], split: bool
     ) -> list[tuple[str, str, str]]:
-        """The index of a loop whose bounds vary: its name, that at the start, and its last value."""
+        """Of a loop whose bounds vary: names of the index, of that at the start, of the last."""
         if op.code != C.RANGE_FOR or op not in self.facts.varying:
             return []
         count = "n" if outer.whole else f"{outer.lanes}.size"
@@ -334,7 +333,9 @@ class VectorEmitter(emit.Emitter):
         self.leave_region(outer)
         for k in (0, 1):
             text = self.arg(op, k, i32)
-            texts.append(text if op.args[k] in self.facts.varying else f"full({count}, {text}, i32)")
+            texts.append(
+                text if op.args[k] in self.facts.varying else f"full({count}, {text}, i32)"
+            )
         self.region = region
         for key, known in region.names.items():
             if isinstance(key, Op):

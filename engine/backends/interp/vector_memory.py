@@ -7,8 +7,8 @@
     <f32> $8 = atomic_add $6, $5           add_at(M1, p6, v5)        nobody asks for the old values
                                            v8 = exchange(M1, p6, v5, f0)             somebody does
 
-``M``, ``G`` and ``T`` are NumPy views of what ``m``, ``g`` and ``t`` are in the scalar source. Where
-several lanes of one op mean the same element, they take their turns in the order of lanes: a
+``M``, ``G`` and ``T`` are NumPy views of what ``m``, ``g`` and ``t`` are in the scalar source.
+Where several lanes of one op mean the same element, they take their turns in the order of lanes: a
 scatter leaves the last value, NumPy's ``at`` and `exchange` go element by element. A local
 variable has an element for each lane of the task, an array in private memory ``count`` of them.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def _atomic(e: VectorEmitter, op: Op) -> None:
     code = ATOMIC_OPERATION.get(op.code)
     expected = f", {e.arg(op, 2)}" if op.code == C.ATOMIC_CAS else ""
     fn = _first if op.code == C.ATOMIC_XCHG else _swap if code is None else binary_fn(code, t, t, t)
-    used = bool(e.facts.result.get(op))
+    used = bool(e.facts.uses.get(op))
     if not e.facts.own(pointer):
         if not used:
             _change(e, pointer, e.function(folder(op.code, t)), value, expected)
@@ -210,9 +210,10 @@ def within(index: Any, low: int, high: int) -> Any:
     return (low <= index) & (index < high)
 
 
-def placed(offset: Array, inside: Array) -> Array:
-    """``offset``, -1 where there is no element."""
-    return offset if inside.all() else np.where(inside, offset, -1)
+def placed(offset: Any, inside: Array) -> Array:
+    """``offset``, -1 where there is no element; a number if all lanes mean the same."""
+    every = isinstance(offset, np.ndarray) and bool(inside.all())
+    return cast("Array", offset) if every else np.where(inside, cast("Any", offset), -1)
 
 
 def inside(place: Any, count: int) -> Any:
@@ -238,7 +239,9 @@ def store(memory: Array, places: Array, values: Any) -> None:
     memory[places] = values
 
 
-def exchange(memory: Array, places: Array, values: Any, fn: Callable[..., Any], *more: Any) -> Array:
+def exchange(
+    memory: Array, places: Array, values: Any, fn: Callable[..., Any], *more: Any
+) -> Array:
     """``fn`` of each element and the lane's value, lane after lane; what was there before."""
     _from_start(places)
     lists = [x.tolist() if isinstance(x, np.ndarray) else repeat(x) for x in (values, *more)]
@@ -292,19 +295,17 @@ def _make_folder(code: int, t: DataType) -> Callable[..., None]:
 
         return extreme
     if ufunc is None or t is u1:
-        return lambda memory, places, values, *more: void(
+
+        def one_by_one(memory: Array, places: Array, values: Any, *more: Any) -> None:
             exchange(memory, places, values, fn, *more)
-        )
+
+        return one_by_one
 
     def at(memory: Array, places: Array, values: Any) -> None:
         _from_start(places)
         ufunc.at(memory, places, values)
 
     return at
-
-
-def void(_: Any) -> None:
-    """Nothing."""
 
 
 def _extreme_of_one(memory: Array, place: int, values: Any, least: bool) -> None:
@@ -323,7 +324,7 @@ HANDLERS: Final[dict[int, Callable[[VectorEmitter, Op], None]]] = {
 }  # fmt: skip
 
 NAMES: Final[dict[str, Any]] = {
-    "wide": wide, "clamped": clamped, "within": within, "placed": placed, "inside": inside, "load": load,
-    "store": store, "exchange": exchange,
+    "wide": wide, "clamped": clamped, "within": within, "placed": placed, "inside": inside,
+    "load": load, "store": store, "exchange": exchange,
 }  # fmt: skip
 """What the emitted source calls."""

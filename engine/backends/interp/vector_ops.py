@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "binary", "cast", "combined", "unary"]
 
 Array = Any
+_where: Final[Callable[[Any, Any, Any], Array]] = np.where
 _INFIX: Final = {
     C.CMP_LT: "<", C.CMP_LE: "<=", C.CMP_GT: ">", C.CMP_GE: ">=", C.CMP_EQ: "==", C.CMP_NE: "!=",
     C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XOR: "^",
@@ -121,12 +122,14 @@ def unary(e: VectorEmitter, op: Op) -> str:
 
 def each(fn: Callable[..., Any], dtype: Any, *operands: Any) -> Array:
     """The definition, lane by lane."""
-    sizes = [x.size for x in operands if isinstance(x, np.ndarray)]
-    lists = [x.tolist() if isinstance(x, np.ndarray) else repeat(x) for x in operands]
+    sizes: list[int] = [x.size for x in operands if isinstance(x, np.ndarray)]
+    lists: list[Any] = [x.tolist() if isinstance(x, np.ndarray) else repeat(x) for x in operands]
     return np.fromiter(map(fn, *lists), dtype, sizes[0])
 
 
-def library(raw: Callable[[float], float], fn: Callable[[float], float], dtype: Any, x: Array) -> Array:
+def library(
+    raw: Callable[[float], float], fn: Callable[[float], float], dtype: Any, x: Array
+) -> Array:
     """A function of the math library in f64, rounded to the type; ``fn`` is the same and total."""
     try:
         return np.fromiter(map(raw, x.tolist()), np.float64, x.size).astype(dtype)
@@ -145,11 +148,11 @@ def to_int(x: Array, dtype: Any, low: int, high: int) -> Array:
 
 
 def larger(a: Any, b: Any) -> Array:
-    return np.where((a >= b) | (b != b), a, b)
+    return _where((a >= b) | (b != b), a, b)
 
 
 def smaller(a: Any, b: Any) -> Array:
-    return np.where((a <= b) | (b != b), a, b)
+    return _where((a <= b) | (b != b), a, b)
 
 
 def floormod(a: Any, b: Any) -> Array:

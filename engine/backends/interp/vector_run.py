@@ -25,7 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Func, Op
+from ...ir import Func, Op, walk
+from ...ir import codes as C
 from .vector import VectorEmitter
 from .vector_memory import Trouble
 from .vectorizable import refusal
@@ -33,10 +34,14 @@ from .vectorizable import refusal
 __all__ = ["LEAST", "VectorTask", "vector_task"]
 
 LEAST: Final = 96
-"""Iterations from which arrays are faster; measured by benchmarks/interp.py."""
+"""Iterations from which arrays are faster; benchmarks/interp.py measures it."""
+_LAUNCHES: Final = 4
+"""Code for arrays takes as long to make as so many times `LEAST` iterations take without loops."""
 _CHUNK: Final = 1 << 14
 _SHORT_CHUNK: Final = 1 << 10
 """Lanes of a call: where ops in loops wait for its end, few, since all of them are kept."""
+_MOST_PRIVATE: Final = 1 << 22
+"""Scalars in the private arrays of all lanes of a call."""
 _MOST_WAITING: Final = 1 << 25
 _FREE: Final = 1 << 24
 _BYTES_A_LANE: Final = 1 << 10
@@ -46,9 +51,11 @@ Array = Any
 
 
 class Run:
-    """One run of a task. arrays: the views of memory, by name; base: the first lane of the chunk."""
+    """One run of a task. arrays: views of memory, by name. base: the first lane of the chunk."""
 
-    def __init__(self, arrays: dict[str, Array], slots: list[tuple[str, Callable[..., None]]]) -> None:
+    def __init__(
+        self, arrays: dict[str, Array], slots: list[tuple[str, Callable[..., None]]]
+    ) -> None:
         self.arrays: Final = arrays
         self.base = 0
         self._slots: Final = slots
@@ -92,7 +99,11 @@ class Run:
 
 
 class VectorTask:
-    """A task that may run over arrays. why: why it does not any more, once that is known."""
+    """A task that may run over arrays.
+
+    runs: how often it did. failures: how often it could not. why: why it does not any more, which
+    is so once it failed more often than not.
+    """
 
     def __init__(self, func: Func, task: Op, debug: bool, counted: bool, least: int) -> None:
         self.func: Final = func
@@ -101,6 +112,9 @@ class VectorTask:
         self.options: Final = debug, counted
         self.why = ""
         self.runs = 0
+        self.failures = 0
+        self._worth: Final = least * (1 if _has_loops(task) else _LAUNCHES)
+        self._seen = 0
         self._made: _Made | None = None
 
     def __call__(self, cx: Any, ranges: Any) -> bool:
@@ -110,7 +124,8 @@ class VectorTask:
         total = 1
         for each in ranges:
             total *= len(each)
-        if total < self.least or self.why:
+        self._seen += total
+        if total < self.least or self.why or self._seen < self._worth:
             return False
         made = self.made()
         if made is None:
@@ -126,7 +141,9 @@ class VectorTask:
         except (Trouble, IndexError, OverflowError) as trouble:
             for array, before in zip(written, saved, strict=True):
                 array[:] = before
-            self.why = str(trouble)
+            self.failures += 1
+            if self.failures > self.runs:
+                self.why = str(trouble)
             return False
         self.runs += 1
         return True
@@ -137,9 +154,7 @@ class VectorTask:
             run.base = base
             numbers = np.arange(base, base + count)
             found = np.unravel_index(numbers, [len(r) for r in ranges])
-            indices = [
-                (i + r.start).astype(np.int32) for i, r in zip(found, ranges, strict=True)
-            ]
+            indices = [(i + r.start).astype(np.int32) for i, r in zip(found, ranges, strict=True)]
             made.entry(cx, run, count, *indices)
             run.finish()
 
@@ -170,7 +185,8 @@ class _Made:
         self.entry: Final[Callable[..., None]] = names[f"task{task.id}"]
         self.slots: Final = [(memory, names[name]) for _, memory, name in emitter.slots]
         facts = emitter.facts
-        self.chunk: Final = _SHORT_CHUNK if facts.lengthy else _CHUNK
+        chunk = _SHORT_CHUNK if facts.lengthy else _CHUNK
+        self.chunk: Final = max(1, min(chunk, _MOST_PRIVATE // max(1, facts.private)))
         self._bases: Final = {emitter.memory(op).upper(): op for op in facts.bases.values()}
         self.written: Final = sorted(
             {emitter.memory(facts.bases[space]).upper() for space in facts.written}
@@ -192,6 +208,10 @@ class _Made:
             for name in self.written for other, array in arrays.items()
             if name[0] != "T" and not (name in self._fields and other in self._fields)
         )  # fmt: skip
+
+
+def _has_loops(task: Op) -> bool:
+    return any(C.LOOP[op.code] for op in walk(task.regions[1]))
 
 
 def vector_task(func: Func, task: Op, debug: bool, counted: bool, least: int) -> VectorTask | None:

@@ -74,12 +74,14 @@ def base_of(pointer: Op) -> Op:
 class Facts:
     """What a run over arrays needs to know of a task that `refusal` does not refuse.
 
-    varying: ops and loops (whose bounds vary). kinds: of each space, by `space`; deferred: the BLIND
-    ones whose ops must wait: not so where there is but one op, outside of loops, nor where the
-    order means nothing (integers). lengthy: one that must wait stands in a loop. position: of each op in program order; last: position of the last use.
-    split, leaving: loops (or the task) that split their lanes, and those that lanes can leave or
-    cut short at all. written: bases of the arrays that are changed. result: ops somebody uses.
-    problem: why the task cannot be run so after all.
+    varying: ops, and loops whose bounds vary. kinds: of each space, by `space`. deferred: the BLIND
+    spaces whose ops must wait; not so where there is but one op, outside of loops, nor where their
+    order means nothing (integers). lengthy: one that must wait stands in a loop. bases: the op
+    where addresses into a space begin; written: the spaces that are changed. uses: how often the
+    value of an op is used. position: of each op in program order; last: that of a value's last use.
+    split, leaving: the loops (or the task) that split their lanes, and those that lanes can leave
+    or cut short at all. leaves_in: the ifs that they do so from. private: scalars in the arrays of
+    an iteration. problem: why the task cannot be run so after all.
     """
 
     def __init__(self, task: Op) -> None:
@@ -96,9 +98,10 @@ class Facts:
         self.leaves_in: Final[set[Op]] = set()
         self.bases: Final[dict[object, Op]] = {}
         self.written: Final[set[object]] = set()
-        self.result: Final = use_counts(self.body)
+        self.uses: Final = use_counts(self.body)
         self.problem = ""
         ops = walk(self.body)
+        self.private: Final = sum(op.attr.count for op in ops if op.code == C.ARRAY_ALLOCA)
         self._spaces(ops)
         self._find_varying(ops)
         for number, op in enumerate(ops):
@@ -140,7 +143,7 @@ class Facts:
             self.written.add(space)
             (code,) = codes if len(codes) == 1 else (C.GLOBAL_LOAD,)
             blind = code == C.GLOBAL_STORE or code in _PURE_ATOMICS
-            if blind and not any(self.result.get(op) for op in users):
+            if blind and not any(self.uses.get(op) for op in users):
                 self.kinds[space] = BLIND
                 in_loop = any(_in_loop(op, self.task) for op in users)
                 ordered = code in (C.GLOBAL_STORE, C.ATOMIC_XCHG) or users[0].type.is_real
