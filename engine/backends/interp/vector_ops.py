@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
+from typing import cast as typing_cast
 
 import numpy as np
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "binary", "cast", "combined", "unary"]
 
 Array = Any
-_where: Final[Callable[[Any, Any, Any], Array]] = np.where
+_where: Final = typing_cast("Any", np.where)
 _INFIX: Final = {
     C.CMP_LT: "<", C.CMP_LE: "<=", C.CMP_GT: ">", C.CMP_GE: ">=", C.CMP_EQ: "==", C.CMP_NE: "!=",
     C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XOR: "^",
