@@ -133,7 +133,8 @@ def compiled(
         pieces_pass._CHUNK_NS, pieces_pass._MIN_PLAIN_CELLS = 1, 1
     try:
         skipping = [passes.SkipPasses(skip)] if skip else []
-        passes.run(func, settings, backend, [*skipping, passes.VerifyEach()])
+        kind = find(backend).pipeline(settings)
+        passes.run(func, settings, kind, [*skipping, passes.VerifyEach()])
     finally:
         pieces_pass._CHUNK_NS, pieces_pass._MIN_PLAIN_CELLS = saved
     found = find(backend)
@@ -158,7 +159,7 @@ def compiled(
         for room in rooms:
             room.free()
 
-    return launch_there if backend == "cuda" else launch
+    return launch_there if backend in ("cuda", "opencl") else launch
 
 
 def stack_plan(

@@ -1,4 +1,4 @@
-"""Launch a loaded kernel of CUDA on arrays of the host, as tests of single backends do."""
+"""Launch a loaded kernel of a device on arrays of the host, as tests of single backends do."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from qd_studio.engine.config import CompileConfig
 __all__ = ["launch", "opened"]
 
 
-def opened(**options: Any) -> Any:
-    """The device of a program that has just begun; kernels of CUDA are loaded on it."""
-    return find("cuda").open(CompileConfig(**options))
+def opened(backend: str = "cuda", **options: Any) -> Any:
+    """The device of a program that has just begun; kernels of the backend are loaded on it."""
+    return find(backend).open(CompileConfig(**options))
 
 
 def _root(array: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --count 2000 --seed 0`: the big job, with a closing summary.
 
 With ``--cuda`` the configurations are those of CUDA, on the device of this machine, else on the
-simulated one.
+simulated one. With ``--opencl chunks`` or ``lanes`` they are those of OpenCL, loops mapped so.
 Exit status 1 if anything disagreed.
 """
 
@@ -13,8 +13,8 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from .campaign import LEVELS, part, part_on_cuda, run
-from .configs import CUDA_VARIANTS, VARIANTS
+from .campaign import LEVELS, part, part_on_cuda, part_on_opencl, run
+from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS
 from .runner import Tally
 
 
@@ -27,18 +27,22 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
     parser.add_argument("--thorough", action="store_true", help="LLVM optimises every compile")
     parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
+    parser.add_argument("--opencl", choices=tuple(OPENCL_VARIANTS), help="with OpenCL")
     args = parser.parse_args()
     start = time.perf_counter()
     tally, failures = Tally(), list[str]()
     end = args.seed + args.count
     step = 20
-    if args.jobs == 1 and not args.cuda:
+    variants = OPENCL_VARIANTS.get(args.opencl, CUDA_VARIANTS if args.cuda else VARIANTS)
+    if args.jobs == 1 and not args.cuda and not args.opencl:
         seeds = range(args.seed, end)
         tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
     else:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
             job, more = (part_on_cuda, ()) if args.cuda else (part, (args.thorough,))
+            if args.opencl:
+                job, more = part_on_opencl, (args.opencl,)
             parts = [
                 pool.submit(job, s, min(s + step, end), args.level, not args.keep, *more)
                 for s in range(args.seed, end, step)
@@ -50,7 +54,7 @@ def main() -> int:
                 for text in found:
                     _say(text)
                 _say(f"{tally.programs} kernels, {len(failures)} failures")
-    print(tally.summary(len(CUDA_VARIANTS if args.cuda else VARIANTS), time.perf_counter() - start))
+    print(tally.summary(len(variants), time.perf_counter() - start))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

@@ -17,9 +17,10 @@ from qd_studio.engine import ir
 
 from tests import cuda_sim
 from tests.cuda_sim import launching
+from tests.twins.sides import opencl
 
 from .cases import case_of
-from .configs import CUDA_VARIANTS, VARIANTS, Variant
+from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS, Variant
 from .containers import Containers
 from .frontends import build, built_case, containers, load
 from .generate import generate
@@ -29,7 +30,9 @@ from .runner import MAX_STEPS, Failure, Outcome, Tally, check, difference, inter
 from .shrink import shrink
 from .source import program_source
 
-__all__ = ["LEVELS", "check_seed", "part", "part_on_cuda", "report", "run", "shrunk"]
+__all__ = [
+    "LEVELS", "check_seed", "part", "part_on_cuda", "part_on_opencl", "report", "run", "shrunk",
+]  # fmt: skip
 
 LEVELS = ("source", "ir")
 BATCH = 20
@@ -100,7 +103,7 @@ def _call(held: Containers) -> Outcome:
 
 def shrunk(p: Program, failure: Failure, level: str, folder: Path, limit: int = 200) -> Program:
     """The failing program, smaller, if it still fails in the same configuration."""
-    every = (*VARIANTS, *CUDA_VARIANTS)
+    every = (*VARIANTS, *CUDA_VARIANTS, *OPENCL_VARIANTS["chunks"], *OPENCL_VARIANTS["lanes"])
     variants = tuple(v for v in every if v.name == failure.config) or VARIANTS[:1]
     number = 0
 
@@ -135,14 +138,16 @@ def run(
     variants: tuple[Variant, ...] = VARIANTS,
     thorough: bool = False,
     arch: Any = qd.cpu,
+    options: dict[str, Any] | None = None,
 ) -> tuple[Tally, list[str]]:
     """Check the programs of these seeds; counts and the texts of failures.
 
     thorough: all configurations, with LLVM's optimisation, for every program, not for each twelfth;
-        see `chosen`. arch: where kernels run that are called as users do.
+        see `chosen`. arch: where kernels run that are called as users do; options: of `qd.init`.
     """
     tally, failures = Tally(), list[str]()
-    qd.init(arch=arch, fast_math=False, offline_cache=False, log_level="error")
+    more = options or {}
+    qd.init(arch=arch, fast_math=False, offline_cache=False, log_level="error", **more)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for start in range(seeds.start, seeds.stop, BATCH):
@@ -192,6 +197,21 @@ def part_on_cuda(begin: int, end: int, level: str, small: bool) -> tuple[Tally, 
             return run(
                 range(begin, end), level, lambda text: None, small, CUDA_VARIANTS, True, qd.cuda
             )
+        finally:
+            device.end()
+
+
+def part_on_opencl(
+    begin: int, end: int, level: str, small: bool, mapping: str
+) -> tuple[Tally, list[str]]:
+    """`part` with OpenCL in place of the CPU, loops mapped so, in all of its configurations."""
+    options = {"opencl_mapping": mapping}
+    variants = OPENCL_VARIANTS[mapping]
+    with opencl():
+        device = launching.opened("opencl", **options)
+        try:
+            return run(range(begin, end), level, lambda text: None, small, variants, True,
+                       qd.opencl, options)  # fmt: skip
         finally:
             device.end()
 

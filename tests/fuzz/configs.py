@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 
-__all__ = ["CUDA_VARIANTS", "VARIANTS", "Variant"]
+__all__ = ["CUDA_VARIANTS", "OPENCL_VARIANTS", "VARIANTS", "Variant"]
 
 
 class Variant(NamedTuple):
@@ -98,3 +98,25 @@ def _for_cuda() -> tuple[Variant, ...]:
 
 
 CUDA_VARIANTS = _for_cuda()
+
+
+def _for_opencl(mapping: str) -> tuple[Variant, ...]:
+    name = f"opencl, {mapping}"
+    out = [
+        Variant(name, {}),
+        Variant(f"{name}, opt_level=0", {"opt_level": 0}),
+        Variant(f"{name}, fast_math", {"fast_math": True}),
+        Variant(f"{name}, make_thread_local=False", {"make_thread_local": False}),
+        Variant(f"{name}, advanced_optimization=False", {"advanced_optimization": False}),
+    ]
+    if mapping == "chunks":
+        out.append(Variant(f"{name}, small pieces", {}, pieces=True))
+    else:
+        out.append(Variant(f"{name}, blocks of 32", {"default_gpu_block_dim": 32}))
+        out.append(Variant(f"{name}, one group", {"saturating_grid_dim": 1}))
+    return tuple(
+        v._replace(target="opencl", options={**v.options, "opencl_mapping": mapping}) for v in out
+    )
+
+
+OPENCL_VARIANTS = {mapping: _for_opencl(mapping) for mapping in ("chunks", "lanes")}

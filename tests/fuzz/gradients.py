@@ -8,7 +8,8 @@ with loops cut into small pieces. Every fifth is also called as users do, ``kern
 A kernel may be refused: then it is counted by what the error says. Failures are made smaller and
 printed as a file that runs by itself. Exit status 1 if there was any.
 
-With ``--cuda`` CUDA stands for the CPU, on the device of this machine, else on the simulated one.
+With ``--cuda`` CUDA stands for the CPU, on the device of this machine, else on the simulated one;
+with ``--opencl chunks`` or ``lanes`` OpenCL does.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from qd_studio.engine.runtime.program import current
 
 from tests import cuda_sim
 from tests.autodiff import gradients as harness
+from tests.twins.sides import opencl
 
-from .configs import CUDA_VARIANTS, VARIANTS, Variant
+from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS, Variant
 from .frontends import load_file
 from .slope_model import (
     ARGUMENTS,
@@ -107,6 +109,8 @@ def _backend() -> str:
 def variant_of(seed: int) -> Variant:
     """How the kernel of this seed is compiled: each second one as users have it."""
     variants = CUDA_VARIANTS if _backend() == "cuda" else VARIANTS
+    if _backend() == "opencl":
+        variants = OPENCL_VARIANTS[current().config.opencl_mapping]
     usable = [v for v in variants if v.options.get("opt_level", 1) and not v.fast]
     if seed % 2:
         return variants[0]
@@ -234,11 +238,11 @@ def report_of(made: Made, found: Found, folder: Path | None) -> str:
     return f"--- seed {made.seed}, {variant_of(made.seed).name}: {found.what}\n{text}"
 
 
-def start(real: str, arch: Any = qd.cpu) -> None:
+def start(real: str, arch: Any = qd.cpu, **options: Any) -> None:
     """`qd.init` as the kernels need it."""
     qd.init(
         arch=arch, default_fp=getattr(qd, real), fast_math=False, offline_cache=False,
-        log_level="error", ad_stack_experimental_enabled=True,
+        log_level="error", ad_stack_experimental_enabled=True, **options,
     )  # fmt: skip
 
 
@@ -249,6 +253,7 @@ def run(
     real: str = "f64",
     parts: bool = False,
     arch: Any = qd.cpu,
+    **options: Any,
 ) -> tuple[Tally, list[str]]:
     """Check the kernels of these seeds; counts and the texts of failures."""
     tally, failures = Tally(), list[str]()
@@ -257,7 +262,7 @@ def run(
         folder = Path(name)
         for seed in seeds:
             if (seed - seeds.start) % 40 == 0:
-                start(real, arch)
+                start(real, arch, **options)
             made = (generate_parts if parts else generate)(seed, real)
             found = check_one(made, loaded(made, folder, made.name))
             tally.add(found)
@@ -281,6 +286,15 @@ def part_on_cuda(
         return run(range(begin, end), lambda text: None, small, real, parts, qd.cuda)
 
 
+def part_on_opencl(
+    begin: int, end: int, small: bool, real: str, parts: bool, mapping: str
+) -> tuple[Tally, list[str]]:
+    """`part` with OpenCL in place of the CPU, loops mapped so."""
+    with opencl():
+        return run(range(begin, end), lambda text: None, small, real, parts, qd.opencl,
+                   opencl_mapping=mapping)  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.gradients", description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="number of kernels")
@@ -290,18 +304,21 @@ def main() -> int:
     parser.add_argument("--parts", action="store_true", help="kernels of `slope_parts`")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
     parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
+    parser.add_argument("--opencl", choices=tuple(OPENCL_VARIANTS), help="with OpenCL")
     args = parser.parse_args()
     begin = time.perf_counter()
     end = args.seed + args.count
-    if args.jobs == 1 and not args.cuda:
+    if args.jobs == 1 and not args.cuda and not args.opencl:
         tally, failures = run(range(args.seed, end), _say, not args.keep, args.real, args.parts)
     else:
         tally, failures = Tally(), list[str]()
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
-            job = part_on_cuda if args.cuda else part
+            job, more = (part_on_cuda if args.cuda else part), ()
+            if args.opencl:
+                job, more = part_on_opencl, (args.opencl,)
             parts = [
-                pool.submit(job, s, min(s + 20, end), not args.keep, args.real, args.parts)
+                pool.submit(job, s, min(s + 20, end), not args.keep, args.real, args.parts, *more)
                 for s in range(args.seed, end, 20)
             ]
             for done in as_completed(parts):

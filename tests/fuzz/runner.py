@@ -4,8 +4,8 @@ The reference is the interpreter on the frontend's IR, before any pass. It is co
 
 * the interpreter on the IR at each named point of the pipeline, with all passes on, for both kinds
   of target: tells a wrong pass apart from a wrong backend;
-* the CPU backend, or CUDA, in each configuration of `configs` (kernels whose final IR and options
-  of the backend are the same as in an earlier configuration run once).
+* the CPU backend, CUDA or OpenCL, in each configuration of `configs` (kernels whose final IR and
+  options of the backend are the same as in an earlier configuration run once).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def execute(c: Case, func: ir.Func, variant: Variant) -> Outcome:
     """The variant's backend on finished IR."""
     backend = find(variant.target)
     executable = backend.load(backend.lower(func, variant.config()))
-    if variant.target == "cuda":
+    if variant.target != "cpu":
         return outcome(c, lambda v: launching.launch(executable, v, 1))
     return outcome(c, lambda v: executable.launch(v, 1))
 
@@ -198,7 +198,8 @@ def compiled(source: str, variant: Variant) -> ir.Func:
     func = ir.parse(source)
     instruments = [passes.SkipPasses(variant.skip)] if variant.skip else []
     with _small_pieces(variant.pieces):
-        passes.run(func, variant.config(), variant.target, instruments)
+        config = variant.config()
+        passes.run(func, config, find(variant.target).pipeline(config), instruments)
     ir.check(func, "the pipeline")
     return func
 
@@ -224,6 +225,9 @@ def _key(func: ir.Func, variant: Variant) -> str:
             "max_vector_width",
             "cpu_max_num_threads",
             "debug",
+            "opencl_mapping",
+            "default_gpu_block_dim",
+            "saturating_grid_dim",
         )
     ]
     level = min(options.get("opt_level", 1), 1)

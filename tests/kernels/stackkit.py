@@ -64,7 +64,7 @@ def compiled(func, target="cpu", gate="", **options):
     config = CompileConfig().replace(
         **{"debug": True, "fast_math": False, "cpu_max_num_threads": 3, **options}
     )
-    passes.run(func, config, target)
+    passes.run(func, config, base.find(target).pipeline(config))
     for task in func.tasks():
         task.attr = task.attr._replace(gate=gate)
     backend = base.find(target)

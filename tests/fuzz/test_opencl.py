@@ -1,0 +1,46 @@
+"""Generated kernels and gradients agree on OpenCL, with loops mapped for CPUs and for GPUs."""
+
+from __future__ import annotations
+
+import pytest
+from qd_studio import engine as qd
+
+from tests.cuda_sim import launching
+from tests.twins.sides import MAPPINGS, OPENCL, opencl
+
+from . import campaign, gradients
+from .configs import OPENCL_VARIANTS
+
+pytestmark = [
+    pytest.mark.opencl,
+    pytest.mark.skipif(not OPENCL.possible(), reason="there is no OpenCL device here"),
+]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "seeds"), [("chunks", range(3, 5)), ("lanes", range(5, 7))], ids=MAPPINGS
+)
+def test_kernels_agree_on_opencl(mapping, seeds, capsys):
+    with opencl():
+        device = launching.opened("opencl", opencl_mapping=mapping)
+        tally, failures = campaign.run(
+            seeds, tell=lambda text: None, small=False, variants=OPENCL_VARIANTS[mapping][:3],
+            thorough=True, arch=qd.opencl, options={"opencl_mapping": mapping},
+        )  # fmt: skip
+        device.end()
+    capsys.readouterr()  # divisions by zero are meant: their warnings say nothing here
+    assert not failures, "\n".join(failures)
+    assert tally.programs + tally.skipped == len(seeds)
+    assert OPENCL_VARIANTS[mapping][0].name in tally.by_config
+
+
+@pytest.mark.parametrize(("mapping", "seed"), [("chunks", 0), ("lanes", 5)], ids=MAPPINGS)
+def test_gradients_are_right_on_opencl(mapping, seed, capsys):
+    with opencl():
+        tally, failures = gradients.run(
+            range(seed, seed + 2), lambda text: None, small=False, arch=qd.opencl,
+            opencl_mapping=mapping,
+        )  # fmt: skip
+    capsys.readouterr()
+    assert not failures, "\n".join(failures)
+    assert tally.kinds["ok"] >= 1 and tally.compared > 20
