@@ -100,7 +100,7 @@ def test_two_loops_are_one_graph_with_the_same_results_at_each_replay(arch):
 
 
 @needs_bindings
-@pytest.mark.not_on_cuda("it has a device of its own")
+@pytest.mark.not_on_device("it has a device of its own")
 def test_nodes_are_added_one_by_one_and_replayed_without_a_rebuild(device):
     qd.init(arch=qd.cuda)
     x, y = ints(1, 2), ints(0, 0)
