@@ -44,7 +44,8 @@ from .emitter import Emitter
 from .facts import OpenclTask
 from .groups import GROUP_OPS, begin_group, phases
 from .reduce import accumulate, finale, open_sums
-from .tiles import Wide, emit_tiles
+from .tiles import emit_tiles
+from .wide import Joined
 
 if TYPE_CHECKING:
     from .kernel import Program
@@ -78,7 +79,7 @@ class LanesEmitter(Emitter):
         super().__init__(program, **facts)
         self.sums: Final[dict[int, str]] = {}
         self.group: Any = None
-        self.wide: Wide | None = None
+        self.wide: Joined | None = None
         self.quiet = False
 
     def run(self, block: Block) -> None:
@@ -103,16 +104,16 @@ class LanesEmitter(Emitter):
 
 
 def _load(e: LanesEmitter, op: Op) -> None:
-    found = e.wide.loads.get((op.id, e.wide.cell)) if e.wide is not None else None
-    if found is not None:
+    found = e.wide.load(op) if e.wide is not None else ""
+    if found:
         e.put(op, found)
     else:
         Emitter.table[op.code](e, op)
 
 
 def _store(e: LanesEmitter, op: Op) -> None:
-    found = e.wide.stores.get((op.id, e.wide.cell)) if e.wide is not None else None
-    if found is not None:
+    found = e.wide.store(op) if e.wide is not None else ""
+    if found:
         e.statement(op, f"{found} = {e.whole(op.args[1])};")
     else:
         Emitter.table[op.code](e, op)
