@@ -103,11 +103,11 @@ def test_the_gate_on_agreement_is_about_those_that_are_compared(path):
 
 
 def test_a_backend_that_is_not_here_is_a_matter_of_the_environment(path):
-    done = program("--report", "--backend", "amdgpu", path)
+    done = program("--report", "--backend", "metal", path)
     assert done.returncode == 3
-    assert "qd-studio: amdgpu: " in done.stderr
+    assert "qd-studio: metal: " in done.stderr
     assert "scale" in done.stdout
-    done = program("--report", "--backend", "amdgpu,cpu", path)
+    done = program("--report", "--backend", "metal,cpu", path)
     assert done.returncode == 0, done.stderr
 
 

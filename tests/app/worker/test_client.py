@@ -244,9 +244,11 @@ def test_files_of_one_name_are_told_apart(tmp_path):
 
 
 def test_absent_backends_say_why(path):
-    record = collect([path], backends=["amdgpu"], limits=Limits(measure_s=0.01))
-    assert backend(record, "amdgpu").status == "absent"
-    assert backend(record, "amdgpu").reason.startswith("amdgpu: ")
+    record = collect([path], backends=["metal", "amdgpu"], limits=Limits(measure_s=0.01))
+    assert backend(record, "metal").status == "absent"
+    assert backend(record, "metal").reason.startswith("metal: ")
+    amd = backend(record, "amdgpu")
+    assert (amd.status, amd.unlaunched) == ("ok", "no runtime: inspection only")
 
 
 def test_a_client_can_be_stopped_at_any_moment(path):
