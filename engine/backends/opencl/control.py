@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...ir import Op
 from ...ir import codes as C
+from ...types import f16
 from .emitter import UNARY
 
 if TYPE_CHECKING:
@@ -17,18 +18,73 @@ __all__ = ["CONTROL_OPS", "nest"]
 _COUNTERS: Final = "ijklmnpq"
 
 
+_CHEAP: Final = frozenset({
+    C.CONST, C.LOCAL_LOAD, C.LOCAL_STORE, C.ALLOCA, C.ADD, C.SUB, C.MUL, C.BIT_AND, C.BIT_OR,
+    C.BIT_XOR, C.BIT_SHL, C.BIT_SHR, C.BIT_SAR, C.CMP_EQ, C.CMP_GE, C.CMP_GT, C.CMP_LE, C.CMP_LT,
+    C.CMP_NE, C.SELECT, C.NEG, C.LOGIC_NOT, C.BIT_NOT, C.MAX, C.MIN, C.CAST_VALUE, C.CAST_BITS,
+    C.LOOP_INDEX, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS,
+})  # fmt: skip
+_FREE: Final = frozenset({C.CONST, C.ALLOCA, C.LOCAL_LOAD, C.LOOP_INDEX, C.ARG_LOAD})
+_FEW: Final = 8
+"""Cheap operations that cost less than a branch which is not foreseen."""
+
+
 def _if(e: Emitter, op: Op) -> None:
     yes, no = op.regions
+    if _cost(e, op) <= _FEW:
+        flattened(e, op)
+        return
+    if e.guard:
+        raise e.unsupported(op)
     e.comment(op)
     e.open(f"if ({e.whole(op.args[0])}) {{")
     e.run(yes)
     _leave(e, op)
     if no.ops:
-        e.close("} else {")
-        e.depth += 1
+        e.otherwise()
         e.run(no)
         _leave(e, op)
     e.close()
+
+
+def _cost(e: Emitter, op: Op) -> int:
+    """How many operations the branches of an `if` take, many if one is not cheap."""
+    total = 0
+    passed = e.plan.addressed
+    for x in (x for region in op.regions for x in region.ops):
+        code = x.code
+        if code == C.IF:
+            total += 1 + _cost(e, x)
+        elif (
+            code not in _CHEAP
+            or x.type is f16
+            or x.id in passed
+            or (code == C.LOCAL_STORE and x.args[0].id in passed)
+        ):
+            return _FEW + 1
+        else:
+            total += code not in _FREE
+    return total
+
+
+def flattened(e: Emitter, op: Op) -> None:
+    """An `if` without a branch: all is computed, and the stores depend on the condition.
+
+    LLVM does so where it sees the whole; but a load that only one branch needs is moved there
+    first, and then may not be executed always.
+    """
+    outer = e.guard
+    cond = e.atom(op.args[0])
+    for region, test in zip(op.regions, (cond, f"!{cond}"), strict=True):
+        if not region.ops:
+            continue
+        e.guard = test
+        if outer:
+            e.guard = e.names.fresh("both")
+            e.line(f"const bool {e.guard} = {outer} & {test};")
+        e.run(region)
+        _leave(e, op)
+    e.guard = outer
 
 
 def _leave(e: Emitter, op: Op) -> None:

@@ -37,6 +37,7 @@ from ...ir import Block, Op
 from ...ir import codes as C
 from ...types import DataType, f16
 from ..frame import abi
+from .capabilities import CHUNKS
 from .extremes import Extreme, extremes
 from .facts import MEMORY as BUFFER
 from .fold import Plan, is_index_sum
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from .kernel import Program
     from .stacks import TaskStacks
 
-__all__ = ["ATOM", "GLOBAL", "LOCAL", "PRIVATE", "Emitter", "Place", "Slot"]
+__all__ = ["ATOM", "GLOBAL", "LOCAL", "PRIVATE", "Emitter", "Offset", "Place", "Slot"]
 
 ATOM: Final = 16
 UNARY: Final = 14
@@ -141,18 +142,46 @@ class Place(NamedTuple):
         return f"{self.base} + {self.number}" if self.number else self.base
 
 
+class Offset(NamedTuple):
+    """An offset in two parts: all axes but the last, and the last one.
+
+    level: how tightly ``last`` binds. steady: ``row`` means the same wherever it stands. loose:
+    ``last`` is no sum of loop indices and the like.
+    """
+
+    row: str
+    last: str
+    level: int
+    steady: bool
+    loose: bool = False
+
+    @property
+    def joined(self) -> tuple[str, int]:
+        """Both parts as one text, and how tightly it binds."""
+        row, last = self.row, self.last
+        if row == "0":
+            return last, self.level
+        if last == "0":
+            return row, MUL
+        if last[0] == "-" and last[1:].isdigit():
+            return f"{row} - {last[1:]}", ADD
+        # Each part is added by itself: the sum of two ints would be one in 32 bits.
+        return f"{row} + {last if self.level >= ADD else f'({last})'}", ADD
+
+
 class Emitter:
     """Emits the statements of one function; see the module docstring.
 
     program: what all functions share. plan: see `fold`; folds: ids of the ops whose text goes where
     it is used; counts: how often an op is used, by id. unused: ids of i32 sums that only addresses
-    are made of. read_only: numbers of the arrays that the function's task only reads. lines / ids:
-    the text so far. head: lines for the start of the function. params: of the function, by name.
-    loop_values: the text of a loop's index, by op id and axis. loop_depth: how many loops are open.
-    stacks: the adstacks of the task. arguments: of a real function. extremes: variables that are
-    kept as keys, by op id. unset: the type of a variable that its first store declares, by op id.
-    prints / uses_frame: the function prints, uses the device frame. ended: nothing after this in
-    the block is reached. callee: it is a real function.
+    are made of. read_only: numbers of the arrays that the function's task only reads. callee: it is
+    a real function; arguments: its own. lines / ids: the text so far. head: lines for the start of
+    the function. params: of the function, by name. loop_values: the text of a loop's index, by op
+    id and axis. loop_depth: how many loops are open. stacks: the adstacks of the task. extremes:
+    variables that are kept as keys; unset: the type of a variable that its first store declares;
+    offsets: of `linearize` ops; all by op id. row_pointers: see `row`. guard: a condition under
+    which stores to variables happen at all (`control.flattened`). prints / uses_frame: the function
+    prints, uses the device frame. ended: nothing after this in the block is reached.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]]
@@ -166,6 +195,7 @@ class Emitter:
         self.read_only: Final = read_only
         self.callee: Final = callee
         self.names: Final = Names(program.taken)
+        self.row_pointers: Final = program.capabilities.mapping == CHUNKS
         self.v: Final[dict[int, str]] = {}
         self.low: Final[dict[int, int]] = {}
         self.raw: Final[dict[int, tuple[str, int]]] = {}
@@ -191,6 +221,9 @@ class Emitter:
         self.ended = False
         self.op_id = -1
         self._loc: Any = None
+        self.offsets: Final[dict[int, Offset]] = {}
+        self.guard = ""
+        self._scopes: Final[list[dict[tuple[str, str], str]]] = [{}]
         self._globals: Final[dict[int, str]] = {}
 
     # Lines
@@ -203,10 +236,18 @@ class Emitter:
         """A line that ends in a brace; what follows is inside of it."""
         self.line(text)
         self.depth += 1
+        self._scopes.append({})
 
     def close(self, text: str = "}") -> None:
         self.depth -= 1
+        self._scopes.pop()
         self.line(text)
+
+    def otherwise(self) -> None:
+        """The end of an open branch, and the begin of the other one."""
+        self.close("} else {")
+        self.depth += 1
+        self._scopes.append({})
 
     def comment(self, op: Op) -> None:
         """Show the user's line, if it is not that of the lines before."""
@@ -385,27 +426,46 @@ class Emitter:
             return f"{a} {'-' if code == C.ADD else '+'} {b[1:]}", ADD
         return f"{_wrap(a, p, ADD)} {'+' if code == C.ADD else '-'} {_wrap(b, q, ADD + 1)}", ADD
 
-    def rows(self, indices: tuple[Op, ...], extents: list[tuple[str, int]]) -> tuple[str, int]:
+    def rows(self, indices: tuple[Op, ...], extents: list[tuple[str, int]]) -> Offset:
         """The row-major offset of ``indices``; extents: those of axes 1 and on."""
         if not indices:
-            return "0", ATOM
-        total, level = self.index(indices[0])
+            return Offset("0", "0", ATOM, True)
+        row, (last, level) = "0", self.index(indices[0])
         cast = self.index_cast
-        for op, (extent, q) in zip(indices[1:], extents, strict=True):
+        steady, op = True, indices[0]
+        for before, op, (extent, q) in zip(indices, indices[1:], extents, strict=False):
+            steady = steady and self._is_steady(before)
             index, p = self.index(op)
-            if total == "0":
-                total, level = index, p
-                continue
-            row = f"{cast}{_wrap(total, level, UNARY)} * {_wrap(extent, q, MUL + 1)}"
-            cast = ""  # all of it is in 64 bits now
-            if index == "0":
-                total, level = row, MUL
-            elif index[0] == "-" and index[1:].isdigit():
-                total, level = f"{row} - {index[1:]}", ADD
-            else:
-                # Each part is added by itself: the sum of two ints would be one in 32 bits.
-                total, level = f"{row} + {index if p >= ADD else f'({index})'}", ADD
-        return total, level
+            total = Offset(row, last, level, True).joined
+            if total[0] != "0":
+                row = f"{cast}{_wrap(*total, UNARY)} * {_wrap(extent, q, MUL + 1)}"
+                cast = ""  # all of it is in 64 bits now
+            last, level = index, p
+        return Offset(row, last, level, steady, not _is_simple(op))
+
+    def _is_steady(self, op: Op) -> bool:
+        """Whether the text of an index means the same value wherever it stands."""
+        return _is_simple(op) or self.v[op.id] == f"v{op.id}"
+
+    def row(self, place: Place, offset: Offset) -> str:
+        """A pointer to the row of an array that an offset lies in.
+
+        Where the last index is no simple one, vector instructions gather the elements: from one
+        address, if the row is invariant as a whole. (Where it is simple, rows by themselves let
+        LLVM carry elements from one iteration to the next, and then it makes no vectors.)
+        """
+        key = place.base, offset.row
+        for scope in self._scopes:
+            if key in scope:
+                return scope[key]
+        name = self.names.fresh(f"{place.base}_row")
+        slot = self.params.get(place.base)
+        const = "const " if slot is not None and slot.only_read else ""
+        ctype = f"{place.space}{const}{MEMORY[place.elem.name]} *"
+        self.line(f"{ctype}{name} = {place.base} + {offset.row};")
+        if offset.steady:
+            self._scopes[-1][key] = name
+        return name
 
     # Blocks
 
@@ -429,3 +489,12 @@ class Emitter:
 
 def _wrap(text: str, level: int, need: int) -> str:
     return f"({text})" if level < need else text
+
+
+def _is_simple(op: Op) -> bool:
+    return op.code in (
+        C.CONST,
+        C.LOOP_INDEX,
+        C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS,
+        C.ARG_LOAD,
+    ) or is_index_sum(op, 4)

@@ -12,7 +12,7 @@ from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, PointerType, Type, f16
 from ..stacks import element
 from . import atomics
-from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Place
+from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Offset, Place
 from .extremes import Extreme
 from .names import MEMORY, VALUE, literal
 from .scalars import combined
@@ -103,14 +103,18 @@ def _load(e: Emitter, op: Op) -> None:
 
 def _store(e: Emitter, op: Op) -> None:
     pointer, value = op.args
-    extreme = e.extremes.get(pointer.id)
-    if extreme is not None:
-        text = f"{e.places[pointer.id].base} = {_key(e, op, extreme)};"
+    place, declared = e.places[pointer.id], ""
+    if place.variable:
+        extreme = e.extremes.get(pointer.id)
+        text = e.whole(value) if extreme is None else _key(e, op, extreme)
+        declared = e.unset.pop(pointer.id, "")
+        if e.guard and not declared:
+            text = f"{e.guard} ? {text if text.isalnum() else f'({text})'} : {place.base}"
+        text = f"{place.base} = {text};"
     else:
-        text = set_memory(e, e.places[pointer.id], e.whole(value))
-    declared = e.unset.pop(pointer.id, "") if e.unset else ""
+        text = set_memory(e, place, e.whole(value))
+        note_written(e, pointer)
     e.statement(op, f"{declared} {text}" if declared else text)
-    note_written(e, pointer)
 
 
 def _key(e: Emitter, op: Op, extreme: Extreme) -> str:
@@ -159,52 +163,50 @@ def _extent(e: Emitter, op: Op) -> None:
     e.v[op.id] = e.extent(axis, number)
 
 
-def _offset(e: Emitter, op: Op, text: str, level: int) -> str:
-    """The text of an index, or the name of one that is long and used more than once."""
-    if e.counts.get(op.id, 0) <= 1 or (len(text) <= _SHORT and "[" not in text):
-        return text
-    name = f"at{op.id}"
-    e.statement(op, f"const long {name} = {text};")
-    return name
-
-
 def _external_ptr(e: Emitter, op: Op) -> None:
     base, indices = op.args[0], op.args[1:]
-    place = e.places[base.id]
-    if indices:
-        number = base.attr[0]
-        extents = [(e.extent(axis, number), ATOM) for axis in range(1, len(indices))]
-        place = _moved(place, _offset(e, op, *e.rows(indices, extents)))
-    e.places[op.id] = place
+    if not indices:
+        e.places[op.id] = e.places[base.id]
+        return
+    number = base.attr[0]
+    extents = [(e.extent(axis, number), ATOM) for axis in range(1, len(indices))]
+    _element(e, op, e.places[base.id], e.rows(indices, extents))
 
 
-def _moved(place: Place, index: str) -> Place:
-    """The place of an element behind another one."""
-    if index == "0":
-        return place
-    if place.number:
-        index = f"{place.number} + {index}" if index[0] != "-" else f"{place.number} + ({index})"
-    return Place(place.base, index, place.elem, place.space)
+def _element(e: Emitter, op: Op, base: Place, offset: Offset) -> None:
+    """``op`` is the address of an element of ``base``."""
+    if offset.loose and e.row_pointers and offset.row != "0" and base.space == GLOBAL:
+        base = base._replace(base=e.row(base, offset))
+        offset = offset._replace(row="0")
+    text, level = offset.joined
+    if level < ADD:
+        text = f"({text})"
+    if e.counts.get(op.id, 0) > 1 and (len(text) > _SHORT or "[" in text):
+        name = f"at{op.id}"
+        e.statement(op, f"const long {name} = {text};")
+        text = name
+    if text == "0":
+        e.places[op.id] = base
+        return
+    if base.number:
+        text = f"{base.number} + {text}" if text[0] != "-" else f"{base.number} + ({text})"
+    e.places[op.id] = Place(base.base, text, base.elem, base.space)
 
 
 def _linearize(e: Emitter, op: Op) -> None:
     n = op.attr
-    text, level = e.rows(op.args[:n], [e.index(x) for x in op.args[n:]])
-    short = _offset(e, op, text, level)
-    e.v[op.id] = short
-    if short == text and level < ATOM:
+    offset = e.offsets[op.id] = e.rows(op.args[:n], [e.index(x) for x in op.args[n:]])
+    e.v[op.id], level = offset.joined
+    if level < ATOM:
         e.low[op.id] = level
 
 
 def _shift_ptr(e: Emitter, op: Op) -> None:
-    base, offset = op.args
-    if offset.code == C.LINEARIZE:
-        text, level = e.v[offset.id], e.low.get(offset.id, ATOM)
-    else:
-        text, level = e.index(offset)
-    if level < ADD:
-        text = f"({text})"
-    e.places[op.id] = _moved(e.places[base.id], _offset(e, op, text, level))
+    base, index = op.args
+    offset = e.offsets.get(index.id)
+    if offset is None:
+        offset = Offset("0", *e.index(index), True)
+    _element(e, op, e.places[base.id], offset)
 
 
 def _global_tmp(e: Emitter, op: Op) -> None:
