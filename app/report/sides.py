@@ -21,8 +21,9 @@ from ..core.panels.sides import (
 
 __all__ = ["matrix", "side_table"]
 
-_LAUNCHED = ("cold", "warm", "size", "launch", "against", "rate", "agreement")
+_LAUNCHED = ("launch", "against", "agreement", "cold")
 _COMPILED = ("cold", "size", "registers")
+"""Columns of the matrix; what has no room there stands in the table of each kernel."""
 
 
 def matrix(record: Record, anchor: Callable[[KernelRecord], str]) -> str:
@@ -57,6 +58,8 @@ def _columns(record: Record, name: str, held: bool) -> tuple[str, ...]:
     """The columns that a backend has something for."""
     if held:
         return _COMPILED
+    if name == "interp" and len(backends_of(record)) > 1:
+        return ("launch",)
     compared = any(v.backend == name for k in record.kernels for v in k.verdicts)
     return tuple(c for c in _LAUNCHED if c != "against" or compared)
 
@@ -70,12 +73,10 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None, columns: tuple[s
     verdict = verdict_of(kernel, backend.backend)
     texts = {
         "cold": fmt.duration_ms(compiled.cold_ms),
-        "warm": fmt.duration_ms(compiled.warm_ms),
         "size": fmt.size(compiled.code_bytes) if compiled.code_bytes else "",
         "registers": registers(compiled.machine),
         "launch": fmt.launch_time(launch) if launch is not None else "",
         "against": fmt.against(verdict),
-        "rate": fmt.throughput(launch) if launch is not None else "",
         "agreement": "oracle" if backend.backend == "interp" else fmt.agreement(found),
     }
     wrong = found is not None and (found.state == "differs" or found.check == "failed")
@@ -91,7 +92,12 @@ def side_table(kernel: KernelRecord) -> str:
         return ""
     head = "".join(f"<th>{esc(text)}</th>" for text in HEADER)
     body = "".join(
-        "<tr>" + "".join(f"<td>{esc(text)}</td>" for text in row) + "</tr>"
+        "<tr>"
+        + "".join(
+            f'<td class="{_kind(name, text)}">{esc(text)}</td>'
+            for name, text in zip(HEADER, row, strict=True)
+        )
+        + "</tr>"
         for row in side_rows(kernel)
     )
     facts = verdict_texts(kernel)
@@ -102,3 +108,10 @@ def side_table(kernel: KernelRecord) -> str:
     notes = f"<ul>{items}</ul>" if items else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<h3>Backends</h3><div class="wide">{table}</div>{notes}'
+
+
+def _kind(column: str, text: str) -> str:
+    """Numbers are aligned; what is wrong stands out."""
+    if column == "agreement":
+        return "bad" if text.startswith("≠") or text.endswith("check failed") else ""
+    return "num" if column in ("cold", "warm", "size", "rate") else ""

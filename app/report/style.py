@@ -30,6 +30,7 @@ th{font-weight:600;color:var(--dim);white-space:nowrap}
 th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--accent)}
 .num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .matrix td{white-space:nowrap}
+.matrix td:first-child,.matrix th:first-child{position:sticky;left:0;background:var(--bg)}
 .none{color:var(--dim);font-style:italic}
 .bad,.gate-failed td:first-child{color:var(--bad);font-weight:600}
 a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}

@@ -167,3 +167,19 @@ def test_the_program_says_so_and_a_gate_fails(path, capsys, monkeypatch):
     assert "gate agreement!=ok: offset.py:offset: agreement.wrong is differs" in err
     assert main(["show", path, "--panel", "launch", "--backend", "cpu,interp,wrong"]) == 0
     assert FIRST in capsys.readouterr()[0]
+
+
+def test_all_means_that_every_backend_says_what_it_did_or_why_not(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("QD_ENABLE_CUDA", "0")
+    out = tmp_path / "r.json"
+    status = main(["--report", "--backend", "all", "--out", str(out), path])
+    found = {b.backend: b for b in inspect.load(out).kernels[0].backends}
+    assert status == 0 and list(found) == list(inspect.every_backend())
+    for name, one in found.items():
+        if one.status == "absent":
+            assert one.reason.startswith(f"{name}: "), one
+        else:
+            assert one.status == "ok" and one.compile.code_bytes > 0, one
+            assert bool(one.launches) != bool(one.unlaunched), one
+    assert found["cuda"].unlaunched == "QD_ENABLE_CUDA=0 hides it"
+    assert found["amdgpu"].unlaunched == "no runtime: inspection only"
