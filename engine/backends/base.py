@@ -334,6 +334,7 @@ BUILT: Final = {
     "cuda": ".cuda.backend",
     "interp": ".interp.backend",
     "opencl": ".opencl.backend",
+    "spirv": ".spirv.backend",
 }
 """Backends of this version: name -> module, imported when first asked for."""
 

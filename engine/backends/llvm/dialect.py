@@ -56,6 +56,8 @@ class Dialect:
     frame, of memory that a thread has for itself, and of pointers that a real function takes.
     device, block: scopes of synchronisation. wave: threads that exchange values by themselves; 0 if
     that is not known. static_shared: bytes of shared arrays that a block has by itself.
+    graphs: kernels of a graph find their arguments in the frame. print_parameter: a kernel gets the
+    print buffer as its first parameter behind the frame, which has no address of it.
     real_atomics: there are atomic sums, minima and maxima of reals. real_notes: what stands behind
     them.
     """
@@ -69,6 +71,8 @@ class Dialect:
     block: ClassVar[str] = "block"
     wave: int = 32
     static_shared: ClassVar[int] = 48 << 10
+    graphs: ClassVar[bool] = True
+    print_parameter: ClassVar[bool] = False
     real_atomics: ClassVar[bool] = True
     real_notes: ClassVar[str] = ""
 

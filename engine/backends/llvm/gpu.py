@@ -57,7 +57,7 @@ class GpuText(NamedTuple):
 
     clears: the code sets the global temporaries to 0 itself. claims: offsets in the device frame of
     the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those that
-    may run as one block.
+    may run as one block. params: of each kernel behind the frame, by its symbol.
     """
 
     text: str
@@ -68,6 +68,7 @@ class GpuText(NamedTuple):
     clears: bool
     claims: tuple[int, ...]
     loops: tuple[facts.CudaLoop, ...]
+    params: dict[str, tuple[Slot, ...]]
 
 
 class GpuKernel:
@@ -80,12 +81,13 @@ class GpuKernel:
         self.dialect: Final = dialect
         self.config: Final = config
         self.most_shared: Final = most_shared
-        self.graph: Final[bool] = func.graph
+        self.graph: Final[bool] = func.graph and dialect.graphs
         self.state: Final = GpuState(func, config.fast_math, dialect)
         self.symbol: Final = name_of(func.name, "kernel")
         self.lines: list[str] = []
         self.ids: list[int] = []
         self.metas: Final[list[TaskMeta]] = []
+        self.params: Final[dict[str, tuple[Slot, ...]]] = {}
         self.tasks: Final[list[facts.CudaTask]] = []
         self.loops: tuple[facts.CudaLoop, ...] = ()
         tasks = func.tasks()
@@ -239,7 +241,7 @@ class GpuKernel:
     def kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
         """Write a kernel; the offsets of its parameters in the host frame."""
         dialect = self.dialect
-        slots = list(body.params.values())
+        slots = self.params[name] = _ordered(body)
         params, loads = [_frame(body)], list[str]()
         if self.graph:
             loads = [line for slot in slots for line in slot.load(body.space)]
@@ -252,7 +254,7 @@ class GpuKernel:
         start = f"define {dialect.calling} void @{name}({', '.join(params)})"
         self.add([f"{start} #0 {attributes} {{"])
         self._text(body, loads)
-        return () if self.graph else tuple([s.offset for s in slots])
+        return () if self.graph else tuple([s.offset for s in slots if s.offset >= 0])
 
     def _text(self, body: GpuEmitter, loads: Sequence[str] = ()) -> None:
         self.add(["entry:", *loads, *body.head])
@@ -336,7 +338,7 @@ class GpuKernel:
         meta = KernelMeta(
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
             state.seeded, tuple(self.metas), tuple(state.asserts), tuple(state.prints),
-            tuple(state.reports), self.config.kernel_profiler and not repeats(func), self.graph,
+            tuple(state.reports), self.config.kernel_profiler and not repeats(func), func.graph,
             flow_of(func), labels_of(func),
         )  # fmt: skip
         return GpuText(
@@ -348,7 +350,13 @@ class GpuKernel:
             self.clears,
             tuple([area.claims for area in state.areas if area is not None and area.claims >= 0]),
             self.loops,
+            self.params,
         )
+
+
+def _ordered(body: GpuEmitter) -> tuple[Slot, ...]:
+    """The parameters of a kernel behind the frame: the print buffer first, if it is one."""
+    return tuple(sorted(body.params.values(), key=lambda slot: slot.offset >= 0))
 
 
 def _frame(body: GpuEmitter) -> str:

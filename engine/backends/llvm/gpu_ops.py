@@ -178,8 +178,11 @@ def _print(e: GpuEmitter, op: Op) -> None:
     types = tuple(a.type for a in op.args if isinstance(a.type, DataType))
     state.prints.append(PrintSite(op.attr, types))
     size = 8 + 8 * len(op.args)
-    helper = e.helper("print_room")
-    room = e.space + e.value(f"call ptr {e.space}{helper}(ptr {e.frame}, i64 {size})")
+    helper, given = e.helper("print_room"), e.frame
+    if e.dialect.print_parameter:
+        helper = e.helper("print_room_given")
+        given = e.heap("prints", -1, "noundef align 8")
+    room = e.space + e.value(f"call ptr {e.space}{helper}(ptr {given}, i64 {size})")
     some, done = e.label("room"), e.label("printed")
     e.branch(e.value(f"icmp ne ptr {room}, null"), some, done)
     e.place(some)

@@ -119,13 +119,14 @@ define internal ptr @qd.print_room(ptr %frame, i64 %size) noinline cold nounwind
 """
 
 
+_BUFFER_OF: Final = re.compile(r"  %at = .*\n  %buffer = .*\n")
 _POINTER: Final = re.compile(r"\bptr\b")
 
 
 def gpu_helper_text(name: str, space: str, scope: str) -> tuple[str, tuple[str, ...]]:
     """The same for a GPU: where the frame lies, and the scope of its atomics, are the target's."""
     text, needs = helper_text(name)
-    if name in ("print_room", "claim_gpu"):
+    if name in ("print_room", "print_room_given", "claim_gpu"):
         text = text.replace('syncscope("device")', f'syncscope("{scope}")')
         text = _POINTER.sub(f"ptr {space}".strip(), text)
     return text, needs
@@ -137,6 +138,9 @@ def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
         return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
     if name == "print_room":
         return _PRINT_ROOM, ()
+    if name == "print_room_given":
+        text = _PRINT_ROOM.replace("print_room(ptr %frame", "print_room_given(ptr %buffer")
+        return _BUFFER_OF.sub("", text), ()
     if name == "claim_gpu":
         return _CLAIM_GPU, ()
     if name == "claim":

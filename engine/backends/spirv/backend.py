@@ -1,0 +1,95 @@
+"""The SPIR-V backend: modules for OpenCL devices by LLVM, for inspection.
+
+Texts: ``llvm_ir``, ``spirv``, and ``llvm_ir_optimized`` when asked for; the code is the binary
+module. It launches nothing by itself: the OpenCL backend takes the same modules to devices that
+accept them (option ``opencl_il``).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Final
+
+from ...config import CompileConfig
+from ...errors import BackendUnavailableError
+from ...types import PRIMITIVE_TYPES
+from ..base import Artifact, Caps, Device, Executable, Target
+
+if TYPE_CHECKING:
+    from ...ir import Func
+
+__all__ = ["BACKEND", "SpirvBackend"]
+
+_NO_RUNTIME: Final = "inspection only: opencl launches such code, with opencl_il=True"
+_TARGET: Final = "opencl"
+_MOST_SHARED: Final = 64 << 10
+
+
+class SpirvBackend:
+    """See `base.Backend`."""
+
+    name = "spirv"
+    caps = Caps(frozenset(PRIMITIVE_TYPES))
+    keeps_places = False
+    makes_ptx = False
+
+    def pipeline(self, config: CompileConfig) -> str:
+        return "gpu"
+
+    def available(self) -> tuple[bool, str]:
+        if importlib.util.find_spec("llvmlite") is None:
+            return False, "llvmlite is not installed"
+        return False, _NO_RUNTIME
+
+    def targets(self) -> tuple[str, ...]:
+        return (_TARGET,)
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        if name not in ("", _TARGET):
+            raise ValueError(f"there is no SPIR-V target {name!r}; known: {_TARGET}")
+        return config
+
+    def compile_only(self) -> str:
+        return _NO_RUNTIME
+
+    def target(self, config: CompileConfig) -> Target:
+        from . import code
+
+        return code.target()
+
+    def toolchain(self) -> str:
+        from ..llvm import toolchain
+
+        return toolchain.version()
+
+    def fingerprint(self, config: CompileConfig) -> str:
+        return "SPIR-V for OpenCL"
+
+    def identity(self) -> str:
+        from ..llvm import toolchain
+
+        return toolchain.identity()
+
+    def open(self, config: CompileConfig) -> Device:
+        raise BackendUnavailableError(self.name, _NO_RUNTIME)
+
+    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+        """Generate the module, as text and binary."""
+        from . import code
+
+        level = config.external_optimization_level if config.opt_level else 0
+        made = code.lower_spirv(func, config, level, _MOST_SHARED)
+        kernel = made.kernel
+        return Artifact(
+            self.name, self.target(config), kernel.meta,
+            {"llvm_ir": kernel.text, "spirv": made.text}, made.code, {"llvm_ir": kernel.ids},
+            {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "spirv": "spirv"},
+            {"llvm_ir_optimized": lambda: code.optimised(kernel.text, level)},
+            {"layout": kernel.layout, "tasks": made.tasks},
+        )  # fmt: skip
+
+    def load(self, artifact: Artifact) -> Executable:
+        raise BackendUnavailableError(self.name, _NO_RUNTIME)
+
+
+BACKEND: Final = SpirvBackend()

@@ -1,0 +1,133 @@
+"""LLVM IR as the SPIR-V target takes it, in the OpenCL flavour.
+
+Pointers into the frame, the heaps and arrays are of the global space 1, a thread's own memory is
+space 0, and a real function takes pointers of the generic space 4. A kernel gets each memory as two
+parameters, a buffer and a byte offset in it, as the OpenCL backend launches it
+(`opencl.facts.OpenclTask`). Work-items and barriers are OpenCL's functions by their mangled names,
+which LLVM knows; mathematics is LLVM's intrinsics, which become OpenCL's extended instructions.
+
+Not said in plain SPIR-V, so that the code goes without: atomic sums, minima and maxima of reals
+(compare and exchange, in a loop), and reductions over lanes, since a subgroup may have any size.
+Refused, with the user's line: subgroups, atomics on elements below 32 bits, recursion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ...analysis import recursive
+from ...errors import QuadrantsUnsupportedError
+from ...ir import Op, all_ops, walk
+from ...ir import codes as C
+from ...types import PointerType, Type
+from ..llvm.dialect import LIBRARY, Dialect, declared_call
+from ..llvm.text import VALUE
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from ..llvm.emitter import Slot
+    from ..llvm.gpu_emitter import GpuEmitter, GpuState
+
+__all__ = ["SPIRV", "SpirvDialect"]
+
+_SUBGROUP: Final = frozenset({C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC})
+_REGISTERS: Final = {
+    "tid": "_Z12get_local_idj", "ctaid": "_Z12get_group_idj", "nctaid": "_Z14get_num_groupsj",
+}  # fmt: skip
+_FENCES: Final = 3
+"""Of barriers: local and global memory."""
+
+
+class SpirvDialect(Dialect):
+    """See `Dialect`."""
+
+    triple = "spirv64v1.2-unknown-unknown"
+    calling = "spir_kernel"
+    frame = "addrspace(1) "
+    generic = "addrspace(4) "
+    device = "device"
+    block = "workgroup"
+    wave = 0
+    static_shared = 64 << 10
+    real_atomics = False
+    graphs = False
+    print_parameter = True
+
+    def attributes(self, threads: int, config: CompileConfig) -> str:
+        return f"!reqd_work_group_size !{{i32 {threads}, i32 1, i32 1}}"
+
+    def parameter(self, slot: Slot) -> tuple[list[str], list[str]]:
+        if not slot.type.startswith("ptr") or slot.offset < 0:
+            return super().parameter(slot)
+        name = slot.name
+        alias = "noalias " if "noalias" in slot.attributes else ""
+        memory = f"ptr addrspace(1) {alias}%{name}.mem"
+        at = f"getelementptr inbounds i8, ptr addrspace(1) %{name}.mem, i64 %{name}.off"
+        return [memory, f"i64 %{name}.off"], [f"  %{name} = {at}"]
+
+    def register(self, e: GpuEmitter, name: str) -> list[str]:
+        symbol, own = f"@{_REGISTERS[name]}", f"@qd.{name}"
+        e.state.declares[symbol] = f"declare spir_func i64 {symbol}(i32) nounwind memory(none)"
+        # A function: LLVM would shift before it makes the number shorter, and then forget to.
+        e.state.declares[own] = (
+            f"define internal i32 {own}() noinline nounwind memory(none) {{ "
+            f"%size = call spir_func i64 {symbol}(i32 0) "
+            "%short = trunc i64 %size to i32 ret i32 %short }"
+        )
+        return [f"  %{name} = call i32 {own}()"]
+
+    def check(self, state: GpuState) -> None:
+        func = state.func
+        for callee in func.callees.values():
+            for op in walk(callee.body):
+                _check(op)
+        for op in all_ops(func):
+            _check(op)
+        if func.callees and recursive(func):
+            raise _refused("functions that call themselves", func.loc, "write a loop")
+
+    def barrier(self, e: GpuEmitter) -> None:
+        name = "@_Z7barrierj"
+        e.state.declares[name] = f"declare spir_func void {name}(i32) convergent nounwind"
+        e.line(f"call spir_func void {name}(i32 {_FENCES}) convergent")
+
+    def library(self, e: GpuEmitter, code: int, t: Type, args: list[str]) -> str:
+        ty = VALUE[t.name]
+        if code == C.MOD:
+            return e.value(f"frem {e.fast}{ty} {', '.join(args)}")
+        return e.call(LIBRARY[code], ty, ", ".join([f"{ty} {a}" for a in args]))
+
+    def is_private(self, e: GpuEmitter, pointer: str) -> str:
+        # What the function of OpenCL gives is a pointer, null for memory of another kind.
+        name = "@_Z42__spirv_GenericCastToPtrExplicit_ToPrivatePvi"
+        args = f"ptr {pointer}, i32 7"
+        own = e.value(declared_call(e, name, "ptr", args))
+        return e.value(f"icmp ne ptr {own}, null")
+
+
+def _check(op: Op) -> None:
+    if op.code in _SUBGROUP:
+        raise _refused(
+            "subgroups of 32", op.loc, "use shared arrays of the block and qd.simt.block.sync()"
+        )
+    if C.ATOMIC[op.code] and op.type.bits < 32 and not _own(op.args[0]):
+        what = f"atomic updates of {op.type.name}"
+        raise _refused(what, op.loc, "use elements of 32 or 64 bits")
+
+
+def _own(pointer: Op) -> bool:
+    """Whether an address is certainly of the thread's own memory, which needs no atomics."""
+    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        pointer = pointer.args[0]
+    assert isinstance(pointer.type, PointerType)
+    shared = pointer.code == C.ARRAY_ALLOCA and pointer.attr.space == "shared"
+    return pointer.code in (C.ALLOCA, C.ARRAY_ALLOCA) and not shared
+
+
+def _refused(what: str, loc: Any, hint: str) -> QuadrantsUnsupportedError:
+    return QuadrantsUnsupportedError.from_loc(
+        f"SPIR-V by LLVM has no {what}: {hint}", loc, feature=what, backend="spirv"
+    )
+
+
+SPIRV: Final = SpirvDialect()
