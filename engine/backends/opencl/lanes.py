@@ -56,6 +56,9 @@ _DEFAULT: Final = 128
 _LIGHT: Final = 256
 """Work-items of a group where their work is light, or each group makes an atomic update."""
 
+_FEW: Final = 32
+"""Cells that may update a word one by one."""
+
 _QUOTIENT: Final = """\
 // a / b, in 32 bits where that is enough
 static inline ulong qd_quotient(ulong a, uint b)
@@ -177,7 +180,7 @@ def _plan(op: Op, program: Program) -> Schedule:
     ops = walk(body)
     if config.opt_level == 0 or any(x.code == C.AD_STACK_ALLOCA for x in ops):
         return Schedule(threads, grids.COVER)
-    found = sums(op, program) if config.make_thread_local else ()
+    found = sums(op, program) if config.make_thread_local and not _few(op) else ()
     loops = any(C.LOOP[x.code] for x in ops)
     if (found or not loops) and threads == _DEFAULT and not op.attr.block_dim:
         threads = min(_LIGHT, most)
@@ -186,6 +189,15 @@ def _plan(op: Op, program: Program) -> Schedule:
     if found and (tile is None or tile.row_axis < 0):
         grid = grids.SATURATE
     return Schedule(threads, grid, tile, found)
+
+
+def _few(op: Op) -> bool:
+    """Whether the task is known to have too few cells for sums of groups to be worth it."""
+    bounds = op.regions[0].ops[-1].args
+    if any(bound.code != C.CONST for bound in bounds):
+        return False
+    ends = zip(bounds[::2], bounds[1::2], strict=True)
+    return math.prod([max(0, int(end.attr) - int(begin.attr)) for begin, end in ends]) <= _FEW
 
 
 # Cells
