@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...ir import Op, walk
 from ...ir import codes as C
-from .strides import WIDEST, access
+from .strides import WIDEST, Arrays, access
 from .tile_choice import weight
 
 if TYPE_CHECKING:
-    from .emitter import ModuleState
     from .gpu_emitter import GpuEmitter
 
 __all__ = ["Unrolled", "assume_aligned", "choose_version", "unrolled"]
@@ -37,7 +36,7 @@ class Unrolled(NamedTuple):
     arrays: tuple[int, ...]
 
 
-def unrolled(task: Op, state: ModuleState) -> Unrolled | None:
+def unrolled(task: Op, state: Arrays) -> Unrolled | None:
     """The loops of ``task`` to unroll; None if there are none."""
     ops = walk(task.regions[1])
     if any(op.code in _EXCLUDED for op in ops):
@@ -65,7 +64,7 @@ def _plain(loop: Op) -> bool:
     return end.code != C.CONST or end.attr - begin.attr > 2 * _MOST
 
 
-def _neighbours(loop: Op, task: Op, state: ModuleState) -> list[int]:
+def _neighbours(loop: Op, task: Op, state: Arrays) -> list[int]:
     """The arrays whose elements the loop reads one after the other, and nobody writes."""
     found: list[int] = []
     for op in loop.regions[0].ops:

@@ -14,6 +14,7 @@ that any number of groups covers all cells::
 ============================ =====================================================================
 straight bodies              a work-item takes several neighbouring cells, with accesses of 16
                              bytes (`tiles`)
+loops in a body              those over neighbours take four at a time (`inner`)
 sums, minima, maxima         each work-item makes them for itself, a group adds up, one atomic
                              update a group follows (`reduce`)
 blocks that wait, or share   exactly one cell a work-item, phases between barriers (`groups`)
@@ -37,12 +38,14 @@ from ...ir import codes as C
 from ..frame import grids
 from ..frame.host_text import HostText
 from ..llvm.block_reduce import sums
+from ..llvm.inner_loops import Unrolled, unrolled
 from ..llvm.schedule import MOST_THREADS, Schedule, blocks_text
 from ..llvm.tile_choice import choose
 from .control import counter
 from .emitter import Emitter
 from .facts import OpenclTask
 from .groups import GROUP_OPS, begin_group, phases
+from .inner import range_for
 from .reduce import accumulate, finale, open_sums
 from .tiles import emit_tiles
 from .wide import Joined
@@ -73,7 +76,8 @@ class LanesEmitter(Emitter):
 
     sums: the variable that an atomic update is made in, by op id (`reduce`). group: of a task whose
     blocks wait or share memory, what `groups` keeps. wide: accesses of several cells at once, while
-    a tile of them is emitted (`tiles`). quiet: no comments.
+    such copies are emitted (`wide`). unrolled: loops inside of the task that are worth them
+    (`inner`). quiet: no comments.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]]
@@ -83,6 +87,7 @@ class LanesEmitter(Emitter):
         self.sums: Final[dict[int, str]] = {}
         self.group: Any = None
         self.wide: Joined | None = None
+        self.unrolled: Unrolled | None = None
         self.quiet = False
 
     def run(self, block: Block) -> None:
@@ -134,6 +139,7 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
     plan = _plan(op, program)
     body = program.emitter(op)
     assert isinstance(body, LanesEmitter)
+    body.unrolled = plan.loops
     open_sums(body, plan.sums)
     program.begin(body, index, op, "get_global_id(0)")
     if plan.grid == grids.EXACT:
@@ -188,7 +194,7 @@ def _plan(op: Op, program: Program) -> Schedule:
     grid = grids.COVER
     if found and (tile is None or tile.row_axis < 0):
         grid = grids.SATURATE
-    return Schedule(threads, grid, tile, found)
+    return Schedule(threads, grid, tile, found, unrolled(op, program) if loops else None)
 
 
 def _few(op: Op) -> bool:
@@ -327,5 +333,10 @@ LanesEmitter.table = list(Emitter.table)
 for _code in range(C.COUNT):
     if C.ATOMIC[_code]:
         LanesEmitter.table[_code] = _atomic
-for _code, _fn in {**GROUP_OPS, C.GLOBAL_LOAD: _load, C.GLOBAL_STORE: _store}.items():
+for _code, _fn in {
+    **GROUP_OPS,
+    C.GLOBAL_LOAD: _load,
+    C.GLOBAL_STORE: _store,
+    C.RANGE_FOR: range_for,
+}.items():
     LanesEmitter.table[_code] = _fn

@@ -199,3 +199,36 @@ def test_the_device_says_how_many_groups_there_are():
     text = compare(blocks_of_indirect_size, cases)
     assert "_blocks(" in text
     assert "bool live = " in text
+
+
+@qd.kernel
+def products(x: Row, y: Plate, out: Row):
+    for i in range(out.shape[0]):
+        s = 0.0
+        for j in range(x.shape[0]):
+            s += x[j] * x[j] + y[i, j]
+        out[i] = s
+
+
+def test_inner_loops_over_neighbours_take_four_at_a_time():
+    cases = []
+    for n, m in ((0, 3), (1, 1), (4, 9), (67, 5)):
+        x, out = rows(n, m)
+        cases.append((x, np.arange(m * n, dtype=np.float32).reshape(m, n), out))
+    text = compare(products, cases)
+    assert "#pragma unroll" in text
+    assert text.count("const float4 w") == 1
+
+
+@qd.kernel
+def alone(x: Row, out: Row):
+    for _ in range(1):
+        least = 10.0
+        for i in range(6):
+            least = qd.min(least, x[i])
+        out[0] += least
+
+
+def test_few_cells_update_one_by_one():
+    text = compare(alone, [(rows(6)[0] + 1, rows(1)[0])])
+    assert "__local" not in text
