@@ -18,13 +18,13 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(
-    ("mapping", "seeds"), [("chunks", range(3, 5)), ("lanes", range(5, 7))], ids=MAPPINGS
+    ("mapping", "seeds"), [("chunks", range(3, 4)), ("lanes", range(5, 7))], ids=MAPPINGS
 )
 def test_kernels_agree_on_opencl(mapping, seeds, capsys):
     with opencl():
         device = launching.opened("opencl", opencl_mapping=mapping)
         tally, failures = campaign.run(
-            seeds, tell=lambda text: None, small=False, variants=OPENCL_VARIANTS[mapping][:3],
+            seeds, tell=lambda text: None, small=False, variants=OPENCL_VARIANTS[mapping][:2],
             thorough=True, arch=qd.opencl, options={"opencl_mapping": mapping},
         )  # fmt: skip
         device.end()
@@ -38,7 +38,7 @@ def test_kernels_agree_on_opencl(mapping, seeds, capsys):
 def test_gradients_are_right_on_opencl(mapping, seed, capsys):
     with opencl():
         tally, failures = gradients.run(
-            range(seed, seed + 2), lambda text: None, small=False, arch=qd.opencl,
+            range(seed, seed + 1), lambda text: None, small=False, arch=qd.opencl,
             opencl_mapping=mapping,
         )  # fmt: skip
     capsys.readouterr()

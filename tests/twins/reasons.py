@@ -26,6 +26,7 @@ _FORK = "CUDA does not work in a forked process"
 _ORDER = "its iterations run in order on a CPU, as few as they are, and it rests on that"
 _SMALL = "it is about numbers that fast_math turns into 0 on a GPU"
 _NO_CHECKS = "it is about checks in kernels, which OpenCL's have not"
+_RECURSION = "real functions that call themselves are refused: OpenCL C has no recursion"
 _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {
@@ -133,6 +134,12 @@ _ON_CUDA_ALONE: dict[str, str] = {
 
 _ON_OPENCL_ALONE: dict[str, str] = {
     _NO_CHECKS: """
+        kernels/test_agree::test_failures_under_debug
+        kernels/test_agree::test_bounds_checks_alone_raise_too
+        kernels/test_agree::test_a_failure_ends_the_launch_between_tasks
+    """,
+    _RECURSION: """
+        kernels/test_real_functions::test_functions_of_both_kinds_call_each_other
     """,
 }
 

@@ -155,14 +155,13 @@ def real_compound():
         return v * b.mass + b.pos * 0.0
 
     @qd.real_func
-    def fill(x: F32, i: qd.i32):
-        if i < x.shape[0]:
-            x[i] = i + 1
-            fill(x, i + 1)
+    def fill(x: F32, start: qd.i32):
+        for i in range(x.shape[0]):
+            x[i] = start + i
 
     @qd.kernel
     def k(x: F32) -> tuple[qd.f32, qd.f32]:
-        fill(x, 0)
+        fill(x, 1)
         b = Body(pos=vec(1.0, 1.0), mass=2.0)
         p = momentum(b, vec(3.0, 3.5))
         return p.x, p.y

@@ -221,6 +221,10 @@ def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
     ty = "ulong" if wide else "uint"
     cells, cell = e.names.fresh("cells"), e.names.fresh("cell")
     e.comment(op)
+    if total == "1u" and e.program.capabilities.unified:
+        # PoCL 3.0 gives all items of a group the sums of the first one where it sees that no other
+        # has a cell: it must not see that, and no group has as many items as this would take.
+        total = "1u + (uint)(get_local_id(0) >> 20)"
     e.line(f"const {ty} {cells} = {total};")
     if plan.grid == grids.EXACT:
         e.group.cells(e, ty, cell, cells)

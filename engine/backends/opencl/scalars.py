@@ -173,6 +173,11 @@ def _extreme(e: Emitter, op: Op) -> None:
     if t is u1:
         _combine(e, op)
         return
+    for one, other in ((a, b), (b, a)):
+        if one.code == C.CONST and one.attr != one.attr:
+            # NaN loses against anything; under fast_math compilers are promised that there is none.
+            e.put(op, e.at(other, UNARY), UNARY)
+            return
     kind = f32 if t is f16 else t
     e.put(op, f"{e.helper(f'{_HELPER[op.code]}_{kind.name}')}({e.whole(a)}, {e.whole(b)})")
 
