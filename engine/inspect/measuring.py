@@ -8,7 +8,8 @@ A round (a workload on which every backend was launched once) is timed as a whol
                                        └────────────────────────▶  LaunchRecord of each
 
 Launches that are longer than their budget come first, each as a step of its own, so that its limit
-is its own; the others share one step. Warm compiles are timed here, too.
+is its own; the others, and those that turn out to be faster the second time, share one step.
+Warm compiles are timed here, too.
 """
 
 from __future__ import annotations
@@ -82,9 +83,11 @@ def measured(
             continue
         try:
             with launcher.limited(one.name, found, one.kind), capture.steps.silent():
-                measure_together([contender])
+                contender.settle()
         except StepLimit as limit:
             contender.error = contender.error or limit
+        if not contender.slow:
+            quick.append(contender)
     if quick:
         names = ", ".join(one.name for one, _, contender in out if contender in quick)
         text = f"timing {capture.kernel.name} on {names} with {found.case.label}"

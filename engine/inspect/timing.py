@@ -177,8 +177,8 @@ class Contender:
 
     launch: what is timed. prepare: called before each launch, not timed. first_us: the time of a
     launch that has been made already, the first of the warm-up. budget_s: how long it may go on,
-    preparing included; one that alone takes longer is timed once more and no further. error: why it
-    left before its time.
+    preparing included; a launch that takes longer is timed once more (`settle`) and, if it still
+    does, no further. error: why it left before its time.
     """
 
     def __init__(
@@ -196,14 +196,31 @@ class Contender:
         self.first_us = first_us
         self.error: BaseException | None = None
         self._warmup = 0 if first_us is None else 1
+        self._likely_us = first_us
         self._spent_ns = 0
         self._us: Final[list[float]] = []
         self._host_us: Final[list[float]] = []
 
     @property
     def slow(self) -> bool:
-        """Whether a single launch takes longer than its budget."""
-        return self.first_us is not None and self.first_us > self.budget_s * 1e6
+        """Whether a single launch takes longer than its budget, as far as is known."""
+        return self._likely_us is not None and self._likely_us > self.budget_s * 1e6
+
+    def settle(self) -> None:
+        """Launch a slow one again: the first launch may have made what later ones find.
+
+        This one counts if it is slow, too; else it belongs to the warm-up.
+        """
+        if self.error is not None or not self.slow or self._us:
+            return
+        took = self._turn()
+        if took is None:
+            return
+        self._likely_us = took.us
+        if self.slow:
+            self._count(took)
+        else:
+            self._warmup += 1
 
     @property
     def _warm(self) -> bool:
@@ -215,8 +232,9 @@ class Contender:
         n = len(self._us)
         if self.error is not None or n >= _MAX_SAMPLES:
             return True
-        enough = n >= (1 if self.slow else _MIN_SAMPLES)
-        return enough and self._spent_ns >= 1e9 * self.budget_s
+        if self.slow:
+            return n >= 1
+        return n >= _MIN_SAMPLES and self._spent_ns >= 1e9 * self.budget_s
 
     def warm_up(self) -> bool:
         """One launch that does not count; False if there were enough of them."""
@@ -225,6 +243,7 @@ class Contender:
         took = self._turn()
         if took is not None:
             self.first_us = took.us if self.first_us is None else self.first_us
+            self._likely_us = took.us if self._likely_us is None else self._likely_us
             self._warmup += 1
         return True
 
@@ -234,10 +253,13 @@ class Contender:
             return False
         took = self._turn()
         if took is not None:
-            self._us.append(took.us)
-            if took.host_us is not None:
-                self._host_us.append(took.host_us)
+            self._count(took)
         return True
+
+    def _count(self, took: Took) -> None:
+        self._us.append(took.us)
+        if took.host_us is not None:
+            self._host_us.append(took.host_us)
 
     def _turn(self) -> Took | None:
         began = time.perf_counter_ns()
@@ -286,6 +308,8 @@ def measure_together(contenders: Sequence[Contender]) -> None:
 
     One that fails leaves with its `Contender.error`, the others go on.
     """
+    for one in contenders:
+        one.settle()
     # All have their turn in a round, also after one that has something to do.
     while sum(one.warm_up() for one in contenders):
         pass

@@ -130,6 +130,23 @@ def test_who_has_spent_the_budget_leaves_and_the_others_go_on(clock):
     assert n == {"fast": 200, "slow": 3, "too slow": 1}
 
 
+def test_a_first_launch_that_had_to_make_something_is_no_slow_one(clock):
+    spent = []
+
+    def launch():
+        spent.append(100.0)
+        clock.spend(100.0)
+
+    one = timing.Contender(launch, lambda: None, 0.01, 300_000.0)
+    assert one.slow
+    one.settle()
+    assert not one.slow and one.record("w") is None
+    timing.measure_together([one])
+    record = one.record("w")
+    assert (record.first_us, record.median_us) == (300_000.0, 100.0)
+    assert record.warmup == 5 and record.n == len(spent) - 4 > 90
+
+
 def test_who_fails_leaves_with_the_error(clock):
     found = contenders(clock, {"a": 1000.0, "b": 1000.0})
     bad = timing.Contender(lambda: 1 / 0, lambda: None, 0.01, 5.0)
