@@ -82,8 +82,9 @@ class Artifact:
     made when first asked for. languages: for highlighting, by text.
     lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
     is not known. Those of a lazy text come with the text.
-    code: machine code, as the toolchain gave it. facts: what the backend's own `load` needs.
-    places: locations that the code refers to by number (see `Backend.keeps_places`).
+    code: machine code, as the toolchain gave it. later: gives it where it is empty so far, as it
+    is to be had cheaper after a launch; see `machine_code`. facts: what the backend's own `load`
+    needs. places: locations that the code refers to by number (see `Backend.keeps_places`).
     """
 
     backend: str
@@ -96,6 +97,13 @@ class Artifact:
     lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     places: tuple[Loc, ...] = ()
+    later: Callable[[], bytes] | None = None
+
+    def machine_code(self) -> bytes:
+        """The code, made now if need be."""
+        if self.later is not None:
+            self.code, self.later = self.later(), None
+        return self.code
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ A kernel's key is made of parts (`keys`); under it stands the artifact of the ba
 Memory is asked first and always: within a process no kernel is compiled twice for one key, whatever
 becomes of programs in between (`memory`). The disk is asked, and written to, only with
 ``offline_cache=True``; what such a program finds in memory goes to its folder, too, if another
-program has compiled it, without the disk or with another folder.
+program has compiled it, without the disk or with another folder. A backend whose code is cheaper
+to have after a launch (`Artifact.later`) has its entries written when the program ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
 from ..backends.base import helper_code
+from ..errors import QuadrantsRuntimeError
 from .codec import decode, encode
 from .memory import MEMORY
 from .observe import DAMAGED, HIT, OFF, Observation
@@ -35,6 +38,12 @@ UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, Overflo
 """What `codec.decode` raises for data that it did not make."""
 
 
+_Late = tuple[
+    "Store", str, Sequence[Function], str, "Artifact", Callable[[], dict[str, Any]]
+]  # fmt: skip
+"""What `Offline.keep` was given, and where it goes."""
+
+
 class Found(NamedTuple):
     """What the cache answered. artifact: None if it has none."""
 
@@ -50,6 +59,7 @@ class Offline:
         self._backend: Final = backend
         self._common: tuple[Part, ...] | None = None
         self._store: Store | None = None
+        self._late: list[_Late] = []
 
     @property
     def common(self) -> tuple[Part, ...]:
@@ -134,7 +144,7 @@ class Offline:
         if store is None:
             return False
         MEMORY.owes(key, store.folder, kernel)  # no longer
-        return _write(store, kernel, functions, key, artifact, about)
+        return self._write(store, kernel, functions, key, artifact, about)
 
     def keep_held(
         self,
@@ -150,7 +160,32 @@ class Offline:
             return False
         if os.path.lexists(store.path_of(key, kernel)):
             return False  # of a kernel whose code this process has under another kernel's name
-        return _write(store, kernel, functions, key, artifact, about)
+        return self._write(store, kernel, functions, key, artifact, about)
+
+    def _write(
+        self, store: Store, kernel: str, functions: Sequence[Function], key: str,
+        artifact: Artifact, about: Callable[[], dict[str, Any]],
+    ) -> bool:  # fmt: skip
+        """Write an entry now or, where its code comes later, in `finish`."""
+        if artifact.later is None:
+            return _write(store, kernel, functions, key, artifact, about)
+        if not self._late:
+            atexit.register(self.finish)  # before the device that has the code ends
+        self._late.append((store, kernel, functions, key, artifact, about))
+        return False
+
+    def finish(self) -> None:
+        """The program is about to end: write what was put off."""
+        late, self._late = self._late, []
+        if late:
+            atexit.unregister(self.finish)
+        for store, kernel, functions, key, artifact, about in late:
+            try:
+                artifact.machine_code()
+            except QuadrantsRuntimeError as error:
+                log.debug(f"the code of {kernel} is not kept: {error.message}")
+                continue
+            _write(store, kernel, functions, key, artifact, about)
 
     def serve_helpers(self) -> None:
         """Keep what serves all kernels beside the entries: code that backends share, the id of the

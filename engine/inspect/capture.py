@@ -441,7 +441,7 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         **timings,
         cold_ms=sum(timings.values()),
         artefacts=_artefacts(compiled.artifact, recorder.loc_of_op, lazy=False),
-        code_bytes=len(compiled.artifact.code),
+        code_bytes=len(compiled.artifact.machine_code()),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=leaf_records(
             compiled.func,

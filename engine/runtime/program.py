@@ -152,6 +152,7 @@ class Program:
         for thing in list(self.owned):
             thing.program_ended()
         self.owned.clear()
+        self.offline.finish()
         self.device.end()
 
 

@@ -268,6 +268,7 @@ def _opencl_of_choice(request, _no_options_from_outside, monkeypatch):
     for name, value in (
         ("QD_OPENCL_MAPPING", mapping_of(option("--opencl-mapping"), number)),
         ("QD_OPENCL_DEVICE", option("--opencl-device")),
+        ("QD_OPENCL_BLOCKING", "1"),  # errors come where tests expect them
     ):
         if value:
             monkeypatch.setenv(name, value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...config import CompileConfig
@@ -108,29 +110,32 @@ class OpenclBackend:
         return OpenclDevice(config)
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
-        """Write OpenCL C and, where there is a device, build it."""
+        """Write OpenCL C and, where there is a device, build it.
+
+        Its binary is had later: PoCL compiles for a size of grid when a kernel is first launched,
+        and a binary holds what was compiled until it is asked for, with code for any size besides.
+        Asked for before the launch it costs more and, in the next process, saves less.
+        """
         from . import build
         from .kernel import lower_opencl
 
         where = self._for(config)
         made = lower_opencl(func, config, where.capabilities)
         key = build.key_of(made.text, made.options)
-        code = b""
+        later: Callable[[], bytes] | None = None
         if where.hardware is not None:
             from .context import context_of
 
             context = context_of(where.hardware)
             source = build.Source(func.name, made.text, made.options, made.ids, func)
-            program = build.build(context, source, config)
-            if config.offline_cache:
-                code = build.binary_of(context, program)
+            later = partial(build.binary_of, context, build.build(context, source, config))
         facts: dict[str, Any] = {
             "layout": made.layout, "tasks": made.tasks, "clears": made.clears,
             "claims": made.claims, "options": made.options, "key": key,
         }  # fmt: skip
         return Artifact(
-            self.name, self.target(config), made.meta, {"opencl_c": made.text}, code,
-            {"opencl_c": made.ids}, {"opencl_c": "c"}, {}, facts,
+            self.name, self.target(config), made.meta, {"opencl_c": made.text}, b"",
+            {"opencl_c": made.ids}, {"opencl_c": "c"}, {}, facts, later=later,
         )  # fmt: skip
 
     def load(self, artifact: Artifact) -> Executable:

@@ -1,9 +1,8 @@
 """Programs: OpenCL C -> what the driver makes of it, and its binary.
 
 A program is built when a kernel is compiled, and kept in its context: loading the kernel then takes
-it from there. In another process it is made of its binary, which the offline cache has. Where no
-cache wants a binary, none is asked for: drivers that compile for the first launch (PoCL) would have
-to compile a second time.
+it from there. In another process it is made of its binary, which the offline cache has. Nobody asks
+for a binary before somebody wants it.
 
 What a driver keeps by itself must not make a first compile look like a later one: PoCL's cache is
 off unless the environment says otherwise (see `hardware.binding`), and in programs that have to

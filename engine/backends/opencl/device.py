@@ -5,6 +5,8 @@ streams of their own (see `queue`). Launches return at once. A kernel that can f
 leaves that in its device frame, and the `frame.FramePool` of it among `OpenclDevice.pending`;
 `sync`, and every copy to the host, waits and looks at these.
 
+With ``QD_OPENCL_BLOCKING=1`` every launch waits, so that an error comes where its cause is.
+
 Copies go through the queue, too: one to the host waits for what was launched before; one from the
 host has taken the bytes when it returns, and waits likewise, but for a few bytes.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import threading
 import weakref
 from contextlib import suppress
@@ -85,6 +88,7 @@ class OpenclDevice:
         self.pending: Final[dict[FramePool, None]] = {}
         self._pending: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
         self.places: Final = Places()
+        self.blocking: Final = os.environ.get("QD_OPENCL_BLOCKING", "") == "1"
         self.used = 0
         self.moved = 0
         self.limit: Final = int(config.device_memory_fraction * self.hardware.memory)
@@ -275,7 +279,14 @@ class OpenclDevice:
         """Copy within the device."""
         if nbytes:
             self.moved += 1
+            if to == source:
+                return
             (target, at), (origin, begin) = self._place(to), self._place(source)
+            if target is origin and abs(to - source) < nbytes:  # which OpenCL refuses
+                aside = self.room(nbytes)
+                self.copy(aside.address, source, nbytes)
+                self.copy(to, aside.address, nbytes)
+                return
             self.call(
                 "copying on the device", self.cl.enqueue_copy, self.queue, target, origin,
                 byte_count=nbytes, src_offset=begin, dst_offset=at,

@@ -201,11 +201,12 @@ class Control:
             for k in every:
                 lines += self._launch(k, names)
         lines.append("    pending[pool] = None")
-        lines.append("    return finish(buffer)" if meta.results else "    return 0")
+        waits = bool(meta.results) or device.blocking
+        lines.append("    return finish(buffer)" if waits else "    return 0")
         # What a launch keeps in the device frame is its own until it is fetched, or its tasks are
         # all in the queue. The buffer for prints is one kernel's at a time.
         several = len(self.tasks) > 1 or self.executable.zeroed or runner is not None
-        if meta.results or several or meta.prints or any(task.header for task in self.tasks):
+        if waits or several or meta.prints or any(task.header for task in self.tasks):
             lines = ["    with lock:", *(f"    {line}" for line in lines)]
         # A child of this process must not reach the driver.
         self.executable.sources.append(env)
@@ -221,9 +222,10 @@ class Control:
     def _finish(self, pool: FramePool, buffer: memoryview) -> int:
         """Wait for a launch, look at what it left, and fetch its results."""
         try:
-            if pool.stream:
+            if pool.stream or not pool.meta.results:
                 self.device.sync(pool.stream)
-            pool.read_results(buffer)
+            if pool.meta.results:  # which waits for the default stream
+                pool.read_results(buffer)
         except QuadrantsRuntimeError as error:
             return pool.fail(error)
         return 0
