@@ -194,9 +194,8 @@ def _phase(e: LanesEmitter, ops: list[Op]) -> None:
     if len(e.lines) > before:
         e.close("} while (0);" if leaves else "}")
     else:  # all of it goes where it is used
-        e.depth -= 1
-        e.lines.pop()
-        e.ids.pop()
+        e.close()
+        del e.lines[-2:], e.ids[-2:]
 
 
 def _emit(e: LanesEmitter, ops: list[Op]) -> None:

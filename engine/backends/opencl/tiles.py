@@ -39,8 +39,7 @@ def emit_tiles(
     e.line(f"const bool tiled = {tiles.pays(cells)};")
     e.open("if (tiled) {")
     tiles.run()
-    e.close("} else {")
-    e.depth += 1
+    e.otherwise()
     plain()
     e.close()
 
@@ -113,8 +112,7 @@ class _Tiles:
         self.corners(number, counts, first, lane, down)
         e.open(f"if ({self.fits()}) {{")
         self.copies()
-        e.close("} else {")
-        e.depth += 1
+        e.otherwise()
         self.singles()
         e.close()
         e.loop_depth -= 1
