@@ -383,10 +383,25 @@ class CompileConfig:
     )
     experimental_auto_mesh_local: bool = option(False, "Meshes: choose what is staged.", never=True)
     auto_mesh_local_default_occupacy: int = option(4, "Meshes: blocks per processor.", never=True)
-    vk_api_version: str = option("", "Vulkan version to ask for.", never=True)
-    external_metal_command_queue: int = option(0, "Metal queue to share.", never=True)
+    vk_api_version: str = option(
+        "",
+        "Version of Vulkan to ask for, such as 1.2; empty takes what there is.",
+        later="vulkan",
+        pattern=r"(1\.[0-4](\.\d{1,4})?)?",
+        form="empty, or a version of Vulkan from 1.0 to 1.4 such as 1.2",
+    )
+    external_metal_command_queue: int = option(
+        0,
+        "Address of an `MTLCommandQueue` to launch on; 0 makes a queue of its own.",
+        later="metal",
+        minimum=0,
+        maximum=(1 << 64) - 1,
+        form="the address of a Metal command queue as an integer, or 0",
+    )
     external_metal_command_queue_is_torch_queue: bool = option(
-        False, "That queue is PyTorch's.", never=True
+        False,
+        "That queue is PyTorch's: no waits where arrays are shared with it.",
+        later="metal",
     )
 
     _frozen = False
@@ -580,6 +595,15 @@ def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
         if origins["check_out_of_bound"] != "default":
             warnings.append(Notice("debug=True turns check_out_of_bound on"))
         config.check_out_of_bound, origins["check_out_of_bound"] = True, "implied"
+    torch_s = config.external_metal_command_queue_is_torch_queue
+    if torch_s and not config.external_metal_command_queue:
+        warnings.append(
+            Notice(
+                "external_metal_command_queue_is_torch_queue=True says whose queue"
+                " external_metal_command_queue is, and that is not given",
+                once=True,
+            )
+        )
     check_version(config.require_version)
     return Resolved(config, origins, warnings)
 

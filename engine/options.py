@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast
 
@@ -20,7 +21,9 @@ Effect = Literal["now", "later", "never"]
 AREAS = {
     "compile threads": "it comes with compiling the tasks of a kernel in parallel",
     "gpu": "it comes with the GPU backends",
+    "metal": "it is for a Metal backend, which is not there",
     "timeline": "it comes with timelines of streams and launches",
+    "vulkan": "it is for a Vulkan backend, which is not there",
 }
 """Machinery that an option waits for, and what is said about it when the option is set."""
 
@@ -100,13 +103,13 @@ class Option:
 
     __slots__ = (
         "_made", "area", "choices", "default", "default_text", "doc", "effect", "env",
-        "in_cache_key", "minimum", "name", "quiet", "scope", "type",
+        "form", "in_cache_key", "maximum", "minimum", "name", "pattern", "quiet", "scope", "type",
     )  # fmt: skip
 
     def __init__(
         self, default: Any, doc: str, key: bool, scope: Scope, effect: Effect, area: str | None,
         choices: tuple[Any, ...], minimum: float | None, quiet: tuple[Any, ...], env: bool,
-        default_text: str | None,
+        default_text: str | None, maximum: int | None, pattern: str, form: str,
     ) -> None:  # fmt: skip
         self._made: Callable[[], Any] | None = default if callable(default) else None
         self.default: Any = default if self._made is None else self._made()
@@ -127,6 +130,11 @@ class Option:
         """For `later`: the key in `AREAS`."""
         self.choices = choices
         self.minimum = minimum
+        self.maximum = maximum
+        self.pattern = pattern
+        """Of text: what the whole of it must match."""
+        self.form = form
+        """What a valid value looks like, where that is more than its type and limits."""
         self.quiet = quiet
         """For `later` and `never`: values that ask for no more than what happens anyway."""
 
@@ -144,6 +152,8 @@ class Option:
         """What a valid value looks like, for messages."""
         if self.choices:
             return "one of " + ", ".join(map(str, self.choices))
+        if self.form:
+            return self.form
         kind = _EXPECTED[self.type]
         return kind if self.minimum is None else f"{kind}, at least {self.minimum:g}"
 
@@ -174,7 +184,10 @@ class Option:
     def _fits(self, value: Any) -> bool:
         if self.choices:
             return value in self.choices
-        return self.minimum is None or value >= self.minimum
+        if self.pattern and not re.fullmatch(self.pattern, value):
+            return False
+        above = self.minimum is None or value >= self.minimum
+        return above and (self.maximum is None or value <= self.maximum)
 
     def without_effect(self, value: Any) -> str | None:
         """What to tell a user who asks for `value`, if this version cannot act on it."""
@@ -198,18 +211,22 @@ def option(
     quiet: tuple[T, ...] = (),
     env: bool = True,
     default_text: str | None = None,
+    maximum: int | None = None,
+    pattern: str = "",
+    form: str = "",
 ) -> T:
     """Declare one field of `CompileConfig`.
 
     `default` is a value, or a function called once a config (then `default_text` says what it
     gives). `key`: it enters cache keys. `later`: the area it waits for. `never`: accepted, but
-    nothing here corresponds to it.
+    nothing here corresponds to it. `pattern`, `form`: see `Option`.
     """
     assert later is None or later in AREAS
     effect: Effect = "never" if never else "later" if later else "now"
     made = Option(
-        default, doc, key, scope, effect, later, choices, minimum, quiet, env, default_text
-    )
+        default, doc, key, scope, effect, later, choices, minimum, quiet, env, default_text,
+        maximum, pattern, form,
+    )  # fmt: skip
     return cast(Any, made)
 
 

@@ -347,8 +347,8 @@ BUILT: Final = {
 """Backends of this version: name -> module, imported when first asked for."""
 
 ABSENT: Final = {
-    "vulkan": "not built into this version",
-    "metal": "not built into this version",
+    "vulkan": "no code generator makes SPIR-V shaders for it, and no runtime launches them",
+    "metal": "no code generator writes Metal shaders, and no runtime launches them",
 }
 """Backends the language knows by name that this version lacks, with the reason."""
 

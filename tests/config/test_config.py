@@ -373,9 +373,51 @@ def test_an_option_that_waits_says_so_once_a_process(capsys, monkeypatch):
     assert said == [
         "[qd-studio] warning: timeline=True has no effect yet:"
         " it comes with timelines of streams and launches",
-        "[qd-studio] warning: vk_api_version='1.1' has no effect: it is accepted so that"
-        " programs written for Quadrants start, nothing here corresponds to it",
+        "[qd-studio] warning: vk_api_version='1.1' has no effect yet:"
+        " it is for a Vulkan backend, which is not there",
     ]
+
+
+def test_an_option_without_meaning_says_that(capsys, monkeypatch):
+    monkeypatch.setattr(log, "_said", set())
+    resolve({"gdb_trigger": True}, {}).tell()
+    assert capsys.readouterr().err == (
+        "[qd-studio] warning: gdb_trigger=True has no effect: it is accepted so that"
+        " programs written for Quadrants start, nothing here corresponds to it\n"
+    )
+
+
+# Options for Vulkan and Metal
+
+
+@pytest.mark.parametrize("version", ["", "1.0", "1.4", "1.3.275"])
+def test_versions_of_vulkan(version):
+    assert resolve({"vk_api_version": version}, {}).config.vk_api_version == version
+
+
+@pytest.mark.parametrize("version", ["abc", "1", "1.5", "2.0", "1.2 ", "v1.2"])
+def test_what_is_no_version_of_vulkan(version):
+    with pytest.raises(ValueError, match="vk_api_version must be empty, or a version of Vulkan"):
+        resolve({"vk_api_version": version}, {})
+    with pytest.raises(ValueError, match="Invalid QD_VK_API_VERSION=x, should be empty, or a"):
+        resolve({}, {"QD_VK_API_VERSION": "x"})
+
+
+def test_a_metal_queue_is_an_address():
+    given = {"external_metal_command_queue": 0x600000C00000}
+    config = resolve(given | {"external_metal_command_queue_is_torch_queue": True}, {}).config
+    assert config.external_metal_command_queue == 0x600000C00000
+    environ = {"QD_EXTERNAL_METAL_COMMAND_QUEUE": "0x10"}
+    assert resolve({}, environ).config.external_metal_command_queue == 16
+    for wrong in (-1, 1 << 64):
+        with pytest.raises(ValueError, match="must be the address of a Metal command queue"):
+            resolve({"external_metal_command_queue": wrong}, {})
+    with pytest.raises(TypeError, match="must be the address of a Metal command queue"):
+        resolve({"external_metal_command_queue": "queue"}, {})
+    alone = resolve({"external_metal_command_queue_is_torch_queue": True}, {})
+    assert alone.config.external_metal_command_queue_is_torch_queue
+    assert any("says whose queue" in text for text in texts(alone))
+    assert not any("says whose queue" in text for text in texts(resolve(given, {})))
 
 
 def test_defaults_and_requests_that_are_met_anyway_are_silent():
