@@ -60,7 +60,8 @@ def key_of(parts: Iterable[tuple[str, str]]) -> str:
     return blake2b(data, digest_size=KEY_LENGTH // 2).hexdigest()
 
 
-_SCOPES: Final = {"cpu": "cpu", "interp": "cpu"}
+_SCOPES: Final = {"cpu": ("any", "cpu"), "interp": ("any", "cpu"), "opencl": ("any", "cpu", "gpu")}
+"""Options that code may depend on; devices of OpenCL may be of either kind."""
 
 
 def config_parts(config: CompileConfig, backend: str) -> tuple[Part, ...]:
@@ -68,9 +69,9 @@ def config_parts(config: CompileConfig, backend: str) -> tuple[Part, ...]:
 
     Not ``arch``, which is a name that ``backend`` goes by: x64 and cpu are the same.
     """
-    scope = _SCOPES.get(backend, "gpu")
+    scopes = _SCOPES.get(backend, ("any", "gpu"))
     return tuple([
         Part(sys.intern(f"config.{name}"), str(getattr(config, name)))
         for name, option in OPTIONS.items()
-        if option.in_cache_key and option.scope in ("any", scope) and name != "arch"
+        if option.in_cache_key and option.scope in scopes and name != "arch"
     ])  # fmt: skip

@@ -18,6 +18,7 @@ from qd_studio.engine.backends.base import (
 )
 from qd_studio.engine.backends.cuda.facts import CudaLoop, CudaTask
 from qd_studio.engine.backends.frame.abi import Layout as FrameLayout
+from qd_studio.engine.backends.opencl.facts import OpenclTask
 from qd_studio.engine.cache.codec import decode, encode, moved, without_task_places
 from qd_studio.engine.cache.offline import UNREADABLE
 from qd_studio.engine.cache.places import Function, Places
@@ -87,6 +88,7 @@ ARTIFACT = Artifact(
         "threads": 3,
         "of": (1, [2.5, None], {"a": (True,)}),
         "tasks": (CudaTask("k_0", (64, 72), 128, "cover", "v0", (64,), "", 8, 9),),
+        "groups": (OpenclTask("k_0", (("m", 64), ("i", 72)), 8, "one", "v0", (64,), "h", True, 9),),
         "loops": (CudaLoop(0, "k_loop", 256, "v0 < 3", (72,)),),
     },
     places=(INLINED, OUTSIDE, IN_KERNEL),
@@ -114,7 +116,7 @@ def test_the_example_says_something_in_every_field():
         same = [f for f in record._fields if f in defaults and getattr(record, f) == defaults[f]]
         assert same == (["layout", "grad"] if isinstance(record, Param) else [])
     empty = [f.name for f in dataclasses.fields(ARTIFACT) if not getattr(ARTIFACT, f.name)]
-    assert empty == ["texts", "lines", "lazy"]  # not kept
+    assert empty == ["texts", "lines", "lazy", "later"]  # not kept
 
 
 def test_every_field_comes_back():

@@ -27,6 +27,7 @@ _ORDER = "its iterations run in order on a CPU, as few as they are, and it rests
 _SMALL = "it is about numbers that fast_math turns into 0 on a GPU"
 _NO_CHECKS = "it is about checks in kernels, which OpenCL's have not"
 _RECURSION = "real functions that call themselves are refused: OpenCL C has no recursion"
+_PUT_OFF = "entries for OpenCL are written when the program ends"
 _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {
@@ -133,7 +134,20 @@ _ON_CUDA_ALONE: dict[str, str] = {
 }
 
 _ON_OPENCL_ALONE: dict[str, str] = {
+    _PUT_OFF: """
+        caches/test_offline::test_equal_kernels_of_two_places_share_code
+        caches/test_offline::test_what_was_compiled_is_found_again
+        caches/test_offline::test_what_memory_has_goes_to_every_folder_once
+        caches/test_offline::test_equal_kernels_of_several_names_have_an_entry_each
+        caches/test_offline::test_what_is_too_large_for_memory_is_kept_on_disk
+        caches/test_offline::test_it_keeps_the_sources_of_all_functions_kernel_first
+        caches/test_offline::test_without_the_option_nothing_is_written_or_read
+        caches/test_offline::test_a_process_that_only_looks_uses_nothing_and_writes_nothing
+        caches/test_offline::test_a_damaged_file_is_a_miss_with_one_warning
+        caches/test_codec::test_what_backends_make_comes_back
+    """,
     _NO_CHECKS: """
+        caches/test_keys::test_lines_inside_of_a_kernel_matter_where_messages_show_them
         kernels/test_agree::test_failures_under_debug
         kernels/test_agree::test_bounds_checks_alone_raise_too
         kernels/test_agree::test_a_failure_ends_the_launch_between_tasks
