@@ -31,7 +31,7 @@ RECORDED = json.loads(Path(__file__).with_name("reference.json").read_text())
 CHECKED_BY_THE_INTERPRETER = {
     "mpm88": {"step", "fill_drops", "kinetic_energy"},
     "cloth": {"Cloth.hang", "Cloth.accelerate", "Cloth.move", "Cloth.lowest"},
-    "raymarch": {"render_thumbnail"},  # the whole picture takes it too long
+    "raymarch": {"render", "render_thumbnail"},
     "smoke": {"advect", "rise", "measure_divergence", "relax", "project", "begin"},
     "coral": {"react", "grown"},
     "springs": {"accelerate", "move", "measure"},

@@ -42,7 +42,7 @@ from .vectorizable import Facts, keys_of
 __all__ = ["OVERHEAD", "SHARE", "VectorEmitter"]
 
 OVERHEAD: Final = 32
-SHARE: Final = 16
+SHARE: Final = 32
 """An op on arrays costs as much as this many steps, and one more for so many lanes."""
 
 
