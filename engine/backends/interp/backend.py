@@ -1,4 +1,4 @@
-"""The interpreter as a backend: runs the finished IR, one iteration after the other."""
+"""The interpreter as a backend: runs the finished IR, as if one iteration after the other."""
 
 from __future__ import annotations
 
