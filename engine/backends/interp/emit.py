@@ -16,9 +16,10 @@ op's id or the parameter's. An address is an index into the array that its chain
 which is known here; -1 stands for an element that does not exist, found out only when it is used.
 
 What runs is exactly what the table says, in program order; parallel tasks run their iterations one
-after the other, unless `vector_run` has run the task over arrays, with the same result. Operands that are not yet of the type that typed IR asks for are converted, so IR
-of any stage runs. Arithmetic that `semantics` defines is called from there; the usual cases are
-written out, since a call costs more than they do.
+after the other, unless `vector_run` has run the task over arrays, with the same result. Operands
+that are not yet of the type that typed IR asks for are converted, so IR of any stage runs.
+Arithmetic that `semantics` defines is called from there; the usual cases are written out, since a
+call costs more than they do.
 """
 
 from __future__ import annotations
