@@ -1,0 +1,257 @@
+"""Which device a program gets, and what it is told where there is none or one is lost."""
+
+import types
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.backends.opencl import build, context, device, errors, hardware
+from qd_studio.engine.backends.opencl import kernel as text
+from qd_studio.engine.backends.opencl.capabilities import Capabilities
+from qd_studio.engine.cache.memory import MEMORY
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.runtime import program
+
+HAS = not hardware.unavailable()
+needs_device = pytest.mark.skipif(not HAS, reason=f"opencl: {hardware.unavailable()}")
+
+
+class Refused(Exception):
+    code = -1001
+
+
+def machine(monkeypatch, **parts):
+    """As if pyopencl were this."""
+    monkeypatch.setattr(hardware, "_devices", [])
+    monkeypatch.setattr(hardware, "binding", lambda: types.SimpleNamespace(Error=Refused, **parts))
+
+
+def one(platform, number, driver_name, name, driver="1.0", version="OpenCL 3.0"):
+    caps = Capabilities(name)
+    return hardware.Hardware(
+        platform, number, driver_name, name, "gpu", version, driver, 8, 1 << 30, 1 << 28, 1024,
+        1 << 15, "", frozenset(), caps, None,
+    )  # fmt: skip
+
+
+SEVERAL = [
+    one(0, 0, "NVIDIA CUDA", "NVIDIA H200"),
+    one(0, 1, "NVIDIA CUDA", "NVIDIA A10"),
+    one(1, 0, "Portable Computing Language (PoCL)", "pthread-Xeon", version="OpenCL 3.0 PoCL"),
+    one(2, 0, "Intel(R) OpenCL", "Intel(R) Xeon(R) CPU"),
+]
+
+
+def test_without_pyopencl_the_reason_says_so(monkeypatch):
+    monkeypatch.setattr(hardware, "_devices", [])
+    monkeypatch.setattr(hardware.importlib.util, "find_spec", lambda name: None)
+    assert hardware.unavailable() == "pyopencl is not installed"
+
+
+def test_without_a_driver_the_reason_names_the_variable(monkeypatch):
+    def none():
+        raise Refused("PLATFORM_NOT_FOUND_KHR")
+
+    machine(monkeypatch, get_platforms=none)
+    assert "OCL_ICD_VENDORS" in hardware.unavailable()
+    assert "PLATFORM_NOT_FOUND_KHR" in hardware.unavailable()
+
+
+def test_drivers_without_devices(monkeypatch):
+    def none():
+        raise Refused("DEVICE_NOT_FOUND")
+
+    machine(monkeypatch, get_platforms=lambda: [types.SimpleNamespace(get_devices=none)])
+    assert hardware.unavailable() == "its drivers show no device"
+
+
+def test_the_environment_hides_it(monkeypatch):
+    monkeypatch.setenv("QD_ENABLE_OPENCL", "0")
+    assert hardware.unavailable() == "QD_ENABLE_OPENCL=0 hides it"
+
+
+def test_where_it_is_absent_a_program_falls_back_or_fails(monkeypatch, capsys):
+    monkeypatch.setattr(hardware, "unavailable", lambda: "nobody has one")
+    with pytest.raises(qd.QuadrantsRuntimeError, match="opencl: nobody has one"):
+        qd.init(arch=qd.opencl, enable_fallback=False)
+    qd.init(arch=qd.opencl)
+    assert "falling back to CPU (opencl: nobody has one)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("", "pthread-Xeon"), ("pocl", "pthread-Xeon"), ("nvidia", "NVIDIA H200"),
+        ("NVIDIA:1", "NVIDIA A10"), ("0:1", "NVIDIA A10"), ("2:0", "Intel(R) Xeon(R) CPU"),
+        ("1", "pthread-Xeon"), ("a10", "NVIDIA A10"), ("intel", "Intel(R) Xeon(R) CPU"),
+    ],
+)  # fmt: skip
+def test_devices_are_chosen_by_number_or_name(monkeypatch, wanted, name):
+    monkeypatch.setattr(hardware, "_devices", list(SEVERAL))
+    assert hardware.chosen(wanted).name == name
+
+
+@pytest.mark.parametrize("wanted", ["amd", "nvidia:2", "3:0", "0:2"])
+def test_a_choice_that_means_nothing_lists_what_there_is(monkeypatch, wanted):
+    monkeypatch.setattr(hardware, "_devices", list(SEVERAL))
+    with pytest.raises(qd.QuadrantsRuntimeError) as found:
+        hardware.chosen(wanted)
+    assert f"opencl_device={wanted!r} names no device" in str(found.value)
+    assert "0:1: NVIDIA A10 (NVIDIA CUDA 1.0)" in str(found.value)
+
+
+def test_of_several_pocls_that_of_the_wheel_is_taken(monkeypatch):
+    own = [
+        one(0, 0, "PoCL", "a", "3.1+debian", "OpenCL 3.0 PoCL"),
+        one(1, 0, "PoCL", "b", "3.0-rc2", "OpenCL 3.0 PoCL"),
+    ]
+    monkeypatch.setattr(hardware, "_devices", own)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "3.0")
+    assert hardware.chosen().name == "b"
+
+
+def test_codes_have_words():
+    for code, kind in ((-4, qd.QuadrantsRuntimeError), (-61, MemoryError), (-36, RuntimeError)):
+        error = errors.error_of(types.SimpleNamespace(code=code), "trying")
+        assert isinstance(error, kind)
+        assert f"{code})" in str(error) and "while trying" in str(error)
+    assert errors.error_of(types.SimpleNamespace(code=-36), "").fatal
+    assert not errors.error_of(types.SimpleNamespace(code=-5), "launching").fatal
+    assert errors.error_of(types.SimpleNamespace(code=-5), "waiting", waited=True).fatal
+
+
+F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
+
+
+@qd.kernel
+def double(x: F32):
+    for i in x:
+        x[i] = 2 * x[i]  # the line of the mistake
+
+
+@pytest.mark.opencl
+@needs_device
+def test_a_lost_device_is_told_until_a_new_program():
+    qd.init(arch=qd.opencl, offline_cache=False)
+    x = qd.ndarray(qd.f32, 4)
+    x.fill(1)
+    double(x)
+    dev = program.current().device
+    lost = dev.failed(types.SimpleNamespace(code=-36), "waiting for kernels", waited=True)
+    assert "qd.init() again" in str(lost).lower() or "Call qd.init() again" in str(lost)
+    for use in (lambda: double(x), x.to_numpy, qd.sync, lambda: qd.ndarray(qd.f32, 4)):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="not valid any more"):
+            use()
+    qd.init(arch=qd.opencl, offline_cache=False)
+    x = qd.ndarray(qd.f32, 4)
+    x.fill(3)
+    double(x)
+    assert (x.to_numpy() == 6).all()
+
+
+@pytest.mark.opencl
+@needs_device
+def test_a_program_that_does_not_build_points_to_the_users_line(monkeypatch):
+    made = text.lower_opencl
+
+    def broken(func, config, caps):
+        found = made(func, config, caps)
+        lines = found.text.splitlines()
+        at = next(i for i, line in enumerate(lines) if found.ids[i] >= 0 and "x[" in line)
+        lines[at] = lines[at].replace("x[", "y_of_nobody[")
+        return found._replace(text="\n".join(lines) + "\n")
+
+    MEMORY.clear()
+    monkeypatch.setattr(text, "lower_opencl", broken)
+    qd.init(arch=qd.opencl, offline_cache=False)
+    with pytest.raises(qd.QuadrantsCompilationError) as found:
+        double(np.ones(4, np.float32))
+    said = str(found.value)
+    assert "y_of_nobody" in said and "the line of the mistake" in said
+    assert "test_opencl_machine.py" in said
+
+
+@pytest.mark.opencl
+@needs_device
+def test_a_target_without_a_device_is_source_alone(tmp_path):
+    from qd_studio.engine.backends.base import find
+
+    backend = find("opencl")
+    config = backend.with_target(CompileConfig(arch="opencl"), "gpu").freeze()
+    assert backend.pipeline(config) == "gpu"
+    assert "a GPU" in backend.fingerprint(config)
+    with pytest.raises(ValueError, match="there are: gpu, cpu"):
+        backend.with_target(config, "tpu")
+    qd.init(arch=qd.opencl, opencl_target="gpu", offline_cache=False)
+    with pytest.raises(qd.QuadrantsCompilationError, match="leave opencl_target empty"):
+        double(np.ones(4, np.float32))
+
+
+@pytest.mark.opencl
+@needs_device
+def test_entries_are_written_at_the_end_and_make_programs_again(monkeypatch):
+    def run():
+        qd.init(arch=qd.opencl, offline_cache=True)
+        x = qd.ndarray(qd.f32, 4)
+        x.fill(2)
+        double(x)
+        assert (x.to_numpy() == 4).all()
+        qd.reset()
+
+    def as_in_a_new_process():
+        MEMORY.clear()
+        context._contexts.clear()
+
+    as_in_a_new_process()
+    run()
+    as_in_a_new_process()
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "build", None)  # nothing is compiled
+        run()
+    as_in_a_new_process()
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "from_binary", refuse)  # as a driver that was replaced may do
+        run()
+
+
+def refuse(*_):
+    raise ValueError("not for this driver")
+
+
+@pytest.mark.opencl
+@needs_device
+def test_what_debug_cannot_do_is_told_once(capsys):
+    qd.init(arch=qd.opencl, debug=True)
+    said = capsys.readouterr().err
+    assert said.count("warning") == 1
+    assert "asserts of kernels and check_out_of_bound" in said
+    qd.init(arch=qd.opencl, check_out_of_bound=True)
+    assert "check_out_of_bound is off: the opencl backend" in capsys.readouterr().err
+
+
+@pytest.mark.opencl
+@needs_device
+def test_memory_is_refused_to_other_libraries():
+    qd.init(arch=qd.opencl)
+    x = qd.ndarray(qd.f32, 4)
+    for ask in (x.to_dlpack, lambda: np.from_dlpack(x)):
+        with pytest.raises(BufferError, match="no address by which another library"):
+            ask()
+    with pytest.raises(ValueError, match="Zero-copy not available"):
+        x.to_numpy(copy=False)
+
+
+@pytest.mark.opencl
+@needs_device
+def test_programs_follow_each_other():
+    for _ in range(3):
+        qd.init(arch=qd.opencl, offline_cache=False)
+        x = qd.ndarray(qd.f32, 4)
+        x.fill(1)
+        double(x)
+    old = x
+    qd.reset()
+    assert device.running() is None
+    qd.init(arch=qd.opencl, offline_cache=False)
+    with pytest.raises(qd.QuadrantsRuntimeError):
+        double(old)
