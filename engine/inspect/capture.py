@@ -12,12 +12,11 @@ one backend is part of its record and does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ..backends import base
 from ..config import CompileConfig
 from ..errors import BackendUnavailableError
 from ..ir import Func
@@ -38,7 +37,6 @@ from .layouts import leaf_records
 from .machine import locate, machine_record
 from .made_up import why_none
 from .record import (
-    Artefact,
     BackendRecord,
     CompileRecord,
     ErrorRecord,
@@ -49,17 +47,13 @@ from .record import (
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
 from .targets import NoCaches, Target, compile_for, config_for, target_of
+from .texts import artefacts_of
 
 if TYPE_CHECKING:
     from ..lang.kernel import Kernel
     from .caches import LookUps
 
 __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
-
-_LANGUAGES: Final = {
-    "llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm", "ptx": "ptx", "opencl_c": "c",
-    "isa": "gcn", "spirv": "spirv",
-}  # fmt: skip
 
 
 class KernelCapture:
@@ -140,15 +134,17 @@ class KernelCapture:
 
     def launch(self, budget_s: float = 0.4) -> KernelRecord:
         """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
-        self.generate_texts()
+        self.generate_texts(binary=False)
         self._launcher(budget_s).run()
         return self._publish()
 
     def _launcher(self, budget_s: float) -> Launcher:
         return Launcher(self, budget_s)
 
-    def generate_texts(self) -> KernelRecord:
-        """Add the generated texts that cost time to make and are not needed to launch."""
+    def generate_texts(self, binary: bool = True) -> KernelRecord:
+        """Add the generated texts that cost time to make and are not needed to launch.
+
+        binary: also the size of one that is better made after launches."""
         for name, backend in self._backends.items():
             compiled = self._compiled.get((name, self._features or (), True))
             if backend.compile is None or compiled is None or backend.status != "ok":
@@ -161,7 +157,7 @@ class KernelCapture:
             try:
                 with self.steps.step("codegen", text, backend=name, kind="compile"):
                     locate(compiled.artifact, self.config)
-                    artefacts = _artefacts(compiled.artifact, self._places[name], lazy=True)
+                    artefacts = artefacts_of(compiled.artifact, self._places[name], lazy=True)
                     machine, sass = machine_record(
                         compiled.artifact, self._places[name], self.config.gpu_max_reg
                     )
@@ -170,8 +166,12 @@ class KernelCapture:
                     error_record(error, "codegen", kernel=self.kernel.name, backend=name)
                 )
                 continue
+            code = compiled.artifact.machine_code() if binary else compiled.artifact.code
             full = msgspec.structs.replace(
-                backend.compile, artefacts=(*artefacts, *sass), machine=machine
+                backend.compile,
+                artefacts=(*artefacts, *sass),
+                machine=machine,
+                code_bytes=len(code),
             )
             self._backends[name] = msgspec.structs.replace(backend, compile=full)
         return self._publish()
@@ -440,8 +440,8 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
     return CompileRecord(
         **timings,
         cold_ms=sum(timings.values()),
-        artefacts=_artefacts(compiled.artifact, recorder.loc_of_op, lazy=False),
-        code_bytes=len(compiled.artifact.machine_code()),
+        artefacts=artefacts_of(compiled.artifact, recorder.loc_of_op, lazy=False),
+        code_bytes=len(compiled.artifact.code),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=leaf_records(
             compiled.func,
@@ -450,21 +450,6 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
             compiled.executable.meta.written,
         ),
         **_seen(recorder),
-    )
-
-
-def _artefacts(
-    artifact: base.Artifact, places: Mapping[int, int], *, lazy: bool
-) -> tuple[Artefact, ...]:
-    """The texts of a compile; without ``lazy`` only those that are there already."""
-    return tuple(
-        Artefact(
-            name=name,
-            language=_LANGUAGES.get(name) or artifact.languages.get(name, "text"),
-            text=artifact.text(name),
-            lines=tuple([places.get(op, -1) for op in artifact.lines.get(name, ())]),
-        )
-        for name in (artifact.names if lazy else tuple(artifact.texts))
     )
 
 

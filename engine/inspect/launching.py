@@ -39,7 +39,7 @@ from .counting import Instrumented
 from .faults import error_record
 from .flows import graph_facts, told_by_graph
 from .inputs import Inputs
-from .measuring import Started, amounts_of, measured, warm_ms
+from .measuring import Started, amounts_of, measured, warm_start
 from .placing import Placed, placed
 from .record import (
     AgreementRecord,
@@ -135,7 +135,6 @@ class Launcher:
         """Launch every case on every backend."""
         if not self._names:
             return
-        self._warm()
         for index, case in enumerate(self._capture.cases):
             found = self._made(case, index == 0)
             if found is None:
@@ -158,13 +157,17 @@ class Launcher:
             if backend.backend in self._names:
                 self._capture.put(self._finished(backend))
         self._capture.put_verdicts(self._verdicts)
+        self._binaries()
 
-    def _warm(self) -> None:
-        """How long the compile takes where a cache has the code."""
+    def _binaries(self) -> None:
+        """Sizes of binaries, as a cache keeps them after launches, and what is left of a compile
+        where it has them."""
         for backend in self._capture.backends:
             if backend.backend in self._names and backend.compile is not None:
-                took = warm_ms(self._capture, backend.backend)
-                compiled = msgspec.structs.replace(backend.compile, warm_ms=took)
+                size, took = warm_start(self._capture, backend.backend)
+                compiled = msgspec.structs.replace(
+                    backend.compile, code_bytes=size, warm_ms=took
+                )  # fmt: skip
                 self._capture.put(msgspec.structs.replace(backend, compile=compiled))
 
     # ---- one case

@@ -25,7 +25,7 @@ from ..backends.lent import lend
 from ..cache.codec import decode, encode
 from ..cache.offline import UNREADABLE
 from ..cache.places import functions_of
-from ..errors import BackendUnavailableError
+from ..errors import QuadrantsRuntimeError
 from ..runtime.compile import Clock as PartClock
 from ..runtime.compile import FullCompile, make_ir
 from .counting import Amounts, Instrumented, instrument
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .launching import Launcher, Round
     from .record import WorkloadRecord
 
-__all__ = ["Started", "amounts_of", "measured", "warm_ms"]
+__all__ = ["Started", "amounts_of", "measured", "warm_start"]
 
 _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
@@ -190,8 +190,8 @@ def _made_to_count(
 # ---- warm compiles
 
 
-def warm_ms(capture: KernelCapture, name: str) -> float | None:
-    """Milliseconds from source to a loaded kernel where a cache on disk has its code.
+def warm_start(capture: KernelCapture, name: str) -> tuple[int, float | None]:
+    """(bytes of the binary, milliseconds from source to a loaded kernel where a cache has it).
 
     The frontend runs, as its IR is what the cache is asked with; passes and code generation do not.
     None if this kernel's code cannot be kept.
@@ -217,7 +217,9 @@ def warm_ms(capture: KernelCapture, name: str) -> float | None:
         with ExitStack() as stack:
             stack.enter_context(lend(NoCaches(config)))
             stack.enter_context(capture.steps.step("load", text, backend=name, kind="compile"))
+            size = len(compiled.artifact.machine_code())
             entry = encode(compiled.artifact, functions)
-            return min(clock.took(lambda: again(entry)).us for _ in range(_WARM)) / 1e3
-    except (*UNREADABLE, BackendUnavailableError):
-        return None
+            took = min(clock.took(lambda: again(entry)).us for _ in range(_WARM))
+            return size, took / 1e3
+    except (*UNREADABLE, QuadrantsRuntimeError, StepLimit):
+        return len(compiled.artifact.code), None

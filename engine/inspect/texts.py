@@ -1,0 +1,31 @@
+"""The texts that a backend made of a kernel, as records that are linked to the user's source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..backends import base
+from .record import Artefact
+
+__all__ = ["artefacts_of"]
+
+_LANGUAGES: Final = {
+    "llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "asm": "asm", "ptx": "ptx", "opencl_c": "c",
+    "isa": "gcn", "spirv": "spirv",
+}  # fmt: skip
+
+
+def artefacts_of(
+    artifact: base.Artifact, places: Mapping[int, int], *, lazy: bool
+) -> tuple[Artefact, ...]:
+    """The texts of a compile; without ``lazy`` only those that are there already."""
+    return tuple(
+        Artefact(
+            name=name,
+            language=_LANGUAGES.get(name) or artifact.languages.get(name, "text"),
+            text=artifact.text(name),
+            lines=tuple([places.get(op, -1) for op in artifact.lines.get(name, ())]),
+        )
+        for name in (artifact.names if lazy else tuple(artifact.texts))
+    )
