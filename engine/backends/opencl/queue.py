@@ -43,6 +43,10 @@ class OpenclStreams:
             raise QuadrantsRuntimeError(f"there is no stream {stream} on {self._device.name}")
         return found
 
+    def queues(self) -> list[Any]:
+        """Every queue there is."""
+        return list(self._queues.values())
+
     def create_stream(self) -> int:
         number = next(_numbers)
         self._queues[number] = self._device.new_queue()
