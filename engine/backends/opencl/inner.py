@@ -61,8 +61,8 @@ def range_for(e: LanesEmitter, op: Op) -> None:
     e.loop_values[op.id, 0] = name
     e.open(f"for (; {name} < {end}; ++{name}) {{")
     quiet, e.quiet = e.quiet, True
-    e.run(op.regions[0])
-    e.quiet, e.ended, e.op_id = quiet, False, op.id
+    e.again(op.regions[0])
+    e.quiet, e.op_id = quiet, op.id
     e.close()
     e.close()
     e.loop_depth -= 1
@@ -94,8 +94,7 @@ def _four(e: LanesEmitter, op: Op, name: str) -> None:
             inner = counter(e)
             e.line(f"const int {inner} = {name} + {step};")
         e.loop_values[op.id, 0] = inner
-        e.run(op.regions[0])
-        e.ended = False
+        e.again(op.regions[0])
         e.op_id = op.id
         if step:
             e.names.forget(inner)

@@ -105,6 +105,15 @@ class LanesEmitter(Emitter):
         if not self.quiet:
             super().comment(op)
 
+    def again(self, block: Block) -> None:
+        """Emit a straight block that has been emitted before, elsewhere."""
+        raw, low = self.raw, self.low
+        for op in block.ops:
+            raw.pop(op.id, None)
+            low.pop(op.id, None)
+        self.run(block)
+        self.ended = False
+
     def quotient(self, name: str, number: str, by: str) -> None:
         """Name the quotient of a ``ulong`` and a number that is not 0."""
         self.program.helper("qd_quotient", _QUOTIENT)
@@ -237,8 +246,7 @@ def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
         e.open(f"for ({ty} {cell} = get_global_id(0); {cell} < {cells}; {cell} += {step}) {{")
         e.loop_depth += 1
         _indices(e, op, order, found, cell, wide)
-        e.run(op.regions[1])
-        e.ended = False
+        e.again(op.regions[1])
         e.loop_depth -= 1
         e.op_id = op.id
         e.close()

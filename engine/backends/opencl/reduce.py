@@ -133,4 +133,6 @@ def _address(e: LanesEmitter, op: Op, made: set[Op]) -> None:
         _address(e, a, made)
     if op.id not in e.unused:
         e.op_id = op.id
+        e.raw.pop(op.id, None)
+        e.low.pop(op.id, None)
         e.table[op.code](e, op)

@@ -232,3 +232,19 @@ def alone(x: Row, out: Row):
 def test_few_cells_update_one_by_one():
     text = compare(alone, [(rows(6)[0] + 1, rows(1)[0])])
     assert "__local" not in text
+
+
+Small = qd.types.ndarray(qd.i16, 1)
+
+
+@qd.kernel
+def narrow(x: Small, y: Small, m: qd.i32):
+    for i in range(1, x.shape[0] - 1):
+        y[i] = x[i + 1] + y[i] + (x[i - 1] + i * m)
+        y[i] = y[i] * x[i] + (x[i + 1] + y[i] * (x[i - 1] + (y[i] + i * m))) * x[i]
+
+
+def test_each_copy_of_a_body_has_its_own_texts():
+    """An expression may be short enough to go where it is used in one copy, and not in another."""
+    x, y = rows(1501, 1501, dtype=np.int16)
+    compare(narrow, [(x, y, 3)])
