@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -112,6 +113,19 @@ async def test_the_matrix_says_so(record, size):
         text = text_of(app)
         assert CELL in text and "x of cpu, band 0." in text
         assert "n=8: 52 B counted, 5 operations counted" in text
+
+
+async def test_it_is_said_beside_many_backends(record):
+    (kernel,) = record.kernels
+    only = [
+        msgspec.structs.replace(
+            kernel.backends[0], backend=name, launches=(), agreement=None, unlaunched="no runtime"
+        )
+        for name in ("amdgpu:gfx942", "amdgpu:gfx1100", "cuda", "spirv")
+    ]
+    kernel = msgspec.structs.replace(kernel, backends=(*kernel.backends, *only))
+    async with studio(rec.Record(kernels=(kernel,)), (120, 40)) as (app, _):
+        assert "≠ differs max 1.0e+00 at y[3]" in text_of(app)
 
 
 async def test_at_80_columns_it_is_marked_and_told_below(record):

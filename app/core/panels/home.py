@@ -34,6 +34,8 @@ def backends_of(record: Record) -> list[str]:
 # of the interpreter (the oracle of agreement, not a rival), and of the kernel itself.
 _RIVALS: Final = ("launch", "against", "agreement")
 """Only where several backends launch."""
+_DIFFERENCES: Final = ("median", "agreement")
+"""Only where a result differs: how far matters more than what was compiled only."""
 _PLANS: Final = (
     (("launch", "against", "agreement", "cold", "warm", "size", "rate"), ("launch", "cold"),
      ("caches",)),
@@ -46,6 +48,7 @@ _PLANS: Final = (
     (("launch", "agreement", "cold"), (), ()),
     (("launch", "agreement"), (), ()),
     (("median", "agreement"), (), ()),
+    (_DIFFERENCES, (), ()),
     (("median", "verdict"), (), ()),
     (("median", "verdict"), (), ()),
 )  # fmt: skip
@@ -69,8 +72,9 @@ def matrix(
     head: list[Line] = []
     lines: list[Line] = []
     rivals = any(kernel.verdicts for kernel in record.kernels)
+    differs = any(_state(kernel) == "differs" for kernel in record.kernels)
     for (columns, oracle, extra), compiled in zip(_PLANS, _UNLAUNCHED, strict=True):
-        if columns is _RIVALS and not rivals:
+        if (columns is _RIVALS and not rivals) or (columns is _DIFFERENCES and not differs):
             continue
         groups: list[tuple[str, Sequence[str]]] = []
         for name in names:
@@ -117,6 +121,7 @@ _UNLAUNCHED: Final = (
     ("cold", "size", "registers"),
     ("cold", "registers"),
     ("registers",),
+    (),
     ("registers",),
     (),
 )

@@ -21,7 +21,7 @@ __all__ = [
 
 HEADER: Final = ("backend", "launch", "against", "agreement", "cold", "warm", "size", "rate")
 _RIGHT: Final = (False, True, False, False, True, True, True, True)
-_LIMITS: Final = (16, 40, 24, 60, 8, 8, 9, 26)
+_LIMITS: Final = (16, 26, 24, 60, 8, 8, 9, 26)
 _LAUNCH: Final = HEADER.index("launch")
 
 
@@ -63,7 +63,8 @@ def amounts_text(workload: WorkloadRecord) -> str:
         ("operations", workload.flops, workload.by_flops),
     ):
         if amount is not None:
-            text = fmt.size(amount) if name == "bytes" else f"{fmt.count(amount)} operations"
+            ends = "operation" if amount == 1 else name
+            text = fmt.size(amount) if name == "bytes" else f"{fmt.count(amount)} {ends}"
             parts.append(f"{text} {by}".rstrip())
         elif by:
             missing.setdefault(by, []).append(name)
