@@ -28,6 +28,7 @@ _SMALL = "it is about numbers that fast_math turns into 0 on a GPU"
 _NO_CHECKS = "it is about checks in kernels, which OpenCL's have not"
 _RECURSION = "real functions that call themselves are refused: OpenCL C has no recursion"
 _PUT_OFF = "entries for OpenCL are written when the program ends"
+_LATER = "launches return at once there: an error is told at the next wait"
 _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {
@@ -148,12 +149,30 @@ _ON_OPENCL_ALONE: dict[str, str] = {
     """,
     _NO_CHECKS: """
         caches/test_keys::test_lines_inside_of_a_kernel_matter_where_messages_show_them
+        autodiff/test_validation
+        backends/test_checks
+        caches/test_fastcache_entries::test_a_failing_assertion_points_to_where_the_function_is_now
         kernels/test_agree::test_failures_under_debug
         kernels/test_agree::test_bounds_checks_alone_raise_too
         kernels/test_agree::test_a_failure_ends_the_launch_between_tasks
+        kernels/test_blocks::test_an_index_out_of_a_shared_array_is_told
+        kernels/test_fields_in_programs::test_indices_out_of_range
+        kernels/test_graphs::test_prints_and_asserts_in_rounds
+        kernels/test_language_debug
+        kernels/test_real_functions::test_asserts_inside_of_functions
+        kernels/test_vector_indices::test_bounds_are_checked_in_debug
+        lang/test_ad_tape::test_validation
+        lang/test_ad_tape::test_grad_check
+        lang/test_ad_tape::test_under_debug_the_gradient_repeats_nothing_of_the_kernel
+        lang/test_profiler::test_a_launch_that_fails_leaves_no_times
     """,
+    _LATER: "adstack/test_overflow::test_a_fixed_size_that_is_too_small",
     _RECURSION: """
         kernels/test_real_functions::test_functions_of_both_kinds_call_each_other
+        kernels/test_real_functions::test_recursion
+        kernels/test_real_functions::test_recursion_that_is_too_deep_is_an_error_and_leaves_the_process_usable
+        kernels/test_real_functions::test_random_numbers_come_from_the_sequence_of_the_iteration
+        kernels/test_real_functions::test_methods
     """,
 }
 
