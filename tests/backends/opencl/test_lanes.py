@@ -234,17 +234,18 @@ def test_few_cells_update_one_by_one():
     assert "__local" not in text
 
 
-Small = qd.types.ndarray(qd.i16, 1)
+Bytes = qd.types.ndarray(qd.u8, 2)
+Shorts = qd.types.ndarray(qd.i16, 2)
 
 
 @qd.kernel
-def narrow(x: Small, y: Small, m: qd.i32):
-    for i in range(1, x.shape[0] - 1):
-        y[i] = x[i + 1] + y[i] + (x[i - 1] + i * m)
-        y[i] = y[i] * x[i] + (x[i + 1] + y[i] * (x[i - 1] + (y[i] + i * m))) * x[i]
+def narrow(x: Bytes, y: Shorts, m: qd.i32):
+    for i, j in qd.ndrange((1, x.shape[0] - 1), (3, x.shape[1] - 3)):
+        y[i, j] = x[i, j - 1] + x[i, j + 1] + i * m
+        y[i, j] = x[i + 1, j + 1] + y[i, j]
 
 
 def test_each_copy_of_a_body_has_its_own_texts():
     """An expression may be short enough to go where it is used in one copy, and not in another."""
-    x, y = rows(1501, 1501, dtype=np.int16)
-    compare(narrow, [(x, y, 3)])
+    x, y = rows(20 * 260, 20 * 260, dtype=np.uint8)
+    compare(narrow, [(x.reshape(20, 260), y.reshape(20, 260).astype(np.int16), 3)])
