@@ -71,8 +71,9 @@ class Program:
 
     func, config, capabilities: what it is made of. fast: of `fast_math`. taken: names that mean the
     same in every function. param_names, extent_names: of parameters, and of the extents of arrays
-    by axis and number. apart: by parameter, whether it shares no memory with another one. areas: of
-    the adstacks of each task. prints: the sites. written: arrays and fields that are written.
+    by axis and number. apart: by parameter, whether it shares no memory with another one. restrict:
+    the word where it may stand, empty if some do: there are compilers that take all pointers of a
+    kernel for restricted as soon as one is. areas: of the adstacks of each task. prints: the sites. written: arrays and fields that are written.
     seeded: some code asks for the launch's seed. fails: a task may set the frame's error.
     """
 
@@ -107,6 +108,7 @@ class Program:
         self.apart: Final = [
             func.noalias or (p.kind == "field" and not arrays) for p in func.params
         ]  # fmt: skip
+        self.restrict: Final = "restrict " if all(self.apart) else ""
         tasks = func.tasks()
         counts = [(0, False)] * len(tasks)
         if any(op.code == C.AD_STACK_ALLOCA for op in all_ops(func)):
@@ -196,7 +198,7 @@ class Program:
         attributes: of the kernel, as they stand between ``__kernel`` and ``void``.
         """
         slots = list(body.params.values())
-        params = ["__global uchar *restrict frame"]
+        params = [f"__global uchar *{self.restrict}frame"]
         if body.prints:
             params.append("__global uchar *prints")
         params += [slot.declaration for slot in slots]

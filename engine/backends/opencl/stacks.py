@@ -131,7 +131,8 @@ def _entry(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> Place:
     stacks = _stacks(e, stack)
     number, t = stacks.numbers[stack.id], element(stack)
     offset = stacks.area.stack(number) + 8
-    base = e.param(f"qd_heap{number}", BUFFER, "uchar", offset, alone=True)
+    alone = bool(e.program.restrict)
+    base = e.param(f"qd_heap{number}", BUFFER, "uchar", offset, alone=alone)
     kind = "real" if t.is_real else "integer"
     pointer = f"((__global {MEMORY[t.name]} *)({base} + qd_{kind}_row))"
     if stack.attr.adjoint:

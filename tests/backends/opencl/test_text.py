@@ -50,3 +50,12 @@ def test_it_runs():
     assert kernel.launch([2.0, x, y]) == ()
     np.testing.assert_array_equal(y, 2 * np.arange(16) + 1)
     assert kernel.meta.written == (2,)
+
+
+def test_nothing_is_restricted_where_arrays_may_overlap():
+    """Compilers take all pointers of a kernel for restricted as soon as one of them is."""
+    func = parse(SAXPY)
+    assert func.noalias
+    assert "restrict" in clkit.lower(func).text
+    func.noalias = False
+    assert "restrict" not in clkit.lower(func).text
