@@ -73,7 +73,8 @@ class Program:
     same in every function. param_names, extent_names: of parameters, and of the extents of arrays
     by axis and number. apart: by parameter, whether it shares no memory with another one. restrict:
     the word where it may stand, empty if some do: there are compilers that take all pointers of a
-    kernel for restricted as soon as one is. areas: of the adstacks of each task. prints: the sites. written: arrays and fields that are written.
+    kernel for restricted as soon as one is. areas: of the adstacks of each task. prints: the sites.
+    written: arrays and fields that are written.
     seeded: some code asks for the launch's seed. fails: a task may set the frame's error.
     """
 
