@@ -275,6 +275,13 @@ class CompileConfig:
         scope="gpu",
         choices=("auto", "chunks", "lanes"),
     )
+    opencl_il: bool = option(
+        False,
+        "Hand OpenCL devices SPIR-V, made by LLVM, in place of OpenCL C; an error on those that"
+        " take none.",
+        key=True,
+        scope="gpu",
+    )
     opencl_target: str = option(
         "",
         "Make OpenCL C without a device, for processors of a kind; such code is never launched.",

@@ -94,7 +94,8 @@ BOOLS = sorted(name for name, opt in OPTIONS.items() if opt.type is bool and opt
 INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 # Not options of the reference.
 OURS = {
-    "amdgpu_arch", "cuda_arch", "graph", "opencl_device", "opencl_mapping", "opencl_target",
+    "amdgpu_arch", "cuda_arch", "graph", "opencl_device", "opencl_il", "opencl_mapping",
+    "opencl_target",
 }  # fmt: skip
 
 

@@ -55,11 +55,11 @@ class Dialect:
     triple: of the module. calling: convention of a kernel. frame, private, generic: spaces of the
     frame, of memory that a thread has for itself, and of pointers that a real function takes.
     device, block: scopes of synchronisation. wave: threads that exchange values by themselves; 0 if
-    that is not known. static_shared: bytes of shared arrays that a block has by itself.
-    graphs: kernels of a graph find their arguments in the frame. print_parameter: a kernel gets the
-    print buffer as its first parameter behind the frame, which has no address of it.
-    real_atomics: there are atomic sums, minima and maxima of reals. real_notes: what stands behind
-    them.
+    that is not known. static_shared: bytes of shared arrays that a block has by itself. graphs:
+    kernels of a graph find their arguments in the frame. print_parameter: a kernel gets the print
+    buffer as its first parameter behind the frame, which has no address of it. asserts: failing
+    ones end a kernel; else they are left out. real_atomics: there are atomic sums, minima and
+    maxima of reals. real_notes: what stands behind them.
     """
 
     triple: ClassVar[str]
@@ -73,6 +73,7 @@ class Dialect:
     static_shared: ClassVar[int] = 48 << 10
     graphs: ClassVar[bool] = True
     print_parameter: ClassVar[bool] = False
+    asserts: bool = True
     real_atomics: ClassVar[bool] = True
     real_notes: ClassVar[str] = ""
 

@@ -19,7 +19,7 @@ from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
 from ..stacks import element
 from .block_reduce import accumulate
-from .control import as_slot
+from .control import CONTROL_OPS, as_slot
 from .dialect import LIBRARY
 from .memory import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, combine, convert
@@ -197,6 +197,11 @@ def _print(e: GpuEmitter, op: Op) -> None:
     e.place(done)
 
 
+def _assert(e: GpuEmitter, op: Op) -> None:
+    if e.dialect.asserts:
+        CONTROL_OPS[C.ASSERT](e, op)
+
+
 def _block_sync(e: GpuEmitter, op: Op) -> None:
     e.dialect.barrier(e)
 
@@ -210,7 +215,7 @@ GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
     **SUBGROUP_OPS,
     C.GLOBAL_LOAD: _global_load, C.GLOBAL_STORE: _global_store, C.ARRAY_ALLOCA: _array_alloca,
-    C.PRINT: _print,
+    C.PRINT: _print, C.ASSERT: _assert,
     C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence,
     **dict.fromkeys(LIBRARY, _library),
 }  # fmt: skip

@@ -25,10 +25,14 @@ _TARGETS: Final = {"gpu": capabilities.GENERIC_GPU, "cpu": capabilities.GENERIC_
 
 
 class _For(NamedTuple):
-    """What code is made for. hardware: None for no device, then there is the source alone."""
+    """What code is made for. hardware: None for no device, then there is the source alone.
+
+    il: the device gets SPIR-V.
+    """
 
     capabilities: Capabilities
     hardware: Hardware | None
+    il: bool = False
 
 
 class OpenclBackend:
@@ -40,7 +44,10 @@ class OpenclBackend:
     makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> str:
-        return "cpu" if self._for(config).capabilities.mapping == capabilities.CHUNKS else "gpu"
+        where = self._for(config)
+        if where.il:
+            return "gpu"
+        return "cpu" if where.capabilities.mapping == capabilities.CHUNKS else "gpu"
 
     def available(self) -> tuple[bool, str]:
         from . import hardware
@@ -74,7 +81,14 @@ class OpenclBackend:
         else:
             hardware_facts = hardware.for_config(config)
             found = hardware_facts.capabilities
-        return _For(hardware.mapping_of(config, found), hardware_facts)
+        il = config.opencl_il and hardware_facts is not None
+        if il and hardware_facts is not None and "SPIR-V" not in hardware_facts.il:
+            raise QuadrantsUnsupportedError(
+                f"{hardware_facts.name} ({hardware_facts.driver_name}) takes no SPIR-V",
+                feature="opencl_il", backend=self.name,
+                hint="leave opencl_il away, or choose another device with opencl_device",
+            )  # fmt: skip
+        return _For(hardware.mapping_of(config, found), hardware_facts, il)
 
     def target(self, config: CompileConfig) -> Target:
         where = self._for(config)
@@ -99,7 +113,12 @@ class OpenclBackend:
         mapping = where.capabilities.mapping
         if where.hardware is None:
             return f"source for {where.capabilities.name}, {mapping}"
-        return hardware.fingerprint(where.hardware, mapping)
+        found = hardware.fingerprint(where.hardware, mapping)
+        if where.il:
+            from ..llvm import toolchain
+
+            return f"{found}, SPIR-V by {toolchain.identity()}"
+        return found
 
     def identity(self) -> str:
         return f"OpenCL C, {platform.system()} {platform.machine()}"
@@ -107,6 +126,7 @@ class OpenclBackend:
     def open(self, config: CompileConfig) -> Device:
         from .device import OpenclDevice
 
+        self._for(config)  # which raises what these options cannot have here
         return OpenclDevice(config)
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
@@ -120,6 +140,8 @@ class OpenclBackend:
         from .kernel import lower_opencl
 
         where = self._for(config)
+        if where.il:
+            return self._lower_il(func, config, where)
         made = lower_opencl(func, config, where.capabilities)
         key = build.key_of(made.text, made.options)
         later: Callable[[], bytes] | None = None
@@ -136,6 +158,24 @@ class OpenclBackend:
         return Artifact(
             self.name, self.target(config), made.meta, {"opencl_c": made.text}, b"",
             {"opencl_c": made.ids}, {"opencl_c": "c"}, {}, facts, later=later,
+        )  # fmt: skip
+
+    def _lower_il(self, func: Func, config: CompileConfig, where: _For) -> Artifact:
+        """Make SPIR-V, which the device's driver compiles when it is loaded."""
+        from ..spirv import code
+        from . import build
+
+        level = config.external_optimization_level if config.opt_level else 0
+        made = code.lower_spirv(func, config, level, where.capabilities.local_bytes, asserts=False)
+        kernel = made.kernel
+        return Artifact(
+            self.name, self.target(config), kernel.meta,
+            {"llvm_ir": kernel.text, "spirv": made.text}, build.sealed(made.code, il=True),
+            {"llvm_ir": kernel.ids},
+            {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "spirv": "spirv"},
+            {"llvm_ir_optimized": lambda: code.optimised(kernel.text, level)},
+            {"layout": kernel.layout, "tasks": made.tasks, "clears": kernel.clears,
+             "claims": kernel.claims, "options": "", "key": build.key_of(made.text, "il")},
         )  # fmt: skip
 
     def load(self, artifact: Artifact) -> Executable:

@@ -144,25 +144,32 @@ def binary_of(context: Context, program: Any) -> bytes:
 
 
 _MAGIC: Final = b"QDCL"
+_MAGIC_IL: Final = b"QDIL"
 
 
-def sealed(binary: bytes) -> bytes:
-    """A binary behind its digest: there are drivers that end the process where one is damaged."""
-    return _MAGIC + blake2b(binary, digest_size=16).digest() + binary
+def sealed(binary: bytes, il: bool = False) -> bytes:
+    """A binary behind its digest: there are drivers that end the process where one is damaged.
+
+    il: it is SPIR-V, which a driver is to compile.
+    """
+    return (_MAGIC_IL if il else _MAGIC) + blake2b(binary, digest_size=16).digest() + binary
 
 
-def _opened(code: bytes) -> bytes:
-    binary = code[len(_MAGIC) + 16 :]
-    if sealed(binary) != code:
+def _opened(code: bytes) -> tuple[bytes, bool]:
+    binary, il = code[len(_MAGIC) + 16 :], code.startswith(_MAGIC_IL)
+    if sealed(binary, il) != code:
         raise ValueError("the program binary is damaged")
-    return binary
+    return binary, il
 
 
 def from_binary(context: Context, code: bytes, kernel: str, options: str) -> Any:
-    """A program made of what `binary_of` gave. ValueError if the driver does not take it."""
-    cl, binary = context.cl, _opened(code)
+    """A program made of what `sealed` gave. ValueError if the driver does not take it."""
+    cl, (binary, il) = context.cl, _opened(code)
     try:
-        program = cl._cl._Program(context.handle, [context.device], [binary])
+        if il:
+            program = cl._cl._create_program_with_il(context.handle, binary)
+        else:
+            program = cl._cl._Program(context.handle, [context.device], [binary])
         program._build(options.encode(), [context.device])
     except cl.Error as error:
         if code_of(error) in (-5, -6):

@@ -21,7 +21,7 @@ from ..base import Target
 from ..llvm import toolchain
 from ..opencl.facts import MEMORY, OpenclTask
 from . import worker
-from .dialect import SPIRV
+from .dialect import SPIRV, SpirvDialect
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -141,11 +141,16 @@ def generate(llvm_ir: str, level: int) -> tuple[str, bytes]:
     return text.decode(), code
 
 
-def lower_spirv(func: Func, config: CompileConfig, level: int, most_shared: int) -> SpirvText:
-    """``func`` as SPIR-V. QuadrantsCompilationError for what the target cannot select."""
+def lower_spirv(
+    func: Func, config: CompileConfig, level: int, most_shared: int, *, asserts: bool = True
+) -> SpirvText:
+    """``func`` as SPIR-V. QuadrantsCompilationError for what the target cannot select.
+
+    most_shared: bytes of shared arrays that a group may have. asserts: see `Dialect`.
+    """
     from ..llvm.gpu import lower_gpu
 
-    kernel = lower_gpu(func, config, most_shared, SPIRV)
+    kernel = lower_gpu(func, config, most_shared, SpirvDialect(asserts))
     try:
         text, code = generate(kernel.text, level)
     except RuntimeError as error:

@@ -8,7 +8,9 @@ which LLVM knows; mathematics is LLVM's intrinsics, which become OpenCL's extend
 
 Not said in plain SPIR-V, so that the code goes without: atomic sums, minima and maxima of reals
 (compare and exchange, in a loop), and reductions over lanes, since a subgroup may have any size.
-Refused, with the user's line: subgroups, atomics on elements below 32 bits, recursion.
+Refused, with the user's line: subgroups, atomics on elements below 32 bits, recursion; and in code
+that shall be launched barriers, since work-items without an iteration end before they come to one,
+which OpenCL does not allow.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ _FENCES: Final = 3
 
 
 class SpirvDialect(Dialect):
-    """See `Dialect`."""
+    """See `Dialect`. asserts: see there; a launch through OpenCL does not look for failures."""
 
     triple = "spirv64v1.2-unknown-unknown"
     calling = "spir_kernel"
@@ -48,10 +50,13 @@ class SpirvDialect(Dialect):
     device = "device"
     block = "workgroup"
     wave = 0
-    static_shared = 64 << 10
+    static_shared = 1 << 40
     real_atomics = False
     graphs = False
     print_parameter = True
+
+    def __init__(self, asserts: bool = True) -> None:
+        self.asserts = asserts
 
     def attributes(self, threads: int, config: CompileConfig) -> str:
         return f"!reqd_work_group_size !{{i32 {threads}, i32 1, i32 1}}"
@@ -83,6 +88,9 @@ class SpirvDialect(Dialect):
                 _check(op)
         for op in all_ops(func):
             _check(op)
+            if op.code == C.BLOCK_SYNC and not self.asserts:
+                what = "barrier that iterations need not come to"
+                raise _refused(what, op.loc, "launch it without opencl_il")
         if func.callees and recursive(func):
             raise _refused("functions that call themselves", func.loc, "write a loop")
 

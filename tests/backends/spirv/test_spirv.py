@@ -138,6 +138,47 @@ def test_what_ends_the_code_generator_is_an_error():
     whole(artifact("spirv", shift, F, F, 5, 2.0))
 
 
+def test_a_device_that_takes_no_spirv_says_so(monkeypatch):
+    if not base.availability("opencl")[0]:
+        pytest.skip(base.availability("opencl")[1])
+    from qd_studio.engine.backends.opencl import hardware
+
+    chosen = hardware.chosen()
+    monkeypatch.setattr(hardware, "for_config", lambda config: chosen._replace(il=""))
+    with pytest.raises(qd.QuadrantsUnsupportedError, match="takes no SPIR-V"):
+        artifact("opencl", shift, F, F, 5, 2.0, opencl_il=True)
+
+
+@qd.kernel
+def waits(x: Floats):
+    qd.loop_config(block_dim=32)
+    for i in range(x.shape[0]):
+        pad = qd.simt.block.SharedArray((32,), qd.f32)
+        pad[i % 32] = x[i]
+        qd.simt.block.sync()
+        x[i] = pad[0]
+
+
+def test_what_an_opencl_device_is_given_instead_of_source(monkeypatch):
+    if not base.availability("opencl")[0]:
+        pytest.skip(base.availability("opencl")[1])
+    from qd_studio.engine.backends.opencl import build, hardware
+
+    taking = hardware.chosen()._replace(il="SPIR-V_1.2")
+    monkeypatch.setattr(hardware, "for_config", lambda config: taking)
+    made = artifact("opencl", shift, F, F, 5, 2.0, opencl_il=True)
+    binary, il = build._opened(made.code)
+    assert il and binary[:4] == b"\x03\x02\x23\x07" and "opencl_c" not in made.texts
+    assert made.facts["tasks"] == artifact("spirv", shift, F, F, 5, 2.0).facts["tasks"]
+    with pytest.raises(ValueError, match="damaged"):
+        build._opened(made.code[:-1])
+    artifact("spirv", waits, F)
+    with pytest.raises(
+        qd.QuadrantsUnsupportedError, match="barrier .* launch it without opencl_il"
+    ):
+        artifact("opencl", waits, F, opencl_il=True)
+
+
 def test_nothing_is_launched():
     backend = base.find("spirv")
     assert base.availability("spirv") == (False, backend.compile_only())
