@@ -173,9 +173,7 @@ def test_what_an_opencl_device_is_given_instead_of_source(monkeypatch):
     with pytest.raises(ValueError, match="damaged"):
         build._opened(made.code[:-1])
     artifact("spirv", waits, F)
-    with pytest.raises(
-        qd.QuadrantsUnsupportedError, match="barrier .* launch it without opencl_il"
-    ):
+    with pytest.raises(qd.QuadrantsUnsupportedError, match="launch it without opencl_il"):
         artifact("opencl", waits, F, opencl_il=True)
 
 
