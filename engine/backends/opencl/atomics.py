@@ -9,7 +9,8 @@ pointer of any element type fits::
 ============================ ==========================================================
 32-bit integers              OpenCL's own; products by compare-and-swap
 64-bit integers              likewise, of the extensions for 64 bits
-f32, f64                     compare-and-swap of their bits; an exchange as integers
+f32, f64                     compare-and-swap of their bits; an exchange as integers;
+                             sums on devices of NVIDIA by PTX
 8 and 16 bits, f16, u1       compare-and-swap of the 32-bit word that holds them; bits
                              are set, cleared and flipped in the word by OpenCL's own
 memory of the work-item      read, computed, written: nobody else sees it
@@ -97,6 +98,8 @@ def update(code: int, t: DataType, space: str, capabilities: Capabilities) -> Up
         found = _native(code, t, space, capabilities)
         if found is not None:
             return found
+    if code == C.ATOMIC_ADD and space == GLOBAL and capabilities.nvidia >= _PTX.get(t.name, 99):
+        return _helper(code, t, space, _ptx(t))
     return _helper(code, t, space, _swap(code, t, space))
 
 
@@ -218,6 +221,18 @@ def _swap(code: int, t: DataType, space: str) -> str:
         "    seen = got;\n"
         "  }\n"
     )
+
+
+_PTX: Final = {"f32": 2, "f64": 6}
+"""Compute capabilities of NVIDIA's from which on a type has an atomic addition."""
+
+
+def _ptx(t: DataType) -> str:
+    """NVIDIA's own addition. Compare-and-swap of one word by many takes a thousand times longer."""
+    ty, letter = _TYPE[t.name], "f" if t is f32 else "d"
+    add = f'"atom.global.add.{t.name} %0, [%1], %2;"'
+    operands = f': "={letter}"(old) : "l"(at), "{letter}"(value) : "memory"'
+    return f"  {ty} old;\n  asm volatile({add} {operands});\n  return old;\n"
 
 
 # Parts of a word

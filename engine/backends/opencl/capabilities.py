@@ -35,6 +35,7 @@ class Capabilities(NamedTuple):
     work-items of one. address_bits: of a pointer on the device. unified: its memory is the host's.
     exact_division: f32 division and square roots can be asked to be rounded correctly. denormals:
     f32 has them. parameter_bytes: most that the parameters of a kernel may take together.
+    nvidia: of a device of NVIDIA its compute capability's major number; its compiler takes PTX.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Capabilities(NamedTuple):
     exact_division: bool = True
     denormals: bool = True
     parameter_bytes: int = 4096
+    nvidia: int = 0
 
 
 GENERIC_GPU: Final = Capabilities("a GPU")

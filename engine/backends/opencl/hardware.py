@@ -131,6 +131,7 @@ def _capabilities(device: Any, kind: str, extensions: frozenset[str]) -> Capabil
         bool(_asked(device, "host_unified_memory", kind == "cpu")),
         bool(single & int(known.CORRECTLY_ROUNDED_DIVIDE_SQRT)), bool(single & int(known.DENORM)),
         int(_asked(device, "max_parameter_size", 1024)),
+        int(_asked(device, "compute_capability_major_nv", 0)),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from qd_studio.engine.backends.opencl.capabilities import GENERIC_GPU
 from qd_studio.engine.errors import QuadrantsInternalError
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.semantics import ATOMIC_OPERATION, binary_fn
-from qd_studio.engine.types import PRIMITIVE_TYPES, f16, f32, i16, i32, i64, u1, u8, u64
+from qd_studio.engine.types import BY_NAME, PRIMITIVE_TYPES, f16, f32, i16, i32, i64, u1, u8, u64
 
 cl = pytest.importorskip("pyopencl")
 HERE = GENERIC_GPU
@@ -174,3 +174,13 @@ def test_what_the_device_lacks_goes_by_compare_and_swap():
         update(C.ATOMIC_ADD, i64, GLOBAL, POOR._replace(int64_base=False))
     with pytest.raises(QuadrantsInternalError, match="not defined"):
         update(C.ATOMIC_BIT_OR, f32, GLOBAL, HERE)
+
+
+def test_sums_of_reals_on_nvidia_are_its_own():
+    newer, older = HERE._replace(nvidia=9), HERE._replace(nvidia=5)
+    for t, reg in (("f32", "f"), ("f64", "d")):
+        text = update(C.ATOMIC_ADD, BY_NAME[t], GLOBAL, newer).helper
+        assert f'asm volatile("atom.global.add.{t} %0, [%1], %2;" : "={reg}"(old)' in text
+    assert "asm" not in update(C.ATOMIC_ADD, BY_NAME["f64"], GLOBAL, older).helper
+    assert "asm" not in update(C.ATOMIC_ADD, f32, LOCAL, newer).helper
+    assert "asm" not in update(C.ATOMIC_MAX, f32, GLOBAL, newer).helper
