@@ -34,7 +34,7 @@ On a machine with a device, in the root of the tree::
         --opencl-device=nvidia:0 --opencl-mapping=auto tests
 
 Workers share nothing: folders are a process's own, and a program takes little of the memory.
-PoCL keeps what it compiled in one folder a process: twins of one kernel share it, nothing else.
+PoCL's own cache is off, as the engine leaves it, so that each twin compiles what it runs.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ _FORK = "CUDA does not work in a forked process"
 _ORDER = "its iterations run in order on a CPU, as few as they are, and it rests on that"
 _SMALL = "it is about numbers that fast_math turns into 0 on a GPU"
 _NO_CHECKS = "it is about checks in kernels, which OpenCL's have not"
+_LOCAL = "it takes more memory for a block than OpenCL gives on many devices"
 _RECURSION = "real functions that call themselves are refused: OpenCL C has no recursion"
 _PUT_OFF = "entries for OpenCL are written when the program ends"
 _LATER = "launches return at once there: an error is told at the next wait"
@@ -167,6 +168,7 @@ _ON_OPENCL_ALONE: dict[str, str] = {
         lang/test_ad_tape::test_under_debug_the_gradient_repeats_nothing_of_the_kernel
         lang/test_profiler::test_a_launch_that_fails_leaves_no_times
     """,
+    _LOCAL: "kernels/test_blocks::test_more_memory_than_a_gpu_gives_a_block_by_itself",
     _LATER: "adstack/test_overflow::test_a_fixed_size_that_is_too_small",
     _RECURSION: """
         kernels/test_real_functions::test_functions_of_both_kinds_call_each_other
