@@ -19,6 +19,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import QuadrantsCompilationError
+from . import bare
 from .errors import code_of, error_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
     """
     cl = context.cl
     text = _submitted(context, source.text, not config.offline_cache)
-    program: Any = None
+    program = _without_header(context, source, text)
+    if program is not None:
+        return program
     try:
         program = cl._cl._Program(context.handle, text)
         program._build(source.options.encode(), [context.device])
@@ -86,6 +89,21 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
         if code_of(error) not in _BUILD_FAILED:
             raise error_of(error, "building a program", source.kernel) from None
         raise _build_error(context, source, _log(context, program, error)) from None
+    context.keep(key_of(source.text, source.options), program)
+    return program
+
+
+def _without_header(context: Context, source: Source, text: str) -> Any:
+    """A program built as `bare` says, where that is worth it and works; else None."""
+    head = bare.declarations(source.text) if context.hardware.is_pocl else None
+    if head is None:
+        return None
+    cl = context.cl
+    program: Any = cl._cl._Program(context.handle, head + text)
+    try:
+        program._build(f"{source.options} {bare.OPTIONS}".encode(), [context.device])
+    except cl.Error:
+        return None  # what is wrong is said of the text as it is
     context.keep(key_of(source.text, source.options), program)
     return program
 

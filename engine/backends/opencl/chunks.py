@@ -3,7 +3,7 @@
 ::
 
     const int pieces = ...;                                           the header
-    for (int piece = get_global_id(0); piece < pieces; piece += get_global_size(0)) {
+    for (int piece = item; piece < pieces; piece += items) {
         const long first = ..., last = ...;                           the body
         for (int i = first; i < last; ++i)
             y[i] = a * x[i] + y[i];
@@ -34,7 +34,7 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
     """Write a parallel task."""
     body = program.emitter(op)
     chunked = op.attr.unit == "chunk"
-    program.begin(body, index, op, "get_global_id(0)" if chunked else "0")
+    program.begin(body, index, op, "item" if chunked else "0")
     body.run(op.regions[0])
     bounds = op.regions[0].ops[-1].args
     if chunked:
@@ -42,7 +42,7 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
         start = (
             "get_global_id(0)" if first == "0" else f"{body.at(bounds[0], 12)} + get_global_id(0)"
         )
-        body.open(f"for (int piece = {start}; piece < {end}; piece += get_global_size(0)) {{")
+        body.open(f"for (int piece = {start}; piece < {end}; piece += items) {{")
         body.loop_values[op.id, 0] = "piece"
         body.loop_depth += 1
         body.run(op.regions[1])
@@ -53,5 +53,5 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
         nest(body, op, bounds, op.attr.axes)
         grid = grids.ONE
     program.title(index, op)
-    args = program.finish(body, name, _ALONE)
+    args = program.finish(body, name, _ALONE, once=True)
     return OpenclTask(name, args, 1, grid, prints=body.prints)

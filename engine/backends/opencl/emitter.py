@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .kernel import Program
     from .stacks import TaskStacks
 
-__all__ = ["ATOM", "GLOBAL", "LOCAL", "PRIVATE", "Emitter", "Offset", "Place", "Slot"]
+__all__ = ["ATOM", "GLOBAL", "LOCAL", "PRIVATE", "Emitter", "Offset", "Place", "Slot", "wrap"]
 
 ATOM: Final = 16
 UNARY: Final = 14
@@ -421,10 +421,10 @@ class Emitter:
         if code == C.BIT_SHL:
             b, q, code = str(1 << int(b)), ATOM, C.MUL
         if code == C.MUL:
-            return f"{_wrap(a, p, MUL)} * {_wrap(b, q, MUL + 1)}", MUL
+            return f"{wrap(a, p, MUL)} * {wrap(b, q, MUL + 1)}", MUL
         if b[0] == "-" and b[1:].isdigit():
             return f"{a} {'-' if code == C.ADD else '+'} {b[1:]}", ADD
-        return f"{_wrap(a, p, ADD)} {'+' if code == C.ADD else '-'} {_wrap(b, q, ADD + 1)}", ADD
+        return f"{wrap(a, p, ADD)} {'+' if code == C.ADD else '-'} {wrap(b, q, ADD + 1)}", ADD
 
     def rows(self, indices: tuple[Op, ...], extents: list[tuple[str, int]]) -> Offset:
         """The row-major offset of ``indices``; extents: those of axes 1 and on."""
@@ -438,7 +438,7 @@ class Emitter:
             index, p = self.index(op)
             total = Offset(row, last, level, True).joined
             if total[0] != "0":
-                row = f"{cast}{_wrap(*total, UNARY)} * {_wrap(extent, q, MUL + 1)}"
+                row = f"{cast}{wrap(*total, UNARY)} * {wrap(extent, q, MUL + 1)}"
                 cast = ""  # all of it is in 64 bits now
             last, level = index, p
         return Offset(row, last, level, steady, not _is_simple(op))
@@ -487,7 +487,7 @@ class Emitter:
                 emit[op.code](self, op)
 
 
-def _wrap(text: str, level: int, need: int) -> str:
+def wrap(text: str, level: int, need: int) -> str:
     return f"({text})" if level < need else text
 
 

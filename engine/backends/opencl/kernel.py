@@ -44,6 +44,8 @@ __all__ = ["OpenclText", "Program", "lower_opencl"]
 
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a task clears; more are for the launch to clear."""
+_FEW_LINES: Final = 12
+"""A serial task with more is worth a function of its own (see `Program.finish`)."""
 _FAILED: Final = "if (*(__global int *)(frame + 4)) return;"
 """The word of an error that is never 0 (see `stacks`)."""
 
@@ -74,8 +76,8 @@ class Program:
     by axis and number. apart: by parameter, whether it shares no memory with another one. restrict:
     the word where it may stand, empty if some do: there are compilers that take all pointers of a
     kernel for restricted as soon as one is. areas: of the adstacks of each task. prints: the sites.
-    written: arrays and fields that are written.
-    seeded: some code asks for the launch's seed. fails: a task may set the frame's error.
+    written: arrays and fields that are written. seeded: some code asks for the launch's seed.
+    fails: a task may set the frame's error.
     """
 
     def __init__(self, func: Func, config: CompileConfig, capabilities: caps.Capabilities) -> None:
@@ -193,25 +195,46 @@ class Program:
             body.stacks = TaskStacks(index, op, area, thread)
             begin_rows(body)
 
-    def finish(self, body: Emitter, name: str, attributes: str = "") -> tuple[tuple[str, int], ...]:
+    def finish(
+        self, body: Emitter, name: str, attributes: str = "", once: bool = False
+    ) -> tuple[tuple[str, int], ...]:
         """Write the kernel ``name`` with the body of ``body``; its arguments for `OpenclTask`.
 
-        attributes: of the kernel, as they stand between ``__kernel`` and ``void``.
+        attributes: of the kernel, as they stand between ``__kernel`` and ``void``. once: the body
+        is a function that knows its work-item as ``item`` of ``items``. PoCL generates code for a
+        kernel three times, so that this halves what a first launch costs.
         """
         slots = list(body.params.values())
         params = [f"__global uchar *{self.restrict}frame"]
+        passed = ["frame"]
         if body.prints:
             params.append("__global uchar *prints")
+            passed.append("prints")
         params += [slot.declaration for slot in slots]
+        for slot in slots:
+            passed += [f"{slot.name}_mem", f"{slot.name}_at"] if slot.head else [slot.name]
+        if once:
+            self.add(["__attribute__((noinline))", f"static void {name}_body("])
+            self._params([*params, "int item", "int items"])
+            self._text(body)
         self.add([f"__kernel {attributes}{' ' * bool(attributes)}void {name}("])
+        self._params(params)
+        if once:
+            passed += ["get_global_id(0)", "get_global_size(0)"]
+            self.add(["{", f"    {name}_body({', '.join(passed)});", "}", ""])
+        else:
+            self._text(body)
+        return tuple([(slot.kind, slot.offset) for slot in slots])
+
+    def _params(self, params: list[str]) -> None:
         self.add([f"    {', '.join(group)}," for group in _wrapped(params)])
         self.lines[-1] = self.lines[-1][:-1] + ")"
-        self.add(["{"])
-        head = [line for line in (slot.head for slot in slots) if line]
-        self.add([f"    {line}" for line in (*head, *body.head)])
+
+    def _text(self, body: Emitter) -> None:
+        head = [line for line in (slot.head for slot in body.params.values()) if line]
+        self.add(["{", *(f"    {line}" for line in (*head, *body.head))])
         self.add(body.lines, body.ids)
         self.add(["}", ""])
-        return tuple([(slot.kind, slot.offset) for slot in slots])
 
     def add(self, lines: list[str], ids: list[int] | None = None) -> None:
         self.lines.extend(lines)
@@ -227,7 +250,8 @@ class Program:
             self.begin(body, index, op, "0")
             body.run(op.regions[1])
             self.title(index, op)
-            args = self.finish(body, name, "__attribute__((reqd_work_group_size(1, 1, 1)))")
+            once = self.capabilities.mapping == caps.CHUNKS and len(body.lines) > _FEW_LINES
+            args = self.finish(body, name, "__attribute__((reqd_work_group_size(1, 1, 1)))", once)
             task = OpenclTask(name, args, 1, grids.ONE, prints=body.prints)
         else:
             task = self._parallel(self, index, op, name)

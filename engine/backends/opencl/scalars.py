@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...ir import Op
 from ...ir import codes as C
-from ...types import DataType, Type, f16, f32, f64, u1
+from ...types import Type, f16, f32, f64, u1
+from .casts import convert
 from .emitter import (
     ADD,
     AND,
@@ -25,13 +26,14 @@ from .emitter import (
     SHIFT,
     UNARY,
     XOR,
+    wrap,
 )  # fmt: skip
 from .names import UNSIGNED, VALUE, literal
 
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["SCALAR", "combined", "convert"]
+__all__ = ["SCALAR", "combined"]
 
 Emit = Callable[["Emitter", Op], None]
 
@@ -124,15 +126,11 @@ def _wrapping(e: Emitter, op: Op, sign: str, level: int) -> None:
     elif left is None:
         x = e.at(a, level)
     else:
-        x = _paren(*left, level)
-    y = e.at(b, level + 1) if right is None else _paren(*right, level + 1)
+        x = wrap(*left, level)
+    y = e.at(b, level + 1) if right is None else wrap(*right, level + 1)
     if left is not None and right is None and y.startswith("-"):
         y = f"({y})"
     e.put_raw(op, f"{x} {sign} {y}", level)
-
-
-def _paren(text: str, level: int, need: int) -> str:
-    return f"({text})" if level < need else text
 
 
 def _fits(e: Emitter, op: Op) -> bool:
@@ -264,7 +262,7 @@ def _shift(e: Emitter, op: Op) -> None:
     if op.code == C.BIT_SHL:
         raw = e.raw.get(a.id)
         wide = UNSIGNED[t.name]
-        x = _paren(*raw, UNARY) if raw else f"({wide}){e.at(a, UNARY)}"
+        x = wrap(*raw, UNARY) if raw else f"({wide}){e.at(a, UNARY)}"
         if VALUE[t.name] == wide:
             e.put(op, f"{e.at(a, UNARY)} << {n}", SHIFT)
         else:
@@ -386,7 +384,7 @@ def _neg(e: Emitter, op: Op) -> None:
     else:
         wide = UNSIGNED[t.name]
         raw = e.raw.get(x.id)
-        inner = _paren(*raw, ADD + 1) if raw else f"({wide}){e.at(x, UNARY)}"
+        inner = wrap(*raw, ADD + 1) if raw else f"({wide}){e.at(x, UNARY)}"
         e.put_raw(op, f"0 - {inner}", ADD)
 
 
@@ -443,80 +441,6 @@ def _count(e: Emitter, op: Op) -> None:
         e.put(op, f"(int){name}(({bits}){e.at(x, UNARY)})", UNARY)
 
 
-# Conversions
-
-
-def convert(e: Emitter, a: str, source: Type, target: Type) -> str:
-    """``a``, which binds as tightly as a cast, converted as `cast_value` does."""
-    if source is target:
-        return a
-    if target is u1:
-        return f"({a} != 0)"
-    if target.is_int:
-        if not source.is_real:
-            return f"({VALUE[target.name]}){a}"
-        kind = "f32" if source is f16 else source.name
-        return f"{e.helper(f'{target.name}_of_{kind}')}({a})"
-    if target is f16:
-        if source is f32:
-            return f"{e.helper('half')}({a})"
-        if source is f64:
-            return f"{e.helper('half_of_f64')}({a})"
-        if source.bits <= 16:
-            return f"{e.helper('half')}((float){a})"
-        # All beyond is an infinity, and all below is a float.
-        assert isinstance(source, DataType)
-        name = f"qd_half_of_{source.name}"
-        low = "x < -131072 ? -131072.0f : " if source.is_signed else ""
-        return e.helper(
-            name,
-            f"static inline float {name}({VALUE[source.name]} x)\n{{\n"
-            f"    return {e.helper('half')}({low}x > 131072 ? 131072.0f : (float)x);\n}}\n",
-        ) + f"({a})"  # fmt: skip
-    if source is f16 and target is f32:
-        return a
-    return f"({VALUE[target.name]}){a}"
-
-
-def _cast_value(e: Emitter, op: Op) -> None:
-    x, t = op.args[0], op.type
-    source = x.type
-    if source is t or (source is f16 and t is f32):
-        e.put(op, e.v[x.id], e.low.get(x.id, ATOM))
-        return
-    if t is u1:
-        e.put(op, f"{e.at(x, EQUAL + 1)} != 0", EQUAL)
-        return
-    raw = e.raw.get(x.id)
-    if raw is not None and t.is_int and t.bits <= source.bits:
-        e.put(op, f"({VALUE[t.name]}){_paren(*raw, UNARY)}", UNARY)
-        return
-    if source.is_real and (t.is_int or t is f16):
-        e.put(op, convert(e, e.whole(x), source, t))
-        return
-    text = convert(e, e.at(x, UNARY), source, t)
-    e.put(op, text, UNARY if text.startswith("(") else ATOM)
-
-
-def _cast_bits(e: Emitter, op: Op) -> None:
-    x, t = op.args[0], op.type
-    source = x.type
-    if source is t or (source.is_real and t.is_real):
-        e.put(op, e.v[x.id], e.low.get(x.id, ATOM))
-    elif source.is_int and t.is_int:
-        if t is u1:
-            e.put(op, f"{e.at(x, EQUAL + 1)} != 0", EQUAL)
-        else:
-            e.put(op, f"({VALUE[t.name]}){e.at(x, UNARY)}", UNARY)
-    elif source is f16:
-        e.put(op, f"({VALUE[t.name]}){e.helper('half_bits')}({e.whole(x)})", UNARY)
-    elif t is f16:
-        e.put(op, f"{e.helper('half_value')}((ushort){e.at(x, UNARY)})")
-    else:
-        # The cast decides the type of a literal.
-        e.put(op, f"as_{VALUE[t.name]}(({VALUE[source.name]}){e.at(x, UNARY)})")
-
-
 SCALAR: Final[dict[int, Emit]] = {
     **dict.fromkeys((C.ADD, C.SUB, C.MUL, C.BIT_AND, C.BIT_OR, C.BIT_XOR), _combine),
     C.MIN: _extreme, C.MAX: _extreme,
@@ -526,5 +450,5 @@ SCALAR: Final[dict[int, Emit]] = {
     **dict.fromkeys(_FUNCTION, _math),
     C.SELECT: _select, C.POW: _pow, C.ATAN2: _atan2, C.RSQRT: _rsqrt, C.INV: _inv, C.NEG: _neg,
     C.ABS: _abs, C.SGN: _sgn, C.BIT_NOT: _bit_not, C.LOGIC_NOT: _logic_not, C.POPCNT: _count,
-    C.CLZ: _count, C.FFS: _count, C.CAST_VALUE: _cast_value, C.CAST_BITS: _cast_bits,
+    C.CLZ: _count, C.FFS: _count,
 }  # fmt: skip

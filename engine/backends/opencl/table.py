@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...ir import Op
 from ...ir import codes as C
 from .calls import CALL_OPS
+from .casts import CASTS
 from .control import CONTROL_OPS
 from .effects import EFFECT_OPS
 from .memory import MEMORY_OPS
@@ -25,7 +26,7 @@ def _refuse(e: Emitter, op: Op) -> None:
 
 
 _ROWS: Final[dict[int, Callable[[Any, Any], None]]] = {
-    **SCALAR, **MEMORY_OPS, **CONTROL_OPS, **EFFECT_OPS, **CALL_OPS, **STACK_OPS,
+    **SCALAR, **CASTS, **MEMORY_OPS, **CONTROL_OPS, **EFFECT_OPS, **CALL_OPS, **STACK_OPS,
 }  # fmt: skip
 TABLE: Final[list[Callable[[Any, Any], None]]] = [
     _ROWS.get(code, _refuse) for code in range(C.COUNT)

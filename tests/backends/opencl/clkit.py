@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 from qd_studio.engine.backends.frame import abi, grids, packing
-from qd_studio.engine.backends.opencl import capabilities, facts
+from qd_studio.engine.backends.opencl import capabilities, facts, hardware
 from qd_studio.engine.backends.opencl.kernel import lower_opencl
 from qd_studio.engine.config import CompileConfig
 
@@ -30,7 +30,7 @@ class Cl:
         if cls.context is None:
             import pyopencl as cl
 
-            device = cl.get_platforms()[0].get_devices()[0]
+            device = hardware.chosen().handle
             cls.context = cl.Context([device])
             cls.queue = cl.CommandQueue(cls.context)
         return cls
@@ -116,3 +116,9 @@ class Loaded:
                 blocks = facts.groups_of(task, *read)
         size = task.block_dim
         cl.enqueue_nd_range_kernel(here.queue, kernel, (blocks * size,), (size,)).wait()
+
+
+def execute(func, values, seed=0, **options):
+    """Compile ``func`` and launch it once; its results. As `irkit.execute` on the CPU."""
+    options.pop("debug", None)
+    return Loaded(lower(func, **options)).launch(values, seed)
