@@ -113,13 +113,7 @@ class Program:
         ]  # fmt: skip
         self.restrict: Final = "restrict " if all(self.apart) else ""
         tasks = func.tasks()
-        counts = [(0, False)] * len(tasks)
-        if any(op.code == C.AD_STACK_ALLOCA for op in all_ops(func)):
-            counts = [
-                (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])),
-                 bool(task.attr.gate))
-                for task in tasks
-            ]  # fmt: skip
+        counts = _stack_counts(func, tasks)
         self.layout: Final = abi.layout(
             func.params, func.results, 0, 0, func.global_tmp_size, 0, counts, 0
         )
@@ -283,6 +277,16 @@ class Program:
             "\n".join(text) + "\n", tuple(ids), meta, self.layout, tuple(self.tasks), self.clears,
             tuple(claims), options(self),
         )  # fmt: skip
+
+
+def _stack_counts(func: Func, tasks: list[Op]) -> list[tuple[int, bool]]:
+    """Of each task how many adstacks it has, and whether a gate; see `abi.stack_areas`."""
+    if all(op.code != C.AD_STACK_ALLOCA for op in all_ops(func)):
+        return [(0, False)] * len(tasks)
+    return [
+        (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])), bool(task.attr.gate))
+        for task in tasks
+    ]
 
 
 def pragmas(program: Program) -> list[str]:
