@@ -171,7 +171,8 @@ class Offline:
             return _write(store, kernel, functions, key, artifact, about)
         if not self._late:
             atexit.register(self.finish)  # before the device that has the code ends
-        self._late.append((store, kernel, functions, key, artifact, about))
+        told = about()  # now: it would keep the objects alive that the kernel was compiled for
+        self._late.append((store, kernel, functions, key, artifact, lambda: told))
         return False
 
     def finish(self) -> None:

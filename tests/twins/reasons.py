@@ -136,7 +136,9 @@ _ON_CUDA_ALONE: dict[str, str] = {
 }
 
 _ON_OPENCL_ALONE: dict[str, str] = {
+    _SMALL: "kernels/test_math_functions::test_frexp",
     _PUT_OFF: """
+        caches/test_about::test_code_of_the_user_that_raises_keeps_no_kernel_from_compiling
         caches/test_offline::test_equal_kernels_of_two_places_share_code
         caches/test_offline::test_what_was_compiled_is_found_again
         caches/test_offline::test_what_memory_has_goes_to_every_folder_once
