@@ -122,7 +122,11 @@ def nest(
     """Loops over every axis, outermost first, around the last region of ``op``."""
     order = axes or tuple(range(len(bounds) // 2))
     e.comment(op)
-    ends = [(e.whole(bounds[2 * axis]), e.atom(bounds[2 * axis + 1])) for axis in order]
+    # Only the outermost begin is read but once.
+    begins = [e.whole(bounds[2 * order[0]]), *(e.atom(bounds[2 * axis]) for axis in order[1:])]
+    ends = [
+        (begin, e.atom(bounds[2 * axis + 1])) for begin, axis in zip(begins, order, strict=True)
+    ]
     for axis, (begin, end) in zip(order, ends, strict=True):
         name = counter(e)
         e.loop_values[op.id, axis] = name

@@ -300,9 +300,9 @@ class Emitter:
         return self.v[op.id] if found is None else found[0]
 
     def atom(self, op: Op) -> str:
-        """The value as a name or literal, that may be read several times."""
-        text = self.v[op.id]
-        if op.id not in self.low and (text.isalnum() or text.isidentifier()):
+        """The value as a name or literal, that may be read several times; no variable's name."""
+        text, steady = self.v[op.id], op.id not in self.folds or _is_simple(op)
+        if steady and op.id not in self.low and (text.isalnum() or text.isidentifier()):
             return text
         if op.code == C.CONST:
             return self.at(op, ATOM)

@@ -2,7 +2,7 @@
 
 A value goes into the text of its only use if it may be computed there as well: it is pure, or a
 load with no write between its place and that of its use (which may itself be part of a larger
-text). Operands that are read several times, ends of loops, and the two sides of a choice, both of
+text, or of an address that is used again further down). Operands that are read several times, ends of loops, and the two sides of a choice, both of
 which are computed, are named by who emits their use, or here.
 """
 
@@ -35,6 +35,8 @@ _CHANGES: Final = [
     or (C.EFFECT[code] and code not in _LOADS)
     for code in range(C.COUNT)
 ]  # fmt: skip
+_ADDRESSES: Final = frozenset({C.SHIFT_PTR, C.EXTERNAL_PTR, C.LINEARIZE})
+"""Ops whose text stands wherever they are used, however often that is."""
 _NAMED: Final = frozenset({C.RANGE_FOR, C.PRINT, C.RETURN, C.CALL, C.WHILE})
 """Ops whose operands are read in an order or number of times that is not that of one expression."""
 
@@ -124,10 +126,12 @@ def _plan_block(
     for op in ops:
         before.append(changes)
         changes += _CHANGES[op.code]
+    before.append(changes)
     for k in range(len(ops) - 1, -1, -1):
         op = ops[k]
         code, op_id = op.code, op.id
-        place[op_id] = k
+        # An address that does not fold may be read up to the end of the block.
+        place[op_id] = len(ops) if code in _ADDRESSES else k
         if not _FOLDABLE[code] or counts.get(op_id) != 1:
             continue
         use = user[op_id]
