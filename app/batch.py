@@ -37,7 +37,11 @@ def measured(
 
 
 def _outcome(kernel: KernelRecord) -> str:
-    parts = [f"{b.backend} {b.status}" for b in kernel.backends if b.status in ("ok", "error")]
+    parts = [
+        f"{b.backend} {'compiled' if b.status == 'ok' and b.unlaunched else b.status}"
+        for b in kernel.backends
+        if b.status in ("ok", "error")
+    ]
     return ", ".join(parts) or "nothing could be done"
 
 

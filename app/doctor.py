@@ -95,7 +95,7 @@ def _backends() -> list[Finding]:
             continue
         fault = inspect.self_test(found.name)
         hint = _BACKEND_HINTS.get(found.name, "") if fault else ""
-        detail = fault or f"{found.toolchain}; a test kernel ran"
+        detail = fault.partition("\n")[0] or f"{found.toolchain}; a test kernel ran"
         out.append(Finding("backend", found.name, "broken" if fault else "ok", detail, hint))
     return out
 
@@ -140,9 +140,8 @@ def _opencl() -> list[Finding]:
         hint = "unset QD_ENABLE_OPENCL" if hidden else _OPENCL_HINT
         if found.devices:
             hint = "unset QD_OPENCL_DEVICE, or name one of these"
-        out.append(
-            Finding("opencl", "driver", "note" if hidden else "missing", found.problem, hint)
-        )
+        what = "choice" if found.devices else "driver"
+        out.append(Finding("opencl", what, "note" if hidden else "missing", found.problem, hint))
     for one in found.devices:
         parts = [
             f"{one.place}: {one.name}",

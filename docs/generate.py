@@ -49,7 +49,8 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 def option_row(opt: Option) -> tuple[str, ...]:
     key = {"any": "yes", "cpu": "on CPUs", "gpu": "on GPUs"}[opt.scope] if opt.in_cache_key else ""
-    allowed = " One of " + ", ".join(f"`{c}`" for c in opt.choices) + "." if opt.choices else ""
+    choices = [str(choice) or "''" for choice in opt.choices]
+    allowed = " One of " + ", ".join(f"`{c}`" for c in choices) + "." if choices else ""
     default = opt.default_text if " " in opt.default_text else f"`{opt.default_text}`"
     return (f"`{opt.name}`", f"`{opt.env}`" if opt.env else "", default, key, opt.doc + allowed)
 

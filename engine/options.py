@@ -151,7 +151,7 @@ class Option:
     def expected(self) -> str:
         """What a valid value looks like, for messages."""
         if self.choices:
-            return "one of " + ", ".join(map(str, self.choices))
+            return "one of " + ", ".join(str(c) or "''" for c in self.choices)
         if self.form:
             return self.form
         kind = _EXPECTED[self.type]

@@ -28,6 +28,7 @@ from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import Finding
 from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
 from ..core.panels.code import in_order, title_of
+from ..core.panels.errors import by_backends
 from ..core.panels.home import devices_of
 from ..core.panels.params import HEADER, param_rows
 from .devices import code, flows, launch_table, machine_table
@@ -112,8 +113,8 @@ def _kernel(kernel: KernelRecord) -> str:
         for w in kernel.workloads
         if w.origin == "none"
     ]
+    parts += [_error(error, names) for error, names in by_backends(kernel)]
     for backend in kernel.backends:
-        parts += [_error(e) for e in backend.errors]
         found = backend.agreement
         if found is not None and found.first_difference:
             text = f"{backend.backend}: {found.first_difference}"
@@ -352,9 +353,10 @@ def _details(title: str, body: str) -> str:
     return f"<details><summary>{esc(title)}</summary>{body}</details>"
 
 
-def _error(error: ErrorRecord) -> str:
+def _error(error: ErrorRecord, backends: str = "") -> str:
+    where = f" on {esc(backends)}" if backends else ""
     stage = f" while: {esc(error.stage)}" if error.stage else ""
     return (
-        f'<div class="error"><strong>{esc(error.kind)}</strong>{stage}'
+        f'<div class="error"><strong>{esc(error.kind)}</strong>{where}{stage}'
         f"<pre>{esc(fmt.error_text(error))}</pre></div>"
     )

@@ -27,10 +27,18 @@ from ..core.panels.autodiff import (
     type_text,
 )
 from ..core.panels.caches import changed_lines, compared_with, layers_of
+from ..core.panels.errors import by_backends
 from ..core.panels.home import absent, backends_of, devices_of, unlaunched
 from ..core.panels.params import HEADER, param_rows
 from ..core.panels.sides import HEADER as SIDES
-from ..core.panels.sides import amounts_text, comparable, last_launch, side_rows, verdict_texts
+from ..core.panels.sides import (
+    amounts_text,
+    comparable,
+    last_launch,
+    launch_text,
+    side_rows,
+    verdict_texts,
+)
 
 __all__ = ["render"]
 
@@ -114,7 +122,7 @@ def _row(kernel: KernelRecord, record: Record) -> list[str]:
         else:
             launch = last_launch(backend)
             found = "oracle" if name == "interp" else _text(fmt.agreement(backend.agreement))
-            out += [fmt.launch_time(launch) if launch else "", found]
+            out += [_text(launch_text(kernel, launch)) if launch else "", found]
     return out
 
 
@@ -156,9 +164,9 @@ def _kernel(kernel: KernelRecord) -> list[str]:
         head = ["backend", "workload", "median", "min", "n", "first", "rate", "host", "memory"]
         used = 9 if any(row[7] or row[8] for row in launches) else 7
         out += _table(head[:used], [row[:used] for row in launches])
+    for error, names in by_backends(kernel):
+        out += _error(error, names)
     for backend in kernel.backends:
-        for error in backend.errors:
-            out += _error(error)
         found = backend.agreement
         if found is not None and found.first_difference:
             out += [f"First difference on {backend.backend}: {_text(found.first_difference)}"
@@ -301,11 +309,12 @@ def _params(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
     return [*out, "</details>", ""]
 
 
-def _error(error: ErrorRecord) -> list[str]:
+def _error(error: ErrorRecord, backends: str = "") -> list[str]:
     text = fmt.error_text(error)
     fence = _fence(text)
     stage = f" ({error.stage})" if error.stage else ""
-    return [f"**Error{stage}**", "", f"{fence}text", text, fence, ""]
+    where = f" on {backends}" if backends else ""
+    return [f"**Error{stage}{where}**", "", f"{fence}text", text, fence, ""]
 
 
 def _fence(text: str) -> str:

@@ -14,6 +14,7 @@ from ..core.panels.sides import (
     amounts_text,
     comparable,
     last_launch,
+    launch_text,
     side_rows,
     verdict_of,
     verdict_texts,
@@ -75,7 +76,7 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None, columns: tuple[s
         "cold": fmt.duration_ms(compiled.cold_ms),
         "size": fmt.size(compiled.code_bytes) if compiled.code_bytes else "",
         "registers": registers(compiled.machine),
-        "launch": fmt.launch_time(launch) if launch is not None else "",
+        "launch": launch_text(kernel, launch) if launch is not None else "",
         "against": fmt.against(verdict),
         "agreement": "oracle" if backend.backend == "interp" else fmt.agreement(found),
     }

@@ -100,6 +100,35 @@ def test_every_backend_is_held_against_the_first(record):
     assert cpu.code_bytes > 100 and 0 < cpu.warm_ms < cpu.cold_ms
 
 
+def timed(backend, host_us, keep=2):
+    launches = [msgspec.structs.replace(x, host_us=host_us) for x in backend.launches[:keep]]
+    return msgspec.structs.replace(backend, launches=tuple(launches))
+
+
+def test_a_verdict_tells_when_the_clocks_are_not_the_same(record):
+    (kernel,) = record.kernels
+    cpu, interp, other = kernel.backends
+
+    def ends(first, last):
+        backends = (timed(cpu, first), interp, timed(other, last))
+        texts = sides.verdict_texts(msgspec.structs.replace(kernel, backends=backends))
+        return [text.partition("  ")[2] for text in texts]
+
+    assert ends(None, None) == ends(8.0, 9.0) == ["(n=4)", "(n=8)"]
+    assert ends(None, 30.0)[0] == "(n=4; device time, host 30.0 us)"
+    assert ends(30.0, None)[1] == "(n=8; cpu: device time, host 30.0 us)"
+
+
+def test_a_time_of_another_workload_than_the_largest_names_it(record):
+    (kernel,) = record.kernels
+    cpu, interp, other = kernel.backends
+    short = msgspec.structs.replace(kernel, backends=(cpu, timed(interp, None, keep=1), other))
+    assert [row[1].startswith("n=4: ") for row in sides.side_rows(short)] == [False, True, False]
+    short = rec.Record(kernels=(short,))
+    for suffix, start in ((".md", "| n=4: "), (".html", ">n=4: ")):
+        assert start in render(short, suffix)
+
+
 @pytest.mark.parametrize("size", [(120, 40), (200, 60)])
 async def test_the_matrix_says_so(record, size):
     async with studio(record, size) as (app, pilot):

@@ -278,6 +278,11 @@ def test_other_bits_are_refused(name, text):
         resolve({}, {name: text})
 
 
+def test_an_empty_choice_can_be_seen_in_messages():
+    with pytest.raises(ValueError, match="opencl_target must be one of '', cpu, gpu, not 'dsp'"):
+        resolve({"opencl_target": "dsp"}, {})
+
+
 def test_types_may_be_given_as_objects():
     f16 = SimpleNamespace(name="f16")
     assert resolve({"default_fp": f16}, {}).config.default_fp == "f16"

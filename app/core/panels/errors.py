@@ -8,7 +8,7 @@ from ....engine.inspect.record import ErrorRecord, KernelRecord, Record
 from .. import format as fmt
 from ..lines import Line
 
-__all__ = ["error_lines", "errors_of", "headline"]
+__all__ = ["by_backends", "error_lines", "errors_of", "headline"]
 
 
 def errors_of(record: Record, kernel: KernelRecord | None = None) -> list[ErrorRecord]:
@@ -35,6 +35,16 @@ def errors_of(record: Record, kernel: KernelRecord | None = None) -> list[ErrorR
             seen.add(mark)
             out.append(error)
     return out
+
+
+def by_backends(kernel: KernelRecord) -> list[tuple[ErrorRecord, str]]:
+    """The errors of a kernel's backends with the names of those that failed so."""
+    found: dict[tuple[object, ...], tuple[ErrorRecord, list[str]]] = {}
+    for backend in kernel.backends:
+        for error in backend.errors:
+            mark = (error.stage, fmt.error_text(error))
+            found.setdefault(mark, (error, []))[1].append(backend.backend)
+    return [(error, ", ".join(dict.fromkeys(names))) for error, names in found.values()]
 
 
 def headline(error: ErrorRecord) -> str:

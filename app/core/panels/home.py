@@ -11,14 +11,13 @@ from ....engine.inspect.record import (
     BackendRecord,
     CompileRecord,
     KernelRecord,
-    LaunchRecord,
     ParamRecord,
     Record,
 )
 from .. import format as fmt
 from ..lines import Line, Span, table
 from .machine import registers, spills
-from .sides import amounts_text, last_launch, verdict_of, verdict_texts
+from .sides import amounts_text, last_launch, launch_text, verdict_of, verdict_texts
 
 __all__ = [
     "absent", "absent_lines", "backends_of", "detail", "devices_of", "matrix", "unlaunched",
@@ -288,7 +287,7 @@ def _cells(
         # A compile that failed on the way has no times.
         "cold": (fmt.duration_ms(compiled.cold_ms) if compiled and compiled.cold_ms else "", ""),
         "warm": (fmt.duration_ms(compiled.warm_ms) if compiled and compiled.warm_ms else "", ""),
-        "launch": (_launch(kernel, launch, oracle) if launch else "", "num"),
+        "launch": (launch_text(kernel, launch, spread=not oracle) if launch else "", "num"),
         "median": (fmt.duration_us(launch.median_us) if launch else "", "num"),
         "rate": (fmt.throughput(launch) if launch else "", ""),
         "against": _against(kernel, backend),
@@ -329,14 +328,6 @@ def _against(kernel: KernelRecord, backend: BackendRecord) -> Span:
     words = {"slower": "warn", "faster": "ok"}
     style = words.get(found.verdict, "dim") if found is not None else ""
     return fmt.against(found), style
-
-
-def _launch(kernel: KernelRecord, launch: LaunchRecord, oracle: bool) -> str:
-    """The time of the largest workload that ran; which one, if a larger was left out."""
-    text = fmt.duration_us(launch.median_us) if oracle else fmt.launch_time(launch)
-    if kernel.workloads and launch.workload != kernel.workloads[-1].label:
-        return f"{launch.workload}: {text}"
-    return text
 
 
 def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:

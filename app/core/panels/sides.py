@@ -15,8 +15,8 @@ from .. import format as fmt
 from ..lines import Line, Span, table
 
 __all__ = [
-    "HEADER", "amounts_text", "comparable", "last_launch", "side_lines", "side_rows", "verdict_of",
-    "verdict_texts",
+    "HEADER", "amounts_text", "comparable", "last_launch", "launch_text", "side_lines", "side_rows",
+    "verdict_of", "verdict_texts",
 ]  # fmt: skip
 
 HEADER: Final = ("backend", "launch", "against", "agreement", "cold", "warm", "size", "rate")
@@ -35,6 +35,14 @@ def last_launch(backend: BackendRecord | None) -> LaunchRecord | None:
     return backend.launches[-1] if backend is not None and backend.launches else None
 
 
+def launch_text(kernel: KernelRecord, launch: LaunchRecord, spread: bool = True) -> str:
+    """The time of the largest workload that ran; which one, if a larger was left out."""
+    text = fmt.launch_time(launch) if spread else fmt.duration_us(launch.median_us)
+    if kernel.workloads and launch.workload != kernel.workloads[-1].label:
+        return f"{launch.workload}: {text}"
+    return text
+
+
 def verdict_of(kernel: KernelRecord, backend: str) -> VerdictRecord | None:
     """The verdict on a backend's largest workload; None for the one that others are held to."""
     launch = last_launch(kernel.backend(backend))
@@ -47,11 +55,34 @@ def verdict_of(kernel: KernelRecord, backend: str) -> VerdictRecord | None:
 
 
 def verdict_texts(kernel: KernelRecord) -> list[str]:
-    """``opencl 1.12x of cpu, band 0.06: slower``, for every workload, the largest last."""
+    """``opencl 1.12x of cpu, band 0.06: slower``, for every workload, the largest last.
+
+    Where one of the two was timed by its device and the other was not, that is said.
+    """
     several = len({v.workload for v in kernel.verdicts}) > 1
-    return [
-        fmt.verdict(v) + (f"  ({v.workload})" if several else "") for v in kernel.verdicts
-    ]  # fmt: skip
+    out: list[str] = []
+    for v in kernel.verdicts:
+        facts = [v.workload] if several else []
+        facts += _clocks(kernel, v)
+        out.append(fmt.verdict(v) + (f"  ({'; '.join(facts)})" if facts else ""))
+    return out
+
+
+def _clocks(kernel: KernelRecord, found: VerdictRecord) -> list[str]:
+    """Where a wall clock is compared with a device's, what that one leaves out: the call."""
+    mine, other = (
+        next(
+            (x for b in kernel.backends if b.backend == name for x in b.launches
+             if x.workload == found.workload),
+            None,
+        )
+        for name in (found.backend, found.against)
+    )  # fmt: skip
+    if mine is None or other is None or (mine.host_us is None) == (other.host_us is None):
+        return []
+    if mine.host_us is None:
+        return [f"{found.against}: device time, host {fmt.duration_us(other.host_us)}"]
+    return [f"device time, host {fmt.duration_us(mine.host_us)}"]
 
 
 def amounts_text(workload: WorkloadRecord) -> str:
@@ -93,7 +124,7 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
         why = found.reason if found is not None else ""
         at = (backend.unlaunched or why or "not launched", "dim")
     else:
-        at = (fmt.launch_time(launch), "num")
+        at = (launch_text(kernel, launch), "num")
     agrees = "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
     return [
         name,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...config import CompileConfig
-from ...errors import QuadrantsUnsupportedError
+from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
 from . import capabilities
@@ -103,7 +104,12 @@ class OpenclBackend:
 
         if hardware.unavailable():
             return "OpenCL C"
-        one = hardware.chosen()
+        try:
+            one = hardware.chosen(os.environ.get("QD_OPENCL_DEVICE", ""))
+        except (
+            QuadrantsRuntimeError
+        ):  # a text that means no device; a program says so when it starts
+            return "OpenCL C"
         return f"{one.driver_name} {one.driver} ({one.version})"
 
     def fingerprint(self, config: CompileConfig) -> str:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BACKEND", "SpirvBackend"]
 
-_NO_RUNTIME: Final = "inspection only: opencl launches such code, with opencl_il=True"
+_NO_RUNTIME: Final = (
+    "inspection only: with opencl_il=True opencl launches such code on devices that take it"
+)
 _TARGET: Final = "opencl"
 _MOST_SHARED: Final = 64 << 10
 

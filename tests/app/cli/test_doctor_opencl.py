@@ -14,6 +14,9 @@ GPU = CPU._replace(
 )
 
 
+OPENCL = inspect.BackendInfo("opencl", True, "", "PoCL")
+
+
 def said(monkeypatch, problem="", devices=(), variables=()):
     found = inspect.OpenclMachine(problem, devices, variables)
     monkeypatch.setattr(doctor.inspect, "opencl_machine", lambda: found)
@@ -40,8 +43,19 @@ def test_what_is_hidden_or_misnamed_is_told(monkeypatch):
     (hidden,) = said(monkeypatch, "QD_ENABLE_OPENCL=0 hides it")
     assert (hidden.state, hidden.hint) == ("note", "unset QD_ENABLE_OPENCL")
     wrong, *rest = said(monkeypatch, "names no device", (CPU,), (("QD_OPENCL_DEVICE", "xyz"),))
+    assert (wrong.name, wrong.state) == ("choice", "missing")
     assert wrong.hint == "unset QD_OPENCL_DEVICE, or name one of these"
     assert [(f.name, f.detail) for f in rest][-1] == ("QD_OPENCL_DEVICE", "xyz")
+
+
+def test_the_test_kernel_runs_on_the_device_that_programs_would_get(monkeypatch):
+    monkeypatch.setattr(doctor.inspect, "backends", lambda: [OPENCL])
+    monkeypatch.setenv("QD_OPENCL_DEVICE", "no such device")
+    (found,) = doctor._backends()
+    assert found.state == "broken" and "\n" not in found.detail
+    if base.availability("opencl")[0]:
+        assert "'no such device' names no device" in found.detail
+        assert base.find("opencl").toolchain() == "OpenCL C"
 
 
 def test_looking_never_fails(monkeypatch):

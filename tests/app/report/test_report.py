@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
-from qd_studio.app import report
+from qd_studio.app import batch, report
 from qd_studio.app.core.gates import RuleError, evaluate, parse_rule
 from qd_studio.engine.inspect import record as rec
 
@@ -83,6 +83,30 @@ def test_errors_are_in_every_format():
         text = report.render(record, suffix)
         assert "is not defined" in text and "QuadrantsNameError" in text
     assert "x = y + 1" in report.to_markdown(record)
+
+
+def test_an_error_of_several_backends_is_told_once_with_their_names():
+    other = msgspec.structs.replace(ERROR, message="no recursion", rendered="no recursion")
+    backends = tuple(
+        rec.BackendRecord(backend=name, status="error", errors=(error,))
+        for name, error in (("cpu", ERROR), ("opencl", other), ("cuda", ERROR))
+    )
+    kernel = msgspec.structs.replace(RECORD.kernels[0], backends=backends, errors=())
+    record = msgspec.structs.replace(RECORD, kernels=(kernel,))
+    text = report.to_markdown(record)
+    assert text.count("x = y + 1") == 1
+    assert f"**Error ({ERROR.stage}) on cpu, cuda**" in text
+    assert f"**Error ({ERROR.stage}) on opencl**" in text
+    page = report.to_html(record)
+    assert page.count("x = y + 1") == 1 and "</strong> on cpu, cuda" in page
+
+
+def test_what_was_only_compiled_is_not_called_ok():
+    (kernel, *_) = RECORD.kernels
+    (first, *_) = kernel.backends
+    only = msgspec.structs.replace(first, backend="amdgpu", status="ok", unlaunched="no runtime")
+    kernel = msgspec.structs.replace(kernel, backends=(first, only))
+    assert batch._outcome(kernel) == f"{first.backend} ok, amdgpu compiled"
 
 
 def test_rendering_twice_gives_the_same_bytes():
