@@ -271,11 +271,12 @@ def to_svg(record: CfgRecord, *, max_ops: int = 40, max_chars: int = 96) -> str:
             f'<text x="{left + _PAD}" y="{y + _LINE - 2:.0f}" class="cfg-title">'
             f"{escape(_title(node))}</text>"
         )
-        for k, text in enumerate(lines):
-            parts.append(
-                f'<text x="{left + _PAD}" y="{y + _LINE * (k + 2) - 2:.0f}" class="cfg-op" '
-                f'xml:space="preserve">{escape(text)}</text>'
-            )
+        parts.append('<g class="cfg-op" xml:space="preserve">')
+        parts += [
+            f'<text x="{left + _PAD}" y="{y + _LINE * (k + 2) - 2:.0f}">{escape(text)}</text>'
+            for k, text in enumerate(lines)
+        ]
+        parts.append("</g>")
         y += height + _GAP
     for e in links:
         parts.append(_svg_edge(e, left, box, tops, bottoms))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...engine.inspect import store
 from ...engine.inspect.record import Record
 from ..core.gates import Finding
 
@@ -18,13 +19,13 @@ SUFFIXES = (".json", ".md", ".html")
 
 
 def to_json(record: Record, findings: Sequence[Finding] = ()) -> str:
-    """The record as indented JSON; findings go to ``extra.gates``."""
+    """The record as it is saved, JSON in one line; findings go to ``extra.gates``."""
     import msgspec
 
     if findings:
         gates = [finding._asdict() for finding in findings]
         record = msgspec.structs.replace(record, extra={**record.extra, "gates": gates})
-    return msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n"
+    return store.dumps(record).decode()
 
 
 def to_markdown(record: Record, findings: Sequence[Finding] = ()) -> str:

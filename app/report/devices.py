@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape as esc
+from typing import Final
 
 from ...engine.inspect.record import Artefact, CompileRecord, KernelRecord, LaunchRecord
 from ..core import format as fmt
@@ -63,6 +64,10 @@ def machine_table(compiled: CompileRecord) -> str:
     return f'<p class="facts">{esc(facts)}</p>{_table(head, body)}'
 
 
+_TAGS: Final = {"comment": "n-", "op": "o-", "kw": "k-", "type": "t-"}
+"""Elements for the styles that look like something; there are a hundred thousands in a report."""
+
+
 def code(compiled: CompileRecord, artefact: Artefact) -> str:
     """A text of a compile, with the user's line numbers where they are known."""
     texts = artefact.text.splitlines()
@@ -73,8 +78,10 @@ def code(compiled: CompileRecord, artefact: Artefact) -> str:
     out: list[str] = []
     for text, line in zip(texts, lines, strict=True):
         if numbered:
-            out.append(f'<span class="ln">{line or "":>5} </span>')
+            out.append(f"<l->{line or ''}</l->")
         for part, style in code_spans(text, artefact.language):
-            out.append(f'<span class="c-{style}">{esc(part)}</span>' if style else esc(part))
+            tag = _TAGS.get(style)
+            shown = esc(part, quote=False)
+            out.append(f"<{tag}>{shown}</{tag}>" if tag else shown)
         out.append("\n")
     return f"<pre>{''.join(out)}</pre>"

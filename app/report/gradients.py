@@ -133,8 +133,5 @@ def _listing(compiled: CompileRecord, autodiff: AutodiffRecord, side: str, ancho
             else:
                 mark = f'<a href="#{anchor}-f{others[op][0]}">←${others[op][0]}</a>'
         here = f' id="{anchor}-f{op}"' if side == FORWARD and op >= 0 else ""
-        out.append(
-            f'<tr{here}><td class="ln">{place or ""}</td><td class="sg">{mark}</td>'
-            f"<td>{esc(text)}</td></tr>"
-        )
+        out.append(f"<tr{here}><td>{place or ''}</td><td>{mark}</td><td>{esc(text)}</td></tr>")
     return f'<table class="diff"><tbody>{"".join(out)}</tbody></table>'

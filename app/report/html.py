@@ -242,30 +242,44 @@ def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str, told: 
         parts.append(timeline(compiled.runs))
         again: dict[str, int] = {}
         for run in changed:
-            shots = compiled.snapshots[run.before].lines, compiled.snapshots[run.after].lines
-            where = told.where((run.stage, run.name, run.task, *shots), backend)
+            title, body = _pass(run, compiled)
+            where = told.where((run.stage, run.name, run.task, body), backend)
             if where:
                 again[where] = again.get(where, 0) + 1
             else:
-                parts.append(_pass(run, compiled))
+                parts.append(_details(title, body))
         parts += [
             f'<p class="facts">{esc(fmt.counted(n, "run"))} of these did what is shown for '
             f"{esc(where)}.</p>"
             for where, n in again.items()
         ]
     for before, after in _cfg_pairs(compiled.cfgs):
-        if told.where((before.stage, before.task, before.nodes, after and after.nodes), backend):
-            continue
-        title = f"Control flow of task {before.task}, {before.stage}"
-        body = f"<div class='cfgs'><figure>{to_svg(before)}<figcaption>before</figcaption></figure>"
-        if after is not None:
-            body += f"<figure>{to_svg(after)}<figcaption>after</figcaption></figure>"
-        parts.append(_details(title, body + "</div>"))
+        body = _cfgs(before, after)
+        if not told.where((before.stage, before.task, body), backend):
+            title = f"Control flow of task {before.task}, {before.stage}"
+            parts.append(_details(title, body))
     parts.append(machine_table(compiled))
     for artefact in in_order(compiled.artefacts):
         size = f"{len(artefact.text.splitlines()):,} lines"
-        parts.append(_details(f"{title_of(artefact.name)}, {size}", code(compiled, artefact)))
+        title, body = f"{title_of(artefact.name)}, {size}", code(compiled, artefact)
+        where = told.where((artefact.name, body), backend)
+        same = f'<p class="facts">{esc(title)}: as for {esc(where)}.</p>'
+        parts.append(same if where else _details(title, body))
     return "".join(parts)
+
+
+def _cfgs(before: CfgRecord, after: CfgRecord | None) -> str:
+    """Both graphs beside each other, or one where they look the same."""
+    pictures = {"before": to_svg(before)}
+    if after is not None:
+        picture = to_svg(after)
+        same = picture == pictures["before"]
+        pictures = {"before and after": picture} if same else {**pictures, "after": picture}
+    figures = "".join(
+        f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+        for caption, picture in pictures.items()
+    )
+    return f"<div class='cfgs'>{figures}</div>"
 
 
 def _cfg_pairs(cfgs: Sequence[CfgRecord]) -> list[tuple[CfgRecord, CfgRecord | None]]:
@@ -276,7 +290,8 @@ def _cfg_pairs(cfgs: Sequence[CfgRecord]) -> list[tuple[CfgRecord, CfgRecord | N
     return out
 
 
-def _pass(run: PassRun, compiled: CompileRecord) -> str:
+def _pass(run: PassRun, compiled: CompileRecord) -> tuple[str, str]:
+    """The line that says what a run did, and the difference that it made."""
     origins = {int(k): v for k, v in compiled.origins.items()}
     old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
     found = diff(_lines(old), _lines(new), origins)
@@ -287,7 +302,7 @@ def _pass(run: PassRun, compiled: CompileRecord) -> str:
         items = "".join(f"<li>{esc(r.text)}</li>" for r in run.remarks)
         body.append(f'<ul class="remarks">{items}</ul>')
     title = f"{run.index}. {fmt.pass_label(run)}  {found.summary()}  {fmt.duration_us(run.us)}"
-    return _details(title, "".join(body))
+    return title, "".join(body)
 
 
 def _lines(snapshot: Snapshot) -> Lines:
@@ -304,7 +319,7 @@ def _diff_rows(
     for hunk in fold(rows):
         if hunk.folded:
             n = hunk.end - hunk.start
-            out.append(f'<tr class="fold"><td></td><td></td><td>… {n} unchanged lines</td></tr>')
+            out.append(f"<tr class=fold><td><td><td>… {n} unchanged lines")
             continue
         for row in rows[hunk.start : hunk.end]:
             before = old.lines[row.old] if row.old >= 0 else ""
@@ -316,7 +331,7 @@ def _diff_rows(
                 out.append(_diff_row("removed", "-", line, _spans(before, a)))
                 out.append(_diff_row("added", "+", line, _spans(after, b)))
             else:
-                text = esc(after if row.new >= 0 else before)
+                text = _text(after if row.new >= 0 else before)
                 if row.kind == "moved":
                     text += f" <em>moved from line {row.old + 1}</em>"
                 out.append(_diff_row(row.kind, _SIGN[row.kind], line, text))
@@ -334,19 +349,23 @@ def _source_line(compiled: CompileRecord, index: int) -> str:
 
 
 def _diff_row(kind: str, sign: str, line: str, html: str) -> str:
-    return (
-        f'<tr class="d-{kind}"><td class="ln">{line}</td><td class="sg">{esc(sign)}</td>'
-        f"<td>{html}</td></tr>"
-    )
+    """A row; cells and rows end where the next ones begin, for there are many."""
+    css = "" if kind == "same" else f" class=d-{kind}"
+    return f"<tr{css}><td>{line}<td>{esc(sign)}<td>{html}"
 
 
 def _spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
     out: list[str] = []
     at = 0
     for start, end in spans:
-        out.append(f"{esc(text[at:start])}<mark>{esc(text[start:end])}</mark>")
+        out.append(f"{_text(text[at:start])}<mark>{_text(text[start:end])}</mark>")
         at = end
-    return "".join(out) + esc(text[at:])
+    return "".join(out) + _text(text[at:])
+
+
+def _text(text: str) -> str:
+    """Escaped for between tags, where quotes mean nothing."""
+    return esc(text, quote=False)
 
 
 def _details(title: str, body: str) -> str:

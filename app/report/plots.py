@@ -91,12 +91,12 @@ def timeline(runs: Sequence[PassRun]) -> str:
             )
         w = least + run.us * scale
         title = f"{fmt.pass_label(run)}: {run.state}, {fmt.duration_us(run.us)}"
+        css = f" class=run-{run.state}" if run.state in ("changed", "failed") else ""
         out.append(
-            f'<rect class="run-{esc(run.state)}" x="{x:.2f}" y="4" width="{w:.2f}" height="24">'
-            f"<title>{esc(title)}</title></rect>"
+            f"<path{css} d=M{x:.1f},4h{w:.1f}v24H{x:.1f}z><title>{esc(title)}</title></path>"
         )
         x += w
     return (
         f'<svg class="plot timeline" viewBox="0 0 {width + 120:.0f} 80" role="img" '
-        f'aria-label="pass timeline">{"".join(labels)}{"".join(out)}</svg>'
+        f'aria-label="pass timeline">{"".join(labels)}<g class="runs">{"".join(out)}</g></svg>'
     )

@@ -43,15 +43,16 @@ summary{cursor:pointer;padding:5px 0;font-size:13px;white-space:pre-wrap;
 font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 .diff{display:block;overflow-x:auto;font-size:12px;line-height:1.4;margin:0}
 .diff td{border:0;padding:0 6px;white-space:pre}
-.diff .ln{color:var(--dim);text-align:right;min-width:36px;user-select:none}
-.diff .sg{user-select:none;font-weight:700}
+.diff td:nth-child(1){color:var(--dim);text-align:right;min-width:36px;user-select:none}
+.diff td:nth-child(2){user-select:none;font-weight:700}
 .d-added td{background:var(--add)}.d-removed td{background:var(--del)}
 .d-moved td{background:var(--move)}
 .d-added mark{background:var(--add2);color:inherit}
 .d-removed mark{background:var(--del2);color:inherit}
-pre .ln{color:var(--dim);user-select:none}
-.c-comment{color:var(--dim);font-style:italic}.c-op{color:var(--accent)}
-.c-kw{font-weight:600}.c-type{color:var(--cfg-back)}
+l-{color:var(--dim);user-select:none;display:inline-block;width:6ch;padding-right:1ch;
+text-align:right}
+n-{color:var(--dim);font-style:italic}o-{color:var(--accent)}
+k-{font-weight:600}t-{color:var(--cfg-back)}
 .fold td{color:var(--dim);background:var(--soft)}
 td[class^=cache-]{white-space:nowrap}
 .cache-miss{font-weight:600}.cache-damaged{color:var(--bad);font-weight:600}
@@ -64,14 +65,15 @@ td[class^=cache-]{white-space:nowrap}
 .plot .grid{stroke:var(--line);stroke-width:1}
 .plot .tick{font-size:11px;fill:var(--dim)}
 .plot .label{font-size:12px;fill:var(--ink);text-anchor:end}
-.run-changed{fill:var(--run)}.run-noop,.run-skipped{fill:var(--run0)}.run-failed{fill:var(--bad)}
-.timeline rect{stroke:var(--bg);stroke-width:.4}
+.runs{fill:var(--run0);stroke:var(--bg);stroke-width:.4}
+.run-changed{fill:var(--run)}.run-failed{fill:var(--bad)}
 .cfgs{display:flex;flex-wrap:wrap;gap:24px;overflow-x:auto;align-items:flex-start}
 figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}
 .peak{color:var(--bad);font-weight:600;white-space:nowrap}
 .sides{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:16px}
 .sides figure{margin:0;min-width:0}.sides .ir{max-height:640px;overflow:auto}
-.sides tr:target td{background:var(--move)}.sides .sg{font-weight:400;white-space:nowrap}
+.sides tr:target td{background:var(--move)}
+.sides .diff td:nth-child(2){font-weight:400;white-space:nowrap}
 @media(max-width:760px){.sides{grid-template-columns:minmax(0,1fr)}}
 @media print{details{break-inside:avoid}}
 """

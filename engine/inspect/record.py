@@ -69,7 +69,7 @@ __all__ = [
     "WorkloadRecord",
 ]
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 RunName = tuple[str, int, int | None, str, int]
 """Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""

@@ -1,8 +1,9 @@
 """Records on disk, their JSON Schema, and when two records count as equal.
 
 A record is written as JSON (``.json``) or, for sessions (``.qds``), as a zip archive that holds the
-same JSON as ``record.json``. Reading looks at the content, not at the name. A file made by a newer
-version of the format is refused with a message that says so; older versions are read.
+same JSON as ``record.json``. What several compiles have in common is in it once; see `packed`.
+Reading looks at the content, not at the name. A file made by a newer version of the format is
+refused with a message that says so; older versions are read.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from .packed import SavedRecord, pack, unpack
 from .record import VERSION, VOLATILE, Record
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
 
 _MEMBER: Final = "record.json"
 _MAX_BYTES: Final = 2 << 30
+_PACKED_SINCE: Final = 3
 SCHEMA_FILE: Final = Path(__file__).with_name("record.schema.json")
 
 
@@ -46,8 +49,8 @@ class _Head(msgspec.Struct):
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of `Record` (draft 2020-12), made from its classes."""
-    (top,), parts = msgspec.json.schema_components([Record], ref_template="#/$defs/{name}")
+    """The JSON Schema of a saved record (draft 2020-12), made from its classes."""
+    (top,), parts = msgspec.json.schema_components([SavedRecord], ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"qd-studio record, version {VERSION}",
@@ -68,8 +71,8 @@ def schema_text() -> str:
 
 
 def dumps(record: Record) -> bytes:
-    """The record as JSON, UTF-8, indented."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    """The record as JSON, UTF-8, in one line."""
+    return msgspec.json.encode(pack(record)) + b"\n"
 
 
 def loads(data: bytes, name: str = "record") -> Record:
@@ -85,8 +88,10 @@ def loads(data: bytes, name: str = "record") -> Record:
             f"to {VERSION}. A newer qd-studio can open it."
         )
     try:
-        return msgspec.json.decode(data, type=Record)
-    except msgspec.ValidationError as error:
+        if head.version < _PACKED_SINCE:
+            return msgspec.json.decode(data, type=Record)
+        return unpack(msgspec.json.decode(data, type=SavedRecord))
+    except ValueError as error:
         raise RecordFileError(f"{name} is not a valid record: {error}") from None
 
 

@@ -151,7 +151,7 @@ def test_reports_tell_all_of_it_and_escape():
     assert "not launched" in text and "| 2 KiB | 40 spills |" in text
     page = render(NO_DEVICE, ".html")
     assert "do while left" in page and "&lt;nvdisasm&gt;" in page and "<nvdisasm>" not in page
-    assert "&lt;i&gt;" in page and '<span class="ln">    7 </span>' in page
+    assert "&lt;i&gt;" in page and "<l->7</l->" in page
     assert "NVIDIA H200, compute capability 9.0" in render(LAUNCHED, ".html")
     assert "| 3.50 us | 8 MiB |" in render(LAUNCHED, ".md")
 

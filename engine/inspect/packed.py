@@ -1,0 +1,295 @@
+"""The form in which a record is saved: what many compiles have in common is kept once.
+
+The backends of a kernel mostly run the same passes over the same IR, a pass mostly leaves most
+lines as they were, and generated code repeats itself. `pack` takes the big parts out of every
+compile (runs, snapshots, locations, control-flow graphs, artefacts), puts each distinct one into
+a table of `Shared`, and notes in a `SavedCompile` which numbers of the tables a compile had.
+`unpack` puts them back: the record is equal to the one that was packed.
+
+::
+
+    compiles[n] ── runs ──────► shared.runs           times are the compile's own
+                ── snapshots ─► shared.snapshots ── shared.rows ── shared.texts
+                ── locs ──────► shared.locs
+                ── cfgs ──────► shared.cfgs
+                ── artefacts ── lines ──────────────────────────► shared.texts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+
+from .record import (
+    VERSION,
+    Artefact,
+    BackendRecord,
+    CfgRecord,
+    CompileRecord,
+    LocRecord,
+    PassRun,
+    Record,
+    Remark,
+    Snapshot,
+)
+
+__all__ = ["SavedRecord", "pack", "unpack"]
+
+Number = Annotated[int, msgspec.Meta(ge=0)]
+Numbers = tuple[Number, ...]
+T = TypeVar("T", bound=Hashable)
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Settings shared by all parts; what has its default is not written."""
+
+
+class SavedRun(_Base, frozen=True, kw_only=True):
+    """A `PassRun` without its time."""
+
+    index: int
+    stage: str
+    name: str
+    round: int = 0
+    task: int | None = None
+    state: str = "noop"
+    before: int = 0
+    after: int = 0
+    added: int = 0
+    removed: int = 0
+    rewritten: int = 0
+    remarks: tuple[Remark, ...] = ()
+
+
+class SavedSnapshot(_Base, frozen=True, kw_only=True, array_like=True):
+    """A `Snapshot`. rows: for each line its number in `Shared.rows`."""
+
+    ops: int
+    rows: Numbers
+
+
+class SavedArtefact(_Base, frozen=True, kw_only=True):
+    """An `Artefact`. text: for each line, split at newlines, its number in `Shared.texts`."""
+
+    name: str
+    language: str
+    text: Numbers
+    lines: tuple[int, ...] = ()
+
+
+class SavedCompile(_Base, frozen=True, kw_only=True):
+    """What was taken out of the compile of one backend of one kernel, both by number.
+
+    runs, snapshots, locs, cfgs: numbers in the tables of `Shared`. us: the time of each run.
+    """
+
+    kernel: Number
+    backend: Number
+    runs: Numbers = ()
+    us: tuple[float, ...] = ()
+    snapshots: Numbers = ()
+    locs: Number = 0
+    cfgs: Numbers = ()
+    artefacts: tuple[SavedArtefact, ...] = ()
+
+
+class Shared(_Base, frozen=True, kw_only=True):
+    """The tables. texts: lines. rows: number of a line in texts, op id, number of its place.
+
+    The places of a row, of an op in a graph, and the snapshots of a run are numbers within the
+    compile that they belong to, as in `CompileRecord`.
+    """
+
+    texts: tuple[str, ...] = ()
+    rows: tuple[tuple[Number, int, int], ...] = ()
+    snapshots: tuple[SavedSnapshot, ...] = ()
+    runs: tuple[SavedRun, ...] = ()
+    locs: tuple[tuple[LocRecord, ...], ...] = ()
+    cfgs: tuple[CfgRecord, ...] = ()
+
+
+class SavedRecord(Record, frozen=True, kw_only=True):
+    """A `Record` as it is written.
+
+    compiles: what belongs into the empty ``runs``, ``snapshots``, ``locs``, ``cfgs`` and
+    ``artefacts`` of the compiles in ``kernels``. shared: where that is.
+    """
+
+    shared: Shared = Shared()
+    compiles: tuple[SavedCompile, ...] = ()
+
+
+class _Table(Generic[T]):
+    """Distinct things by number, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[T, int] = {}
+
+    def number(self, thing: T) -> int:
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+    def numbers(self, things: Iterable[T]) -> tuple[int, ...]:
+        known = self._numbers
+        return tuple([known.setdefault(thing, len(known)) for thing in things])
+
+    def all(self) -> tuple[T, ...]:
+        return tuple(self._numbers)
+
+
+class _Packer:
+    """The tables while they grow."""
+
+    def __init__(self) -> None:
+        self.texts: _Table[str] = _Table()
+        self.rows: _Table[tuple[int, int, int]] = _Table()
+        self.snapshots: _Table[SavedSnapshot] = _Table()
+        self.runs: _Table[SavedRun] = _Table()
+        self.locs: _Table[tuple[LocRecord, ...]] = _Table()
+        self.cfgs: _Table[CfgRecord] = _Table()
+
+    def compile(self, kernel: int, backend: int, compiled: CompileRecord) -> SavedCompile:
+        return SavedCompile(
+            kernel=kernel,
+            backend=backend,
+            runs=self.runs.numbers(map(_timeless, compiled.runs)),
+            us=tuple([run.us for run in compiled.runs]),
+            snapshots=self.snapshots.numbers(map(self._snapshot, compiled.snapshots)),
+            locs=self.locs.number(compiled.locs),
+            cfgs=self.cfgs.numbers(compiled.cfgs),
+            artefacts=tuple(map(self._artefact, compiled.artefacts)),
+        )
+
+    def _snapshot(self, shot: Snapshot) -> SavedSnapshot:
+        texts = self.texts.numbers(shot.lines)
+        rows = self.rows.numbers(zip(texts, shot.ids, shot.locs, strict=True))
+        return SavedSnapshot(ops=shot.ops, rows=rows)
+
+    def _artefact(self, x: Artefact) -> SavedArtefact:
+        text = self.texts.numbers(x.text.split("\n"))
+        return SavedArtefact(name=x.name, language=x.language, text=text, lines=x.lines)
+
+    def shared(self) -> Shared:
+        return Shared(
+            texts=self.texts.all(),
+            rows=self.rows.all(),
+            snapshots=self.snapshots.all(),
+            runs=self.runs.all(),
+            locs=self.locs.all(),
+            cfgs=self.cfgs.all(),
+        )
+
+
+def _timeless(run: PassRun) -> SavedRun:
+    return SavedRun(
+        index=run.index,
+        stage=run.stage,
+        name=run.name,
+        round=run.round,
+        task=run.task,
+        state=run.state,
+        before=run.before,
+        after=run.after,
+        added=run.added,
+        removed=run.removed,
+        rewritten=run.rewritten,
+        remarks=run.remarks,
+    )
+
+
+def pack(record: Record) -> SavedRecord:
+    """``record`` in the form that is written, as of this version."""
+    packer = _Packer()
+    compiles: list[SavedCompile] = []
+    kernels = list(record.kernels)
+    for k, kernel in enumerate(kernels):
+        backends = list(kernel.backends)
+        for b, backend in enumerate(backends):
+            if backend.compile is not None:
+                compiles.append(packer.compile(k, b, backend.compile))
+                rest = msgspec.structs.replace(
+                    backend.compile, runs=(), snapshots=(), locs=(), cfgs=(), artefacts=()
+                )
+                backends[b] = msgspec.structs.replace(backend, compile=rest)
+        kernels[k] = msgspec.structs.replace(kernel, backends=tuple(backends))
+    fields = _fields(record)
+    fields.update(version=VERSION, kernels=tuple(kernels))
+    return SavedRecord(**fields, shared=packer.shared(), compiles=tuple(compiles))
+
+
+def unpack(saved: SavedRecord) -> Record:
+    """The record that was packed. ValueError for numbers of what is not there."""
+    shared = saved.shared
+    try:
+        snapshots = [_snapshot(shared, shot) for shot in shared.snapshots]
+        backends: dict[int, list[BackendRecord]] = {}
+        for one in saved.compiles:
+            several = backends.setdefault(one.kernel, list(saved.kernels[one.kernel].backends))
+            backend = several[one.backend]
+            if backend.compile is None:
+                raise ValueError(f"backend {one.backend} of kernel {one.kernel} has no compile")
+            whole = msgspec.structs.replace(backend.compile, **_parts(shared, one, snapshots))
+            several[one.backend] = msgspec.structs.replace(backend, compile=whole)
+    except IndexError:
+        raise ValueError("a number leads out of its table") from None
+    kernels = [
+        msgspec.structs.replace(x, backends=tuple(backends[k])) if k in backends else x
+        for k, x in enumerate(saved.kernels)
+    ]
+    fields = _fields(saved)
+    fields.update(kernels=tuple(kernels))
+    return Record(**fields)
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in Record.__struct_fields__}
+
+
+def _snapshot(shared: Shared, shot: SavedSnapshot) -> Snapshot:
+    rows = [shared.rows[n] for n in shot.rows]
+    return Snapshot(
+        lines=tuple([shared.texts[text] for text, _, _ in rows]),
+        ids=tuple([id for _, id, _ in rows]),
+        locs=tuple([loc for _, _, loc in rows]),
+        ops=shot.ops,
+    )
+
+
+def _parts(shared: Shared, one: SavedCompile, snapshots: list[Snapshot]) -> dict[str, Any]:
+    """What a compile had, by the names of the fields."""
+    return {
+        "runs": tuple([_run(shared.runs[n], us) for n, us in zip(one.runs, one.us, strict=True)]),
+        "snapshots": tuple([snapshots[n] for n in one.snapshots]),
+        "locs": shared.locs[one.locs],
+        "cfgs": tuple([shared.cfgs[n] for n in one.cfgs]),
+        "artefacts": tuple(
+            [
+                Artefact(
+                    name=x.name,
+                    language=x.language,
+                    text="\n".join([shared.texts[n] for n in x.text]),
+                    lines=x.lines,
+                )
+                for x in one.artefacts
+            ]
+        ),
+    }
+
+
+def _run(run: SavedRun, us: float) -> PassRun:
+    return PassRun(
+        index=run.index,
+        stage=run.stage,
+        name=run.name,
+        round=run.round,
+        task=run.task,
+        state=run.state,
+        us=us,
+        before=run.before,
+        after=run.after,
+        added=run.added,
+        removed=run.removed,
+        rewritten=run.rewritten,
+        remarks=run.remarks,
+    )
