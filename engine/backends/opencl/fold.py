@@ -2,8 +2,9 @@
 
 A value goes into the text of its only use if it may be computed there as well: it is pure, or a
 load with no write between its place and that of its use (which may itself be part of a larger
-text, or of an address that is used again further down). Operands that are read several times, ends of loops, and the two sides of a choice, both of
-which are computed, are named by who emits their use, or here.
+text, or of an address that is used again further down). Operands that are read several times, ends
+of loops, and the two sides of a choice, both of which are computed, are named by who emits their
+use, or here.
 """
 
 from __future__ import annotations

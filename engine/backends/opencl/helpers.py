@@ -41,6 +41,19 @@ static inline ushort qd_half_bits(float x)
     return bits;
 }
 """,
+    "f64_bits": """\
+// the bits of x in 64 bits
+static inline ulong qd_f64_bits(float x)
+{
+    const uint bits = as_uint(x), power = bits >> 23 & 255, low = bits & 0x7fffff;
+    const ulong sign = (ulong)(bits >> 31) << 63;
+    if (power == 255) return sign | 0x7ff0000000000000ul | (ulong)low << 29;
+    if (power) return sign | (ulong)(power + 896) << 52 | (ulong)low << 29;
+    if (low == 0) return sign;
+    const uint up = clz(low) - 8;
+    return sign | (ulong)(897 - up) << 52 | (ulong)(low << up & 0x7fffff) << 29;
+}
+""",
     "half_of_f64": """\
 // x rounded to a half in one step: to a float rounding to odd, then to a half
 static inline float qd_half_of_f64(double x)
@@ -106,7 +119,9 @@ def helper_text(
         return _saturating(name, _type(source), _type(target)), ()
     what, kind = name.split("_", 1)
     t = _type(kind)
-    return (_real if t.is_real else _integer)(what, name, t, fast)
+    if t.is_real:
+        return _real(what, name, t, fast, capabilities.fp64)
+    return _integer(what, name, t)
 
 
 def _type(name: str) -> DataType:
@@ -133,7 +148,9 @@ def _saturating(name: str, source: DataType, target: DataType) -> str:
     )  # fmt: skip
 
 
-def _real(what: str, name: str, t: DataType, fast: bool) -> tuple[str, tuple[str, ...]]:
+def _real(
+    what: str, name: str, t: DataType, fast: bool, doubles: bool
+) -> tuple[str, tuple[str, ...]]:  # fmt: skip
     ty = VALUE[t.name]
     zero, one = literal(0.0, t), literal(1.0, t)
     two = f"{ty} a, {ty} b"
@@ -147,26 +164,26 @@ def _real(what: str, name: str, t: DataType, fast: bool) -> tuple[str, tuple[str
             name, t, f"{ty} x", f"return x > {zero} ? {one} : x < {zero} ? -{one} : {zero};"
         ), ()
     if what == "floordiv":
-        floor = "floor" if ty == "double" else "floorf"
+        floor, fma = ("floor", "fma") if ty == "double" else ("floorf", "fmaf")
         if not fast:
             return _function(name, t, two, f"return {floor}(a / b);"), (f"={floor}",)
         # A quotient that is off by one bit where it should be whole would have the wrong floor.
-        if ty == "float":
+        if ty == "float" and doubles:
             text = f"return {floor}((float)((double)a / (double)b));"
             return _function(name, t, two, text), (f"={floor}",)
         return _function(
             name, t, two,
-            f"const {ty} q = floor(a / b), r = fma(-q, b, a);",
+            f"const {ty} q = {floor}(a / b), r = {fma}(-q, b, a);",
             "if (isinf(q) || isinf(b)) return q;",
             f"return b > {zero} ? (r < {zero} ? q - {one} : r >= b ? q + {one} : q)",
             f"                 : (r > {zero} ? q - {one} : r <= b ? q + {one} : q);",
-        ), ("=floor", "=fma")  # fmt: skip
+        ), (f"={floor}", f"={fma}")  # fmt: skip
     return _function(name, t, two, f"return a - b * qd_floordiv_{t.name}(a, b);"), (
         f"floordiv_{t.name}",
     )
 
 
-def _integer(what: str, name: str, t: DataType, fast: bool) -> tuple[str, tuple[str, ...]]:
+def _integer(what: str, name: str, t: DataType) -> tuple[str, tuple[str, ...]]:
     ty = VALUE[t.name]
     wide = UNSIGNED[t.name]
     two = f"{ty} a, {ty} b"

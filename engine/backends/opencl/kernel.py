@@ -17,17 +17,19 @@ same for the same IR, but for the comments with the user's lines.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ...errors import QuadrantsCompilationError
 from ...ir import Func, Op, all_ops, walk
 from ...ir import codes as C
 from ..base import KernelMeta, PrintSite, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..frame import abi, grids
 from . import capabilities as caps
-from .emitter import Emitter
-from .facts import OpenclTask
+from .emitter import Emitter, Slot
+from .facts import MEMORY, OpenclTask
 from .fold import only_in_addresses
 from .helpers import helper_text
 from .lines import Sources
@@ -120,6 +122,7 @@ class Program:
         self.areas: Final = abi.stack_areas(counts, 0, self.layout.stacks)[0]
         self.fails: Final = any(self.areas)
         self.symbol: Final = plain_name(func.name, "kernel")
+        self._loc: Any = None
         self.tasks: Final[list[OpenclTask]] = []
         self.metas: Final[list[TaskMeta]] = []
         self.lines: Final[list[str]] = []
@@ -166,6 +169,7 @@ class Program:
     def emitter(self, op: Op) -> Emitter:
         """An emitter for a task."""
         body = self.emitter_class(self, read_only=op.attr.read_only)
+        self._loc = op.loc
         body.op_id = op.id
         body.unused = only_in_addresses(walk(op.regions[1]))
         for region in op.regions:
@@ -207,6 +211,7 @@ class Program:
         params += [slot.declaration for slot in slots]
         for slot in slots:
             passed += [f"{slot.name}_mem", f"{slot.name}_at"] if slot.head else [slot.name]
+        self._fits(slots)
         if once:
             self.add(["__attribute__((noinline))", f"static void {name}_body("])
             self._params([*params, "int item", "int items"])
@@ -219,6 +224,20 @@ class Program:
         else:
             self._text(body)
         return tuple([(slot.kind, slot.offset) for slot in slots])
+
+    def _fits(self, slots: list[Slot]) -> None:
+        """Refuse more parameters than a device takes; one that is a CPU keeps no such promise."""
+        most = self.capabilities.parameter_bytes
+        size = 16 + 16 * sum(slot.kind == MEMORY for slot in slots)
+        size += sum(struct.calcsize(slot.kind) for slot in slots if slot.kind != MEMORY)
+        if size > most and not self.capabilities.unified:
+            raise QuadrantsCompilationError.from_loc(
+                f"in kernel {self.func.name}, this task uses so many arrays, fields and scalars"
+                f" that its parameters take {size} bytes, of {most} that the OpenCL device"
+                f" {self.capabilities.name!r} has", self._loc,
+                hint="use less of them in one loop, or join them: fields of vectors or matrices, an"
+                " array with one more axis",
+            )  # fmt: skip
 
     def _params(self, params: list[str]) -> None:
         self.add([f"    {', '.join(group)}," for group in _wrapped(params)])
