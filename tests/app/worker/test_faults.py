@@ -197,7 +197,7 @@ def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
     for i in range({ORACLE_STEPS_FIRST + 1}):
         x[0] += 1.0
     for i in range(x.shape[0]):
-        x[i + 500000000] = 1.0
+        x[i + 2000000000] = 1.0
     """
     path.write_text(two_kernels(body))
     with Live(path, limits=QUICK) as live:
@@ -215,7 +215,7 @@ def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
 
 def test_what_the_interpreter_sees_go_astray_is_not_launched(tmp_path):
     path = tmp_path / "kernels.py"
-    path.write_text(two_kernels("for i in range(x.shape[0]):\n    x[i + 500000000] = 1.0"))
+    path.write_text(two_kernels("for i in range(x.shape[0]):\n    x[i + 2000000000] = 1.0"))
     record = collect([path], limits=QUICK)
     astray = record.kernels[0]
     assert astray.backend("interp").errors[0].line == 7
