@@ -162,7 +162,8 @@ def _packages() -> list[Finding]:
             version = importlib.metadata.version(name)
             out.append(Finding("package", name, "ok", version))
         except importlib.metadata.PackageNotFoundError:
-            hint = f"python -m pip install {name}"
+            wanted = "'pyopencl[pocl]'" if name == "pyopencl" else name
+            hint = f"python -m pip install {wanted}"
             out.append(Finding("package", name, "missing", f"needed for {purpose}", hint))
     return out
 

@@ -51,7 +51,7 @@ def to_text(table: Table) -> str:
     widths = {name: max(len(name), 6) for name in shown}
     out: list[str] = []
     group = ""
-    for feature in table.features:
+    for feature in table.features if shown else ():
         if feature.group != group:
             group = feature.group
             head = "  ".join(f"{name:<{widths[name]}}" for name in shown)
@@ -59,7 +59,7 @@ def to_text(table: Table) -> str:
         marks = "  ".join(f"{table.mark(feature, name):<{widths[name]}}" for name in shown)
         out.append(f"  {feature.id:<{ids}}  {marks}  {feature.what}")
     out += _reasons(table)
-    out += ["", *(_summary(table, column) for column in table.columns)]
+    out += [*([""] if out else []), *(_summary(table, column) for column in table.columns)]
     return "\n".join(out) + "\n"
 
 

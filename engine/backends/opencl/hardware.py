@@ -90,9 +90,11 @@ def binding() -> Any:
     # keeps programs itself, and what it measures as a first compile must be one. Whoever sets the
     # variable decides. It is read when the first platform is asked for.
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")
-    if importlib.util.find_spec("pyopencl") is None:
+    found = importlib.util.find_spec("pyopencl")
+    # Uninstalled, it leaves the folder with PoCL's library, which could be imported as a package.
+    if found is None or found.origin is None:
         raise BackendUnavailableError(
-            "opencl", "pyopencl is not installed", hint="pip install 'pyopencl[pocl]'"
+            "opencl", "pyopencl is not installed: pip install 'pyopencl[pocl]'"
         )
     try:
         import pyopencl

@@ -1,6 +1,7 @@
 """Which device a program gets, and what it is told where there is none or one is lost."""
 
 import types
+from importlib.machinery import PathFinder
 
 import numpy as np
 import pytest
@@ -45,7 +46,17 @@ SEVERAL = [
 def test_without_pyopencl_the_reason_says_so(monkeypatch):
     monkeypatch.setattr(hardware, "_devices", [])
     monkeypatch.setattr(hardware.importlib.util, "find_spec", lambda name: None)
-    assert hardware.unavailable() == "pyopencl is not installed"
+    assert hardware.unavailable() == "pyopencl is not installed: pip install 'pyopencl[pocl]'"
+
+
+def test_what_is_left_of_an_uninstalled_pyopencl_is_none(monkeypatch, tmp_path):
+    (tmp_path / "pyopencl" / ".libs").mkdir(parents=True)
+    monkeypatch.setattr(hardware, "_devices", [])
+    path = [str(tmp_path)]
+    monkeypatch.setattr(
+        hardware.importlib.util, "find_spec", lambda name: PathFinder.find_spec(name, path)
+    )
+    assert hardware.unavailable().startswith("pyopencl is not installed")
 
 
 def test_without_a_driver_the_reason_names_the_variable(monkeypatch):
