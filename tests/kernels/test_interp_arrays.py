@@ -219,6 +219,32 @@ def test_atomics_on_few_elements(name, t, used):
     assert task.runs == 1
 
 
+@pytest.mark.parametrize("name", ["add", "max", "min", "bit_and", "bit_or", "bit_xor"])
+def test_atomics_whose_value_is_one_number(name):
+    """u64 beside a Python number: NumPy would make an f64 of the two."""
+    func = ir.parse(
+        f"""kernel k(y: ndarray<u64, 1>) stage=offloaded {{
+  $0 : offloaded {{kind='range_for'}} header {{
+    <i32> $1 = const 0
+    <i32> $2 = const 300
+    $3 : bounds $1, $2
+  }} body {{
+    <i32> $4 = loop_index $0 [0]
+    <u64> $5 = const 4250206179698886853
+    <*u64> $8 = arg_addr [(0, False)]
+    <i32> $13 = const 2
+    <i32> $14 = mod $4, $13
+    <*u64> $9 = external_ptr $8, $14 ['unsafe']
+    <u64> $10 = atomic_{name} $9, $5
+  }}
+}}
+"""
+    )
+    before = np.array([4250206179698886852, 2**64 - 1], np.uint64)
+    (task,), _, _ = both(func, lambda: [before.copy()])
+    assert task.runs == 1
+
+
 EXCHANGE = """kernel k(x: ndarray<i32, 1>, y: ndarray<i32, 0>, z: ndarray<i32, 1>) stage=offloaded {
   $0 : offloaded {kind='range_for'} header {
     <i32> $1 = const 0

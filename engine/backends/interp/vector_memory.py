@@ -303,7 +303,8 @@ def _make_folder(code: int, t: DataType) -> Callable[..., None]:
 
     def at(memory: Array, places: Array, values: Any) -> None:
         _from_start(places)
-        ufunc.at(memory, places, values)
+        # `at` takes a Python number for an i64, and u64 beside that for an f64.
+        ufunc.at(memory, places, np.asarray(values, memory.dtype))
 
     return at
 

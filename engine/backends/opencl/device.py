@@ -53,8 +53,9 @@ _MOST_ASIDE: Final = 256 << 20
 """Bytes of such memory that wait, freed, for kernels to end."""
 _RESIDENT: Final = 2048
 """Work-items that a compute unit of a GPU holds at once, about."""
-_PIECES: Final = 4
-"""Work-items for each processor of a CPU, so that they even out."""
+_PIECES: Final = 1
+"""Work-items for each processor of a CPU: loops come in as many pieces as there are threads, and
+PoCL gives several neighbouring groups to one of them, while the others wait."""
 
 
 def size_text(nbytes: int) -> str:
