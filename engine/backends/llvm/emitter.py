@@ -24,9 +24,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
-from ...types import Type, i32
+from ...types import Type
 from ..base import AssertSite, PrintSite
 from ..frame import abi
+from ..index_sums import is_index_sum
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
 from .memory import MEMORY_OPS, memset
@@ -34,7 +35,7 @@ from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
 from .text import SIZE, VALUE, name_of, names_of
 
-__all__ = ["Emitter", "ModuleState", "only_in_addresses"]
+__all__ = ["Emitter", "ModuleState"]
 
 # What computes such a sum in 64 bits.
 _WIDE: Final = {C.ADD: "add", C.SUB: "sub", C.MUL: "mul", C.BIT_SHL: "shl"}
@@ -44,10 +45,6 @@ _FIRST_PROPERTY: Final = 10_000_000
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
 _MOST_STACK: Final = 1 << 20
 """Bytes of arrays in one function: well below the stack of a thread."""
-# Ops whose sum in 64 bits may stand for their sum in 32 when it is an array index.
-_INDEX_LEAVES: Final = frozenset(
-    {C.CONST, C.LOOP_INDEX, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD}
-)
 
 
 class Slot(NamedTuple):
@@ -414,7 +411,7 @@ class Emitter:
             return self.loop_values[op.args[0].id, op.attr].wide
         if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
             return self.extent64(*op.attr)
-        if _is_index_sum(op, 4):
+        if is_index_sum(op, 4):
             a, b = self.wide(op.args[0]), self.wide(op.args[1])
             return self.value(f"{_WIDE[code]} nsw i64 {a}, {b}")
         return self.value(f"sext {VALUE[op.type.name]} {self.v[op.id]} to i64")
@@ -437,41 +434,6 @@ class Emitter:
             total = self.value(f"mul nsw i64 {last}, {extent}")
             last = self.wide(index)
         return total, last
-
-
-def _is_index_sum(op: Op, depth: int) -> bool:
-    """Whether ``op`` is a sum that `wide` may compute in 64 bits."""
-    if depth == 0 or op.code not in _WIDE or op.type is not i32:
-        return False
-    a, b = op.args
-    if op.code == C.MUL:
-        return (a.code == C.LOOP_INDEX and b.code in _INDEX_LEAVES) or (
-            b.code == C.LOOP_INDEX and a.code in _INDEX_LEAVES
-        )
-    if op.code == C.BIT_SHL:
-        return a.code == C.LOOP_INDEX and b.code == C.CONST and 0 <= b.attr < 31
-    return (a.code in _INDEX_LEAVES or _is_index_sum(a, depth - 1)) and (
-        b.code in _INDEX_LEAVES or _is_index_sum(b, depth - 1)
-    )
-
-
-def only_in_addresses(ops: list[Op]) -> set[int]:
-    """Ids of those of ``ops`` (in program order) whose i32 value nothing but addresses needs."""
-    needed: set[Op] = set()
-    unused: set[int] = set()
-    for op in reversed(ops):
-        code = op.code
-        if code == C.LINEARIZE or code == C.SHIFT_PTR:
-            indices = op.args[: op.attr] if code == C.LINEARIZE else op.args[1:]
-            # `wide` asks for an index by its parts, if it is one of these.
-            parts = [a for a in indices if a.code == C.LOOP_INDEX or _is_index_sum(a, 4)]
-            needed.update([a for a in op.args if a not in parts])
-        elif op not in needed and (code == C.LOOP_INDEX or _is_index_sum(op, 4)):
-            unused.add(op.id)
-            needed.update([a for a in op.args if a.code == C.ARG_LOAD])
-        else:
-            needed.update(op.args)
-    return unused
 
 
 def _refuse(e: Emitter, op: Op) -> None:

@@ -30,9 +30,10 @@ from ..cuda import facts
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..frame import abi, grids
 from ..frame.host_text import HostText
+from ..index_sums import only_in_addresses
 from . import schedule
 from .block_reduce import finale, open_sums
-from .emitter import Slot, only_in_addresses
+from .emitter import Slot
 from .gpu_emitter import PASSED, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
 from .gpu_ops import zero_shared

@@ -25,8 +25,8 @@ from ...ir import codes as C
 from ..cuda import facts
 from ..frame import grids
 from ..frame.host_text import HostText
+from ..index_sums import only_in_addresses
 from . import schedule
-from .emitter import only_in_addresses
 from .gpu_emitter import GpuEmitter
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..frame import abi
+from ..index_sums import only_in_addresses
 from .control import Counter, nest
-from .emitter import Emitter, ModuleState, only_in_addresses
+from .emitter import Emitter, ModuleState
 from .helpers import helper_text
 from .memory import memset
 from .regions import graph_region, no_yield

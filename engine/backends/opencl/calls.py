@@ -15,8 +15,8 @@ from ...errors import QuadrantsUnsupportedError
 from ...ir import Op, walk
 from ...ir import codes as C
 from ...types import DataType, PointerType, Type, void
+from ..index_sums import only_in_addresses
 from .emitter import GLOBAL, Place, Slot
-from .fold import only_in_addresses
 from .memory import note_written
 from .names import MEMORY, VALUE, literal
 

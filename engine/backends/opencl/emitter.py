@@ -10,7 +10,7 @@ How the rooms of this folder fit together::
 
 An `Emitter` collects `lines` (without indentation: `depth` says how far each is in). `v` holds the
 text of each value by op id, `low` how loosely it binds where it is no atom. Texts go where they are
-used as long as that is the only place (`folds`, computed by `fold.plan`); others are named::
+used as long as that is the only place (`folds`, see `fold.Plan`); others are named::
 
     <f32> $7 = global_load $6
     <f32> $8 = mul $20, $7            y[i] = a * x[i] + y[i];
@@ -22,9 +22,8 @@ types, where they wrap (`raw` holds them before they are cast back), unless they
 (`size_of`). Addresses are `Place` records in `places`.
 
 What a mapping changes: it gives `Program` a subclass of `Emitter` with its own `table` and writes
-parallel tasks with `Program.emitter`, `Program.begin`, `Emitter.run` and `Program.finish`.
-``continue`` and ``break`` are those of C. A mapping that puts the body of a task into a loop counts
-`Emitter.loop_depth` up meanwhile; outside of any loop the end of an iteration is ``return``.
+parallel tasks with `Program.emitter`, `begin`, `Emitter.run` and `finish`. Where it puts a body
+into a loop it counts `Emitter.loop_depth` up; outside of loops an iteration ends by ``return``.
 """
 
 from __future__ import annotations
@@ -37,10 +36,11 @@ from ...ir import Block, Op
 from ...ir import codes as C
 from ...types import DataType, f16
 from ..frame import abi
+from ..index_sums import is_index_sum
 from .capabilities import CHUNKS
 from .extremes import Extreme, extremes
 from .facts import MEMORY as BUFFER
-from .fold import Plan, is_index_sum
+from .fold import Plan
 from .names import LETTER, MEMORY, VALUE, Names
 
 if TYPE_CHECKING:

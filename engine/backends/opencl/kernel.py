@@ -27,10 +27,10 @@ from ...ir import codes as C
 from ..base import KernelMeta, PrintSite, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..frame import abi, grids
+from ..index_sums import only_in_addresses
 from . import capabilities as caps
 from .emitter import Emitter, Slot
 from .facts import MEMORY, OpenclTask
-from .fold import only_in_addresses
 from .helpers import helper_text
 from .lines import Sources
 from .names import Names, plain_name
