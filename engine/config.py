@@ -1,27 +1,39 @@
-"""Every option of the engine, once: default, environment name, meaning, place in cache keys.
+"""The options of a program: where their values come from, and what of them stands in cache keys.
 
-`CompileConfig` is the table and the object at the same time: each field is declared with
-`option(default, doc, ...)`, and `OPTIONS` is that table read back (see `options.py` for what the
-columns mean). A program holds one config, made by `resolve` at `init` and frozen from then on:
+`CompileConfig` is the table of `option_table.py` and the object at the same time, and `OPTIONS` is
+that table read back. A program holds one config, made by `resolve` at `init` and frozen from then
+on:
 
     config, origins, warnings = resolve({"debug": True}, os.environ)
 
-A value comes from the keyword argument, else from `QD_<NAME>`, else from the default. Options
-whose machinery is not there yet are declared all the same, with `later=<area>`: they are accepted,
-and say once a process that they have no effect.
-
-Data types are stored by name (`"f32"`): this layer lies below `types`.
+A value comes from the keyword argument, else from `QD_<NAME>`, else from the default.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, cast
 
 from . import logs as log
 from .errors import QuadrantsRuntimeError
-from .options import Option, did_you_mean, option, parse_switch
+from .option_table import OptionTable, available_cpus
+from .options import Option, did_you_mean, parse_switch
+
+__all__ = [
+    "ARCHES",
+    "CPU_ARCHES",
+    "LANGUAGE_VERSION",
+    "OPTIONS",
+    "CompileConfig",
+    "DebugSwitches",
+    "Notice",
+    "Origin",
+    "Resolved",
+    "available_cpus",
+    "check_version",
+    "resolve",
+    "wanted_arches",
+]
 
 Origin = Literal["argument", "environment", "default", "implied"]
 
@@ -49,367 +61,12 @@ ARCHES = (
 CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python"})
 
 
-def available_cpus() -> int:
-    """CPUs this process may run on; a container or `taskset` can allow fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
-
-
-class CompileConfig:
+class CompileConfig(OptionTable):
     """The options of a program.
 
     Attributes can be set until `freeze`; a name that is no option is an error. The class's own
     attributes are the options' descriptions, which the values of an object hide.
     """
-
-    # What runs, and where
-    arch: str = option(
-        "cpu", "Backend to compile for; a list at `init` means the first that works.", key=True
-    )
-    enable_fallback: bool = option(
-        True, "Fall back to the CPU, with a warning, if `arch` is not available."
-    )
-    require_version: str = option(
-        "",
-        "Quadrants version a program asks for; `init` fails if this engine follows an older one.",
-        env=False,
-    )
-    _test_mode: bool = option(
-        False, "Only resolve the options and return them; start no program.", env=False
-    )
-
-    # Language
-    default_fp: str = option(
-        "f32",
-        "Type of float literals and of true division of integers.",
-        key=True,
-        choices=("f16", "f32", "f64"),
-    )
-    default_ip: str = option(
-        "i32", "Type of integer literals and loop indices.", key=True, choices=("i32", "i64")
-    )
-    short_circuit_operators: bool = option(
-        True, "`and` and `or` evaluate their right side only when needed, as in Python.", key=True
-    )
-    unrolling_limit: int = option(
-        32,
-        "Warn when `qd.static` unrolls a loop to more iterations than this; 0 never warns.",
-        minimum=0,
-    )
-    raise_on_templated_floats: bool = option(
-        False, "Reject float values for template arguments: each new value compiles anew.", key=True
-    )
-    random_seed: int = option(0, "Seed of `qd.random`; read at launch, so no code depends on it.")
-
-    # Checks
-    debug: bool = option(
-        False,
-        "Kernel asserts, bounds and overflow checks; the IR is verified after each pass.",
-        key=True,
-    )
-    check_out_of_bound: bool = option(
-        False,
-        "Indices out of range raise, with file, line and kernel. `debug` turns it on.",
-        key=True,
-    )
-    validate_autodiff: bool = option(
-        False,
-        "Check the rules that gradients rest on: `qd.ad.Tape(validation=True)` does.",
-        never=True,
-    )
-
-    # Optimisation
-    opt_level: int = option(
-        1,
-        "0 leaves out common-subexpression elimination and the control-flow graph; 1 has both.",
-        key=True,
-        minimum=0,
-    )
-    advanced_optimization: bool = option(
-        True,
-        "Simplify in rounds to a fixed point; off, one short round each time.",
-        key=True,
-    )
-    cfg_optimization: bool = option(
-        True, "Store-to-load forwarding and dead-store removal on the control-flow graph.", key=True
-    )
-    constant_folding: bool = option(
-        True, "Compute operations on constants at compile time.", key=True
-    )
-    fast_math: bool = option(
-        True, "Reassociate and contract float operations, assume no NaN and no infinity.", key=True
-    )
-    move_loop_invariant_outside_if: bool = option(
-        False, "Hoist loop invariants out of an `if` inside the loop too.", key=True
-    )
-    cache_loop_invariant_global_vars: bool = option(
-        True, "Keep an element that a loop always uses in a local variable.", key=True
-    )
-    detect_read_only: bool = option(
-        True, "Mark arrays a task only reads, so that loads may be cached.", key=True
-    )
-    flatten_if: bool = option(False, "Turn small branches into selects.", key=True)
-    make_thread_local: bool = option(
-        True, "Reductions accumulate per thread and are merged at the end.", key=True
-    )
-    make_cpu_multithreading_loop: bool = option(
-        True, "Split top-level loops over the threads of the CPU pool.", key=True, scope="cpu"
-    )
-    make_block_local: bool = option(
-        True,
-        "Stage blocks of fields that `loop_config` names in fast memory.",
-        key=True,
-        later="gpu",
-    )
-    demote_dense_struct_fors: bool = option(
-        True, "Turn loops over dense fields into plain ranges: they always are.", never=True
-    )
-    real_matrix_scalarize: bool = option(
-        True, "Break matrices into scalars before code is generated: they are.", never=True
-    )
-    force_scalarize_matrix: bool = option(
-        False,
-        "Break matrices into scalars where they are built: they are.",
-        never=True,
-        quiet=(True,),
-    )
-    external_optimization_level: int = option(
-        2, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)
-    )
-    max_vector_width: int = option(
-        0,
-        "Most 32-bit lanes a CPU vector may have; 0 leaves it to LLVM.",
-        key=True,
-        scope="cpu",
-        minimum=0,
-    )
-    half2_vectorization: bool = option(
-        False, "Pair f16 atomics on CUDA.", key=True, scope="gpu", later="gpu"
-    )
-    num_compile_threads: int = option(
-        4,
-        "Threads that compile the tasks of one kernel.",
-        minimum=0,
-        later="compile threads",
-        quiet=(0, 1),
-    )
-
-    # CPU
-    cpu_max_num_threads: int = option(
-        available_cpus,
-        "Threads of the CPU pool.",
-        key=True,
-        scope="cpu",
-        minimum=1,
-        default_text="CPUs available to the process",
-    )
-    default_cpu_block_dim: int = option(
-        32,
-        "Cells a CPU thread takes at a time, at least; at 32 the cost of the body decides.",
-        key=True,
-        scope="cpu",
-        minimum=1,
-    )
-
-    # GPU
-    cuda_arch: str = option(
-        "",
-        "Processor that CUDA code is made for, such as sm_90; empty asks the device.",
-        key=True,
-        scope="gpu",
-    )
-    amdgpu_arch: str = option(
-        "",
-        "Processor that AMDGPU code is made for; empty is gfx942.",
-        key=True,
-        scope="gpu",
-        choices=("", "gfx90a", "gfx942", "gfx1100"),
-    )
-    default_gpu_block_dim: int = option(
-        128,
-        "Threads in a block of a GPU launch; left at 128, light loops take 256.",
-        key=True,
-        scope="gpu",
-        minimum=1,
-    )
-    graph: bool = option(
-        True,
-        "Record kernels with `graph=True` as graphs of the device; else they are launched task by"
-        " task.",
-        key=True,
-    )
-    max_block_dim: int = option(
-        1024, "Upper limit of a block size.", key=True, scope="gpu", minimum=0
-    )
-    gpu_max_reg: int = option(
-        0,
-        "Registers a GPU thread may use; 0 is no limit.",
-        key=True,
-        scope="gpu",
-        minimum=0,
-    )
-    saturating_grid_dim: int = option(
-        0,
-        "Blocks that fill the device; 0 asks the device.",
-        key=True,
-        scope="gpu",
-        minimum=0,
-    )
-    cuda_stack_limit: int = option(
-        0,
-        "Bytes of stack a CUDA thread has; 0 is the default, 32 KB where functions are recursive.",
-        key=True,
-        scope="gpu",
-        minimum=0,
-    )
-    opencl_device: str = option(
-        "",
-        "Device of OpenCL: numbers of platform and device (1:0), or part of a name (nvidia,"
-        " nvidia:1); empty is PoCL, else the first one.",
-    )
-    opencl_mapping: str = option(
-        "auto",
-        "How OpenCL work-items share a loop: pieces of it, or single cells; auto asks the device.",
-        key=True,
-        scope="gpu",
-        choices=("auto", "chunks", "lanes"),
-    )
-    opencl_il: bool = option(
-        False,
-        "Hand OpenCL devices SPIR-V, made by LLVM, in place of OpenCL C; an error on those that"
-        " take none.",
-        key=True,
-        scope="gpu",
-    )
-    opencl_target: str = option(
-        "",
-        "Make OpenCL C without a device, for processors of a kind; such code is never launched.",
-        key=True,
-        scope="gpu",
-        choices=("", "cpu", "gpu"),
-    )
-    device_memory_GB: float = option(
-        1.0,
-        "Freed device memory that a program keeps for its next arrays, in GiB; the rest goes back.",
-        minimum=0,
-    )
-    device_memory_fraction: float = option(
-        0.0,
-        "Most device memory that a program may have, as a share of the whole, all of which it keeps"
-        " when freed; 0 sets no limit and uses `device_memory_GB`.",
-        minimum=0,
-    )
-
-    # Gradients
-    ad_stack_experimental_enabled: bool = option(
-        False,
-        "Allow loops inside of loops in gradients: values that they overwrite are kept on stacks.",
-        key=True,
-    )
-    ad_stack_size: int = option(
-        0,
-        "Entries in each stack; 0 sizes every stack by itself.",
-        key=True,
-        minimum=0,
-    )
-    ad_stack_sparse_threshold_bytes: int = option(
-        104857600,
-        "From this size on the stacks of reals of a task, for 131072 threads, are kept only for as"
-        " many threads as iterations pass its condition.",
-        key=True,
-        minimum=0,
-    )
-
-    # Caches
-    offline_cache: bool = option(
-        True, "Keep compiled kernels on disk; without, in the memory of the process only."
-    )
-    offline_cache_file_path: str = option(
-        "",
-        "Where; empty is the cache directory of the user.",
-        default_text="user cache directory",
-    )
-    offline_cache_cleaning_policy: str = option(
-        "lru",
-        "What goes first when the cache is full.",
-        choices=("never", "version", "lru", "fifo"),
-    )
-    offline_cache_cleaning_factor: float = option(
-        0.25, "Share of that size that one cleaning frees.", minimum=0
-    )
-    offline_cache_max_size_of_files: int = option(104857600, "Bytes the cache may take.", minimum=0)
-    src_ll_cache: bool = option(
-        True, "Look kernels marked `fastcache` up by their source; needs `offline_cache`."
-    )
-    print_non_pure: bool = option(
-        False, "Print the name of every compiled kernel that is not marked `fastcache`."
-    )
-
-    # Seeing what happens
-    log_level: str = option("info", "Least important message that is shown.", choices=log.LEVELS)
-    print_full_traceback: bool = option(False, "Show the engine's own frames in errors.")
-    print_preprocessed_ir: bool = option(False, "Print the IR as the front end made it.")
-    print_ir: bool = option(False, "Print the IR after every stage.")
-    print_ir_dbg_info: bool = option(False, "Add source positions to printed IR.")
-    print_kernel_llvm_ir: bool = option(False, "Print LLVM IR before LLVM optimises it.")
-    print_kernel_llvm_ir_optimized: bool = option(False, "Print LLVM IR after LLVM optimised it.")
-    print_kernel_asm: bool = option(False, "Print the assembly.")
-    print_kernel_amdgcn: bool = option(False, "Print the AMD GPU assembly.", later="gpu")
-    print_accessor_ir: bool = option(
-        False, "Print the IR of field accessors: kernels hold that arithmetic.", never=True
-    )
-    print_struct_llvm_ir: bool = option(
-        False, "Print the LLVM IR of field layouts: kernels hold their arithmetic.", never=True
-    )
-    debug_dump_path: str = option("/tmp/ir/", "Directory of dump files.")
-    kernel_profiler: bool = option(False, "Time every task.", key=True)
-    timeline: bool = option(False, "Record a timeline of launches.", later="timeline")
-    gdb_trigger: bool = option(False, "Stop in gdb at a crash.", never=True)
-
-    # Accepted for Quadrants programs, without meaning here
-    quant_opt_store_fusion: bool = option(True, "Quantised types: fuse stores.", never=True)
-    quant_opt_atomic_demotion: bool = option(
-        True, "Quantised types: plain stores for atomics.", never=True
-    )
-    make_mesh_block_local: bool = option(
-        True, "Meshes: stage attributes in fast memory.", never=True
-    )
-    mesh_localize_to_end_mapping: bool = option(
-        True, "Meshes: which mappings are staged.", never=True
-    )
-    mesh_localize_from_end_mapping: bool = option(
-        False, "Meshes: which mappings are staged.", never=True
-    )
-    mesh_localize_all_attr_mappings: bool = option(
-        False, "Meshes: which mappings are staged.", never=True
-    )
-    optimize_mesh_reordered_mapping: bool = option(True, "Meshes: order of elements.", never=True)
-    demote_no_access_mesh_fors: bool = option(
-        True, "Meshes: plain loops where possible.", never=True
-    )
-    experimental_auto_mesh_local: bool = option(False, "Meshes: choose what is staged.", never=True)
-    auto_mesh_local_default_occupacy: int = option(4, "Meshes: blocks per processor.", never=True)
-    vk_api_version: str = option(
-        "",
-        "Version of Vulkan to ask for, such as 1.2; empty takes what there is.",
-        later="vulkan",
-        pattern=r"(1\.[0-4](\.\d{1,4})?)?",
-        form="empty, or a version of Vulkan from 1.0 to 1.4 such as 1.2",
-    )
-    external_metal_command_queue: int = option(
-        0,
-        "Address of an `MTLCommandQueue` to launch on; 0 makes a queue of its own.",
-        later="metal",
-        minimum=0,
-        maximum=(1 << 64) - 1,
-        form="the address of a Metal command queue as an integer, or 0",
-    )
-    external_metal_command_queue_is_torch_queue: bool = option(
-        False,
-        "That queue is PyTorch's: no waits where arrays are shared with it.",
-        later="metal",
-    )
 
     _frozen = False
 
@@ -488,7 +145,7 @@ class CompileConfig:
 
 
 OPTIONS: dict[str, Option] = {
-    name: declared for name, declared in vars(CompileConfig).items() if isinstance(declared, Option)
+    name: declared for name, declared in vars(OptionTable).items() if isinstance(declared, Option)
 }
 """The table: every option by name, in the order of its declaration."""
 

@@ -1,8 +1,8 @@
 """What one option is: its type, where a value comes from, what it steers, how it is checked.
 
-The options themselves stand in `config.py`, one after another, as the fields of `CompileConfig`.
-`option(...)` below is what each field is made with, and `Option` is how the rest of the engine, the
-documentation and the studio read it back.
+The options themselves stand in `option_table.py`, one after another, as the fields of
+`OptionTable`. `option(...)` below is what each field is made with, and `Option` is how the rest of
+the engine, the documentation and the studio read it back.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _EXPECTED = {bool: "0 or 1", int: "an integer", float: "a number", str: "a strin
 
 
 class Option:
-    """One option, as the table in `config.py` states it; the class it stands in gives the name.
+    """One option, as `option_table.py` states it; the class it stands in gives the name.
 
     Not a dataclass: making one takes a hundred times as long as this, in every process.
     """
@@ -215,7 +215,7 @@ def option(
     pattern: str = "",
     form: str = "",
 ) -> T:
-    """Declare one field of `CompileConfig`.
+    """Declare one field of `OptionTable`.
 
     `default` is a value, or a function called once a config (then `default_text` says what it
     gives). `key`: it enters cache keys. `later`: the area it waits for. `never`: accepted, but

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from qd_studio.engine import config as cfg
 from qd_studio.engine import logs as log
 from qd_studio.engine.config import OPTIONS, CompileConfig, DebugSwitches, resolve
+from qd_studio.engine.option_table import OptionTable
 from qd_studio.engine.options import AREAS
 
 # Fields of Quadrants' CompileConfig with their defaults, those that a machine decides left out.
@@ -126,7 +127,7 @@ def test_the_table_is_well_formed():
 
 
 def test_types_annotated_are_types_declared():
-    annotated = CompileConfig.__annotations__
+    annotated = OptionTable.__annotations__
     assert list(annotated) == list(OPTIONS)
     for name, opt in OPTIONS.items():
         assert annotated[name] == opt.type.__name__

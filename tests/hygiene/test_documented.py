@@ -19,7 +19,7 @@ PASSES = all_passes()
 
 def read_as_attributes(*folders: str) -> set[str]:
     """Every name that the modules in `folders` read as an attribute, the option table left out."""
-    table = {"config.py", "options.py"}
+    table = {"config.py", "option_table.py", "options.py"}
     return {
         node.attr
         for path in python_files(*folders)
