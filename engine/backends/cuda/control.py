@@ -223,9 +223,7 @@ class Control:
             pointer[6 + k], 0,
         )  # fmt: skip
         device.wait(stream=pointer[2])
-        found = np.empty(8, np.uint8)
-        device.fetch(pointer[3] + HEADER, found)
-        return max(1, int(found.view(np.int64)[0]))
+        return max(1, device.integer(pointer[3] + HEADER, np.int64))
 
     def _upload(self, frame: int, host: int, stream: Any) -> None:
         """Copy the arguments to the device frame, where a ``graph`` kernel looks for them."""

@@ -15,10 +15,7 @@ may have); beyond that it goes back to the device at the next wait.
 
 from __future__ import annotations
 
-import atexit
 import gc
-import os
-import threading
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -26,82 +23,56 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ...ir.attrs import GPU_STACK
+from ..frame.device import RemoteDevice, Running, size_text
+from ..frame.remote_memory import RemoteMemory
 from ..memory import Array
 from . import errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
-from .memory import BorrowedMemory, DeviceMemory
+from .memory import BorrowedMemory
 from .streams import CudaStreams
 
 if TYPE_CHECKING:
-    from ..frame.prints import Printer
+    from ..frame.remote import RemoteFrames
     from .code import Code
-    from .frame import FramePool
 
-__all__ = ["CudaDevice", "current", "running", "size_text"]
+__all__ = ["CudaDevice", "current", "running"]
 
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 """Codes by which a kernel has failed some time before the call that was told."""
 
 
-def size_text(nbytes: int) -> str:
-    """Bytes, for people."""
-    value = float(nbytes)
-    for unit in ("bytes", "KiB", "MiB"):
-        if value < 1024:
-            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.2f} {unit}"
-        value /= 1024
-    return f"{value:.2f} GiB"
+_running: Final[Running[CudaDevice]] = Running("cuda")
+running: Final = _running.last
+current: Final = _running.current
 
 
-class CudaDevice:
-    """See `base.Device` and the module docstring.
+class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
+    """See `RemoteDevice` and the module docstring.
 
-    hardware: what it is. blocking: launches wait. used: bytes allocated. limit: most of these; 0
-    for all there is. moved: how often memory was taken, filled or copied on the default stream.
-    pending: frames of the default stream to look at after the next wait, with every kernel launched
-    since the last one. code: modules by the PTX they were loaded from. streams: see
-    `backends.streams`. printing: held while a kernel that prints is launched, and while what was
-    printed is shown.
+    code: modules by the PTX they were loaded from. doomed: modules that nobody uses, and spent:
+    events likewise, until all that was launched has ended.
     """
-
-    host_arrays = False
 
     def __init__(self, config: CompileConfig) -> None:
         reason = hardware.unavailable()
         if reason:
             raise BackendUnavailableError("cuda", reason)
-        self.config: Final = config
-        self.hardware: Final = hardware.chosen()
-        self.name: Final = self.hardware.name
+        chosen = hardware.chosen()
+        super().__init__(config, chosen, context_of(chosen), _running, "CUDA_LAUNCH_BLOCKING")
         self.number: Final = self.hardware.number
-        self.context: Final[Context] = context_of(self.hardware)
         self.driver: Final = self.context.driver
-        self.blocking: Final = os.environ.get("CUDA_LAUNCH_BLOCKING", "") == "1"
-        self.pending: Final[dict[FramePool, None]] = {}
-        self._streams: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
-        self.used = 0
-        self.moved = 0
-        share = int(config.device_memory_fraction * self.hardware.memory)
-        self.limit: Final = share
-        self._kept: Final = share or int(config.device_memory_GB * (1 << 30))
+        self._kept: Final = self.limit or int(config.device_memory_GB * (1 << 30))
         self.code: Final[weakref.WeakValueDictionary[Any, Code]] = weakref.WeakValueDictionary()
         self.doomed: Final[list[Any]] = []
         self.spent: Final[list[Any]] = []
-        self.printer: Printer | None = None
-        self.printing: Final = threading.RLock()
-        self.ended = False
         self.cc: Final = self.hardware.capability
         self.dlpack: tuple[int, int] = (2, self.number)
         self.max_threads: Final = self.hardware.processors * self.hardware.resident
         self.driver_version: Final = int(check(self.driver.cuDriverGetVersion()))
-        self._waiting: list[FramePool] = []
-        self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._pool: Any = None
         self._deep = False
-        self.lock: Final = threading.RLock()
-        self.context.users.add(self)
         with self.context.active():
             if self.hardware.pools:
                 self._pool = self._keep(self.context.pool())
@@ -111,9 +82,8 @@ class CudaDevice:
                     self.driver.cuCtxSetLimit(limit, config.cuda_stack_limit),
                     f"setting cuda_stack_limit={config.cuda_stack_limit}",
                 )
-        self.streams: Final = CudaStreams(self)
-        self.own(self.streams)
-        _open.append(self)
+        self.streams = CudaStreams(self)
+        self._ready()
 
     def deepen(self) -> None:
         """Give threads a stack for functions that call themselves, unless an option says which."""
@@ -143,13 +113,9 @@ class CudaDevice:
 
     def failed(self, code: int, doing: str, kernel: str | None = None) -> CudaError:
         """The error for a code, and the end of the context if it is such a one."""
-        pools = [pool for pending in list(self._streams.values()) for pool in list(pending)]
-        among = list(dict.fromkeys([pool.meta.name for pool in (*pools, *self._waiting)]))
         note = ""
-        if kernel is None and code in _KERNELS and among:
-            kernel = among[0] if len(among) == 1 else None
-            if kernel is None:
-                note = "; it is one of those launched since the last wait: " + ", ".join(among)
+        if kernel is None and code in _KERNELS:
+            kernel, note = self._suspects()
         if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
             code = errors.DESTROYED
         error = errors.error_of(code, doing, *name_of(code, self.driver), kernel=kernel)
@@ -163,22 +129,19 @@ class CudaDevice:
 
     # --- memory ---------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> DeviceMemory:
+    def allocate(self, nbytes: int) -> RemoteMemory:
         memory = self.room(nbytes)
         if nbytes:
             self.set(memory.address, 0, 1, nbytes)
         return memory
 
-    def room(self, nbytes: int) -> DeviceMemory:
-        """Memory with any contents. CudaMemoryError if there is not enough."""
+    def room(self, nbytes: int) -> RemoteMemory:
         size = max(nbytes, 1)
         with self.lock:
             if self.ended:
                 raise QuadrantsRuntimeError("the program of this memory has ended")
-            if self.limit and self.used + size > self.limit:
-                gc.collect()
-                if self.used + size > self.limit:
-                    raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")
+            if not self._fits(size):
+                raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")
             address = self._take(size)
             if not address:
                 # Arrays in cycles, and what the pool of this program or others keep.
@@ -190,7 +153,7 @@ class CudaDevice:
                 raise self._out_of_memory(nbytes, "")
             self.used += nbytes
             self.moved += 1
-        return DeviceMemory(self, address, nbytes)
+        return RemoteMemory(self, address, nbytes)
 
     def raw_allocate(self, nbytes: int) -> int:
         """The address of memory with any contents, which `raw_free` takes back."""
@@ -240,7 +203,6 @@ class CudaDevice:
         return error
 
     def release(self, address: int, nbytes: int) -> None:
-        """Free memory once all that was launched before is done."""
         self.used -= nbytes
         if self.context.lost is not None:
             return
@@ -257,7 +219,7 @@ class CudaDevice:
     def _await_streams(self) -> None:
         """Let the default stream wait for kernels on others, which may use what is now freed."""
         driver = self.driver
-        for stream, pending in list(self._streams.items()):
+        for stream, pending in list(self._pending.items()):
             if stream and pending:
                 event = check(driver.cuEventCreate(2), "ordering streams")
                 driver.cuEventRecord(event, driver.CUstream(stream))
@@ -269,17 +231,7 @@ class CudaDevice:
         if self._pool is not None:
             self.call("trimming the memory pool", "cuMemPoolTrimTo", self._pool, 0)
 
-    def read(self, address: int, out: Array) -> None:
-        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
-        self._waiting = waiting = self.due()
-        try:
-            self.fetch(address, out)
-        finally:
-            self._waiting = []
-        self._look(waiting)
-
     def fetch(self, address: int, out: Array) -> None:
-        """As `read`, but look at no frame."""
         if out.nbytes:
             with self.context.active():
                 code = self._staged(lambda: self.context.staging.read(address, out))
@@ -287,7 +239,6 @@ class CudaDevice:
                 raise self.failed(code, f"copying {size_text(out.nbytes)} to the host")
 
     def write(self, address: int, data: Array) -> None:
-        """Copy ``data``, flat ``u8``, to the device."""
         if data.nbytes:
             self.moved += 1
             with self.context.active():
@@ -300,13 +251,21 @@ class CudaDevice:
             raise self.failed(error.code, "copying") from None
 
     def set(self, address: int, value: int, width: int, nbytes: int) -> None:
-        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
         self.moved += 1
         function = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}[width]
         self.call("setting memory", function, address, value, nbytes // width, None)
 
+    def repeat(self, address: int, pattern: bytes, nbytes: int) -> bool:
+        narrow = pattern
+        while len(narrow) > 1 and narrow[: len(narrow) // 2] * 2 == narrow:
+            narrow = narrow[: len(narrow) // 2]
+        width = len(narrow)
+        if width not in (1, 2, 4) or address % width:
+            return False
+        self.set(address, int.from_bytes(narrow, "little"), width, nbytes)
+        return True
+
     def copy(self, to: int, source: int, nbytes: int) -> None:
-        """Copy within the device."""
         if nbytes:
             self.moved += 1
             self.call("copying on the device", "cuMemcpyDtoDAsync", to, source, nbytes, None)
@@ -318,7 +277,7 @@ class CudaDevice:
             result = self.driver.cuPointerGetAttribute(which, address)
         return not code_of(result) and int(result[1]) == self.number
 
-    def borrow(self, address: int, nbytes: int, owner: Any) -> DeviceMemory:
+    def borrow(self, address: int, nbytes: int, owner: Any) -> RemoteMemory:
         return BorrowedMemory(self, address, nbytes, owner)
 
     # --- waiting --------------------------------------------------------------------------------
@@ -330,84 +289,22 @@ class CudaDevice:
         if code:
             raise self.failed(code, doing)
 
-    def sync(self, stream: int = 0) -> None:
-        """Wait for a stream, by default the default one, and raise what failed in it."""
-        waiting = self.due(stream)
-        self._waiting = waiting  # for the error, should there be one
-        try:
-            self.wait_for(stream)
-        finally:
-            self._waiting = []
-        self._look(waiting)
-
     def wait_for(self, stream: int) -> None:
-        """Wait for the stream of this handle. Looks at no frame."""
         self.wait(stream=self.driver.CUstream(stream) if stream else None)
-
-    def prints(self) -> Printer:
-        """What shows what kernels print."""
-        if self.printer is None:
-            from ..frame.prints import Printer
-
-            with self.lock:
-                if self.printer is None:
-                    self.printer = Printer(self)
-        return self.printer
-
-    def prints_for(self, pool: FramePool) -> None:
-        """A kernel that prints is about to be launched with a frame of ``pool``."""
-        self.prints().take(pool)
-
-    def own(self, thing: Any) -> None:
-        """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
-        self._owned.add(thing)
-
-    @property
-    def alive(self) -> bool:
-        """Whether calls of the driver make sense: the program runs, and its context is in order."""
-        return not self.ended and self.context.lost is None
-
-    def launched_on(self, stream: int) -> dict[FramePool, None]:
-        """What is pending on a stream; see `pending`."""
-        return self._streams.setdefault(stream, {})
 
     def stream_ends(self, stream: int) -> None:
         """A stream is about to be destroyed: what is pending on it is found by `sync`."""
-        pending = self._streams.get(stream)
+        pending = self._pending.get(stream)
         if pending and self.alive:
             with self.context.active():
                 self._await_streams()
             self.pending.update(pending)
             pending.clear()
 
-    def due(self, stream: int = 0) -> list[FramePool]:
-        """What is pending on a stream, no longer so: to be looked at after a wait.
-
-        What another thread launches meanwhile puts itself there again.
-        """
-        pending = self._streams.get(stream, {})
-        waiting = list(pending)
-        for pool in waiting:
-            pending.pop(pool, None)
-        return waiting
-
-    def _look(self, pools: list[FramePool]) -> None:
-        if (self.doomed or self.spent) and not any(self._streams.values()):
+    def _look(self, pools: list[RemoteFrames[Any]]) -> None:
+        if (self.doomed or self.spent) and not any(self._pending.values()):
             self.unload()
-        if self.printer is not None:
-            with self.printing:
-                self.printer.drain_for(pools)
-        found: list[Exception] = []
-        for pool in pools:
-            if pool.watched:
-                try:
-                    pool.collect()
-                except QuadrantsRuntimeError as error:
-                    found.append(error)
-        if found:
-            for other in found[1:]:
-                found[0].add_note(f"also failed meanwhile: {other}")
-            raise found[0]
+        super()._look(pools)
 
     def unload(self) -> None:
         """Take modules out of the device that nobody uses; what was launched has ended."""
@@ -424,48 +321,8 @@ class CudaDevice:
     def end(self) -> None:
         if self.ended:
             return
-        try:
-            if self.context.lost is None:
-                self.sync()
-        except QuadrantsRuntimeError as error:
-            from ... import logs as log
-
-            log.warn(f"something had failed before the program ended: {error}")
-        for thing in list(self._owned):
-            thing.device_ended()
-        self.ended = True
-        if self in _open:
-            _open.remove(self)
-        self.printer = None
+        super().end()
         if self.context.lost is None:
             self.unload()
             self.trim()
         self.doomed.clear()
-
-
-_open: Final[list[CudaDevice]] = []
-
-
-def running() -> CudaDevice | None:
-    """The device of the program that began last, if one runs."""
-    return _open[-1] if _open else None
-
-
-def current() -> CudaDevice:
-    """The device of the program that began last. BackendUnavailableError if there is none."""
-    if not _open:
-        raise BackendUnavailableError(
-            "cuda", "no program runs on it, so that no code can be loaded",
-            hint="qd.init(arch=qd.cuda) first",
-        )  # fmt: skip
-    return _open[-1]
-
-
-def _at_exit() -> None:
-    """Show what kernels have printed, and tell what failed, when Python ends."""
-    while _open:
-        with suppress(Exception):  # the driver may have ended before us
-            _open.pop().end()
-
-
-atexit.register(_at_exit)

@@ -38,9 +38,9 @@ from .errors import FOREIGN
 from .facts import CudaLoop
 
 if TYPE_CHECKING:
+    from ..frame.remote_memory import RemoteMemory
     from .device import CudaDevice
     from .executable import CudaExecutable
-    from .memory import DeviceMemory
 
 __all__ = ["Graph", "Node", "tasks_of"]
 
@@ -116,7 +116,7 @@ class Graph:
         self._fused: Final = fused
         self._kernels: Final[list[_Kernel]] = []
         self._keep: Final[list[Any]] = []
-        self._counters: DeviceMemory | None = None
+        self._counters: RemoteMemory | None = None
         self._graph: Any = None
         self.handle: Any = None
         self._gone: weakref.finalize[Any, Any] | None = None

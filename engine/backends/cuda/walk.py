@@ -31,11 +31,11 @@ import numpy as np
 from ... import logs as log
 from ...errors import CudaError
 from ..base import Flow, KernelMeta
+from ..frame.branches import Branches
 from . import conditional
 from .facts import CudaLoop, loop_fits
 from .graphs import tasks_of
 from .replay import Counts, Item, Parameters, Replayed, Run, facts_of
-from .streams import Branches
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable

@@ -10,7 +10,7 @@ import numpy as np
 from ..memory import Array, DeviceArray, Memory
 
 if TYPE_CHECKING:
-    from .remote import RemoteDevice
+    from .device import AnyDevice
 
 __all__ = ["Copies"]
 
@@ -22,7 +22,7 @@ class Copies:
     nothing more is copied back.
     """
 
-    def __init__(self, device: RemoteDevice, values: Sequence[Any], fatal: type[Exception]) -> None:
+    def __init__(self, device: AnyDevice, values: Sequence[Any], fatal: type[Exception]) -> None:
         arrays = [cast(Array, v) for v in values if isinstance(v, np.ndarray)]
         self._fatal: Final = fatal
         self.regions: Final[list[tuple[int, int, Memory]]] = []

@@ -18,7 +18,8 @@ from ..base import KernelMeta
 from .packing import slots_format
 
 if TYPE_CHECKING:
-    from .remote import RemoteDevice, RemoteFrames
+    from .device import AnyDevice
+    from .remote import RemoteFrames
 
 __all__ = ["Printer"]
 
@@ -32,7 +33,7 @@ class Printer:
     owner: whose records it may hold. Its callers hold `RemoteDevice.printing`.
     """
 
-    def __init__(self, device: RemoteDevice) -> None:
+    def __init__(self, device: AnyDevice) -> None:
         self.device: Final = device
         self._memory: Final = device.room(_HEAD + SIZE)
         self.address: Final = self._memory.address

@@ -10,14 +10,13 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
 from ..base import KernelMeta, StackPlan
-from ..memory import Array, DeviceArray, Memory
-from ..streams import Streams
+from ..memory import Array, DeviceArray
 from . import abi
 from .packing import (
     FieldFrames,
@@ -30,44 +29,12 @@ from .packing import (
 )
 from .rows import StackWriter
 
-__all__ = ["RemoteDevice", "RemoteFrames"]
+if TYPE_CHECKING:
+    from .device import AnyDevice
+
+__all__ = ["RemoteFrames"]
 
 F = TypeVar("F", bound=tuple[memoryview, Any])
-
-
-class RemoteDevice(Protocol):
-    """What this asks of a device. printing: held while what was printed is shown."""
-
-    printing: Any
-
-    @property
-    def streams(self) -> Streams: ...
-
-    def allocate(self, nbytes: int) -> Memory: ...
-
-    def room(self, nbytes: int) -> Memory:
-        """Memory with any contents."""
-        ...
-
-    def read(self, address: int, out: Array) -> None:
-        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
-        ...
-
-    def fetch(self, address: int, out: Array) -> None:
-        """As `read`, but look at no frame."""
-        ...
-
-    def write(self, address: int, data: Array) -> None:
-        """Copy ``data``, flat ``u8``, to the device."""
-        ...
-
-    def set(self, address: int, value: int, width: int, nbytes: int) -> None:
-        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
-        ...
-
-    def wait_for(self, stream: int) -> None:
-        """Wait for a stream. Looks at no frame."""
-        ...
 
 
 class RemoteFrames(FieldFrames[F]):
@@ -80,7 +47,7 @@ class RemoteFrames(FieldFrames[F]):
     """
 
     def __init__(
-        self, device: RemoteDevice, meta: KernelMeta, layout: abi.Layout, blocks: Sequence[int],
+        self, device: AnyDevice, meta: KernelMeta, layout: abi.Layout, blocks: Sequence[int],
         stream: int = 0,
     ) -> None:  # fmt: skip
         """blocks: threads of a block of each task."""

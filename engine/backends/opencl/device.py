@@ -13,13 +13,8 @@ host has taken the bytes when it returns, and waits likewise, but for a few byte
 
 from __future__ import annotations
 
-import atexit
 import gc
-import os
-import threading
-import weakref
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,18 +25,16 @@ from ...errors import (
     OpenclMemoryError,
     QuadrantsRuntimeError,
 )
+from ..frame.device import RemoteDevice, Running, size_text
+from ..frame.remote_memory import RemoteMemory
 from ..memory import Array, Memory
 from . import capabilities, hardware
 from .context import Context, context_of, inherit
-from .device_memory import OpenclMemory, Places
+from .device_memory import Places
 from .errors import error_of
 from .queue import OpenclStreams
 
-if TYPE_CHECKING:
-    from ..frame.prints import Printer
-    from .frame import FramePool
-
-__all__ = ["OpenclDevice", "current", "running", "size_text"]
+__all__ = ["OpenclDevice", "current", "running"]
 
 _PATTERNS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """Bytes that a fill of OpenCL can repeat."""
@@ -58,57 +51,32 @@ _PIECES: Final = 1
 PoCL gives several neighbouring groups to one of them, while the others wait."""
 
 
-def size_text(nbytes: int) -> str:
-    """Bytes, for people."""
-    value = float(nbytes)
-    for unit in ("bytes", "KiB", "MiB"):
-        if value < 1024:
-            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.2f} {unit}"
-        value /= 1024
-    return f"{value:.2f} GiB"
+_running: Final[Running[OpenclDevice]] = Running("opencl")
+running: Final = _running.last
+current: Final = _running.current
 
 
-class OpenclDevice:
-    """See `base.Device` and the module docstring.
+class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
+    """See `RemoteDevice` and the module docstring.
 
-    hardware: what it is. capabilities: what it can do, with the mapping of the program. used: bytes
-    allocated. limit: most of these; 0 for all there is. moved: how often memory was taken, filled
-    or copied on the default queue. pending: frames of the default queue to look at after the next
-    wait. places: the buffers by number. printing: held while a kernel that prints is launched, and
-    while what was printed is shown.
+    capabilities: what it can do, with the mapping of the program. places: the buffers by number.
     """
 
-    host_arrays = False
     dlpack: tuple[int, int] = (4, 0)
 
     def __init__(self, config: CompileConfig) -> None:
         reason = hardware.unavailable()
         if reason:
             raise BackendUnavailableError("opencl", reason)
-        self.config: Final = config
-        self.hardware: Final = hardware.for_config(config)
-        self.capabilities: Final = hardware.mapping_of(config, self.hardware.capabilities)
-        self.name: Final = self.hardware.name
-        self.context: Final[Context] = context_of(self.hardware)
+        chosen = hardware.for_config(config)
+        self.capabilities: Final = hardware.mapping_of(config, chosen.capabilities)
+        super().__init__(config, chosen, context_of(chosen), _running, "QD_OPENCL_BLOCKING")
         self.cl: Final = self.context.cl
         self.queue: Final = self.new_queue()
-        self.pending: Final[dict[FramePool, None]] = {}
-        self._pending: Final[dict[int, dict[FramePool, None]]] = {0: self.pending}
         self.places: Final = Places()
-        self.blocking: Final = os.environ.get("QD_OPENCL_BLOCKING", "") == "1"
-        self.used = 0
-        self.moved = 0
         self._aside: Final[list[tuple[Any, int]]] = []
-        self.limit: Final = int(config.device_memory_fraction * self.hardware.memory)
-        self.printer: Printer | None = None
-        self.printing: Final = threading.RLock()
-        self.lock: Final = threading.RLock()
-        self.ended = False
-        self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
-        self._waiting: list[FramePool] = []
-        self.streams: Final = OpenclStreams(self)
-        self.context.users.add(self)
-        _open.append(self)
+        self.streams = OpenclStreams(self)
+        self._ready()
 
     def new_queue(self) -> Any:
         """A queue that runs its commands in order."""
@@ -141,13 +109,9 @@ class OpenclDevice:
         """Our error for one of pyopencl, and the end of the context if it is such a one."""
         found = error_of(error, doing, kernel, waited)
         if waited and kernel is None and found.fatal:
-            pools = [pool for one in list(self._pending.values()) for pool in list(one)]
-            among = list(dict.fromkeys([pool.meta.name for pool in (*pools, *self._waiting)]))
-            if len(among) == 1:
-                found.kernel = among[0]
-            elif among:
-                found.message += "; it is one of those launched since the last wait: "
-                found.message += ", ".join(among)
+            found.kernel, note = self._suspects()
+            if note:
+                found.message += note
                 found.args = (found.message,)
         if found.fatal:
             self.context.lost = found
@@ -165,7 +129,7 @@ class OpenclDevice:
 
     # --- memory ---------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> OpenclMemory:
+    def allocate(self, nbytes: int) -> RemoteMemory:
         memory = self.room(nbytes)
         try:
             self.set(memory.address, 0, 1, max(nbytes, 1))
@@ -174,8 +138,7 @@ class OpenclDevice:
             raise self._out_of_memory(nbytes, "") from None
         return memory
 
-    def room(self, nbytes: int) -> OpenclMemory:
-        """Memory with any contents. OpenclMemoryError if there is not enough."""
+    def room(self, nbytes: int) -> RemoteMemory:
         size = -(-max(nbytes, 1) // 16) * 16
         with self.lock:
             if self.ended:
@@ -183,10 +146,8 @@ class OpenclDevice:
             if size > self.hardware.largest:
                 most = size_text(self.hardware.largest)
                 raise self._out_of_memory(nbytes, f"it allows {most} for one array")
-            if self.limit and self.used + size > self.limit:
-                gc.collect()
-                if self.used + size > self.limit:
-                    raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")
+            if not self._fits(size):
+                raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")
             buffer = self._buffer(size)
             if buffer is None:  # arrays in cycles, and what kernels still use
                 gc.collect()
@@ -197,7 +158,7 @@ class OpenclDevice:
             address = self.places.add(buffer, size)
             self.used += nbytes
             self.moved += 1
-        return OpenclMemory(self, address, nbytes)
+        return RemoteMemory(self, address, nbytes)
 
     def _buffer(self, size: int) -> Any:
         cl = self.cl
@@ -230,7 +191,6 @@ class OpenclDevice:
         return min(most // 2, self.hardware.largest)
 
     def release(self, address: int, nbytes: int) -> None:
-        """Free memory; kernels that use it still do so to their end."""
         self.used -= nbytes
         if nbytes >= LARGE and self.hardware.kind == "cpu" and self.alive:
             # OpenCL keeps a buffer that kernels use, but not NumPy's memory that it lies in.
@@ -247,30 +207,18 @@ class OpenclDevice:
         except KeyError:
             raise ValueError("the memory was freed") from None
 
-    def read(self, address: int, out: Array) -> None:
-        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
-        self._waiting = waiting = self.due()
-        try:
-            self.fetch(address, out)
-        finally:
-            self._waiting = []
-        self._look(waiting)
-
     def fetch(self, address: int, out: Array) -> None:
-        """As `read`, but look at no frame."""
         if out.nbytes:
             buffer, at = self._place(address)
             doing = f"copying {size_text(out.nbytes)} to the host"
             self._wait(doing, self.cl.enqueue_copy, self.queue, out, buffer, src_offset=at)
 
     def write(self, address: int, data: Array) -> None:
-        """Copy ``data``, flat ``u8``, to the device."""
         size = data.nbytes
         if not size:
             return
-        if size in _PATTERNS and not address % size:  # which nobody has to wait for
-            self.repeat(address, data.tobytes(), size)
-            return
+        if size in _PATTERNS and self.repeat(address, data.tobytes(), size):
+            return  # which nobody has to wait for
         self.moved += 1
         buffer, at = self._place(address)
         self._wait(
@@ -279,16 +227,17 @@ class OpenclDevice:
         )  # fmt: skip
 
     def set(self, address: int, value: int, width: int, nbytes: int) -> None:
-        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
         self.repeat(address, value.to_bytes(width, "little"), nbytes)
 
-    def repeat(self, address: int, pattern: bytes, nbytes: int) -> None:
-        """Fill ``nbytes`` bytes with a pattern; both address and size are multiples of its size."""
+    def repeat(self, address: int, pattern: bytes, nbytes: int) -> bool:
+        if address % len(pattern):
+            return False
         self.moved += 1
         buffer, at = self._place(address)
         if not nbytes % 16 and not at % 16 and len(pattern) < 16:  # drivers are fast at this size
             pattern *= 16 // len(pattern)
         self.call("setting memory", self.fill, self.queue, buffer, pattern, at, nbytes)
+        return True
 
     @property
     def fill(self) -> Any:
@@ -296,7 +245,6 @@ class OpenclDevice:
         return self.cl.enqueue_fill_buffer
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
-        """Copy within the device."""
         if nbytes:
             self.moved += 1
             if to == source:
@@ -325,49 +273,11 @@ class OpenclDevice:
         self.wait_for(0)
 
     def wait_for(self, stream: int) -> None:
-        """Wait for a stream. Looks at no frame."""
         aside = 0 if stream else len(self._aside)
         queues = self.streams.queues() if aside else [self.streams.queue(stream)]
         for queue in queues:
             self._wait("waiting for kernels", queue.finish)
         del self._aside[:aside]
-
-    def sync(self, stream: int = 0) -> None:
-        """Wait for a stream, by default the default one, and raise what failed in it."""
-        waiting = self.due(stream)
-        self._waiting = waiting  # for the error, should there be one
-        try:
-            self.wait_for(stream)
-        finally:
-            self._waiting = []
-        self._look(waiting)
-
-    def prints(self) -> Printer:
-        """What shows what kernels print."""
-        if self.printer is None:
-            from ..frame.prints import Printer
-
-            with self.lock:
-                if self.printer is None:
-                    self.printer = Printer(self)
-        return self.printer
-
-    def prints_for(self, pool: FramePool) -> None:
-        """A kernel that prints is about to be launched with a frame of ``pool``."""
-        self.prints().take(pool)
-
-    def own(self, thing: Any) -> None:
-        """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
-        self._owned.add(thing)
-
-    @property
-    def alive(self) -> bool:
-        """Whether calls make sense: the program runs, and its context is in order."""
-        return not self.ended and self.context.lost is None
-
-    def launched_on(self, stream: int) -> dict[FramePool, None]:
-        """What is pending on a stream; see `pending`."""
-        return self._pending.setdefault(stream, {})
 
     def stream_ends(self, stream: int) -> None:
         """A stream is about to be given back: what is pending on it is found by `sync`."""
@@ -376,79 +286,7 @@ class OpenclDevice:
             self.wait_for(stream)
             self.pending.update(pending)
 
-    def due(self, stream: int = 0) -> list[FramePool]:
-        """What is pending on a stream, no longer so: to be looked at after a wait.
-
-        What another thread launches meanwhile puts itself there again.
-        """
-        pending = self._pending.get(stream, {})
-        waiting = list(pending)
-        for pool in waiting:
-            pending.pop(pool, None)
-        return waiting
-
-    def _look(self, pools: list[FramePool]) -> None:
-        if self.printer is not None:
-            with self.printing:
-                self.printer.drain_for(pools)
-        found: list[Exception] = []
-        for pool in pools:
-            if pool.watched:
-                try:
-                    pool.collect()
-                except QuadrantsRuntimeError as error:
-                    found.append(error)
-        if found:
-            for other in found[1:]:
-                found[0].add_note(f"also failed meanwhile: {other}")
-            raise found[0]
-
     def forked(self) -> None:
         """This is a child of the process that the program began in."""
         self.pending.clear()
         inherit((self.queue, dict(self.places), self.streams))
-
-    def end(self) -> None:
-        if self.ended:
-            return
-        try:
-            if self.context.lost is None:
-                self.sync()
-        except QuadrantsRuntimeError as error:
-            from ... import logs as log
-
-            log.warn(f"something had failed before the program ended: {error}")
-        for thing in [*self._owned, self.streams]:
-            thing.device_ended()
-        self.ended = True
-        if self in _open:
-            _open.remove(self)
-        self.printer = None
-
-
-_open: Final[list[OpenclDevice]] = []
-
-
-def running() -> OpenclDevice | None:
-    """The device of the program that began last, if one runs."""
-    return _open[-1] if _open else None
-
-
-def current() -> OpenclDevice:
-    """The device of the program that began last. BackendUnavailableError if there is none."""
-    if not _open:
-        raise BackendUnavailableError(
-            "opencl", "no program runs on it, so that no code can be loaded",
-            hint="qd.init(arch=qd.opencl) first",
-        )  # fmt: skip
-    return _open[-1]
-
-
-def _at_exit() -> None:
-    """Show what kernels have printed, and tell what failed, when Python ends."""
-    while _open:
-        with suppress(Exception):  # the driver may have ended before us
-            _open.pop().end()
-
-
-atexit.register(_at_exit)

@@ -1,4 +1,4 @@
-"""Memory of an OpenCL device, as `backends.memory` describes it, and the numbers that stand for it.
+"""The numbers that stand for memory of an OpenCL device.
 
 A buffer of OpenCL has no address. Each memory gets a number of our own instead, in a range that no
 other memory of the process ever has; its bytes have the numbers behind it. So arrays of a program
@@ -13,20 +13,10 @@ from __future__ import annotations
 import itertools
 import threading
 from bisect import bisect_right
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import numpy as np
+__all__ = ["Places"]
 
-from ..memory import Array, Memory
-
-if TYPE_CHECKING:
-    from .device import OpenclDevice
-
-__all__ = ["OpenclMemory", "Places"]
-
-_BLOCK: Final = 64 << 10
-"""Bytes of a pattern that the host writes; the device doubles them."""
 _PAGE: Final = 4096
 _next: Final = itertools.count(1 << 20)
 """Pages that have not been given away."""
@@ -85,63 +75,3 @@ class Places(dict[int, tuple[Any, int]]):
             found = self[number] = buffer, number - start
             self._inside.setdefault(start, []).append(number)
         return found
-
-
-class OpenclMemory:
-    """See `memory.Memory`. Made by `OpenclDevice.room`; freed when nobody refers to it."""
-
-    __slots__ = ("__weakref__", "address", "device", "host", "nbytes")
-
-    def __init__(self, device: OpenclDevice, address: int, nbytes: int) -> None:
-        self.device: Final = device
-        self.address = address
-        self.nbytes = nbytes
-        self.host: Array | None = None
-
-    def _at(self, offset: int, nbytes: int) -> int:
-        if not self.address:
-            raise ValueError("the memory was freed")
-        if offset < 0 or offset + nbytes > self.nbytes:
-            raise ValueError(f"{nbytes} bytes from {offset} on of a memory of {self.nbytes}")
-        return self.address + offset
-
-    def read(self, offset: int, out: Array) -> None:
-        self.device.read(self._at(offset, out.nbytes), out.reshape(-1).view(np.uint8))
-
-    def write(self, offset: int, data: Array) -> None:
-        self.device.write(self._at(offset, data.nbytes), data.reshape(-1).view(np.uint8))
-
-    def fill(self, offset: int, pattern: bytes, count: int) -> None:
-        size = len(pattern)
-        address = self._at(offset, size * count)
-        if not count:
-            return
-        if not offset % size:  # what OpenCL asks for
-            self.device.repeat(address, pattern, size * count)
-            return
-        block = np.frombuffer(pattern * min(count, max(1, _BLOCK // size)), np.uint8)
-        self.device.write(address, block)
-        done, total = block.nbytes, size * count
-        while done < total:
-            part = min(done, total - done)
-            self.device.copy(address + done, address, part)
-            done += part
-
-    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
-        address = self._at(offset, nbytes)
-        data = source.host
-        if data is not None:
-            self.device.write(address, data[begin : begin + nbytes])
-        elif source.address:
-            self.device.copy(address, source.address + begin, nbytes)
-        else:
-            raise ValueError("the memory was freed")
-
-    def free(self) -> None:
-        address, self.address = self.address, 0
-        if address:
-            self.device.release(address, self.nbytes)
-
-    def __del__(self) -> None:
-        with suppress(Exception):  # the interpreter ends, and parts of it are gone
-            self.free()

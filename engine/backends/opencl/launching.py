@@ -251,9 +251,7 @@ class Control:
         pool, device = self.executable.pool_of(pointer[2]), self.device
         self.executable.header(k, pool)(pointer)
         device.wait_for(pool.stream)
-        found = np.empty(8, np.uint8)
-        device.fetch(pool.device_frame + HEADER, found)
-        return max(1, int(found.view(np.int64)[0]))
+        return max(1, device.integer(pool.device_frame + HEADER, np.int64))
 
     def header_of(self, k: int, pool: FramePool) -> Any:
         """A function of a pointer that launches the header of a task."""

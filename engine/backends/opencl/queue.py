@@ -1,4 +1,4 @@
-"""Streams and events of OpenCL (see `backends.streams`), and branches of a kernel on several.
+"""Streams and events of OpenCL, see `backends.streams`.
 
 A stream is a queue that runs its commands in order; nothing orders two queues but events. Memory
 that one stream writes and another reads needs an event between the two, also where one of them is
@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ... import logs as log
 from ...errors import QuadrantsRuntimeError
 
 if TYPE_CHECKING:
     from .device import OpenclDevice
 
-__all__ = ["Branches", "OpenclStreams"]
+__all__ = ["OpenclStreams"]
 
 _numbers: Final = itertools.count(1)
 
 
 class OpenclStreams:
-    """See `backends.streams.Streams`. Handles are numbers that no other one of the process has."""
+    """See `branches.RemoteStreams`. Handles are numbers that no other one of the process has."""
 
     def __init__(self, device: OpenclDevice) -> None:
         self._device: Final = device
@@ -101,46 +99,15 @@ class OpenclStreams:
             self._device.call("waiting for an event", found.wait)
 
     def inner(self, count: int) -> list[int]:
-        """So many internal streams, for branches, the same for all kernels of the program."""
         with self._lock:
             while len(self._inner) < count:
                 self._inner.append(self.create_stream())
             return self._inner[:count]
 
     def device_ended(self) -> None:
-        """Wait for what runs, and give back what is left."""
         for stream in list(self._queues):
             if stream:
                 if self._device.alive:
-                    try:
-                        self._device.sync(stream)
-                    except QuadrantsRuntimeError as error:
-                        log.warn(f"a kernel had failed when its program ended: {error}")
+                    self._device.last_sync(stream)
                 self.destroy_stream(stream)
         self._events.clear()
-
-
-class Branches:
-    """Runs functions that launch, each on a stream of its own, the first on that of the launch."""
-
-    def __init__(self, device: OpenclDevice, count: int) -> None:
-        self._streams: Final = device.streams
-        self._count: Final = count
-        self._begin: Final = self._streams.create_event()
-        self._ends: Final = [self._streams.create_event() for _ in range(count - 1)]
-
-    def run(self, stream: int, sections: Sequence[Callable[[int], object]]) -> None:
-        """Call each with its stream; what is launched on ``stream`` next waits for all."""
-        streams = self._streams
-        others = streams.inner(self._count - 1)
-        streams.record(self._begin, stream)
-        for other in others:
-            streams.hold(other, self._begin)
-        try:
-            sections[0](stream)
-            for section, other in zip(sections[1:], others, strict=True):
-                section(other)
-        finally:  # also what was launched before an error must have an end
-            for other, event in zip(others, self._ends, strict=True):
-                streams.record(event, other)
-                streams.hold(stream, event)

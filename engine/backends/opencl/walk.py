@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base import Flow
 from ..frame import abi
-from .queue import Branches
+from ..frame.branches import Branches
 
 if TYPE_CHECKING:
     from .executable import OpenclExecutable

@@ -1,0 +1,311 @@
+"""A device whose memory the host does not see, as a program has it: what all such have in common.
+
+Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
+and the `remote.RemoteFrames` of it among what is *pending* on the stream. Whoever waits for the
+stream takes these off (`due`), waits, and looks at them (`_look`): errors are raised there, reports
+told and prints shown. A copy to the host does the same.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import threading
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from ... import logs as log
+from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ..memory import Array, Memory
+from .branches import RemoteStreams
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from .prints import Printer
+    from .remote import RemoteFrames
+
+__all__ = ["AnyDevice", "RemoteDevice", "Running", "size_text"]
+
+
+def size_text(nbytes: int) -> str:
+    """Bytes, for people."""
+    value = float(nbytes)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.2f} {unit}"
+        value /= 1024
+    return f"{value:.2f} GiB"
+
+
+class RemoteHardware(Protocol):
+    """What a device is. memory: bytes in all."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def memory(self) -> int: ...
+
+
+class RemoteContext(Protocol):
+    """What programs of this process share on a device.
+
+    lost: why nothing can be done with it any more. users: those who are told of a fork, by their
+    ``forked()``.
+    """
+
+    @property
+    def lost(self) -> Exception | None: ...
+
+    @property
+    def users(self) -> weakref.WeakSet[Any]: ...
+
+
+H = TypeVar("H", bound=RemoteHardware)
+C = TypeVar("C", bound=RemoteContext)
+S = TypeVar("S", bound=RemoteStreams)
+Pending = dict["RemoteFrames[Any]", None]
+
+
+class RemoteDevice(Generic[H, C, S]):
+    """See `base.Device` and the module docstring.
+
+    hardware: what it is. blocking: every launch waits. used: bytes allocated. limit: most of these;
+    0 for all there is. moved: how often memory was taken, filled or copied on the default stream.
+    pending: frames of the default stream to look at after the next wait, with every kernel launched
+    since the last one. printing: held while a kernel that prints is launched, and while what was
+    printed is shown. streams: see `backends.streams`.
+    """
+
+    host_arrays = False
+    streams: S
+
+    def __init__(
+        self, config: CompileConfig, hardware: H, context: C, running: Running[Any], blocking: str
+    ) -> None:
+        """running: where it is noted once it is ready. blocking: the variable that asks for it."""
+        self.config: Final = config
+        self.hardware: Final = hardware
+        self.context: Final = context
+        self.name: Final = hardware.name
+        self.blocking: Final = os.environ.get(blocking, "") == "1"
+        self.pending: Final[Pending] = {}
+        self._pending: Final[dict[int, Pending]] = {0: self.pending}
+        self.used: int = 0
+        self.moved: int = 0
+        self.limit: Final = int(config.device_memory_fraction * hardware.memory)
+        self.printer: Printer | None = None
+        self.printing: Final = threading.RLock()
+        self.lock: Final = threading.RLock()
+        self.ended = False
+        self._running: Final = running
+        self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+        self._waiting: list[RemoteFrames[Any]] = []
+
+    def _ready(self) -> None:
+        """It is complete: its program begins."""
+        self.context.users.add(self)
+        self._running.add(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls make sense: the program runs, and its context is in order."""
+        return not self.ended and self.context.lost is None
+
+    # --- memory ---------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> Memory:
+        """Zeroed memory."""
+        raise NotImplementedError
+
+    def room(self, nbytes: int) -> Memory:
+        """Memory with any contents. MemoryError, which says what there is, if too little."""
+        raise NotImplementedError
+
+    def release(self, address: int, nbytes: int) -> None:
+        """Free memory once all that was launched before is done."""
+        raise NotImplementedError
+
+    def fetch(self, address: int, out: Array) -> None:
+        """As `read`, but look at no frame."""
+        raise NotImplementedError
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy ``data``, flat ``u8``, to the device."""
+        raise NotImplementedError
+
+    def set(self, address: int, value: int, width: int, nbytes: int) -> None:
+        """Set ``nbytes`` bytes to a number of ``width`` bytes."""
+        raise NotImplementedError
+
+    def repeat(self, address: int, pattern: bytes, nbytes: int) -> bool:
+        """Fill with a pattern of 1, 2, 4 or 8 bytes; False, and nothing done, if it cannot."""
+        raise NotImplementedError
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy within the device."""
+        raise NotImplementedError
+
+    def read(self, address: int, out: Array) -> None:
+        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
+        self._waiting = waiting = self.due()
+        try:
+            self.fetch(address, out)
+        finally:
+            self._waiting = []
+        self._look(waiting)
+
+    def integer(self, address: int, kind: Any) -> int:
+        """The integer of a NumPy type that stands there, without a look at any frame."""
+        out = np.empty(1, kind)
+        self.fetch(address, out.view(np.uint8))
+        return int(out[0])
+
+    def _fits(self, size: int) -> bool:
+        """Whether the program may have so many bytes more, perhaps once arrays in cycles go."""
+        if self.limit and self.used + size > self.limit:
+            gc.collect()
+            return self.used + size <= self.limit
+        return True
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def wait_for(self, stream: int) -> None:
+        """Wait for a stream. Looks at no frame."""
+        raise NotImplementedError
+
+    def sync(self, stream: int = 0) -> None:
+        """Wait for a stream, by default the default one, and raise what failed in it."""
+        waiting = self.due(stream)
+        self._waiting = waiting  # for the error, should there be one
+        try:
+            self.wait_for(stream)
+        finally:
+            self._waiting = []
+        self._look(waiting)
+
+    def last_sync(self, stream: int) -> None:
+        """As `sync`, when the program ends and nobody is there to take an error: it is told."""
+        try:
+            self.sync(stream)
+        except QuadrantsRuntimeError as error:
+            log.warn(f"a kernel had failed when its program ended: {error}")
+
+    def prints(self) -> Printer:
+        """What shows what kernels print."""
+        if self.printer is None:
+            from .prints import Printer
+
+            with self.lock:
+                if self.printer is None:
+                    self.printer = Printer(self)
+        return self.printer
+
+    def prints_for(self, pool: RemoteFrames[Any]) -> None:
+        """A kernel that prints is about to be launched with a frame of ``pool``."""
+        self.prints().take(pool)
+
+    def launched_on(self, stream: int) -> Pending:
+        """What is pending on a stream; see `pending`."""
+        return self._pending.setdefault(stream, {})
+
+    def due(self, stream: int = 0) -> list[RemoteFrames[Any]]:
+        """What is pending on a stream, no longer so: to be looked at after a wait.
+
+        What another thread launches meanwhile puts itself there again.
+        """
+        pending = self._pending.get(stream, {})
+        waiting = list(pending)
+        for pool in waiting:
+            pending.pop(pool, None)
+        return waiting
+
+    def _look(self, pools: list[RemoteFrames[Any]]) -> None:
+        if self.printer is not None:
+            with self.printing:
+                self.printer.drain_for(pools)
+        found: list[Exception] = []
+        for pool in pools:
+            if pool.watched:
+                try:
+                    pool.collect()
+                except QuadrantsRuntimeError as error:
+                    found.append(error)
+        if found:
+            for other in found[1:]:
+                found[0].add_note(f"also failed meanwhile: {other}")
+            raise found[0]
+
+    def _suspects(self) -> tuple[str | None, str]:
+        """The kernel that must have failed; else, for a message, those that may have."""
+        pools = [pool for one in list(self._pending.values()) for pool in list(one)]
+        names = list(dict.fromkeys([pool.meta.name for pool in (*pools, *self._waiting)]))
+        if len(names) < 2:
+            return (names[0] if names else None), ""
+        return None, "; it is one of those launched since the last wait: " + ", ".join(names)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def own(self, thing: Any) -> None:
+        """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
+        self._owned.add(thing)
+
+    def end(self) -> None:
+        """The program ends. A second call does nothing."""
+        if self.ended:
+            return
+        try:
+            if self.context.lost is None:
+                self.sync()
+        except QuadrantsRuntimeError as error:
+            log.warn(f"something had failed before the program ended: {error}")
+        for thing in [*self._owned, self.streams]:
+            thing.device_ended()
+        self.ended = True
+        self._running.remove(self)
+        self.printer = None
+
+
+AnyDevice = RemoteDevice[Any, Any, Any]
+D = TypeVar("D", bound=AnyDevice)
+
+
+class Running(Generic[D]):
+    """The devices of one backend whose programs run."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend: Final = backend
+        self._devices: Final[list[D]] = []
+        atexit.register(self._at_exit)
+
+    def add(self, device: D) -> None:
+        """Its program begins."""
+        self._devices.append(device)
+
+    def remove(self, device: D) -> None:
+        """Its program has ended."""
+        if device in self._devices:
+            self._devices.remove(device)
+
+    def last(self) -> D | None:
+        """The device of the program that began last, if one runs."""
+        return self._devices[-1] if self._devices else None
+
+    def current(self) -> D:
+        """The device of the program that began last. BackendUnavailableError if there is none."""
+        if not self._devices:
+            raise BackendUnavailableError(
+                self._backend, "no program runs on it, so that no code can be loaded",
+                hint=f"qd.init(arch=qd.{self._backend}) first",
+            )  # fmt: skip
+        return self._devices[-1]
+
+    def _at_exit(self) -> None:
+        """Show what kernels have printed, and tell what failed, when Python ends."""
+        while self._devices:
+            with suppress(Exception):  # the driver may have ended before us
+                self._devices.pop().end()

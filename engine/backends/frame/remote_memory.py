@@ -1,0 +1,78 @@
+"""Memory that the host does not see, as `backends.memory` describes it.
+
+It is given back when nobody refers to it any more. A device decides how: what runs then may use it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..memory import Array, Memory
+
+if TYPE_CHECKING:
+    from .device import AnyDevice
+
+__all__ = ["RemoteMemory"]
+
+_BLOCK: Final = 64 << 10
+"""Bytes of a pattern that the host writes; the device doubles them."""
+
+
+class RemoteMemory:
+    """See `memory.Memory`. Made by `RemoteDevice.room`; freed when nobody refers to it."""
+
+    __slots__ = ("__weakref__", "address", "device", "host", "nbytes")
+
+    def __init__(self, device: AnyDevice, address: int, nbytes: int) -> None:
+        self.device: Final = device
+        self.address = address
+        self.nbytes = nbytes
+        self.host: Array | None = None
+
+    def _at(self, offset: int, nbytes: int) -> int:
+        if not self.address:
+            raise ValueError("the memory was freed")
+        if offset < 0 or offset + nbytes > self.nbytes:
+            raise ValueError(f"{nbytes} bytes from {offset} on of a memory of {self.nbytes}")
+        return self.address + offset
+
+    def read(self, offset: int, out: Array) -> None:
+        self.device.read(self._at(offset, out.nbytes), out.reshape(-1).view(np.uint8))
+
+    def write(self, offset: int, data: Array) -> None:
+        self.device.write(self._at(offset, data.nbytes), data.reshape(-1).view(np.uint8))
+
+    def fill(self, offset: int, pattern: bytes, count: int) -> None:
+        size = len(pattern)
+        address, total = self._at(offset, size * count), size * count
+        if not count or self.device.repeat(address, pattern, total):
+            return
+        block = np.frombuffer(pattern * min(count, max(1, _BLOCK // size)), np.uint8)
+        self.device.write(address, block)
+        done = block.nbytes
+        while done < total:
+            part = min(done, total - done)
+            self.device.copy(address + done, address, part)
+            done += part
+
+    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+        address = self._at(offset, nbytes)
+        data = source.host
+        if data is not None:
+            self.device.write(address, data[begin : begin + nbytes])
+        elif source.address:
+            self.device.copy(address, source.address + begin, nbytes)
+        else:
+            raise ValueError("the memory was freed")
+
+    def free(self) -> None:
+        address, self.address = self.address, 0
+        if address:
+            self.device.release(address, self.nbytes)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # the interpreter ends, and parts of it are gone
+            self.free()
