@@ -68,8 +68,9 @@ IN_ORDER = {"case_on_struct_members"}
 @pytest.mark.cuda(share=True)
 @pytest.mark.parametrize("program", corpus.programs())
 def test_cuda_agrees(program, monkeypatch):
-    # Other roundings of sines and of powers; those of f32 in `tools` end in doubles.
-    monkeypatch.setattr(corpus, "TIGHT", 1e-6 if program == "tools" else 1e-9)
+    # Other roundings of sines and of powers; those of f32 in `tools` end in doubles: where its
+    # bodies start one last place of f32 elsewhere, their speeds differ by up to 7e-6.
+    monkeypatch.setattr(corpus, "TIGHT", 2e-5 if program == "tools" else 1e-9)
     found = faults(program, "cuda")
     for name in IN_ORDER & set(found):
         del found[name]
