@@ -29,7 +29,7 @@ class ForAttr(NamedTuple):
     num_cpu_threads: 0 means the configured number. block_dim: 0 means the default.
     strictly_serialized: never run in parallel, keep the order of iterations. reversed: from the
         last iteration to the first. trip: of a root loop with adstacks, how often it runs, as the
-        text of an `adstack.size_expr`.
+        text of an `adstack.size_expr`. cold: it has few iterations, not worth much code.
     """
 
     axes: tuple[int, ...] | None = None
@@ -39,6 +39,7 @@ class ForAttr(NamedTuple):
     reversed: bool = False
     loop_name: str = ""
     trip: str = ""
+    cold: bool = False
 
 
 class TaskAttr(NamedTuple):

@@ -48,6 +48,7 @@ MODULES: Final = (
     "eliminate_immutable_local_vars",
     "extract_constant",
     "handle_external_ptr_boundary",
+    "index_set_splitting",
     "insert_debug_checks",
     "insert_overflow_reports",
     "loop_invariant_code_motion",

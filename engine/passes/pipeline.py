@@ -153,6 +153,9 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
             cx.run_pass("make_thread_local")
         # Second round: updates of the accumulators are private.
         cx.run_pass("demote_atomics")
+        # Behind all that looks for the one loop over the cells of a piece; before addresses are
+        # offsets, in which the clamps could not be seen.
+        cx.run_pass("index_set_splitting")
     cx.run_pass("type_check")
 
     _simplify(cx, "before_lower_access")

@@ -13,6 +13,9 @@ maximum of such values for instance, at which LLVM ends the process.
 
 *Together*: the innermost loop of a task that goes over several axes is short where the axes are
 those of blocks. LLVM would unroll it, and then vectorise the loop around it across rows.
+
+*Cold*: a loop that the IR says to be of few iterations is neither vectorised nor unrolled; both
+take LLVM time, for nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +26,11 @@ from ...ir import Op, walk
 from ...ir import codes as C
 from ...passes.linear_form import form_of
 
-__all__ = ["SCALAR", "TOGETHER", "loop_hint"]
+__all__ = ["COLD", "SCALAR", "TOGETHER", "loop_hint"]
 
 SCALAR: Final = '!{!"llvm.loop.vectorize.width", i32 1}'
 TOGETHER: Final = '!{!"llvm.loop.unroll.disable"}'
+COLD: Final = '!{!"llvm.loop.disable_nonforced"}'
 
 _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
@@ -45,6 +49,8 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     operands. axes: how many loops there are in the nest.
     """
     ops = loop.regions[-1].ops
+    if loop.code == C.RANGE_FOR and loop.attr.cold:
+        return COLD
     if any(C.LOOP[op.code] for op in ops):
         return ""
     if _calls(loop) or _is_scattered(loop, axis, ops):

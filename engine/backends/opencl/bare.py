@@ -81,7 +81,7 @@ def _table() -> dict[str, list[str]]:
 
 
 _TABLE: Final = _table()
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_SKIPPED: Final = re.compile(r"//[^\n]*|/\*.*?\*/|^ *#pragma [^\n]*", re.DOTALL | re.MULTILINE)
 _CALL: Final = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _DEFINED: Final = re.compile(r"^(?:__kernel\b.*\bvoid |static [^(\n]*?)(\w+)\(", re.MULTILINE)
 _MACRO: Final = re.compile(r"^#define (\w+) (\w+)$", re.MULTILINE)
@@ -99,7 +99,7 @@ _UNSIGNED: Final = "".join(
 
 def declarations(text: str) -> str | None:
     """What goes in front of a program that is built with `OPTIONS`; None if it needs the header."""
-    code = _COMMENT.sub("", text)
+    code = _SKIPPED.sub("", text)
     called = set(_CALL.findall(code))
     own = set(_DEFINED.findall(code))
     for name, meaning in _MACRO.findall(code):

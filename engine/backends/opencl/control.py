@@ -113,12 +113,13 @@ def _continue(e: Emitter, op: Op) -> None:
 
 
 def _range_for(e: Emitter, op: Op) -> None:
-    nest(e, op, op.args, op.attr.axes, op.attr.reversed)
+    nest(e, op, op.args, op.attr.axes, op.attr.reversed, op.attr.cold)
 
 
 def nest(
-    e: Emitter, op: Op, bounds: Sequence[Op], axes: tuple[int, ...] | None, reverse: bool = False
-) -> None:
+    e: Emitter, op: Op, bounds: Sequence[Op], axes: tuple[int, ...] | None, reverse: bool = False,
+    cold: bool = False,
+) -> None:  # fmt: skip
     """Loops over every axis, outermost first, around the last region of ``op``."""
     order = axes or tuple(range(len(bounds) // 2))
     e.comment(op)
@@ -130,6 +131,8 @@ def nest(
     for axis, (begin, end) in zip(order, ends, strict=True):
         name = counter(e)
         e.loop_values[op.id, axis] = name
+        if cold:  # neither is worth the time that it takes
+            e.line("#pragma clang loop vectorize(disable) unroll(disable)")
         if reverse:
             e.open(f"for (int {name} = {end}; {name} > {e.atom(bounds[2 * axis])};) {{")
             e.line(f"--{name};")
