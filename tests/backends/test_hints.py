@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from qd_studio.engine import passes
 from qd_studio.engine.backends import base
-from qd_studio.engine.backends.llvm.hints import SCALAR, TOGETHER
+from qd_studio.engine.backends.llvm.hints import COLD, SCALAR, TOGETHER
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse
 from qd_studio.engine.ir import codes as C
@@ -69,6 +69,23 @@ def text_of(func):
 )
 def test_far_apart_data_and_little_arithmetic_stay_scalar(func, scalar):
     assert (SCALAR in text_of(func)) == scalar
+
+
+@pytest.mark.parametrize("clamped", [True, False])
+def test_the_edges_of_a_loop_are_cold(clamped):
+    x, y = (Param(name, "field", f32, 1, layout=row_major((N,))) for name in "xy")
+    func = Func("k", (x, y))
+    b = Builder(func, func.body)
+    source, target = [b.emit(C.ARG_ADDR, (), (i, False), pointer_to(f32)) for i in range(2)]
+    loop = b.range_for((b.const(1, i32), b.const(N, i32)), ForAttr())
+    with b.inside(loop.regions[0]):
+        i = b.loop_index(loop, 0)
+        index = b.binary(C.SUB, i, b.const(2, i32))
+        if clamped:
+            index = b.binary(C.MAX, index, b.const(0, i32))
+        value = b.load(b.emit(C.EXTERNAL_PTR, (source, index), "unsafe", pointer_to(f32)))
+        b.store(b.emit(C.EXTERNAL_PTR, (target, i), "unsafe", pointer_to(f32)), value)
+    assert (COLD in text_of(func)) == clamped
 
 
 BLOCKS = """\

@@ -1,0 +1,104 @@
+"""Stencils that clamp or wrap their indices at the edges, and their gradients, as by NumPy."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+F1, F2 = qd.types.NDArray[qd.f32, 1], qd.types.NDArray[qd.f32, 2]
+
+
+@qd.func
+def clamped(i, n):
+    return qd.min(qd.max(i, 0), n - 1)
+
+
+@qd.kernel
+def wrapped(x: F1, y: F1):
+    for i in range(x.shape[0]):
+        n = x.shape[0]
+        y[i] = x[(i - 1 + n) % n] + 10.0 * x[(i + 1) % n] + 100.0 * x[(i - 2) % n]
+
+
+@qd.kernel
+def chosen(x: F1, y: F1):
+    for i in range(x.shape[0]):
+        left = qd.select(i > 0, i - 1, 0)
+        right = qd.select(i + 1 >= x.shape[0], 0, i + 1)
+        y[i] = x[left] + 10.0 * x[right]
+
+
+@qd.kernel
+def shifted(x: F1, y: F1, by: qd.i32):
+    for i in range(x.shape[0]):
+        y[i] = x[clamped(i + by, x.shape[0])] + 10.0 * x[qd.max(clamped(i - by, x.shape[0]) - 1, 0)]
+
+
+@qd.kernel
+def smoothed(x: F2, y: F2):
+    for i, j in qd.ndrange(x.shape[0], x.shape[1]):
+        total = 0.0
+        for di, dj in qd.static(qd.ndrange((-1, 2), (-1, 2))):
+            total += x[clamped(i + di, x.shape[0]), clamped(j + dj, x.shape[1])]
+        y[i, j] = total
+
+
+def numbers(*shape):
+    return np.random.default_rng(5).integers(-50, 50, shape).astype(np.float32)
+
+
+SIZES = (0, 1, 2, 3, 37, 300)
+
+
+@pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
+def test_rows(arch):
+    qd.init(arch=arch, offline_cache=False, cpu_max_num_threads=2)
+    for n in SIZES:
+        x, y = numbers(n), np.zeros(n, np.float32)
+        wrapped(x, y)
+        assert (y == np.roll(x, 1) + 10 * np.roll(x, -1) + 100 * np.roll(x, 2)).all(), n
+        at = np.arange(n)
+        chosen(x, y)
+        assert (y == x[np.maximum(at - 1, 0)] + 10 * x[(at + 1) % max(n, 1)]).all(), n
+        for by in (0, 1, -3, 40, -40, 2**31 - 1, -(2**31) + 1):
+            shifted(x, y, by)
+            # i + by wraps in 32 bits, as it does in the kernel
+            first, second = at.astype(np.int32) + np.int32(by), at.astype(np.int32) - np.int32(by)
+            right = np.maximum(np.clip(second, 0, n - 1) - 1, 0)
+            assert (y == x[np.clip(first, 0, n - 1)] + 10 * x[right]).all(), (n, by)
+
+
+@pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
+def test_planes(arch):
+    qd.init(arch=arch, offline_cache=False, cpu_max_num_threads=2)
+    for shape in ((1, 1), (3, 2), (40, 5), (5, 40), (33, 65)):
+        x, y = numbers(*shape), np.zeros(shape, np.float32)
+        smoothed(x, y)
+        wide = np.pad(x, 1, mode="edge")
+        windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3))
+        assert (y == windows.sum(axis=(2, 3))).all(), shape
+
+
+@pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
+def test_gradients(arch):
+    qd.init(arch=arch, offline_cache=False, cpu_max_num_threads=2)
+    n = 50
+    x, y = (qd.field(qd.f32, n, needs_grad=True) for _ in range(2))
+
+    @qd.kernel
+    def differences():
+        for i in x:
+            y[i] = x[(i + 1) % n] * x[clamped(i - 1, n)]
+
+    x.from_numpy(numbers(n))
+    slope = numbers(n, 2)[:, 1]
+    y.grad.from_numpy(slope)
+    differences()
+    differences.grad()
+    value = x.to_numpy()
+    want = np.zeros(n, np.float32)
+    at = np.arange(n)
+    left, right = np.maximum(at - 1, 0), (at + 1) % n
+    np.add.at(want, right, slope * value[left])
+    np.add.at(want, left, slope * value[right])
+    assert (y.to_numpy() == value[right] * value[left]).all()
+    assert (x.grad.to_numpy() == want).all()
