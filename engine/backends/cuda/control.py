@@ -17,15 +17,12 @@ is found out by the driver, and `again` sees to it where it is not.
 from __future__ import annotations
 
 import threading
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...errors import QuadrantsRuntimeError
 from ..frame import abi
-from ..frame.grids import EXACT, HEADER, ONE
-from . import facts
+from ..frame.grids import EXACT, HEADER, ONE, Blocks
 from .errors import FOREIGN, code_of
 
 if TYPE_CHECKING:
@@ -34,35 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Control"]
 
-_MOST: Final = 0x7FFFFFFF
-"""Blocks that a grid may have."""
-_KNOWN: Final = 4096
-"""Sizes whose blocks are remembered."""
 _UNPACK: Final = "    buffer, ints, stream, frame, host, rows, "
 
 
 def _unknown(*_: Any) -> int:
     """The blocks of a task that only the device knows."""
     return -1
-
-
-class _Blocks(dict[Any, int]):
-    """The blocks of a task by what they depend on, computed when first asked for.
-
-    Keys are the values of `CudaTask.reads`: one by itself, else a tuple.
-    """
-
-    def __init__(self, task: facts.CudaTask, most: int) -> None:
-        super().__init__()
-        self.task: Final = task
-        self.most: Final = most
-
-    def __missing__(self, key: Any) -> int:
-        if len(self) > _KNOWN:
-            self.clear()
-        values: tuple[int, ...] = cast("tuple[int, ...]", key) if isinstance(key, tuple) else (key,)
-        found = self[key] = min(facts.blocks_of(self.task, *values), self.most)
-        return found
 
 
 class Control:
@@ -85,8 +59,7 @@ class Control:
             self.env[f"F{k}"] = function
             self.env[f"L{k}"] = most = executable.most_blocks(k)
             if self.tasks[k].blocks:
-                exact = self.tasks[k].grid == EXACT
-                self.env[f"G{k}"] = _Blocks(self.tasks[k], _MOST if exact else most)
+                self.env[f"G{k}"] = Blocks(self.tasks[k], most)
         if executable.alone:
             lines = [line for k in range(len(self.tasks)) for line in self._launch(k)]
             if executable.meta.timed:
@@ -160,7 +133,7 @@ class Control:
         waits = bool(meta.results) or device.blocking
         env: dict[str, Any] = {
             **self.env, "pool": pool, "pending": pool.pending, "runner": pool.runner,
-            "finish": partial(self._finish, pool), "printing": device.prints_for,
+            "finish": pool.finish, "printing": device.prints_for,
             "lock": device.printing if meta.prints else threading.RLock(),
         }  # fmt: skip
         lines = ["    printing(pool)"] if meta.prints else []
@@ -180,17 +153,6 @@ class Control:
         return env["enter"]
 
     # --- what generated code calls --------------------------------------------------------------
-
-    def _finish(self, pool: FramePool, buffer: memoryview) -> int:
-        """Wait for a launch, look at what it left, and fetch its results."""
-        try:
-            if pool.stream or not pool.meta.results:
-                self.device.sync(pool.stream)
-            if pool.meta.results:  # which waits for the default stream
-                pool.read_results(buffer)
-        except QuadrantsRuntimeError as error:
-            return pool.fail(error)
-        return 0
 
     def _again(self, code: int, k: int, blocks: int, pointer: Any) -> None:
         """The driver has refused a launch: try once more where another context was current."""

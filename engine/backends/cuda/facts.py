@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..frame.grids import evaluate
 
-__all__ = ["CudaLoop", "CudaTask", "blocks_of", "loop_fits"]
+__all__ = ["CudaLoop", "CudaTask", "loop_fits"]
 
 
 class CudaTask(NamedTuple):
@@ -63,11 +63,6 @@ class CudaLoop(NamedTuple):
     block_dim: int
     fits: str
     reads: tuple[int, ...] = ()
-
-
-def blocks_of(task: CudaTask, *values: int) -> int:
-    """Evaluate `CudaTask.blocks`; values: those of ``reads``."""
-    return evaluate(task.blocks, values)
 
 
 def loop_fits(loop: CudaLoop, *values: int) -> bool:

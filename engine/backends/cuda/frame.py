@@ -36,24 +36,20 @@ adstacks gives, and for each task the address of its pointers."""
 class FramePool(RemoteFrames[Frame]):
     """Makes, fills, reads and keeps frames of one kernel for one stream.
 
-    enter: launches a filled frame. runner: by which `enter` does so, where it is not plain
-    launches. pending: where this is noted after a launch.
+    runner: by which `enter` launches a filled frame, where it is not plain launches.
     """
 
     def __init__(self, executable: CudaExecutable, stream: int = 0) -> None:
-        device, layout, meta = executable.device, executable.layout, executable.meta
-        super().__init__(device, meta, layout, executable.block_dims, stream)
+        device, meta = executable.device, executable.meta
+        super().__init__(executable, stream)
         self.tasks: Final = executable.tasks
         self.graph: Final = meta.graph
         self.handle: Final = device.driver.CUstream(stream) if stream else None
-        self.pending: Final = device.launched_on(stream)
         self.pointers: Final[dict[int, Any]] = {}
         if meta.prints:
             address = struct.pack("<Q", device.prints().address)
             device.write(self.device_frame + grids.PRINTS, np.frombuffer(address, np.uint8))
-        self.diagnose = executable.diagnosed
-        self.runner: Runner | None = None
-        self.enter: Any = None  # both set by the executable
+        self.runner: Runner | None = None  # set by the executable
 
     def bare(self) -> Frame:
         size = self.layout.tmp

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from ...errors import CudaError, OpenclError
 from ..memory import Array, DeviceArray, Memory
 
 if TYPE_CHECKING:
@@ -14,17 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Copies"]
 
+_FATAL: Final = CudaError, OpenclError
+"""What a device itself fails with: nothing more is copied back then."""
+
 
 class Copies:
     """Copies of host arrays on the device, for one launch. Those that overlap share a copy.
 
-    values: the arguments, with device arrays for host arrays. fatal: the kind of error after which
-    nothing more is copied back.
+    values: the arguments, with device arrays for host arrays.
     """
 
-    def __init__(self, device: AnyDevice, values: Sequence[Any], fatal: type[Exception]) -> None:
+    def __init__(self, device: AnyDevice, values: Sequence[Any]) -> None:
         arrays = [cast(Array, v) for v in values if isinstance(v, np.ndarray)]
-        self._fatal: Final = fatal
         self.regions: Final[list[tuple[int, int, Memory]]] = []
         if not arrays:
             self.values = values
@@ -63,7 +65,7 @@ class Copies:
                 begin, memory = self._place(array)
                 try:
                     memory.read(array.ctypes.data - begin, array)
-                except self._fatal:
+                except _FATAL:
                     raise
                 except Exception as error:
                     failed = failed or error

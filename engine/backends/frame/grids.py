@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, Protocol, cast
 
-__all__ = ["COVER", "EXACT", "HEADER", "ONE", "PRINTS", "SATURATE", "evaluate"]
+__all__ = [
+    "COVER", "EXACT", "HEADER", "MOST", "ONE", "PRINTS", "SATURATE", "Blocks", "GridTask",
+    "blocks_of", "evaluate",
+]  # fmt: skip
 
 ONE: Final = "one"
 """A single thread: the task is serial."""
@@ -22,8 +25,57 @@ PRINTS: Final = 16
 """Offset in the device frame of the address of the print buffer: an i64 count of bytes asked for,
 an i64 size in bytes, then records: i32 site, i32 count of values, values of 8 bytes each."""
 
+MOST: Final = 0x7FFFFFFF
+"""Blocks that a launch may have."""
+_KNOWN: Final = 4096
+"""Sizes whose blocks are remembered."""
+
+
+class GridTask(Protocol):
+    """What `CudaTask` and `OpenclTask` say of the grid of a task; see there."""
+
+    @property
+    def block_dim(self) -> int: ...
+
+    @property
+    def grid(self) -> str: ...
+
+    @property
+    def blocks(self) -> str: ...
+
+    @property
+    def reads(self) -> tuple[int, ...]: ...
+
+    @property
+    def limit(self) -> int: ...
+
 
 def evaluate(text: str, values: Sequence[int]) -> int:
     """A Python expression over ``v0``, ``v1``, ..., which stand for ``values``."""
     names = {f"v{i}": value for i, value in enumerate(values)}
     return int(eval(text, {"__builtins__": {}, "max": max, "min": min}, names))
+
+
+def blocks_of(task: GridTask, *values: int) -> int:
+    """Evaluate `GridTask.blocks`; values: those of ``reads``."""
+    return evaluate(task.blocks, values)
+
+
+class Blocks(dict[Any, int]):
+    """The blocks of a task by what they depend on, computed when first asked for.
+
+    Keys are the values of `GridTask.reads`: one by itself, else a tuple.
+    """
+
+    def __init__(self, task: GridTask, most: int) -> None:
+        """most: what fits the device, for a grid that may have fewer blocks than there is work."""
+        super().__init__()
+        self.task: Final = task
+        self.most: Final = MOST if task.grid == EXACT else most
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) > _KNOWN:
+            self.clear()
+        values: tuple[int, ...] = cast("tuple[int, ...]", key) if isinstance(key, tuple) else (key,)
+        found = self[key] = max(1, min(blocks_of(self.task, *values), self.most))
+        return found

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from ...errors import AdStackOverflowError, QuadrantsAssertionError, QuadrantsInternalError
-from ..base import KernelMeta, StackPlan
+from ...errors import (
+    AdStackOverflowError,
+    QuadrantsAssertionError,
+    QuadrantsInternalError,
+    QuadrantsRuntimeError,
+)
+from ..base import StackPlan
 from ..memory import Array, DeviceArray
 from . import abi
 from .packing import (
@@ -31,6 +36,7 @@ from .rows import StackWriter
 
 if TYPE_CHECKING:
     from .device import AnyDevice
+    from .executable import RemoteExecutable
 
 __all__ = ["RemoteFrames"]
 
@@ -42,19 +48,17 @@ class RemoteFrames(FieldFrames[F]):
 
     start, pack, unpack, results_at: for who packs arguments and reads results. stacked: launches
     need a plan for adstacks. stream: handle of the stream; 0 for the default one. device_frame: its
-    address. watched: there is something to look at after a launch. plan: that of the last launch.
-    diagnose: makes the error of a full adstack better; set by the executable.
+    address. watched: there is something to look at after a launch. pending: where this is noted
+    after a launch. plan: that of the last launch. diagnose: makes the error of a full adstack
+    better. enter: launches a filled frame; set by the executable.
     """
 
-    def __init__(
-        self, device: AnyDevice, meta: KernelMeta, layout: abi.Layout, blocks: Sequence[int],
-        stream: int = 0,
-    ) -> None:  # fmt: skip
-        """blocks: threads of a block of each task."""
+    def __init__(self, executable: RemoteExecutable[Any, Any, Any], stream: int = 0) -> None:
+        device, layout, meta = executable.device, executable.layout, executable.meta
         super().__init__(meta, layout)
-        self.device: Final = device
+        self.device: Final[AnyDevice] = device
         self.stream: Final = stream
-        self._blocks: Final = tuple(blocks)
+        self._blocks: Final = executable.block_dims
         self.watched: Final = bool(meta.asserts or meta.reports or meta.prints or meta.has_stacks)
         self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
         self.pack: Final = packer(meta).pack_into
@@ -66,7 +70,9 @@ class RemoteFrames(FieldFrames[F]):
         self.unpack: Final = unpacker(meta.results).unpack_from
         self.memory: Final = device.allocate(layout.size)
         self.device_frame: Final = self.memory.address
-        self.diagnose: Any = None
+        self.pending: Final = device.launched_on(stream)
+        self.diagnose: Final = executable.diagnosed
+        self.enter: Any = None
 
     def rows_of(self, frame: F) -> list[int]:
         """Where the blocks of each task stand that a plan for adstacks gives."""
@@ -106,6 +112,17 @@ class RemoteFrames(FieldFrames[F]):
         error = self._failed.pop(threading.get_ident(), None)
         if error is not None:
             raise error.with_traceback(None)
+
+    def finish(self, buffer: memoryview) -> int:
+        """Wait for a launch, look at what it left, and fetch its results: as `enter` answers."""
+        try:
+            if self.stream or not self.meta.results:
+                self.device.sync(self.stream)
+            if self.meta.results:  # which waits for the default stream
+                self.read_results(buffer)
+        except QuadrantsRuntimeError as error:
+            return self.fail(error)
+        return 0
 
     def read_results(self, buffer: memoryview) -> None:
         """Copy the results of a launch into its host frame. Raises what failed before."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import AdStackOverflowError, OpenclError
-from ..base import Artifact, KernelMeta, StackPlan
-from ..frame import abi, grids
-from ..frame.copies import Copies
-from ..frame.packing import begin_at, yielded
+from ...errors import OpenclError
+from ..base import Artifact
+from ..frame.executable import RemoteExecutable
 from . import build, facts
 from .frame import FramePool
 from .launching import Control
@@ -22,41 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["OpenclExecutable"]
 
 
-class OpenclExecutable:
-    """See `base.Executable`.
-
-    frame: the frames for the default stream; `pool` gives those for another one. enter: launches a
-    filled frame of `frame`; 0 if all went well. Prepared launchers use both.
-
-    zeroed: (offset, size) of the parts of the device frame that a launch sets to 0 first.
-    block_dims: work-items of a group of each task. diagnose: makes the error of a full adstack
-    better.
-    """
+class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FramePool]):
+    """See `RemoteExecutable`."""
 
     def __init__(self, device: OpenclDevice, artifact: Artifact) -> None:
-        self.meta: KernelMeta = artifact.meta
-        self.device: Final = device
-        self.layout: Final[abi.Layout] = artifact.facts["layout"]
-        self.tasks: Final[tuple[facts.OpenclTask, ...]] = artifact.facts["tasks"]
-        self.told: Callable[[Sequence[int]], None] | None = None
-        self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
-        self.sources: Final[list[dict[str, Any]]] = []
+        super().__init__(device, artifact, grain=8)
         self.program: Final = _program(device, artifact)
-        self.block_dims: Final = tuple([task.block_dim for task in self.tasks])
-        size = 0 if artifact.facts.get("clears") else -(-self.meta.global_tmp_size // 8) * 8
-        claims: Sequence[int] = artifact.facts.get("claims", ())
-        self.zeroed: Final = [(at, 8) for at in claims] + [(self.layout.tmp, size)] * (size > 0)
         for k in range(len(self.tasks)):
             if self.tasks[k].block_dim > 1:
                 self._fit(k)
         self.events: Final[list[tuple[int, Any]]] = []
-        self._times: Final = threading.Lock()
         self.control: Final = Control(self)
-        self._pools: Final[dict[int, FramePool]] = {}
         self._headers: Final[dict[tuple[int, int], Any]] = {}
-        self.frame: Final = self.pool(0)
-        self.enter: Final = self.frame.enter
-        device.context.users.add(self)
+        self._ready()
 
     # --- what a launch needs --------------------------------------------------------------------
 
@@ -82,32 +57,17 @@ class OpenclExecutable:
                 kernel=self.meta.name, hint=f"use qd.loop_config(block_dim={max(most, 1)}) or less",
             ).locate(what.loc)  # fmt: skip
 
-    def most_groups(self, k: int) -> int:
-        """Most groups that make sense: what fits the device, or what there is work for."""
-        task, device = self.tasks[k], self.device
-        limit = task.limit or 0x7FFFFFFF
-        if task.grid == grids.SATURATE or (task.grid == grids.COVER and not task.blocks):
-            filled = device.config.saturating_grid_dim or device.groups(task.block_dim)
-            limit = min(limit, filled)
-        return limit
+    def _resident(self, k: int) -> int:
+        return self.device.groups(self.tasks[k].block_dim)
 
-    def pool(self, stream: int) -> FramePool:
-        """The frames for a stream."""
-        found = self._pools.get(stream)
-        if found is None:
-            with self.device.lock:
-                found = self._pools.get(stream)
-                if found is None:
-                    found = FramePool(self, stream)
-                    runner = None
-                    if self.meta.flow:
-                        from .walk import FlowRunner
+    def _new_pool(self, stream: int) -> FramePool:
+        found = FramePool(self, stream)
+        runner = None
+        if self.meta.flow:
+            from .walk import FlowRunner
 
-                        runner = FlowRunner(self, found).run
-                    found.enter = self.control.entry(found, runner)
-                    if stream:  # its device frame was filled on the default one
-                        self.device.streams.after_memory(stream)
-                    self._pools[stream] = found
+            runner = FlowRunner(self, found).run
+        found.enter = self.control.entry(found, runner)
         return found
 
     def pool_of(self, queue: Any) -> FramePool:
@@ -121,58 +81,14 @@ class OpenclExecutable:
             found = self._headers[k, pool.stream] = self.control.header_of(k, pool)
         return found
 
-    def diagnosed(self, error: AdStackOverflowError) -> Exception:
-        """The error of a full adstack as the user shall see it."""
-        return error if self.diagnose is None else self.diagnose(error)
-
     def forked(self) -> None:
         """This is a child of the process that loaded it: the driver must not be reached."""
-        lost = self.device.context.lost
-
-        def refuse(*_: Any, **__: Any) -> Any:
-            assert lost is not None
-            raise lost.with_traceback(None)
-
         for env in self.sources:
-            env["launch"] = env["clear"] = env["runner"] = refuse
+            env["launch"] = env["clear"] = env["runner"] = self._refuse
 
     # --- launching ------------------------------------------------------------------------------
 
-    def launch(
-        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        stream: int = 0, resume: int = 0,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """Run once. Waits for the end only if there are results or host arrays."""
-        pool = self.pool(stream)
-        copies = Copies(self.device, values, OpenclError)
-        given, fields = pool.values(copies.values, seed)
-        frame = pool.take(fields)
-        if stacks is not None or pool.stacked:
-            pool.write_stacks(frame, stacks)
-        if given:
-            pool.pack(frame[0], pool.start, *given)
-        if self.meta.labels:
-            begin_at(frame[0], resume)
-        if stream and copies.regions:
-            self.device.streams.after_memory(stream)
-        try:
-            told = self.told if self.meta.timed else None
-            code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
-        finally:
-            if copies.regions:
-                if stream:
-                    self.device.wait_for(stream)
-                copies.back([values[i] for i in self.meta.written])
-        if code:
-            pool.check(frame)
-        results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
-        if self.meta.labels:
-            results = (*results, yielded(frame[0]))
-        pool.give(frame)
-        return results
-
     def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
-        """Launch, wait, and tell when each task ended, by the clock of the device."""
         with self._times:
             self.events.clear()
             began = perf_counter_ns()

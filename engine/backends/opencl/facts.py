@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ..frame.grids import evaluate
-
-__all__ = ["MEMORY", "OpenclTask", "groups_of"]
+__all__ = ["MEMORY", "OpenclTask"]
 
 MEMORY: Final = "m"
 """An argument that is memory: two parameters, the buffer and the byte offset in it (``ulong``)."""
@@ -44,8 +42,3 @@ class OpenclTask(NamedTuple):
     header: str = ""
     prints: bool = False
     limit: int = 0
-
-
-def groups_of(task: OpenclTask, *values: int) -> int:
-    """Evaluate `OpenclTask.blocks`; values: those of ``reads``."""
-    return evaluate(task.blocks, values)

@@ -28,21 +28,15 @@ memories and what sets its numbers."""
 
 
 class FramePool(RemoteFrames[Frame]):
-    """Makes, fills, reads and keeps frames of one kernel for one stream.
-
-    enter: launches a filled frame. pending: where this is noted after a launch.
-    """
+    """Makes, fills, reads and keeps frames of one kernel for one stream. queue: the stream."""
 
     def __init__(self, executable: OpenclExecutable, stream: int = 0) -> None:
-        device, layout, meta = executable.device, executable.layout, executable.meta
-        super().__init__(device, meta, layout, executable.block_dims, stream)
+        device, meta = executable.device, executable.meta
+        super().__init__(executable, stream)
         self._executable: Final = executable
         self.queue: Final = device.streams.queue(stream)
-        self.pending: Final = device.launched_on(stream)
         self._fixed: Final = [device.places[self.device_frame][0]]
         self._prints: Final = device.places[device.prints().address][0] if meta.prints else None
-        self.diagnose = executable.diagnosed
-        self.enter: Any = None  # set by the executable
 
     def bare(self) -> Frame:
         view = memoryview(bytearray(self.layout.tmp))

@@ -24,13 +24,12 @@ from __future__ import annotations
 
 import struct
 import threading
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ...errors import QuadrantsRuntimeError
-from ..frame.grids import EXACT, HEADER, ONE
+from ..frame.grids import EXACT, HEADER, ONE, Blocks
 from . import facts
 from .errors import code_of
 
@@ -40,31 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Control", "task_names"]
 
-_MOST: Final = 0x7FFFFFFF
-"""Groups that a launch may have."""
-_KNOWN: Final = 4096
-"""Sizes whose groups are remembered."""
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """Unsigned numbers by size, for `struct`; OpenCL's are the same but for the last one."""
-
-
-class _Groups(dict[Any, int]):
-    """The groups of a task by what they depend on, computed when first asked for.
-
-    Keys are the values of `OpenclTask.reads`: one by itself, else a tuple.
-    """
-
-    def __init__(self, task: facts.OpenclTask, most: int) -> None:
-        super().__init__()
-        self.task: Final = task
-        self.most: Final = most
-
-    def __missing__(self, key: Any) -> int:
-        if len(self) > _KNOWN:
-            self.clear()
-        values: tuple[int, ...] = cast("tuple[int, ...]", key) if isinstance(key, tuple) else (key,)
-        found = self[key] = max(1, min(facts.groups_of(self.task, *values), self.most))
-        return found
 
 
 def task_names(count: int) -> str:
@@ -88,9 +64,9 @@ class Control:
         }  # fmt: skip
         self._head: Final = task_names(len(self.tasks))
         for k, task in enumerate(self.tasks):
-            self.env[f"L{k}"] = most = executable.most_groups(k)
+            self.env[f"L{k}"] = most = executable.most_blocks(k)
             if task.blocks:
-                self.env[f"G{k}"] = _Groups(task, _MOST if task.grid == EXACT else most)
+                self.env[f"G{k}"] = Blocks(task, most)
 
     # --- pieces of source -----------------------------------------------------------------------
 
@@ -184,7 +160,7 @@ class Control:
         meta, device = self.executable.meta, self.device
         env: dict[str, Any] = {
             **self.env, "pool": pool, "pending": pool.pending, "runner": runner,
-            "finish": partial(self._finish, pool), "printing": device.prints_for,
+            "finish": pool.finish, "printing": device.prints_for,
             "lock": device.printing if meta.prints else threading.RLock(),
         }  # fmt: skip
         lines = ["    printing(pool)"] if meta.prints else []
@@ -218,17 +194,6 @@ class Control:
         return env[name]
 
     # --- what generated code calls --------------------------------------------------------------
-
-    def _finish(self, pool: FramePool, buffer: memoryview) -> int:
-        """Wait for a launch, look at what it left, and fetch its results."""
-        try:
-            if pool.stream or not pool.meta.results:
-                self.device.sync(pool.stream)
-            if pool.meta.results:  # which waits for the default stream
-                pool.read_results(buffer)
-        except QuadrantsRuntimeError as error:
-            return pool.fail(error)
-        return 0
 
     def _again(self, error: Exception, k: int, groups: int) -> Exception:
         """The error of a launch that was refused."""

@@ -113,7 +113,7 @@ class Loaded:
             blocks = self.groups
             if task.blocks:
                 read = [struct.unpack_from("<i", frame, at)[0] for at in task.reads]
-                blocks = facts.groups_of(task, *read)
+                blocks = grids.blocks_of(task, *read)
         size = task.block_dim
         cl.enqueue_nd_range_kernel(here.queue, kernel, (blocks * size,), (size,)).wait()
 

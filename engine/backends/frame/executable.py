@@ -1,0 +1,139 @@
+"""A kernel on a device whose memory the host does not see: what all such have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from ...errors import AdStackOverflowError
+from ..base import Artifact, KernelMeta, StackPlan
+from . import abi, grids
+from .copies import Copies
+from .device import AnyDevice
+from .packing import begin_at, yielded
+from .remote import RemoteFrames
+
+__all__ = ["RemoteExecutable"]
+
+D = TypeVar("D", bound=AnyDevice)
+T = TypeVar("T", bound=grids.GridTask)
+P = TypeVar("P", bound=RemoteFrames[Any])
+
+
+class RemoteExecutable(Generic[D, T, P]):
+    """See `base.Executable`.
+
+    frame: the frames for the default stream; `pool` gives those for another one. enter: launches a
+    filled frame of `frame`; 0 if all went well. Prepared launchers use both.
+
+    tasks: how to launch each. block_dims: threads of a block of each. zeroed: (offset, size) of the
+    parts of the device frame that a launch sets to 0 first. sources: the names that generated code
+    uses. diagnose: makes the error of a full adstack better.
+    """
+
+    frame: P
+    enter: Any
+
+    def __init__(self, device: D, artifact: Artifact, grain: int = 1) -> None:
+        """grain: sizes in ``zeroed`` are multiples of it."""
+        self.meta: KernelMeta = artifact.meta
+        self.device: Final = device
+        self.layout: Final[abi.Layout] = artifact.facts["layout"]
+        self.tasks: Final[tuple[T, ...]] = artifact.facts["tasks"]
+        self.told: Callable[[Sequence[int]], None] | None = None
+        self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
+        self.sources: Final[list[dict[str, Any]]] = []
+        self.block_dims: Final = tuple([task.block_dim for task in self.tasks])
+        clears = artifact.facts.get("clears", False)  # a kernel does it itself
+        size = 0 if clears else -(-self.meta.global_tmp_size // grain) * grain
+        claims: Sequence[int] = artifact.facts.get("claims", ())
+        self.zeroed: Final = [(at, 8) for at in claims] + [(self.layout.tmp, size)] * (size > 0)
+        self._times: Final = threading.Lock()
+        self._pools: Final[dict[int, P]] = {}
+
+    def _ready(self) -> None:
+        """It is complete but for its frames."""
+        self.frame = self.pool(0)
+        self.enter = self.frame.enter
+        self.device.context.users.add(self)
+
+    # --- what a launch needs --------------------------------------------------------------------
+
+    def _resident(self, k: int) -> int:
+        """Blocks of a task that the device can hold at once."""
+        raise NotImplementedError
+
+    def most_blocks(self, k: int) -> int:
+        """Most blocks that make sense: what fits the device, or what there is work for."""
+        task = self.tasks[k]
+        limit = task.limit or grids.MOST
+        if task.grid == grids.SATURATE or (task.grid == grids.COVER and not task.blocks):
+            limit = min(limit, self.device.config.saturating_grid_dim or self._resident(k))
+        return limit
+
+    def _new_pool(self, stream: int) -> P:
+        """Fresh frames for a stream, with their ``enter``."""
+        raise NotImplementedError
+
+    def pool(self, stream: int) -> P:
+        """The frames for a stream."""
+        found = self._pools.get(stream)
+        if found is None:
+            with self.device.lock:
+                found = self._pools.get(stream)
+                if found is None:
+                    found = self._new_pool(stream)
+                    if stream:  # its device frame was filled on the default one
+                        self.device.streams.after_memory(stream)
+                    self._pools[stream] = found
+        return found
+
+    def diagnosed(self, error: AdStackOverflowError) -> Exception:
+        """The error of a full adstack as the user shall see it."""
+        return error if self.diagnose is None else self.diagnose(error)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        """Stands for what would reach the driver in a child of the process that loaded this."""
+        lost = self.device.context.lost
+        assert lost is not None
+        raise lost.with_traceback(None)
+
+    # --- launching ------------------------------------------------------------------------------
+
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        stream: int = 0, resume: int = 0,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Run once. Waits for the end only if there are results or host arrays."""
+        pool = self.pool(stream)
+        copies = Copies(self.device, values)
+        given, fields = pool.values(copies.values, seed)
+        frame = pool.take(fields)
+        if stacks is not None or pool.stacked:
+            pool.write_stacks(frame, stacks)
+        if given:
+            pool.pack(frame[0], pool.start, *given)
+        if self.meta.labels:
+            begin_at(frame[0], resume)
+        if stream and copies.regions:
+            self.device.streams.after_memory(stream)
+        try:
+            told = self.told if self.meta.timed else None
+            code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
+        finally:
+            if copies.regions:
+                if stream:
+                    self.device.wait_for(stream)
+                copies.back([values[i] for i in self.meta.written])
+        if code:
+            pool.check(frame)
+        results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
+        if self.meta.labels:
+            results = (*results, yielded(frame[0]))
+        pool.give(frame)
+        return results
+
+    def _timed(self, pool: P, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
+        """Launch, wait, and tell when each task ended, by the clock of the device."""
+        raise NotImplementedError
