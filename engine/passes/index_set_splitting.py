@@ -28,8 +28,10 @@ does not change; bounds are computed in 64 bits, and keep the sum itself inside 
 Iterations of these loops may run in any order, so the two edges share one copy of the body.
 
 Left alone are loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, whose
-innermost axis is known to be short, or where no address depends on such a value; so are loops
-inside of cells.
+innermost axis is known to be short, or where no address depends on such a value, and loops inside
+of cells. So are bounds that may leave many cells to the edges: a constant, or that of a select,
+that lies more than `_NEAR` cells inside of the loop or is not known to be near its end; and
+``j % n`` where the loop does not end at n.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from .registry import register
 
 _MOST: Final = 300
 _SHORT: Final = 32
+_NEAR: Final = 256
 _LEAST, _GREATEST = -(2**31), 2**31 - 1
 
 _CLAMPS: Final = frozenset({C.MAX, C.MIN, C.MOD, C.FLOORMOD, C.SELECT})
@@ -69,6 +72,7 @@ class _Axis:
     def __init__(self, loop: Op, axis: int) -> None:
         self.loop = loop
         self.axis = axis
+        self.begin, self.end = loop.args[2 * axis : 2 * axis + 2]
         self.limits: list[_Limit] = []
         self.sums: dict[Op, Form] = {}
         """Offsets of the ops that are undone."""
@@ -109,9 +113,11 @@ class _Axis:
             for value, bound in (op.args, op.args[::-1]):
                 offset = self.offset(value) if self.invariant(bound) else None
                 if offset is not None:
-                    self._exact(value, offset)
-                    self._limit(op.code == C.MIN, Form(0, {bound: 1}), offset)
-                    self.sums[op] = offset
+                    limit = _Limit(op.code == C.MIN, form_of(bound), offset)
+                    if self._leaves_few(limit):
+                        self._exact(value, offset)
+                        self.limits.append(_exactly(limit, bound))
+                        self.sums[op] = offset
                     return
 
     def _undo_remainder(self, op: Op) -> None:
@@ -136,9 +142,14 @@ class _Axis:
                 return
             terms = {term: factor for term, factor in offset.terms.items() if term is not divisor}
             offset = Form(offset.constant, terms)
+        last = end._replace(constant=end.constant - 1)
+        limits = _Limit(False, Form(0, {}), offset), _Limit(True, last, offset)
+        if not all(self._leaves_few(limit) for limit in limits):
+            return
+        if offset == Form(0, {}) and divisor is not self.end:
+            return  # it runs around, maybe often
         self._exact(value, original)
-        self._limit(False, Form(0, {}), offset)
-        self._limit(True, end._replace(constant=end.constant - 1), offset)
+        self.limits += limits
         self.sums[op] = offset
 
     def _undo_select(self, op: Op) -> None:
@@ -155,25 +166,40 @@ class _Axis:
         offset = self.offset(value) if self.invariant(bound) else None
         if offset is None:
             return
-        self._exact(value, offset)
         strict = {C.CMP_LT: -1, C.CMP_GT: 1}.get(code, 0)
-        self._limit(code in (C.CMP_LT, C.CMP_LE), Form(strict, {bound: 1}), offset)
+        limit = _Limit(code in (C.CMP_LT, C.CMP_LE), _plus(form_of(bound), strict), offset)
+        if not self._leaves_few(limit, known=True):
+            return
+        self._exact(value, offset)
+        self.limits.append(_exactly(limit, bound, strict))
         found = arms[0] or arms[1]
         assert found is not None
         self._exact(yes if arms[0] is not None else no, found)
         self.sums[op] = found
+
+    def _leaves_few(self, limit: _Limit, known: bool = False) -> bool:
+        """Whether few cells lie outside of ``limit``, for all that can be seen.
+
+        known: only if it is known, else also where extents of arrays or arguments decide.
+        """
+        upper, plus, minus = limit
+        total = _Sum()
+        total.add(plus)
+        total.add(minus, -1)
+        total.add(form_of(self.end if upper else self.begin), -1)
+        distance, terms = total.form()
+        if terms:
+            return not known and not (upper and not plus.terms)
+        return abs(distance) <= _NEAR
 
     def _exact(self, value: Op, offset: Form) -> None:
         """Keep j + offset, which ``value`` computes, inside of 32 bits."""
         if value in self.sums:
             return  # it has been
         if offset.terms or offset.constant > 0:
-            self._limit(True, Form(_GREATEST, {}), offset)
+            self.limits.append(_Limit(True, Form(_GREATEST, {}), offset))
         if offset.terms or offset.constant < 0:
-            self._limit(False, Form(_LEAST, {}), offset)
-
-    def _limit(self, upper: bool, plus: Form, minus: Form) -> None:
-        self.limits.append(_Limit(upper, plus, minus))
+            self.limits.append(_Limit(False, Form(_LEAST, {}), offset))
 
     def bounds(self) -> list[_Limit]:
         """The limits without those that others imply: equal ones, and weaker constants."""
@@ -200,6 +226,17 @@ class _Sum:
 
     def form(self) -> Form:
         return Form(self._constant, {op: k for op, k in self._terms.items() if k})
+
+
+def _plus(form: Form, constant: int) -> Form:
+    return form._replace(constant=form.constant + constant)
+
+
+def _exactly(limit: _Limit, bound: Op, strict: int = 0) -> _Limit:
+    """``limit`` with the value of ``bound`` itself: as a sum of its parts it might not wrap."""
+    if bound.code == C.CONST:
+        return limit
+    return limit._replace(plus=Form(strict, {bound: 1}))
 
 
 def _implies(a: _Limit, b: _Limit) -> bool:
