@@ -52,7 +52,7 @@ from .record import (
     WorkloadRecord,
 )
 from .steps import StepLimit
-from .verdicts import verdicts_of
+from .verdicts import Rival, verdicts_of
 
 if TYPE_CHECKING:
     from .capture import KernelCapture
@@ -343,7 +343,7 @@ class Launcher:
 
     def _time(self, found: Round, workload: WorkloadRecord) -> None:
         """Time what was started, in turns, and compare."""
-        rivals: list[tuple[str, LaunchRecord]] = []
+        rivals: list[Rival] = []
         for one, place, contender in measured(self, self._capture, found, self._budget_s):
             state = self._state[one.name]
             error = contender.error
@@ -358,7 +358,7 @@ class Launcher:
             state.device = place.record
             state.last = one.compiled
             if one.name != ORACLE:
-                rivals.append((one.name, record))
+                rivals.append(Rival(one.name, record, place.record))
         self._verdicts.extend(verdicts_of(rivals))
 
     def _error(self, raised: BaseException, name: str) -> ErrorRecord:

@@ -487,6 +487,6 @@ VOLATILE: Final = frozenset(
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
-        "rebuilds", "ratio", "band", "verdict",
+        "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
     }
 )  # fmt: skip

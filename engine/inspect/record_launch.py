@@ -30,9 +30,11 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
     mad_us: median absolute deviation. Sample k of every backend belongs to the same moment: they
     take turns. gbps, gflops: what the workload's ``bytes`` and ``flops`` make with the median.
 
-    Of launches on a device, where times are those of the device, between two events: host_us: the
-    median time that the host needed to issue one. memory_bytes: of the device, in use with all
-    arguments in place.
+    Of launches on a device, where these times are those of the device: host_us: the median time
+    that the host needed to issue one. wall_us, wall_mad_us, wall_samples_us: the same launches by
+    the wall clock, from the call until they were over, which is what a caller waits for; None and
+    empty where the times above are that, and in records of earlier versions. memory_bytes: of the
+    device, in use with all arguments in place.
     """
 
     workload: str
@@ -49,6 +51,19 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
     gflops: float | None = None
     host_us: float | None = None
     memory_bytes: int | None = None
+    wall_us: float | None = None
+    wall_mad_us: float | None = None
+    wall_samples_us: tuple[float, ...] = ()
+
+    @property
+    def by_device(self) -> bool:
+        """Whether ``median_us`` and its kin are time of a device, not of the wall clock."""
+        return self.host_us is not None
+
+    @property
+    def waits_us(self) -> tuple[float, ...]:
+        """What the caller of each launch waited; empty where only the device's time is known."""
+        return self.wall_samples_us if self.by_device else self.samples_us
 
 
 class AgreementRecord(_Base, frozen=True, kw_only=True):
@@ -79,7 +94,9 @@ class VerdictRecord(_Base, frozen=True, kw_only=True):
     """A backend's launches with one workload against another backend's.
 
     ratio: of the medians, above 1 where ``backend`` takes longer. band: how far from 1 the ratio
-    may be and still say nothing. verdict: faster, slower, within noise. See `verdicts`.
+    may be and still say nothing. verdict: faster, slower, within noise. clock: what was compared:
+    ``wall clock`` or ``device time``; empty in records of earlier versions, which compared the
+    `LaunchRecord.median_us` of both, whatever that was. See `verdicts`.
     """
 
     workload: str
@@ -88,6 +105,7 @@ class VerdictRecord(_Base, frozen=True, kw_only=True):
     ratio: float
     band: float
     verdict: str
+    clock: str = ""
 
 
 class DeviceRecord(_Base, frozen=True, kw_only=True):

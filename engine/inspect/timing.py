@@ -10,8 +10,9 @@ for a while slows all of them down, and launch ``k`` of each belongs to the same
 rests on that). Each has a budget of its own; who has spent it leaves the round.
 
 A `Clock` times one launch. On the host the wall clock is read around it. On a device two events are
-recorded around it, or the times of the commands in a profiling queue are added up, and the host's
-part, the time it needs to issue the launch, is told apart.
+recorded around it, or the times of the commands in a profiling queue are added up; the host's part,
+the time it needs to issue the launch, is told apart, and so is the wall clock from the call to the
+end of the wait for it: that is what a person waits for, on every backend.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ METHOD: Final = (
 )
 _EVENTS: Final = (
     "device time between two events around one launch, arguments restored before each; median over "
-    "n launches after the warm-up; host: until the call returned"
+    "n launches after the warm-up; host: until the call returned; wall clock: until it was over"
 )
 _QUEUE: Final = (
     "device time from the start of the first to the end of the last kernel of one launch, as its "
     "queue keeps it, arguments restored before each; median over n launches after the warm-up; "
-    "host: until the call returned"
+    "host: until the call returned; wall clock: until it was over"
 )
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
@@ -50,10 +51,19 @@ _MAX_WARMUP: Final = 5
 
 
 class Took(NamedTuple):
-    """Microseconds of one launch. host_us: of the host, where ``us`` is time of a device."""
+    """Microseconds of one launch.
+
+    Where ``us`` is time of a device: host_us until the call returned, wall_us until it was over.
+    """
 
     us: float
     host_us: float | None = None
+    wall_us: float | None = None
+
+    @property
+    def waited_us(self) -> float:
+        """What the caller waited, as far as the clock tells it."""
+        return self.us if self.wall_us is None else self.wall_us
 
 
 class Clock(Protocol):
@@ -106,7 +116,8 @@ class EventClock:
         host_us = (time.perf_counter_ns() - start) / 1e3
         self._call("cuEventRecord", end, 0)
         self._device.sync()
-        return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us)
+        wall_us = (time.perf_counter_ns() - start) / 1e3
+        return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us, wall_us)
 
     def __del__(self) -> None:
         with suppress(Exception):  # the device may be gone, and the interpreter may end
@@ -153,10 +164,10 @@ class QueueClock:
             for names, enqueue in replaced:
                 names["launch"] = enqueue
         if not events:  # nothing was to be done
-            return Took(wall_us, host_us)
+            return Took(wall_us, host_us, wall_us)
         first = min(event.profile.start for event in events)
         last = max(event.profile.end for event in events)
-        return Took((last - first) / 1e3, host_us)
+        return Took((last - first) / 1e3, host_us, wall_us)
 
     def _noting(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
         note = self._events.append
@@ -200,6 +211,7 @@ class Contender:
         self._spent_ns = 0
         self._us: Final[list[float]] = []
         self._host_us: Final[list[float]] = []
+        self._wall_us: Final[list[float]] = []
 
     @property
     def slow(self) -> bool:
@@ -216,7 +228,7 @@ class Contender:
         took = self._turn()
         if took is None:
             return
-        self._likely_us = took.us
+        self._likely_us = took.waited_us
         if self.slow:
             self._count(took)
         else:
@@ -242,8 +254,8 @@ class Contender:
             return False
         took = self._turn()
         if took is not None:
-            self.first_us = took.us if self.first_us is None else self.first_us
-            self._likely_us = took.us if self._likely_us is None else self._likely_us
+            self.first_us = took.waited_us if self.first_us is None else self.first_us
+            self._likely_us = took.waited_us if self._likely_us is None else self._likely_us
             self._warmup += 1
         return True
 
@@ -260,6 +272,8 @@ class Contender:
         self._us.append(took.us)
         if took.host_us is not None:
             self._host_us.append(took.host_us)
+        if took.wall_us is not None:
+            self._wall_us.append(took.wall_us)
 
     def _turn(self) -> Took | None:
         began = time.perf_counter_ns()
@@ -276,10 +290,11 @@ class Contender:
         self, workload: str, bytes: int | None = None, flops: int | None = None
     ) -> LaunchRecord | None:
         """What was measured; None if nothing was. bytes, flops: what one launch moves and does."""
-        samples = self._us
+        samples, walls = self._us, self._wall_us
         if not samples:
             return None
         median = statistics.median(samples)
+        wall = statistics.median(walls) if walls else None
         per_us = 1e-3 / median if median > 0 else 0.0
         return LaunchRecord(
             workload=workload,
@@ -288,14 +303,23 @@ class Contender:
             warmup=self._warmup,
             first_us=self.first_us or 0.0,
             median_us=median,
-            mad_us=statistics.median(abs(s - median) for s in samples),
+            mad_us=_deviation(samples),
             min_us=min(samples),
             max_us=max(samples),
             samples_us=tuple(samples),
             gbps=None if bytes is None else bytes * per_us,
             gflops=None if flops is None else flops * per_us,
             host_us=statistics.median(self._host_us) if self._host_us else None,
+            wall_us=wall,
+            wall_mad_us=_deviation(walls) if walls else None,
+            wall_samples_us=tuple(walls),
         )
+
+
+def _deviation(samples: Sequence[float]) -> float:
+    """The median absolute deviation."""
+    median = statistics.median(samples)
+    return statistics.median(abs(s - median) for s in samples)
 
 
 def share(budget_s: float, contenders: int) -> float:

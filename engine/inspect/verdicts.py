@@ -1,5 +1,10 @@
 """Which of two backends is faster, and by how much more than noise.
 
+Both are held to one clock. That is the wall clock, from the call of a launch until it is over: what
+a person waits for. A device's own time leaves out what it takes to get there and back, which of a
+small launch is most of it, so it is never held against a wall clock. Where both ran on the same
+device, and it has told its times for both, these are compared.
+
 The two were launched in turns (`timing.measure_together`), so that sample ``k`` of both belongs to
 the same moment. ``ratio`` is the median time of the one over that of the other. Its uncertainty is
 told in two ways, of which the larger counts:
@@ -20,11 +25,14 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
-from .record_launch import LaunchRecord, VerdictRecord
+from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
 
-__all__ = ["verdict_between", "verdicts_of"]
+__all__ = ["DEVICE_TIME", "WALL_CLOCK", "Rival", "verdict_between", "verdicts_of"]
+
+WALL_CLOCK: Final = "wall clock"
+DEVICE_TIME: Final = "device time"
 
 _OF_NORMAL: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
@@ -80,17 +88,39 @@ def _of_blocks(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return _median_error(ratios) if len(ratios) > 1 else 0.0
 
 
-def verdicts_of(launches: Sequence[tuple[str, LaunchRecord]]) -> list[VerdictRecord]:
-    """Each backend against the first one; launches with one workload, made in turns."""
+class Rival(NamedTuple):
+    """A backend's launches with a workload. device: what they ran on, None for the host."""
+
+    backend: str
+    launch: LaunchRecord
+    device: DeviceRecord | None = None
+
+
+def verdicts_of(rivals: Sequence[Rival]) -> list[VerdictRecord]:
+    """Each backend against the first one; launches with one workload, made in turns.
+
+    There is none between two that no clock has timed in the same way.
+    """
     out: list[VerdictRecord] = []
-    for name, one in launches[1:]:
-        against, first = launches[0]
-        if one.median_us > 0.0 and first.median_us > 0.0:
-            ratio, band, verdict = verdict_between(one.samples_us, first.samples_us)
+    for one in rivals[1:]:
+        first = rivals[0]
+        clock, ours, theirs = _alike(one, first)
+        if ours and theirs and min(median(ours), median(theirs)) > 0.0:
+            ratio, band, verdict = verdict_between(ours, theirs)
             out.append(
                 VerdictRecord(
-                    workload=one.workload, backend=name, against=against, ratio=ratio, band=band,
-                    verdict=verdict,
+                    workload=one.launch.workload, backend=one.backend, against=first.backend,
+                    ratio=ratio, band=band, verdict=verdict, clock=clock,
                 )
             )  # fmt: skip
     return out
+
+
+def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[float]]:
+    """(clock, times of both by it)."""
+    mine, theirs = one.launch, other.launch
+    places = [x.device.name if x.device is not None else "" for x in (one, other)]
+    # Drivers are told as each backend knows them, names of devices are the same everywhere.
+    if mine.by_device and theirs.by_device and places[0] == places[1] != "":
+        return DEVICE_TIME, mine.samples_us, theirs.samples_us
+    return WALL_CLOCK, mine.waits_us, theirs.waits_us

@@ -254,7 +254,9 @@ class Clock:
     method = "events"
 
     def __init__(self):
-        self.times = iter([Took(9.0, 4.0), *[Took(6.0, 2.0)] * 300])
+        self.times = iter(
+            [Took(9.0, 4.0, 20.0), *[Took(6.0, 2.0, 11.0), Took(6.0, 2.0, 13.0)] * 150]
+        )
 
     def took(self, launch):
         launch()
@@ -264,7 +266,11 @@ class Clock:
 def test_a_clock_may_tell_the_host_apart():
     launches = []
     found = measure("w", lambda: launches.append(1), lambda: None, 0.0, 6000, clock=Clock())
-    assert found.method == "events" and found.first_us == 9.0
+    assert found.method == "events" and found.first_us == 20.0
     assert (found.median_us, found.host_us) == (6.0, 2.0) and found.gbps == 1.0
     assert len(launches) == found.n + found.warmup
-    assert measure("w", lambda: None, lambda: None, 0.0).host_us is None
+    assert 11 <= found.wall_us <= 13 and found.wall_mad_us <= 1.0
+    assert found.by_device and found.waits_us == found.wall_samples_us
+    assert len(found.wall_samples_us) == found.n
+    host = measure("w", lambda: None, lambda: None, 0.0)
+    assert host.host_us is host.wall_us is None and host.waits_us == host.samples_us

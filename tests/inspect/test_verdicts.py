@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from qd_studio.engine.inspect.record import LaunchRecord
-from qd_studio.engine.inspect.verdicts import verdict_between, verdicts_of
+from qd_studio.engine.inspect.record import DeviceRecord, LaunchRecord
+from qd_studio.engine.inspect.verdicts import Rival, verdict_between, verdicts_of
 
 
 def times(median, spread, n=100, seed=1):
@@ -81,20 +81,49 @@ def test_without_times_there_is_no_verdict():
         verdict_between([0.0, 0.0], [1.0])
 
 
-def launch(samples):
+def launch(samples, walls=None):
+    """walls: of launches on a device, whose time is ``samples``."""
+    more = {} if walls is None else {"host_us": 1.0, "wall_samples_us": tuple(walls)}
     return LaunchRecord(
         workload="n=4", method="m", n=len(samples), warmup=1, first_us=1.0,
         median_us=sorted(samples)[len(samples) // 2], mad_us=0.0, min_us=min(samples),
-        max_us=max(samples), samples_us=tuple(samples),
+        max_us=max(samples), samples_us=tuple(samples), **more,
     )  # fmt: skip
 
 
 def test_all_are_held_against_the_first():
-    found = verdicts_of(
-        [("cpu", launch([10.0] * 9)), ("opencl", launch([15.0] * 9)), ("cuda", launch([2.0] * 9))]
-    )
+    rivals = [("cpu", [10.0] * 9), ("opencl", [15.0] * 9), ("cuda", [2.0] * 9)]
+    found = verdicts_of([Rival(name, launch(times)) for name, times in rivals])
     assert [(v.backend, v.against, v.workload, v.verdict) for v in found] == [
         ("opencl", "cpu", "n=4", "slower"), ("cuda", "cpu", "n=4", "faster"),
     ]  # fmt: skip
-    assert found[0].ratio == 1.5
+    assert (found[0].ratio, found[0].clock) == (1.5, "wall clock")
     assert verdicts_of([]) == []
+
+
+H200 = DeviceRecord(name="H200")
+
+
+def test_a_devices_time_is_not_held_against_a_wall_clock():
+    """The device needs half the time, and yet the caller waits for three times as long."""
+    queue = launch([5.0] * 9, [30.0] * 9)
+    for rivals, ratio in (
+        ([Rival("cpu", launch([10.0] * 9)), Rival("opencl", queue, H200)], 3.0),
+        ([Rival("opencl", queue, H200), Rival("cpu", launch([10.0] * 9))], 1 / 3),
+    ):
+        (found,) = verdicts_of(rivals)
+        assert (found.clock, found.ratio) == ("wall clock", pytest.approx(ratio))
+        assert found.verdict == ("slower" if ratio > 1 else "faster")
+
+
+def test_two_backends_of_one_device_are_compared_by_its_time():
+    cuda = Rival("cuda", launch([4.0] * 9, [20.0] * 9), DeviceRecord(name="H200", driver="13.0"))
+    opencl = Rival("opencl", launch([5.0] * 9, [50.0] * 9), H200)
+    (found,) = verdicts_of([cuda, opencl])
+    assert (found.clock, found.ratio) == ("device time", 1.25)
+    (found,) = verdicts_of([cuda, opencl._replace(device=DeviceRecord(name="other"))])
+    assert (found.clock, found.ratio) == ("wall clock", 2.5)
+
+
+def test_without_a_clock_that_timed_both_there_is_no_verdict():
+    assert verdicts_of([Rival("cpu", launch([10.0])), Rival("gpu", launch([5.0], []), H200)]) == []
