@@ -19,11 +19,13 @@ from ...engine.inspect.record import (
 __all__ = [
     "GLYPHS",
     "against",
+    "against_short",
     "agreement",
     "backend_reason",
     "count",
     "counted",
     "device",
+    "device_time",
     "duration_ms",
     "duration_us",
     "error_text",
@@ -35,7 +37,9 @@ __all__ = [
     "spark",
     "statements",
     "throughput",
+    "unlaunched_reason",
     "verdict",
+    "waited",
 ]
 
 # Glyph and ASCII twin of a state.
@@ -108,20 +112,37 @@ def device(found: DeviceRecord) -> str:
 
 
 def launch_time(launch: LaunchRecord) -> str:
-    """``3.62 ms ± 0.04``; the spread is the median absolute deviation in the same unit.
+    """``3.62 ms ± 0.04``, what a caller waits for, by the wall clock on every backend.
 
-    A single launch has none.
+    The spread is the median absolute deviation in the same unit; a single launch has none. Of a
+    record that knows no more than a device's own time, this is that.
     """
-    text = duration_us(launch.median_us)
-    if launch.n == 1:
+    if launch.wall_us is None:
+        return _spread(launch.median_us, launch.mad_us, launch.n)
+    return _spread(launch.wall_us, launch.wall_mad_us or 0.0, launch.n)
+
+
+def device_time(launch: LaunchRecord) -> str:
+    """The same of a device's own time; empty for launches on the host."""
+    return _spread(launch.median_us, launch.mad_us, launch.n) if launch.by_device else ""
+
+
+def waited(launch: LaunchRecord) -> float:
+    """The median, in microseconds, of what `launch_time` tells."""
+    return launch.median_us if launch.wall_us is None else launch.wall_us
+
+
+def _spread(median_us: float, mad_us: float, n: int) -> str:
+    text = duration_us(median_us)
+    if n == 1:
         return text
     number, _, unit = text.partition(" ")
-    scale = float(number) / launch.median_us if launch.median_us else 0.0
-    return f"{number} {unit} ± {_digits(launch.mad_us * scale)}"
+    scale = float(number) / median_us if median_us else 0.0
+    return f"{number} {unit} ± {_digits(mad_us * scale)}"
 
 
 def throughput(launch: LaunchRecord) -> str:
-    """``47.1 GB/s 8.0 GFLOP/s``, whichever is known and not nothing."""
+    """``47.1 GB/s 8.0 GFLOP/s``, whichever is known and not nothing; of a device's own time."""
     parts: list[str] = []
     if launch.gbps:
         parts.append(_rate(launch.gbps) + "B/s")
@@ -131,27 +152,41 @@ def throughput(launch: LaunchRecord) -> str:
 
 
 def verdict(found: VerdictRecord) -> str:
-    """``opencl 1.12x of cpu, band 0.06: slower``."""
+    """``opencl 1.12x of cpu by wall clock, band 0.06: slower``."""
+    by = f" by {found.clock}" if found.clock else ""
     return (
-        f"{found.backend} {_times(found.ratio)} of {found.against}, band {_band(found.band)}: "
-        f"{found.verdict}"
+        f"{found.backend} {_times(found.ratio)} of {found.against}{by}, "
+        f"band {_band(found.band)}: {found.verdict}"
     )
 
 
 def against(found: VerdictRecord | None) -> str:
-    """``1.12x cpu, slower``, ``1.01x cpu, noise``; empty where there is no verdict."""
+    """``1.12x ± 0.06 cpu, wall clock: slower``; empty where there is no verdict."""
     if found is None:
         return ""
-    word = "noise" if found.verdict == "within noise" else found.verdict
-    return f"{_times(found.ratio)} {found.against}, {word}"
+    clock = f", {found.clock}" if found.clock else ""
+    return f"{_banded(found)} {found.against}{clock}: {_word(found)}"
+
+
+def against_short(found: VerdictRecord | None) -> str:
+    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``, where a heading tells the rest."""
+    return f"{_banded(found, '±')} {_word(found)}" if found is not None else ""
+
+
+def _word(found: VerdictRecord) -> str:
+    return "noise" if found.verdict == "within noise" else found.verdict
+
+
+def _banded(found: VerdictRecord, sign: str = "± ") -> str:
+    return f"{_times(found.ratio)} {sign}{_band(found.band)}"
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.2f}x" if 0.1 <= ratio < 100 else f"{ratio:.3g}x"
+    return f"{ratio:.2f}x" if 0.1 <= ratio < 100 else f"{ratio:.{3 if ratio >= 1 else 2}g}x"
 
 
 def _band(band: float) -> str:
-    return f"{band:.2f}" if band >= 0.01 else f"{band:.1g}"
+    return f"{band:.2f}" if band >= 0.005 else f"{band:.1g}"
 
 
 def _rate(giga: float) -> str:
@@ -239,10 +274,32 @@ def error_text(error: ErrorRecord) -> str:
 def backend_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
     """Why a backend has no result: its reason, or the first error's first line.
 
-    That there are no arguments is said in two words; the kernel's workloads say why.
+    That there are no arguments is said with what helps; the kernel's workloads say why.
     """
     if any(w.origin == "none" and w.reason == backend.reason != "" for w in kernel.workloads):
-        return "no arguments"
+        return _no_arguments(backend.reason)
     if backend.reason:
         return backend.reason
     return first_line(backend.errors[0].message) if backend.errors else backend.status
+
+
+def unlaunched_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
+    """Why there is no launch of what was compiled."""
+    if backend.unlaunched:
+        return backend.unlaunched
+    for workload in kernel.workloads:
+        if workload.origin == "none":
+            return _no_arguments(workload.reason)
+    found = backend.agreement
+    if found is not None and found.reason:
+        return first_line(found.reason)
+    return backend_reason(kernel, backend) if backend.status != "ok" else "not launched"
+
+
+def _no_arguments(reason: str) -> str:
+    """reason: why none could be made up."""
+    if "data_oriented" in reason:
+        return "no arguments: decorate its class with @qd.data_oriented"
+    if "no object of" in reason:
+        return "no arguments: make an object at the top level, or --run"
+    return "no arguments: give a workload, or --run"

@@ -14,8 +14,11 @@ baseline::
     compile.error                               1 if the kernel failed to compile, else 0
     gradient.error                              the same of a gradient, in place of compile.error
     compile.<backend>.cold_ms                   compile time
-    launch.<backend>.median_us                  launch time of the first workload
+    launch.<backend>.median_us                  launch time of the first workload, by a device's own
+                                                clock where it has one
     launch.<backend>.<workload>.median_us       ... of the named one
+    launch.<backend>.wall_us                    the same by the wall clock, the wait included
+    launch.<backend>.<workload>.wall_us         ... of the named one
     launch.<backend>.host_us                    of a device: what the host needs to issue it
     agreement.<backend>                         ok, differs, unchecked; of all but the interpreter
     adstack.bytes, .stacks, .slots              heap that a gradient kernel's launch needed, its
@@ -119,11 +122,15 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
         yield from _machine_metrics(name, backend.compile.machine)
     for i, launch in enumerate(backend.launches):
         metric = Metric(launch.median_us, launch.mad_us)
-        yield f"launch.{name}.{launch.workload}.median_us", metric
-        if i == 0:
-            yield f"launch.{name}.median_us", metric
-            if launch.host_us is not None:
-                yield f"launch.{name}.host_us", Metric(launch.host_us)
+        wall = None if launch.by_device else metric
+        if launch.wall_us is not None:
+            wall = Metric(launch.wall_us, launch.wall_mad_us or 0.0)
+        for place in [f"{name}.{launch.workload}", *([name] if i == 0 else [])]:
+            yield f"launch.{place}.median_us", metric
+            if wall is not None:
+                yield f"launch.{place}.wall_us", wall
+        if i == 0 and launch.host_us is not None:
+            yield f"launch.{name}.host_us", Metric(launch.host_us)
     if backend.agreement is not None and name != "interp":
         # The interpreter is what the others are compared with.
         yield f"agreement.{name}", Metric(backend.agreement.state)

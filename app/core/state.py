@@ -19,6 +19,7 @@ from ...engine.inspect.record import (
     Record,
     RunName,
 )
+from .format import waited
 from .memo import by_identity
 from .metrics import kernel_metrics
 
@@ -99,7 +100,7 @@ def remember(history: History, record: Record) -> History:
         for backend in kernel.backends:
             for launch in backend.launches:
                 key = (kernel.id, f"{backend.backend} {launch.workload}")
-                launches[key] = (*launches.get(key, ()), launch.median_us)[-_KEPT:]
+                launches[key] = (*launches.get(key, ()), waited(launch))[-_KEPT:]
     return History(statements, launches, {k.id: k for k in record.kernels})
 
 

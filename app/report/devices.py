@@ -17,19 +17,19 @@ __all__ = ["code", "flows", "launch_table", "machine_table"]
 
 
 def launch_table(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
-    """Times of every workload; those of the host and memory beside those of a device."""
+    """Times of every workload by the wall clock; a device's own, the host's part, and memory."""
     heads = ["backend", "workload", "median ± MAD", "min", "n", "first (warm-up)", "rate"]
-    on_device = any(x.host_us is not None or x.memory_bytes is not None for _, x in rows)
-    heads += ["host", "device memory"] if on_device else []
+    on_device = any(x.by_device or x.memory_bytes is not None for _, x in rows)
+    heads += ["device time", "host", "device memory"] if on_device else []
     body: list[str] = []
     for name, x in rows:
         cells = [
-            fmt.launch_time(x), fmt.duration_us(x.min_us), str(x.n), fmt.duration_us(x.first_us),
-            fmt.throughput(x),
+            fmt.launch_time(x), fmt.duration_us(min(x.waits_us, default=x.min_us)), str(x.n),
+            fmt.duration_us(x.first_us), fmt.throughput(x),
         ]  # fmt: skip
         if on_device:
             memory = "" if x.memory_bytes is None else fmt.size(x.memory_bytes)
-            cells += [fmt.duration_us(x.host_us), memory]
+            cells += [fmt.device_time(x), fmt.duration_us(x.host_us), memory]
         numbers = "".join(f'<td class="num">{esc(text)}</td>' for text in cells)
         body.append(f"<tr><td>{esc(name)}</td><td>{esc(x.workload)}</td>{numbers}</tr>")
     return _table(heads, "".join(body))

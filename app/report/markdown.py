@@ -28,15 +28,15 @@ from ..core.panels.autodiff import (
 )
 from ..core.panels.caches import changed_lines, compared_with, layers_of
 from ..core.panels.errors import by_backends
-from ..core.panels.home import absent, backends_of, devices_of, unlaunched
+from ..core.panels.home import devices_of
+from ..core.panels.matrix import absent, backends_of, unlaunched
 from ..core.panels.params import HEADER, param_rows
-from ..core.panels.sides import HEADER as SIDES
 from ..core.panels.sides import (
     amounts_text,
     comparable,
     last_launch,
     launch_text,
-    side_rows,
+    side_table,
     verdict_texts,
 )
 
@@ -93,36 +93,47 @@ def _backends(record: Record) -> list[str]:
     return [n for n in backends_of(record) if n not in missing]
 
 
-def _columns(record: Record) -> list[tuple[str, tuple[str, str]]]:
-    """The two columns of each backend; what is known beside them stands with each kernel."""
+def _columns(record: Record) -> list[tuple[str, tuple[str, ...]]]:
+    """The columns of each backend; what is known beside them stands with each kernel."""
     held = dict(unlaunched(record))
-    return [
-        (name, ("size", "registers") if name in held else ("launch", "agreement"))
-        for name in _backends(record)
-    ]
+    out: list[tuple[str, tuple[str, ...]]] = []
+    for name in _backends(record):
+        found = [b.compile for k in record.kernels if (b := k.backend(name)) and b.compile]
+        columns = ["launch", "agreement"]
+        if name in held:
+            columns = ["size"]
+            columns += ["registers"] if any(machine.registers(c.machine) for c in found) else []
+            columns += ["spills"] if any(machine.spills(c.machine) for c in found) else []
+        out.append((name, tuple(columns)))
+    return out
 
 
 def _header(record: Record) -> list[str]:
-    columns = [f"{name} {column}" for name, pair in _columns(record) for column in pair]
+    columns = [f"{name} {column}" for name, several in _columns(record) for column in several]
     return ["kernel", "statements", *columns]
 
 
 def _row(kernel: KernelRecord, record: Record) -> list[str]:
     primary = next((b.compile for b in kernel.backends if b.compile is not None), None)
     out = [_text(kernel.id), fmt.statements(primary)]
-    for name, (first, _) in _columns(record):
+    for name, columns in _columns(record):
         backend = kernel.backend(name)
         if backend is None or backend.status != "ok" or backend.compile is None:
             reason = fmt.backend_reason(kernel, backend) if backend is not None else "not run"
-            out += [_text(reason), ""]
-        elif first == "size":
-            size = backend.compile.code_bytes
-            found = machine.registers(backend.compile.machine)
-            out += [fmt.size(size) if size else "", found]
-        else:
-            launch = last_launch(backend)
-            found = "oracle" if name == "interp" else _text(fmt.agreement(backend.agreement))
-            out += [_text(launch_text(kernel, launch)) if launch else "", found]
+            out += [_text(reason), *[""] * (len(columns) - 1)]
+            continue
+        compiled, launch = backend.compile, last_launch(backend)
+        size, agreement = compiled.code_bytes, fmt.agreement(backend.agreement)
+        texts = {
+            "size": fmt.size(size) if size else "",
+            "registers": machine.registers(compiled.machine),
+            "spills": machine.spills_text(compiled.machine),
+            "launch": _text(
+                launch_text(kernel, launch) if launch else fmt.unlaunched_reason(kernel, backend)
+            ),
+            "agreement": "oracle" if name == "interp" else _text(agreement),
+        }
+        out += [texts[column] for column in columns]
     return out
 
 
@@ -131,7 +142,8 @@ def _sides(kernel: KernelRecord) -> list[str]:
     if not comparable(kernel):
         return []
     out = ["### Backends", ""]
-    out += _table(SIDES, [[_text(text) for text in row] for row in side_rows(kernel)])
+    head, rows = side_table(kernel)
+    out += _table(head, [[_text(text) for text in row] for row in rows])
     facts = [_text(text) for text in verdict_texts(kernel)]
     for workload in kernel.workloads:
         amounts = amounts_text(workload)
@@ -154,15 +166,17 @@ def _kernel(kernel: KernelRecord) -> list[str]:
             out += [f"No arguments: {_text(workload.reason)}", ""]
     out += _sides(kernel)
     launches = [
-        [b.backend, _text(launch.workload), fmt.launch_time(launch), fmt.duration_us(launch.min_us),
+        [b.backend, _text(launch.workload), fmt.launch_time(launch),
+         fmt.duration_us(min(launch.waits_us, default=launch.min_us)),
          str(launch.n), fmt.duration_us(launch.first_us), fmt.throughput(launch),
-         fmt.duration_us(launch.host_us),
+         fmt.device_time(launch), fmt.duration_us(launch.host_us),
          "" if launch.memory_bytes is None else fmt.size(launch.memory_bytes)]
         for b in kernel.backends for launch in b.launches
     ]  # fmt: skip
     if launches:
-        head = ["backend", "workload", "median", "min", "n", "first", "rate", "host", "memory"]
-        used = 9 if any(row[7] or row[8] for row in launches) else 7
+        head = ["backend", "workload", "median", "min", "n", "first", "rate", "device", "host",
+                "memory"]  # fmt: skip
+        used = len(head) if any(any(row[7:]) for row in launches) else 7
         out += _table(head[:used], [row[:used] for row in launches])
     for error, names in by_backends(kernel):
         out += _error(error, names)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape as esc
+from statistics import median
 
 from ...engine.inspect.record import LaunchRecord, PassRun
+from ...engine.inspect.verdicts import DEVICE_TIME
 from ..core import format as fmt
+from ..core.panels.launch import samples_of
 
 __all__ = ["samples_plot", "timeline"]
 
@@ -15,10 +18,14 @@ __all__ = ["samples_plot", "timeline"]
 def samples_plot(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
     """Every launch sample as a dot on a logarithmic time axis; a bar marks the median.
 
-    rows: (backend, launch). Empty when no launch kept its samples.
+    rows: (backend, launch). A device's own times have a row below those of the wall clock. Empty
+    when no launch kept its samples.
     """
-    rows = [(name, x) for name, x in rows if x.samples_us]
-    values = [v for _, x in rows for v in x.samples_us if v > 0]
+    series = [
+        (f"{name} {x.workload}", f", {clock}" if clock == DEVICE_TIME else "", samples)
+        for name, x in rows for clock, samples in samples_of(x) if samples
+    ]  # fmt: skip
+    values = [v for *_, samples in series for v in samples if v > 0]
     if not values:
         return ""
     low, high = math.log10(min(values)), math.log10(max(values))
@@ -30,7 +37,7 @@ def samples_plot(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
     def x(us: float) -> float:
         return left + (math.log10(us) - low) / (high - low) * width
 
-    height = step * len(rows) + 34
+    height = step * len(series) + 34
     out = [
         f'<svg class="plot" viewBox="0 0 {left + width + 30} {height}" role="img" '
         'aria-label="launch times">'
@@ -42,17 +49,17 @@ def samples_plot(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
             f'<text class="tick" x="{at:.1f}" y="{height - 8}" text-anchor="middle">'
             f"{esc(fmt.duration_us(tick))}</text>"
         )
-    for i, (name, launch) in enumerate(rows):
+    for i, (label, clock, samples) in enumerate(series):
         y = 6 + step * i + step / 2
-        label = f"{name} {launch.workload}"
-        label = label if len(label) < 32 else label[:31] + "…"
+        room = 32 - len(clock)
+        label = (label if len(label) < room else label[: room - 1] + "…") + clock
         out.append(f'<text class="label" x="{left - 10}" y="{y + 4}">{esc(label)}</text>')
-        for k, us in enumerate(launch.samples_us):
+        for k, us in enumerate(samples):
             if us > 0:
                 # A fixed scatter by index keeps dots apart without making the file random.
                 dy = ((k * 7) % 11 - 5) * 0.9
                 out.append(f'<circle cx="{x(us):.1f}" cy="{y + dy:.1f}" r="2"/>')
-        at = x(launch.median_us)
+        at = x(median(samples))
         out.append(f'<path class="median" d="M{at:.1f} {y - 9}V{y + 9}"/>')
     return "".join(out) + "</svg>"
 

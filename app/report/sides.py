@@ -7,23 +7,22 @@ from html import escape as esc
 
 from ...engine.inspect.record import BackendRecord, KernelRecord, Record
 from ..core import format as fmt
-from ..core.panels.home import absent, backends_of, unlaunched
-from ..core.panels.machine import registers
+from ..core.panels.machine import registers, spills, spills_text
+from ..core.panels.matrix import absent, backends_of, unlaunched
 from ..core.panels.sides import (
-    HEADER,
     amounts_text,
     comparable,
     last_launch,
     launch_text,
-    side_rows,
     verdict_of,
     verdict_texts,
 )
+from ..core.panels.sides import side_table as table_of
 
 __all__ = ["matrix", "side_table"]
 
-_LAUNCHED = ("launch", "against", "agreement", "cold")
-_COMPILED = ("cold", "size", "registers")
+_LAUNCHED = ("launch", "device", "against", "agreement", "cold")
+_COMPILED = ("cold", "size", "registers", "spills")
 """Columns of the matrix; what has no room there stands in the table of each kernel."""
 
 
@@ -57,12 +56,17 @@ def matrix(record: Record, anchor: Callable[[KernelRecord], str]) -> str:
 
 def _columns(record: Record, name: str, held: bool) -> tuple[str, ...]:
     """The columns that a backend has something for."""
-    if held:
-        return _COMPILED
     if name == "interp" and len(backends_of(record)) > 1:
         return ("launch",)
-    compared = any(v.backend == name for k in record.kernels for v in k.verdicts)
-    return tuple(c for c in _LAUNCHED if c != "against" or compared)
+    found = [b for k in record.kernels if (b := k.backend(name)) is not None]
+    machines = [b.compile.machine for b in found if b.compile is not None]
+    known = {
+        "against": any(v.backend == name for k in record.kernels for v in k.verdicts),
+        "device": any(x.by_device for b in found for x in b.launches),
+        "registers": any(registers(m) for m in machines),
+        "spills": any(spills(m) for m in machines),
+    }
+    return tuple(c for c in (_COMPILED if held else _LAUNCHED) if known.get(c, True))
 
 
 def _cells(kernel: KernelRecord, backend: BackendRecord | None, columns: tuple[str, ...]) -> str:
@@ -76,7 +80,11 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None, columns: tuple[s
         "cold": fmt.duration_ms(compiled.cold_ms),
         "size": fmt.size(compiled.code_bytes) if compiled.code_bytes else "",
         "registers": registers(compiled.machine),
-        "launch": launch_text(kernel, launch) if launch is not None else "",
+        "spills": spills_text(compiled.machine),
+        "launch": launch_text(kernel, launch)
+        if launch is not None
+        else fmt.unlaunched_reason(kernel, backend),
+        "device": fmt.device_time(launch) if launch is not None else "",
         "against": fmt.against(verdict),
         "agreement": "oracle" if backend.backend == "interp" else fmt.agreement(found),
     }
@@ -91,15 +99,16 @@ def side_table(kernel: KernelRecord) -> str:
     """A row a backend, on the largest workload; the verdicts; what the rates are made of."""
     if not comparable(kernel):
         return ""
-    head = "".join(f"<th>{esc(text)}</th>" for text in HEADER)
+    names, rows = table_of(kernel)
+    head = "".join(f"<th>{esc(text)}</th>" for text in names)
     body = "".join(
         "<tr>"
         + "".join(
             f'<td class="{_kind(name, text)}">{esc(text)}</td>'
-            for name, text in zip(HEADER, row, strict=True)
+            for name, text in zip(names, row, strict=True)
         )
         + "</tr>"
-        for row in side_rows(kernel)
+        for row in rows
     )
     facts = verdict_texts(kernel)
     for workload in kernel.workloads:

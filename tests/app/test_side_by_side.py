@@ -11,7 +11,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.app.cli import main
 from qd_studio.app.core.lines import plain
-from qd_studio.app.core.panels import home, sides
+from qd_studio.app.core.panels import matrix, sides
 from qd_studio.app.report import render
 from qd_studio.app.show import show
 from qd_studio.engine import inspect
@@ -95,28 +95,70 @@ def test_every_backend_is_held_against_the_first(record):
     assert sides.verdict_of(kernel, "cpu") is None
     assert sides.verdict_of(kernel, "wrong").workload == "n=8"
     texts = sides.verdict_texts(kernel)
-    assert texts[0].startswith("wrong ") and "x of cpu, band 0." in texts[0]
+    assert texts[0].startswith("wrong ") and "x of cpu by wall clock, band 0." in texts[0]
     cpu = kernel.backends[0].compile
     assert cpu.code_bytes > 100 and 0 < cpu.warm_ms < cpu.cold_ms
 
 
-def timed(backend, host_us, keep=2):
-    launches = [msgspec.structs.replace(x, host_us=host_us) for x in backend.launches[:keep]]
+def timed(backend, host_us=None, keep=2, wall_us=None):
+    """The backend with launches that a device timed: each 4.5 us, and ``wall_us`` to wait."""
+    launches = backend.launches[:keep]
+    if host_us is not None:
+        launches = [
+            msgspec.structs.replace(x, median_us=4.5, mad_us=0.1, n=9, host_us=host_us,
+                                    wall_us=wall_us, wall_mad_us=1.0,
+                                    wall_samples_us=() if wall_us is None else (wall_us,) * 9)
+            for x in launches
+        ]  # fmt: skip
     return msgspec.structs.replace(backend, launches=tuple(launches))
 
 
-def test_a_verdict_tells_when_the_clocks_are_not_the_same(record):
+def ends(kernel, clock, first, last):
+    """What stands behind the verdicts, with these clocks on the first and the last backend."""
+    cpu, interp, other = kernel.backends
+    verdicts = tuple(msgspec.structs.replace(v, clock=clock) for v in kernel.verdicts)
+    backends = (timed(cpu, *first), interp, timed(other, *last))
+    new = msgspec.structs.replace(kernel, backends=backends, verdicts=verdicts)
+    return [text.partition("  ")[2] for text in sides.verdict_texts(new)]
+
+
+def test_a_verdict_tells_the_other_clocks_times(record):
+    (kernel,) = record.kernels
+    host, device = (), (8.0, 2, 30.0)
+    assert ends(kernel, "wall clock", host, host) == ["(n=4)", "(n=8)"]
+    assert ends(kernel, "wall clock", host, device)[0] == "(n=4; wrong: device time 4.50 us)"
+    assert ends(kernel, "device time", device, device)[1] == (
+        "(n=8; wrong: to wait 30.0 us; cpu: to wait 30.0 us)"
+    )
+
+
+def test_a_verdict_of_an_earlier_version_says_what_it_left_out(record):
+    (kernel,) = record.kernels
+    assert ends(kernel, "", (), ()) == ends(kernel, "", (8.0,), (9.0,)) == ["(n=4)", "(n=8)"]
+    assert ends(kernel, "", (), (30.0,))[0] == "(n=4; wrong: device time, host 30.0 us)"
+    assert ends(kernel, "", (30.0,), ())[1] == "(n=8; cpu: device time, host 30.0 us)"
+
+
+def test_what_a_caller_waits_for_comes_first_and_the_devices_time_beside_it(record):
     (kernel,) = record.kernels
     cpu, interp, other = kernel.backends
-
-    def ends(first, last):
-        backends = (timed(cpu, first), interp, timed(other, last))
-        texts = sides.verdict_texts(msgspec.structs.replace(kernel, backends=backends))
-        return [text.partition("  ")[2] for text in texts]
-
-    assert ends(None, None) == ends(8.0, 9.0) == ["(n=4)", "(n=8)"]
-    assert ends(None, 30.0)[0] == "(n=4; device time, host 30.0 us)"
-    assert ends(30.0, None)[1] == "(n=8; cpu: device time, host 30.0 us)"
+    backends = (cpu, interp, timed(other, 8.0, 2, 30.0))
+    record = rec.Record(kernels=(msgspec.structs.replace(kernel, backends=backends),))
+    head, (row,) = (
+        sides.side_table(record.kernels[0])[0],
+        sides.side_table(record.kernels[0])[1][2:],
+    )
+    told = dict(zip(head, row, strict=True))
+    assert (told["launch"], told["device"]) == ("30.0 us ± 1.00", "4.50 us ± 0.10")
+    for suffix in (".md", ".html"):
+        text = render(record, suffix)
+        assert "30.0 us ± 1.00" in text and "4.50 us ± 0.10" in text
+    assert "wrong n=8, device time" in render(record, ".html")
+    text = show(record, "launch")
+    assert "\nwall clock" in text and "\ndevice time" in text
+    head, rows, _ = matrix.matrix(record, 250)
+    assert "device" in plain(head) and "4.50 us ± 0.10" in plain(rows)
+    assert "against cpu, wall" in plain(head)
 
 
 def test_a_time_of_another_workload_than_the_largest_names_it(record):
@@ -140,7 +182,7 @@ async def test_the_matrix_says_so(record, size):
         assert "n=8  52 B counted, 5 operations counted" in text
         await press(pilot, "enter", "4")
         text = text_of(app)
-        assert CELL in text and "x of cpu, band 0." in text
+        assert CELL in text and "x of cpu by wall clock, band 0." in text
         assert "n=8: 52 B counted, 5 operations counted" in text
 
 
@@ -172,7 +214,7 @@ def test_reports_say_so(record):
     for suffix in (".md", ".html"):
         text = render(record, suffix).replace("\\", "")
         assert CELL in text and "1 of 8 elements" in text and FIRST in text
-        assert "x of cpu, band 0." in text and "operations counted" in text
+        assert "x of cpu by wall clock, band 0." in text and "operations counted" in text
     (kernel,) = json.loads(render(record, ".json"))["kernels"]
     assert kernel["backends"][2]["agreement"]["first_difference"] == FIRST
     assert kernel["verdicts"][0]["against"] == "cpu"
@@ -189,7 +231,7 @@ def test_show_says_so(record):
 
 
 def test_columns_of_the_matrix_that_nobody_needs_are_left_out(record):
-    head, _ = home.matrix(record, 250)
+    head = matrix.matrix(record, 250).head
     assert plain(head).count("against") == 1  # not for the one that others are held against
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from ....engine.inspect.record import KernelRecord, LaunchRecord
+from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
-from ..lines import Line, table
+from ..lines import Line, Span, table
 from .flow import flow_lines
 from .sides import side_lines
 
-__all__ = ["histogram", "launch_lines"]
+__all__ = ["histogram", "launch_lines", "samples_of"]
 
 
 def launch_lines(
@@ -40,7 +42,9 @@ def launch_lines(
     for name, launch in rows:
         label = f"{name} {launch.workload}"
         out += [Line(()), Line(((label, "title"), (f"   {launch.method}", "dim")))]
-        out += histogram(launch, min(width, 100), ascii_only)
+        for title, samples in samples_of(launch):
+            out += [Line(((title, "dim"),))] if title else []
+            out += histogram(samples, min(width, 100), ascii_only)
         past = list((history or {}).get(label, ()))
         if len(past) > 1 and not ascii_only:
             out.append(
@@ -51,26 +55,26 @@ def launch_lines(
 
 
 def _table(rows: Sequence[tuple[str, LaunchRecord]]) -> list[Line]:
-    """A row a workload; times of a device with those of the host beside them."""
-    on_device = any(x.host_us is not None or x.memory_bytes is not None for _, x in rows)
+    """A row a workload; by the wall clock, with a device's own time and the host's part beside."""
+    on_device = any(x.by_device or x.memory_bytes is not None for _, x in rows)
     header = ["backend", "workload", "median", "min", "max", "n", "first", "rate"]
     right = [False, False, True, True, True, True, True, False]
     limits = [12, 28, 17, 9, 9, 7, 9, 28]
-    cells = [
-        [
+    cells: list[list[Span]] = []
+    for name, x in rows:
+        waited = x.waits_us or (x.min_us, x.max_us)
+        cells.append([
             (name, "accent"), (x.workload, ""), (fmt.launch_time(x), "num"),
-            (fmt.duration_us(x.min_us), ""), (fmt.duration_us(x.max_us), ""), (str(x.n), ""),
+            (fmt.duration_us(min(waited)), ""), (fmt.duration_us(max(waited)), ""), (str(x.n), ""),
             (fmt.duration_us(x.first_us), "dim"), (fmt.throughput(x), ""),
-        ]
-        for name, x in rows
-    ]  # fmt: skip
+        ])  # fmt: skip
     if on_device:
-        header[3:3], right[3:3], limits[3:3] = ["host"], [True], [9]
+        header[3:3], right[3:3], limits[3:3] = ["device", "host"], [True, True], [17, 9]
         header.append("memory")
         right.append(True)
         limits.append(9)
         for row, (_, x) in zip(cells, rows, strict=True):
-            row.insert(3, (fmt.duration_us(x.host_us), "dim"))
+            row[3:3] = [(fmt.device_time(x), "num"), (fmt.duration_us(x.host_us), "dim")]
             row.append(("" if x.memory_bytes is None else fmt.size(x.memory_bytes), "dim"))
     keys = [f"{name} {x.workload}" for name, x in rows]
     head, lines = table(header, cells, keys, right, limits)
@@ -90,12 +94,20 @@ def _devices(kernel: KernelRecord) -> list[Line]:
     return out
 
 
-def histogram(launch: LaunchRecord, width: int, ascii_only: bool = False) -> list[Line]:
+def samples_of(launch: LaunchRecord) -> list[tuple[str, Sequence[float]]]:
+    """What was timed: (which clock, times); two where a device told its own. A single one has no
+    title."""
+    if launch.by_device and launch.wall_samples_us:
+        return [(WALL_CLOCK, launch.wall_samples_us), (DEVICE_TIME, launch.samples_us)]
+    return [("", launch.samples_us)]
+
+
+def histogram(samples: Sequence[float], width: int, ascii_only: bool = False) -> list[Line]:
     """Samples in at most ten bins of equal ratio, slowest last; warm-up is not among them."""
-    values = [v for v in launch.samples_us if v > 0]
+    values = [v for v in samples if v > 0]
     if len(values) < 2:
         return [Line((("too few samples for a distribution", "dim"),))]
-    low, high = min(values), max(values)
+    low, high, middle = min(values), max(values), median(values)
     bins = min(10, max(1, math.isqrt(len(values))))
     ratio = math.log(high / low) / bins if high > low else 0.0
     counts = [0] * bins
@@ -108,7 +120,7 @@ def histogram(launch: LaunchRecord, width: int, ascii_only: bool = False) -> lis
     for i, n in enumerate(counts):
         start, end = low * math.exp(ratio * i), low * math.exp(ratio * (i + 1))
         bar = ("#" if ascii_only else "▇") * round(room * n / most)
-        inside = start <= launch.median_us < end or (i == bins - 1 and launch.median_us >= start)
+        inside = start <= middle < end or (i == bins - 1 and middle >= start)
         mark = "median" if inside else ""
         out.append(
             Line(((f"{fmt.duration_us(start):>9} .. {fmt.duration_us(end):>9} ", "dim"),

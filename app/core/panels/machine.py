@@ -11,6 +11,7 @@ from ..lines import Line, table
 
 __all__ = [
     "HEADER", "facts", "machine_lines", "machine_rows", "machine_table", "registers", "spills",
+    "spills_text",
 ]  # fmt: skip
 
 HEADER: Final = (
@@ -23,12 +24,21 @@ _LIMITS: Final = (34, 6, 9, 6, 12, 16, 9, 9, 9, 8, 9, 44, 100)
 
 
 def registers(machine: MachineRecord | None) -> str:
-    """Registers of the task that takes the most; with the word that matters if some are spilled."""
+    """Registers of the task that takes the most; empty where that is not known."""
     known = [k for k in machine.kernels if k.known] if machine is not None else []
-    if not known:
+    return str(max(k.registers for k in known)) if known else ""
+
+
+def spills_text(machine: MachineRecord | None) -> str:
+    """Bytes moved or registers put away: ``24 B``, of AMD's code ``2 regs``; ``0``; empty where
+    that is not known."""
+    if machine is None or not any(k.known for k in machine.kernels):
         return ""
-    most = max(k.registers for k in known)
-    return f"{most} spills" if spills(machine) else str(most)
+    moved = sum(k.spill_stores + k.spill_loads for k in machine.kernels)
+    number = sum(k.spilled_registers for k in machine.kernels)
+    parts = [fmt.size(moved)] if moved else []
+    parts += [fmt.counted(number, "reg")] if number else []
+    return ", ".join(parts) or "0"
 
 
 def spills(machine: MachineRecord | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ....engine.inspect.record import (
@@ -11,17 +12,21 @@ from ....engine.inspect.record import (
     VerdictRecord,
     WorkloadRecord,
 )
+from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
 from ..lines import Line, Span, table
 
 __all__ = [
     "HEADER", "amounts_text", "comparable", "last_launch", "launch_text", "side_lines", "side_rows",
-    "verdict_of", "verdict_texts",
+    "side_table", "verdict_of", "verdict_texts",
 ]  # fmt: skip
 
-HEADER: Final = ("backend", "launch", "against", "agreement", "cold", "warm", "size", "rate")
-_RIGHT: Final = (False, True, False, False, True, True, True, True)
-_LIMITS: Final = (16, 26, 24, 60, 8, 8, 9, 26)
+HEADER: Final = (
+    "backend", "launch", "device", "against", "agreement", "cold", "warm", "size", "rate",
+)  # fmt: skip
+"""Names of all columns; `side_table` leaves out those that say nothing of a kernel."""
+_RIGHT: Final = (False, True, True, False, False, True, True, True, True)
+_LIMITS: Final = (16, 26, 17, 48, 60, 8, 8, 9, 26)
 _LAUNCH: Final = HEADER.index("launch")
 
 
@@ -37,7 +42,7 @@ def last_launch(backend: BackendRecord | None) -> LaunchRecord | None:
 
 def launch_text(kernel: KernelRecord, launch: LaunchRecord, spread: bool = True) -> str:
     """The time of the largest workload that ran; which one, if a larger was left out."""
-    text = fmt.launch_time(launch) if spread else fmt.duration_us(launch.median_us)
+    text = fmt.launch_time(launch) if spread else fmt.duration_us(fmt.waited(launch))
     if kernel.workloads and launch.workload != kernel.workloads[-1].label:
         return f"{launch.workload}: {text}"
     return text
@@ -55,9 +60,8 @@ def verdict_of(kernel: KernelRecord, backend: str) -> VerdictRecord | None:
 
 
 def verdict_texts(kernel: KernelRecord) -> list[str]:
-    """``opencl 1.12x of cpu, band 0.06: slower``, for every workload, the largest last.
-
-    Where one of the two was timed by its device and the other was not, that is said.
+    """``opencl 1.12x of cpu by wall clock, band 0.06: slower``, for every workload, the largest
+    last, with the time of a device that is no part of the comparison.
     """
     several = len({v.workload for v in kernel.verdicts}) > 1
     out: list[str] = []
@@ -69,20 +73,23 @@ def verdict_texts(kernel: KernelRecord) -> list[str]:
 
 
 def _clocks(kernel: KernelRecord, found: VerdictRecord) -> list[str]:
-    """Where a wall clock is compared with a device's, what that one leaves out: the call."""
-    mine, other = (
-        next(
-            (x for b in kernel.backends if b.backend == name for x in b.launches
-             if x.workload == found.workload),
-            None,
-        )
-        for name in (found.backend, found.against)
-    )  # fmt: skip
-    if mine is None or other is None or (mine.host_us is None) == (other.host_us is None):
+    """The other clock's times: of devices beside a wall clock, of waiting beside a device's.
+
+    Earlier versions held a device's time against a wall clock; that is said, with what it left out.
+    """
+    known = {
+        b.backend: x for b in kernel.backends for x in b.launches if x.workload == found.workload
+    }
+    names = [name for name in (found.backend, found.against) if name in known]
+    on_device = [name for name in names if known[name].by_device]
+    if found.clock == WALL_CLOCK:
+        return [f"{n}: device time {fmt.duration_us(known[n].median_us)}" for n in on_device]
+    if found.clock == DEVICE_TIME:
+        return [f"{n}: to wait {fmt.duration_us(known[n].wall_us)}" for n in names]
+    if len(names) < 2 or len(on_device) != 1:
         return []
-    if mine.host_us is None:
-        return [f"{found.against}: device time, host {fmt.duration_us(other.host_us)}"]
-    return [f"device time, host {fmt.duration_us(mine.host_us)}"]
+    (name,) = on_device
+    return [f"{name}: device time, host {fmt.duration_us(known[name].host_us)}"]
 
 
 def amounts_text(workload: WorkloadRecord) -> str:
@@ -108,6 +115,20 @@ def side_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
     return [tuple(text for text, _ in _row(kernel, backend)) for backend in kernel.backends]
 
 
+def side_table(kernel: KernelRecord) -> tuple[list[str], list[list[str]]]:
+    """(header, rows) with the columns that say something."""
+    rows = side_rows(kernel)
+    used = _used(rows)
+    return [HEADER[i] for i in used], [[row[i] for i in used] for row in rows]
+
+
+def _used(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        i for i, name in enumerate(HEADER)
+        if name in ("backend", "launch") or any(row[i] for row in rows)
+    ]  # fmt: skip
+
+
 def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
     compiled, launch = backend.compile, last_launch(backend)
     name = (backend.backend, "accent")
@@ -121,14 +142,14 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
     oracle = backend.backend == "interp"
     verdict = verdict_of(kernel, backend.backend)
     if launch is None:
-        why = found.reason if found is not None else ""
-        at = (backend.unlaunched or why or "not launched", "dim")
+        at = (fmt.unlaunched_reason(kernel, backend), "dim")
     else:
         at = (launch_text(kernel, launch), "num")
     agrees = "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
     return [
         name,
         at,
+        (fmt.device_time(launch) if launch is not None else "", ""),
         (fmt.against(verdict), _style_of(verdict)),
         ("oracle" if oracle else fmt.agreement(found), agrees),
         (fmt.duration_ms(compiled.cold_ms), ""),
@@ -148,9 +169,7 @@ def side_lines(kernel: KernelRecord) -> list[Line]:
     if not comparable(kernel):
         return []
     rows = [_row(kernel, backend) for backend in kernel.backends]
-    used = [
-        i for i in range(len(HEADER)) if i in (0, _LAUNCH) or any(row[i][0] for row in rows)
-    ]  # fmt: skip
+    used = _used([[text for text, _ in row] for row in rows])
     head, lines = table(
         [HEADER[i] for i in used],
         [[row[i] for i in used] for row in rows],

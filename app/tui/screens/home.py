@@ -9,7 +9,8 @@ from textual.app import ComposeResult
 
 from ...core.lines import Line
 from ...core.panels.errors import error_lines, errors_of
-from ...core.panels.home import absent_lines, detail, matrix
+from ...core.panels.home import absent_lines, detail
+from ...core.panels.matrix import matrix
 from ..commands import bindings
 from ..widgets.bars import KeyBar, TitleBar
 from ..widgets.lines import LineView
@@ -33,7 +34,13 @@ class HomeScreen(StudioScreen):
         ("choose", "open"), ("search", "search"), ("config", "options"), ("log", "log"),
         ("save", "save"), ("palette", "commands"), ("help", "help"), ("quit", "quit"),
     )  # fmt: skip
+    MORE = (("choose", "open"), ("more-backends", "backends"), *KEYS[1:])
+    """The same where the matrix has no room for all backends."""
     scope = "home"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._page = 0
 
     def body(self) -> ComposeResult:
         yield LineView(id="errors", idle_cursor=False)
@@ -42,7 +49,6 @@ class HomeScreen(StudioScreen):
 
     def on_mount(self) -> None:
         self.query_one("#matrix", LineView).focus()
-        self.query_one(KeyBar).set(self.KEYS)
         self.paint()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -65,11 +71,20 @@ class HomeScreen(StudioScreen):
         view = self.query_one("#matrix", LineView)
         if record.kernels:
             width = state.size.width - 1
-            head, lines = matrix(record, width, state.history.statements, state.ascii_only)
-            view.show([*lines, Line(()), *absent_lines(record)], head, self._wanted(view))
+            saves, key = state.history.statements, state.key_name("more-backends")
+            found = matrix(record, width, saves, state.ascii_only, self._page, key)
+            lines = [*found.rows, Line(()), *absent_lines(record)]
+            view.show(lines, found.head, self._wanted(view))
+            self.query_one(KeyBar).set(self.MORE if found.hidden else self.KEYS)
         else:
             view.show(self._empty(bool(errors)))
+            self.query_one(KeyBar).set(self.KEYS)
         self._paint_detail()
+
+    def action_more_backends(self) -> None:
+        """The next page of the matrix; after the last one the first."""
+        self._page += 1
+        self.paint()
 
     def _wanted(self, view: LineView) -> object:
         """Where the cursor belongs: on the selected kernel, unless it was put elsewhere."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio.app.core import lines as ln
 from qd_studio.app.core.memo import by_identity
-from qd_studio.app.core.panels import changes, errors, home, misc, passes, source
+from qd_studio.app.core.panels import changes, errors, home, matrix, misc, passes, source
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.records import make_record
@@ -118,7 +118,7 @@ def test_the_anchor_is_never_folded_away():
 def test_home_gives_up_columns_but_not_agreement():
     record = make_record()
     for width in (200, 120, 100, 80, 60):
-        _, lines = home.matrix(record, width)
+        lines = matrix.matrix(record, width).rows
         text = ln.text_of(lines[0])
         assert len(text.rstrip()) <= width
         assert "scale" in text and "✓" in text and "100 us" in text

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from qd_studio.app.core.flow_layout import draw, to_svg
 from qd_studio.app.core.gates import evaluate
 from qd_studio.app.core.lines import code_spans, plain
-from qd_studio.app.core.panels import flow, home, launch, machine
+from qd_studio.app.core.panels import flow, home, launch, machine, matrix
 from qd_studio.app.report import render
 from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec
@@ -96,7 +96,7 @@ def test_registers_spills_and_occupancy():
     row = next(line for line in text.splitlines() if line.startswith("0 range_for"))
     assert row.split()[2:5] == ["128", "40", "8"] and "75%, 12 blocks, limited by registers" in row
     assert machine.machine_lines(NO_DEVICE.kernels[0].backend("cpu")) == []
-    assert machine.registers(MACHINE) == "40 spills"
+    assert (machine.registers(MACHINE), machine.spills_text(MACHINE)) == ("40", "24 B")
     unknown = replace(MACHINE, kernels=(rec.MachineKernel(symbol="k"),), assembler="", reason="no")
     assert machine.registers(unknown) == "" and "no registers" in machine.facts(unknown)[1]
 
@@ -120,35 +120,48 @@ def test_what_amds_code_takes():
     assert (told["registers"], told["scalar"], told["accumulators"]) == ("23", "24", "4")
     assert (told["spills"], told["stack"], told["code"]) == ("2", "16 B", "1.17 KiB")
     assert told["occupancy"] == "5 of 8 waves, limited by vgprs"
-    assert machine.registers(found) == "23 spills"
+    assert (machine.registers(found), machine.spills_text(found)) == ("23", "2 regs")
 
 
 def cells(record, width):
-    head, rows = home.matrix(record, width)
+    head, rows, _ = matrix.matrix(record, width)
     return plain(head), plain(rows)
+
+
+def under(head, rows, name, text):
+    """A number stands at the right edge of its heading."""
+    end = head.splitlines()[-1].index(name) + len(name)
+    row = next(line for line in rows.splitlines() if "scale" in line)
+    assert row[:end].endswith(f" {text}") and row[end : end + 1] in ("", " ")
 
 
 def test_the_matrix_has_columns_of_its_own_for_what_is_only_compiled():
     head, rows = cells(NO_DEVICE, 200)
     assert f"─ {NAME} ─" in head and head.count("statements") == 2 and "size" in head
-    assert "2 KiB" in rows and "40 spills" in rows and "no driver found" in rows
+    assert "2 KiB" in rows and "no driver found" in rows
+    under(head, rows, "registers", "40")
+    under(head, rows, "spills", "24 B")
     assert "compiled, not launched: no driver found" in plain(home.absent_lines(NO_DEVICE))
     for width in (60, 80, 100, 120):
         head, rows = cells(NO_DEVICE, width)
-        assert f"─ {NAME}" in head and "40 spills" in rows
+        assert f"─ {NAME}" in head
+        under(head, rows, "registers", "40")
+        under(head, rows, "spills", "24 B")
         assert max(map(len, head.splitlines())) <= max(width, 80)
 
 
 def test_a_device_adds_registers_to_the_usual_columns():
     head, rows = cells(LAUNCHED, 220)
-    assert "registers" in head and "5.00 us ± 0.10" in rows and "40 spills" in rows
+    assert "registers" in head and "5.00 us ± 0.10" in rows
+    under(head, rows, "spills", "24 B")
     assert home.devices_of(LAUNCHED)[0].startswith("NVIDIA H200, ")
 
 
 def test_reports_tell_all_of_it_and_escape():
     text = render(NO_DEVICE, ".md")
     assert "### Tasks" in text and "do while left" in text and "### Machine code" in text
-    assert "not launched" in text and "| 2 KiB | 40 spills |" in text
+    assert "not launched" in text and "| 2 KiB | 40 | 24 B |" in text
+    assert f"{NAME} registers | {NAME} spills |" in text
     page = render(NO_DEVICE, ".html")
     assert "do while left" in page and "&lt;nvdisasm&gt;" in page and "<nvdisasm>" not in page
     assert "&lt;i&gt;" in page and "<l->7</l->" in page

@@ -10,7 +10,7 @@ from tests.app.tui.pilot import SIZES, press, studio, text_of, view
 async def test_what_is_only_compiled_is_shown_at_every_size(size):
     async with studio(NO_DEVICE, size) as (app, pilot):
         home = text_of(app)
-        assert f"─ {NAME}" in home and "40 spills" in home
+        assert f"─ {NAME}" in home and "24 B" in home
         assert "compiled, not launched: no driver found" in home
         await press(pilot, "enter", "b", "5")
         code = text_of(app)

@@ -1,0 +1,362 @@
+"""The home matrix: a row a kernel, a group of columns a backend.
+
+What is shown depends on the room. `_LEVELS` go from the widest screen to the narrowest; the first
+that has room for every backend is taken. Where none has, backends are shown in pages: the first
+backend, which others are held against, is on every page, and a line on top says how many are not
+shown, which come next, and the key that shows them.
+
+Backends that launch kernels come first, then those that only compile, then the interpreter, which
+is no rival but the oracle of agreement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ....engine.inspect.record import Record
+from .. import format as fmt
+from ..lines import Line, Span, cell, table
+from .machine import registers, spills
+from .matrix_cells import CLOCKS, caches, cell_of, reason, sign, state_of, statements
+
+__all__ = ["Matrix", "absent", "backends_of", "matrix", "unlaunched"]
+
+
+class Matrix(NamedTuple):
+    """head: lines that stay on top. rows: one a kernel, below those of files.
+
+    hidden: the backends that this page has no room for, those of the next page first.
+    """
+
+    head: list[Line]
+    rows: list[Line]
+    hidden: tuple[str, ...] = ()
+
+
+class _Level(NamedTuple):
+    """Columns of each backend that launches kernels; of the interpreter; of a backend that only
+    compiles; of the kernel itself. differs: only for records in which a result differs."""
+
+    rivals: tuple[str, ...]
+    oracle: tuple[str, ...]
+    compiled: tuple[str, ...]
+    extra: tuple[str, ...] = ()
+    differs: bool = False
+
+
+_LEVELS: Final = (
+    _Level(("launch", "device", "against", "agreement", "cold", "warm", "size", "rate"),
+           ("launch", "cold"), ("cold", "finished", "size", "registers", "spills", "launch"),
+           ("caches",)),
+    _Level(("launch", "device", "against", "agreement", "cold", "warm", "size", "rate"),
+           ("launch",), ("cold", "finished", "size", "registers", "spills"), ("caches",)),
+    _Level(("launch", "device", "against", "agreement", "cold", "warm", "size"), ("launch",),
+           ("cold", "size", "registers", "spills"), ("caches",)),
+    _Level(("launch", "device", "against", "agreement", "cold", "rate"), ("launch",),
+           ("cold", "size", "registers", "spills"), ("caches",)),
+    _Level(("launch", "device", "against", "agreement", "cold"), ("launch",),
+           ("cold", "size", "registers", "spills")),
+    _Level(("launch", "against", "agreement", "cold"), ("launch",),
+           ("size", "registers", "spills")),
+    _Level(("launch", "against", "agreement"), ("launch",), ("size", "registers", "spills")),
+    _Level(("launch", "against", "agreement"), ("median",), ("registers", "spills")),
+    _Level(("launch", "agreement"), ("median",), ("registers", "spills"), (), True),
+    _Level(("median", "agreement"), ("median",), ("registers", "spills"), (), True),
+    _Level(("launch", "against", "verdict"), ("median",), ("registers", "spills")),
+    _Level(("median", "against", "verdict"), ("median",), ("registers", "spills")),
+    _Level(("median", "verdict"), ("median",), ("registers", "spills")),
+)  # fmt: skip
+_TIGHT: Final = (("median", "agreement"), ("median", "against", "verdict"), ("median", "verdict"))
+"""Columns of rivals on the levels that leave the most room for other backends."""
+_LIMITS: Final = {
+    "cold": 8, "warm": 8, "launch": 26, "device": 17, "median": 8, "rate": 24, "agreement": 34,
+    "verdict": 2, "finished": 10, "size": 9, "registers": 9, "spills": 13, "against": 34,
+}  # fmt: skip
+# What usually comes is given its room before it is there.
+_LEAST: Final = {"cold": 7, "warm": 7, "launch": 14, "median": 7, "rate": 9, "agreement": 13}
+_RIGHT: Final = (
+    "cold", "warm", "launch", "device", "median", "rate", "finished", "size", "registers", "spills",
+)  # fmt: skip
+_HEADS: Final = {"verdict": "", "finished": "statements"}
+_GAP: Final = 2
+
+
+class _Column(NamedTuple):
+    """A heading, a cell for each kernel, and the room they take."""
+
+    head: str
+    cells: Sequence[Span]
+    width: int
+    right: bool = False
+
+    def widened(self, least: int) -> _Column:
+        """At least so wide."""
+        return self._replace(width=max(self.width, least))
+
+
+class _Group(NamedTuple):
+    """A backend and its columns."""
+
+    name: str
+    columns: Sequence[_Column]
+
+    @property
+    def width(self) -> int:
+        """Without the gap behind it."""
+        return sum(column.width for column in self.columns) + _GAP * (len(self.columns) - 1)
+
+
+def matrix(
+    record: Record,
+    width: int,
+    history: Mapping[str, Sequence[float]] | None = None,
+    ascii_only: bool = False,
+    page: int = 0,
+    key: str = "",
+) -> Matrix:
+    """Page ``page`` of the matrix (the last is followed by the first); see the module docstring.
+
+    Kernels of several files stand under their file's name. A backend that is absent for every
+    kernel has no columns: `absent` tells its reason once. key: that shows the next page.
+    """
+    look = _Look(record, {k: v for k, v in (history or {}).items() if len(v) > 1}, ascii_only)
+    differs = any(state_of(kernel) == "differs" for kernel in record.kernels)
+    levels = [level for level in _LEVELS if differs or not level.differs]
+    # How far a result is off matters more than that all backends are seen at once.
+    for level in [x for x in levels if not (differs and "verdict" in x.rivals)]:
+        groups = look.groups(level)
+        if not groups or look.width(groups, level.extra) <= width:
+            return Matrix(*look.drawn(groups, level.extra, width))
+    return _paged(look, [level for level in levels if level.rivals in _TIGHT], width, page, key)
+
+
+def _paged(look: _Look, levels: Sequence[_Level], width: int, page: int, key: str) -> Matrix:
+    """One page, on the first of these levels that has room for all that launch kernels."""
+    found = levels[-1]
+    for level in levels:
+        if look.width([g for g in look.groups(level) if g.name in look.rivals]) <= width:
+            found = level
+            break
+    first, *others = look.groups(found)
+    pages: list[list[_Group]] = []
+    for group in others:
+        if pages and look.width([first, *pages[-1], group]) <= width:
+            pages[-1].append(group)
+        else:
+            pages.append([group])
+    at = page % max(1, len(pages))
+    turned = [*pages[at:], *pages[:at]]
+    shown = [first, *(turned[0] if turned else ())]
+    hidden = tuple(group.name for several in turned[1:] for group in several)
+    head, rows = look.drawn(shown, (), width)
+    if hidden:
+        how = f"{key} shows" if key else "not shown:"
+        told = f"{len(shown)} of {len(others) + 1} backends; {how} {', '.join(hidden)}"
+        head.insert(0, Line((("   ", ""), (cell(told, max(1, width - 3)).rstrip(), "warn"))))
+    return Matrix(head, rows, hidden)
+
+
+# ---- backends of a record
+
+
+def backends_of(record: Record) -> list[str]:
+    """Every backend some kernel has a record for, in order of appearance."""
+    return list(dict.fromkeys(b.backend for k in record.kernels for b in k.backends))
+
+
+def absent(record: Record) -> list[tuple[str, str]]:
+    """(backend, reason) of the backends that no kernel could use."""
+    out: list[tuple[str, str]] = []
+    for name in backends_of(record):
+        found = [b for k in record.kernels for b in k.backends if b.backend == name]
+        if all(b.status == "absent" for b in found):
+            reason = found[0].reason
+            out.append((name, reason.removeprefix(f"{name}: ")))
+    return out
+
+
+def unlaunched(record: Record) -> list[tuple[str, str]]:
+    """(backend, reason) of the backends that were compiled for and cannot launch."""
+    out: list[tuple[str, str]] = []
+    for name in backends_of(record):
+        found = [b for k in record.kernels for b in k.backends if b.backend == name]
+        reasons = [b.unlaunched for b in found if b.unlaunched]
+        if reasons and not any(b.launches for b in found):
+            out.append((name, reasons[0]))
+    return out
+
+
+# ---- drawing
+
+
+class _Look:
+    """A record as it is drawn. rivals: the backends that launch kernels."""
+
+    def __init__(
+        self, record: Record, history: Mapping[str, Sequence[float]], ascii_only: bool
+    ) -> None:
+        self.record: Final = record
+        self.ascii_only: Final = ascii_only
+        missing = {name for name, _ in absent(record)}
+        names = [n for n in backends_of(record) if n not in missing]
+        self._held: Final = {name for name, _ in unlaunched(record)}
+        self._oracle: Final = "interp" if len(names) > 1 else ""
+        rank = {n: 2 if n == self._oracle else int(n in self._held) for n in names}
+        self._names: Final = sorted(names, key=lambda name: rank[name])
+        self.rivals: Final = {name for name in names if not rank[name]}
+        kernels = record.kernels
+        self._fixed: Final = [
+            _column("", [sign(k, ascii_only) for k in kernels], 1, False, 1),
+            _column("kernel", [(k.name, "title") for k in kernels], 28),
+            _column("statements", [(statements(k), "") for k in kernels], 14, True),
+        ]
+        if history and not ascii_only:
+            saves = [(fmt.spark(list(history.get(k.id, ())), 10), "accent") for k in kernels]
+            self._fixed.append(_column("saves", saves, 10))
+        self._extra: Final = {
+            "caches": _column("caches", [caches(k, ascii_only) for k in kernels], 8)
+        }
+        self._told: Final = {name: [reason(k, k.backend(name)) for k in kernels] for name in names}
+        self._made: Final[dict[tuple[str, str], _Column]] = {}
+
+    def groups(self, level: _Level) -> list[_Group]:
+        """All of them, the first backend first."""
+        out: list[_Group] = []
+        for name in self._names:
+            columns = level.rivals
+            if name in self._held:
+                columns = level.compiled
+            elif name == self._oracle:
+                columns = level.oracle
+            columns = [self._one(name, column) for column in self._that_hold(name, columns)]
+            if len(columns) == 1:  # room for the name of the group
+                columns = [columns[0].widened(len(name) + 3)]
+            out.append(_Group(name, columns))
+        return out
+
+    def _that_hold(self, name: str, columns: Sequence[str]) -> Sequence[str]:
+        """The columns that a backend has something for.
+
+        Nobody is compared with itself; a backend that launches and whose code has registers has
+        columns more, if there is room. No backend is without any column.
+        """
+        kernels = self.record.kernels
+        found = [b for k in kernels if (b := k.backend(name)) is not None]
+        machines = [b.compile.machine for b in found if b.compile is not None]
+        out = [*columns, *(("registers", "spills") if "rate" in columns else ())]
+        known = {
+            "against": any(v.backend == name for k in kernels for v in k.verdicts),
+            "device": any(x.by_device for b in found for x in b.launches),
+            "registers": any(registers(m) for m in machines),
+            "spills": any(spills(m) for m in machines),
+        }
+        return [c for c in out if known.get(c, True)] or ["size"]
+
+    def _one(self, name: str, column: str) -> _Column:
+        """A column of a backend."""
+        made = self._made.get((name, column))
+        if made is None:
+            kernels = self.record.kernels
+            head = _HEADS.get(column, column)
+            by = ("", "")
+            if column == "against":
+                by = Counter(
+                    (v.against, v.clock) for k in kernels for v in k.verdicts if v.backend == name
+                ).most_common(1)[0][0]
+                head = f"against {by[0]}{CLOCKS.get(by[1], '')}"
+            cells = [
+                ("", "") if told[0] else cell_of(k, k.backend(name), column, by, self.ascii_only)
+                for k, told in zip(kernels, self._told[name], strict=True)
+            ]
+            right, least = column in _RIGHT, _LEAST.get(column, 0)
+            made = _column(head, cells, _LIMITS[column], right, least)
+            self._made[name, column] = made
+        return made
+
+    def width(self, groups: Sequence[_Group], extra: Sequence[str] = ()) -> int:
+        """Columns of the terminal that these take."""
+        columns = self._columns(groups, extra)
+        return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
+
+    def _columns(self, groups: Sequence[_Group], extra: Sequence[str]) -> list[_Column]:
+        own = [column for group in groups for column in group.columns]
+        return [*self._fixed, *own, *(self._extra[name] for name in extra)]
+
+    def drawn(
+        self, groups: Sequence[_Group], extra: Sequence[str], room: int
+    ) -> tuple[list[Line], list[Line]]:
+        """(header lines, a line a kernel, under the names of files)."""
+        kernels = self.record.kernels
+        columns = self._columns(groups, extra)
+        head, rows = table(
+            [c.head for c in columns], [[c.cells[i] for c in columns] for i in range(len(kernels))],
+            [k.id for k in kernels], [c.right for c in columns], [c.width for c in columns], _GAP,
+            [c.width for c in columns],
+        )  # fmt: skip
+        rows = [
+            self._with_reasons(i, row, groups, 0 if extra else room) for i, row in enumerate(rows)
+        ]
+        rule = "-" if self.ascii_only else "─"
+        top: list[Span] = [(" " * sum(c.width + _GAP for c in self._fixed), "")]
+        for group in groups:
+            name = f"{rule} {group.name} ".ljust(group.width, rule)
+            top.append((cell(name, group.width) + " " * _GAP, "accent"))
+        # Lines end with their last column: a gap behind it would be told as text that is cut off.
+        ended = [_without_gap(line) for line in (Line(tuple(top)), head, *rows)]
+        return ended[:2], self._under_files(ended[2:])
+
+    def _with_reasons(self, at: int, row: Line, groups: Sequence[_Group], room: int) -> Line:
+        """The row with a reason over all columns of each backend that has no more to tell; over
+        those of all backends, and up to ``room``, where it is the same."""
+        told = [self._told[group.name][at] for group in groups]
+        if not any(text for text, _ in told):
+            return row
+        start = len(self._fixed)
+        out = list(row.spans[:start])
+        if len(set(told)) == 1:
+            width = sum(group.width + _GAP for group in groups) - _GAP
+            width = max(width, room - sum(column.width + _GAP for column in self._fixed))
+            out.append((cell(told[0][0], width) + " " * _GAP, told[0][1]))
+            start += sum(len(group.columns) for group in groups)
+        else:
+            for group, (text, style) in zip(groups, told, strict=True):
+                end = start + len(group.columns)
+                if text:
+                    out.append((cell(text, group.width) + " " * _GAP, style))
+                else:
+                    out += row.spans[start:end]
+                start = end
+        out += row.spans[start:]
+        return row._replace(spans=tuple(out))
+
+    def _under_files(self, rows: list[Line]) -> list[Line]:
+        """The rows with a line above those of each file, if there are several."""
+        kernels = self.record.kernels
+        files = list(dict.fromkeys(k.file for k in kernels))
+        if len(files) < 2:
+            return rows
+        from ..session import labels_of
+
+        out: list[Line] = []
+        labels = labels_of(files)
+        at = ""
+        for kernel, row in zip(kernels, rows, strict=True):
+            if kernel.file != at:
+                at = kernel.file
+                out.append(Line(((labels[at], "head"),), ("file", at), at))
+            out.append(row)
+        return out
+
+
+def _without_gap(line: Line) -> Line:
+    *spans, (text, style) = line.spans
+    return line._replace(spans=(*spans, (text[:-_GAP], style)))
+
+
+def _column(
+    head: str, cells: Sequence[Span], limit: int, right: bool = False, least: int = 0
+) -> _Column:
+    most = max((len(text) for text, _ in cells), default=0)
+    return _Column(head, cells, max(len(head), least, min(limit, most)), right)

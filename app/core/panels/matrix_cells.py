@@ -1,0 +1,166 @@
+"""Cells of the home matrix: what stands in a column, of one kernel on one backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
+from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
+from .. import format as fmt
+from ..lines import Span
+from .machine import registers, spills, spills_text
+from .sides import last_launch, launch_text, verdict_of
+
+__all__ = ["CLOCKS", "caches", "cell_of", "reason", "sign", "state_of", "statements"]
+
+CLOCKS: Final = {WALL_CLOCK: ", wall", DEVICE_TIME: ", device"}
+"""How a heading names the clock of verdicts."""
+_Cell = Callable[[KernelRecord, BackendRecord, bool], Span]
+
+
+def state_of(kernel: KernelRecord) -> str:
+    """error, stale, differs, ok; absent where there is nothing to tell."""
+    if kernel.errors or any(b.status == "error" for b in kernel.backends):
+        return "stale" if kernel.stale else "error"
+    if kernel.stale:
+        return "stale"
+    found = [b.agreement for b in kernel.backends if b.agreement is not None]
+    if any(a.state == "differs" or a.check == "failed" for a in found):
+        return "differs"
+    if any(b.status == "ok" for b in kernel.backends):
+        return "ok"
+    return "absent" if any(w.origin == "none" for w in kernel.workloads) else ""
+
+
+def sign(kernel: KernelRecord, ascii_only: bool) -> Span:
+    state = state_of(kernel)
+    style = {"ok": "ok", "error": "bad", "differs": "bad", "stale": "warn"}.get(state, "dim")
+    return fmt.GLYPHS.get(state, (" ", " "))[ascii_only], style
+
+
+def statements(kernel: KernelRecord) -> str:
+    return fmt.statements(next((b.compile for b in kernel.backends if b.compile is not None), None))
+
+
+def caches(kernel: KernelRecord, ascii_only: bool) -> Span:
+    primary = next((b for b in kernel.backends if b.caches), None)
+    layers = primary.caches if primary else ()
+    return "".join(fmt.GLYPHS[x.state][ascii_only] for x in layers), "dim"
+
+
+def reason(kernel: KernelRecord, backend: BackendRecord | None) -> Span:
+    """What stands in place of a backend's cells; empty where there are some."""
+    if backend is None:
+        return "…", "dim"
+    if backend.status == "ok" or backend.compile is not None:
+        return "", ""
+    text = fmt.first_line(fmt.backend_reason(kernel, backend))
+    return text, "bad" if backend.status == "error" else "dim"
+
+
+def cell_of(
+    kernel: KernelRecord, backend: BackendRecord | None, column: str, by: tuple[str, str],
+    ascii_only: bool,
+) -> Span:  # fmt: skip
+    """by: what the heading says that verdicts compare with, and by which clock."""
+    if backend is None:
+        return "", ""
+    text, style = _CELLS[column](kernel, backend, ascii_only)
+    if column == "against" and text:
+        found = verdict_of(kernel, backend.backend)
+        if found is not None and (found.against, found.clock) != by:
+            text += f" ({found.against}{CLOCKS.get(found.clock, '')})"
+    return text, "dim" if column in _awaited(backend.earlier) else style
+
+
+def _launch(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    launch = last_launch(backend)
+    if launch is None:
+        return fmt.unlaunched_reason(kernel, backend), "dim"
+    return launch_text(kernel, launch, spread=backend.backend != "interp"), "num"
+
+
+def _median(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    launch = last_launch(backend)
+    if launch is None:
+        return fmt.unlaunched_reason(kernel, backend), "dim"
+    return fmt.duration_us(fmt.waited(launch)), "num"
+
+
+def _of_launch(tell: Callable[[LaunchRecord], str], style: str = "") -> _Cell:
+    def told(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+        launch = last_launch(backend)
+        return (tell(launch) if launch is not None else "", style)
+
+    return told
+
+
+def _of_compile(tell: Callable[[CompileRecord], str], style: str = "") -> _Cell:
+    def told(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+        return (tell(backend.compile) if backend.compile is not None else "", style)
+
+    return told
+
+
+def _against(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    found = verdict_of(kernel, backend.backend)
+    words = {"slower": "warn", "faster": "ok"}
+    return fmt.against_short(found), words.get(found.verdict, "dim") if found is not None else ""
+
+
+def _agreement(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    oracle = backend.backend == "interp"
+    text = "oracle" if oracle else fmt.agreement(backend.agreement, ascii_only)
+    return text, _agrees(backend)
+
+
+def _verdict(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    found = backend.agreement
+    state = "" if found is None else "differs" if _agrees(backend) == "bad" else found.state
+    return (fmt.GLYPHS[state][ascii_only] if state else "", _agrees(backend))
+
+
+def _agrees(backend: BackendRecord) -> str:
+    found = backend.agreement
+    bad = found is not None and (found.state == "differs" or found.check == "failed")
+    return "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
+
+
+def _registers(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    """Of the task that takes the most."""
+    machine = backend.compile.machine if backend.compile is not None else None
+    return registers(machine), "num"
+
+
+def _spills(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    machine = backend.compile.machine if backend.compile is not None else None
+    return spills_text(machine), "warn" if spills(machine) else "dim"
+
+
+_CELLS: Final[dict[str, _Cell]] = {
+    # A compile that failed on the way has no times.
+    "cold": _of_compile(lambda c: fmt.duration_ms(c.cold_ms) if c.cold_ms else ""),
+    "warm": _of_compile(lambda c: fmt.duration_ms(c.warm_ms) if c.warm_ms else ""),
+    "finished": _of_compile(lambda c: str(c.snapshots[-1].ops) if c.snapshots else ""),
+    "size": _of_compile(lambda c: fmt.size(c.code_bytes) if c.code_bytes else ""),
+    "registers": _registers,
+    "spills": _spills,
+    "launch": _launch,
+    "median": _median,
+    "device": _of_launch(fmt.device_time, "num"),
+    "rate": _of_launch(fmt.throughput),
+    "against": _against,
+    "agreement": _agreement,
+    "verdict": _verdict,
+}
+
+
+def _awaited(earlier: Sequence[str]) -> frozenset[str]:
+    """Columns whose values are those of the save before while new ones are made."""
+    columns: set[str] = set()
+    if "launches" in earlier:
+        columns |= {"launch", "device", "median", "rate", "agreement", "verdict", "against"}
+    if "passes" in earlier:
+        columns |= {"cold", "warm"}
+    return frozenset(columns)
