@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from ..base import Flow
 from ..frame.grids import EXACT
+from ..frame.walking import Item
 from . import conditional
 from .driver import binding
 from .errors import FOREIGN
@@ -42,13 +43,11 @@ if TYPE_CHECKING:
     from .device import CudaDevice
     from .executable import CudaExecutable
 
-__all__ = ["Graph", "Node", "tasks_of"]
+__all__ = ["Graph", "Node"]
 
 _FRAME: Final = 3
 _ARGUMENTS: Final = 6
 """Where `frame.Frame` has the address of the device frame, and those of the tasks' arguments."""
-
-Item = int | Flow
 
 
 class Node(NamedTuple):
@@ -81,15 +80,6 @@ class _Kernel:
         self.params: Final = params
         self.id: Final = number
         self.values = 0
-
-
-def tasks_of(items: Sequence[Item]) -> Iterator[int]:
-    """The tasks in these parts of a flow, at any depth, in order."""
-    for item in items:
-        if isinstance(item, Flow):
-            yield from tasks_of(item.items)
-        else:
-            yield item
 
 
 class Graph:

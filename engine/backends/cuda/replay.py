@@ -13,12 +13,12 @@ arguments have changed get new ones first, which hides behind what the device do
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ... import logs as log
 from ...errors import CudaError
-from ..base import Flow
+from ..frame.walking import Item, Run
 from .errors import FOREIGN
 from .graphs import Graph
 
@@ -30,18 +30,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AutoRunner",
     "Counts",
-    "Item",
     "Parameters",
     "Replayed",
-    "Run",
     "Runner",
     "facts_of",
     "runner",
 ]
-
-Item = int | Flow
-Run = Callable[[Any], None]
-"""Launches what a pointer of `frame.Frame` stands for."""
 
 _AFTER: Final = 8
 """Plain launches of a kernel before a graph is made of it: one that is used once never pays."""

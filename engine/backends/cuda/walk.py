@@ -21,21 +21,17 @@ whether they yield.
 from __future__ import annotations
 
 import ctypes
-import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...errors import CudaError
 from ..base import Flow, KernelMeta
-from ..frame.branches import Branches
+from ..frame.walking import Item, Step, Walk, Walker, tasks_of
 from . import conditional
 from .facts import CudaLoop, loop_fits
-from .graphs import tasks_of
-from .replay import Counts, Item, Parameters, Replayed, Run, facts_of
+from .replay import Counts, Parameters, Replayed, facts_of
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable
@@ -45,108 +41,42 @@ __all__ = ["FlowRunner"]
 
 _BUFFER, _INTS, _STREAM, _FRAME, _HOST = range(5)
 """Where `frame.Frame` has these."""
-_RESUME: Final = 48
-"""Where the host frame says at which checkpoint to begin, and afterwards which one yielded."""
-
-
-class _Walk:
-    """One launch that the host walks through.
-
-    seeking: label of the checkpoint to begin at, -1 once it is met. yielded: 1 + the label of the
-    checkpoint that ended it, or 0.
-    """
-
-    __slots__ = ("pointer", "seeking", "yielded")
-
-    def __init__(self, pointer: Any, seeking: int) -> None:
-        self.pointer = pointer
-        self.seeking = seeking
-        self.yielded = 0
-
-
-class _Step(Protocol):
-    def go(self, walk: _Walk) -> bool:
-        """Do it; whether the launch ends here."""
-        ...
 
 
 class _Segment:
-    """Items that the device does without the host: one graph, or plain launches."""
+    """Items that the device does without the host, as one graph."""
 
-    def __init__(self, owner: FlowRunner, items: Sequence[Item], graph: bool) -> None:
+    def __init__(self, owner: FlowRunner, items: Sequence[Item]) -> None:
         self._owner: Final = owner
         self._items: Final = items
-        several = len(items) > 1 or any(isinstance(item, Flow) for item in items)
-        self.replayed: Final = owner.replayed(items, False) if graph and several else None
+        self._replayed: Final = owner.replayed(items, False)
 
-    def go(self, walk: _Walk) -> bool:
-        owner, pointer = self._owner, walk.pointer
-        if walk.seeking >= 0:  # loops and branches before the checkpoint are passed over
-            for item in self._items:
-                if not isinstance(item, Flow):
-                    owner.task(item)(pointer)
-        elif self.replayed is not None:
-            self.replayed.launch(pointer)
-        else:
-            for item in self._items:
-                owner.plain(item, pointer)
+    def go(self, walk: Walk) -> bool:
+        if walk.seeking < 0:
+            self._replayed.launch(walk.pointer)
+            return False
+        for item in self._items:  # loops and branches before the checkpoint are passed over
+            if not isinstance(item, Flow):
+                self._owner.task(item)(walk.pointer)
         return False
 
 
-class _Loop:
-    """A do_while on the host."""
+class _Fused:
+    """A loop that is one kernel."""
 
-    def __init__(self, owner: FlowRunner, loop: Flow) -> None:
+    def __init__(self, owner: FlowRunner, loop: CudaLoop) -> None:
         self._owner: Final = owner
-        self._param: Final = loop.param
-        self._labels: Final = _labels(loop)
-        self._steps: Final = owner.steps(loop.items)
+        self._loop: Final = loop
 
-    def go(self, walk: _Walk) -> bool:
-        if walk.seeking >= 0 and walk.seeking not in self._labels:
-            return False
-        while True:
-            for step in self._steps:
-                if step.go(walk):
-                    return True
-            self._owner.rounds += 1
-            if not self._owner.flag(walk.pointer, self._param):
-                return False
-
-
-class _Checkpoint:
-    """A checkpoint: after it the launch ends where its flag is not 0."""
-
-    def __init__(self, owner: FlowRunner, part: Flow) -> None:
-        self._owner: Final = owner
-        self._part: Final = part
-        self._steps: Final = owner.steps(part.items)
-
-    def go(self, walk: _Walk) -> bool:
-        part = self._part
-        if walk.seeking >= 0:
-            if part.label != walk.seeking:
-                return False
-            walk.seeking = -1
-        for step in self._steps:
-            step.go(walk)
-        if part.param >= 0 and self._owner.flag(walk.pointer, part.param):
-            walk.yielded = 1 + part.label
-            return True
+    def go(self, walk: Walk) -> bool:
+        if walk.seeking < 0:
+            self._owner.fused_loop(self._loop, walk.pointer)
         return False
 
 
 def _not_one(meta: KernelMeta) -> str:
     """Why a kernel with a flow is not a graph, for people."""
     return "its tasks are timed one by one" if meta.timed else "it is not a graph=True kernel"
-
-
-def _labels(part: Flow) -> set[int]:
-    found = {part.label} if part.label >= 0 else set[int]()
-    for item in part.items:
-        if isinstance(item, Flow):
-            found |= _labels(item)
-    return found
 
 
 def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
@@ -158,31 +88,31 @@ def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
             yield from _do_whiles(item.items)
 
 
-class FlowRunner:
+class FlowRunner(Walker["CudaExecutable", "FramePool"]):
     """See the module docstring.
 
     graphs: parts of it may be graphs. why: what stands against the whole being one graph, for
-    people; empty if nothing does. rounds: of loops on the host. fused: the loops that are one
-    kernel, with that, by `id`.
+    people; empty if nothing does. fused: the loops that are one kernel, with that, by `id`.
     """
 
     def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
-        self.executable: Final = executable
-        self.pool: Final = pool
-        self.rounds = 0
-        self.counts: Final = Counts()
         meta, device = executable.meta, executable.device
+
+        def handle(stream: int) -> Any:
+            return device.driver.CUstream(stream) if stream else None
+
+        super().__init__(executable, pool, executable.control.task, handle)
+        self.counts: Final = Counts()
         self.graphs = meta.graph and not pool.stream and not meta.timed
         self.why = ""
         self._parameters: Final = Parameters(executable, pool)
         self._data: bytes | None = None
         self._arranged = False
+        self._begins: Final = bool(executable.zeroed) or meta.timed
         self._lock: Final = threading.RLock()
         self._replayed: Final[list[Replayed]] = []
         self._whole: Replayed | None = None
-        self._steps: list[_Step] = []
-        self._tasks: Final[dict[int, Run]] = {}
-        self._branches: Final[dict[Flow, Branches]] = {}
+        self._steps: list[Step] = []
         self._items: Final[tuple[Item, ...]] = meta.flow or tuple(range(len(meta.tasks)))
         numbered = list(_do_whiles(self._items))
         self._loops: Final = {id(numbered[one.number]): one for one in executable.loops}
@@ -262,31 +192,30 @@ class FlowRunner:
             return False
         return True
 
-    def steps(self, items: Sequence[Item]) -> list[_Step]:
+    def steps(self, items: Sequence[Item]) -> list[Step]:
         """What the host does one after the other, with segments as long as possible."""
-        out: list[_Step] = []
+        out: list[Step] = []
         segment: list[Item] = []
 
-        def close(graph: bool = self.graphs) -> None:
-            if segment:
-                out.append(_Segment(self, tuple(segment), graph))
-                segment.clear()
+        def close() -> None:
+            if len(segment) > 1 or any(isinstance(item, Flow) for item in segment):
+                out.append(_Segment(self, tuple(segment)))
+            else:
+                out.extend(map(self.step, segment))
+            segment.clear()
 
         for item in items:
             if self.graphs and self._fits((item,)):
                 segment.append(item)
-                continue
-            if self.graphs:
-                close()
-            alone = not isinstance(item, Flow) or item.kind == "parallel" or id(item) in self.fused
-            if alone:
-                segment.append(item)
-                close(False)
             else:
-                assert isinstance(item, Flow)
-                out.append((_Checkpoint if item.kind == "checkpoint" else _Loop)(self, item))
+                close()
+                out.append(self.step(item))
         close()
         return out
+
+    def step(self, item: Item) -> Step:
+        one = self.fused.get(id(item)) if isinstance(item, Flow) else None
+        return super().step(item) if one is None else _Fused(self, one)
 
     # --- launching ------------------------------------------------------------------------------
 
@@ -302,7 +231,9 @@ class FlowRunner:
             self.counts.replays += 1
             whole = self._whole
             if whole is None:
-                self._walk(pointer)
+                if self._begins:
+                    self._before(pointer)
+                self.walk(pointer, self._steps)
                 return
             assert whole.graph is not None
             code = self._launch(whole.graph.handle, pointer[2])[0]
@@ -353,77 +284,17 @@ class FlowRunner:
         self.graphs, self.why = False, str(error)
         self._begin()
 
-    def _walk(self, pointer: Any) -> None:
-        """The launch of a kernel that the host walks through."""
-        buffer, labels = pointer[_BUFFER], self.executable.meta.labels
+    def _before(self, pointer: Any) -> None:
+        """What precedes the first task where no graph holds all."""
         control = self.executable.control
         if self.executable.zeroed:
             control.clear(pointer[_FRAME], pointer[_STREAM])
         if self.executable.meta.timed:
             control.mark(0, pointer[_STREAM])
-        resume = struct.unpack_from("<q", buffer, _RESUME)[0] if labels else 0
-        walk = _Walk(pointer, resume - 1)
-        for step in self._steps:
-            if step.go(walk):
-                break
-        if labels:
-            struct.pack_into("<q", buffer, _RESUME, walk.yielded)
 
-    def task(self, k: int) -> Run:
-        """What launches one task."""
-        found = self._tasks.get(k)
-        if found is None:
-            found = self._tasks[k] = self.executable.control.task(k)
-        return found
-
-    def plain(self, item: Item, pointer: Any) -> None:
-        """Launch a task, a loop that is one kernel, or branches each on a stream of its own."""
-        if not isinstance(item, Flow):
-            self.task(item)(pointer)
-            return
-        one = self.fused.get(id(item))
-        if one is not None:
-            device = self.executable.device
-            device.call(
-                "launching a loop", "cuLaunchKernel", self.executable.code.function(one.symbol),
-                1, 1, 1, one.block_dim, 1, 1, 0, pointer[_STREAM],
-                ctypes.addressof(self._array), 0,
-            )  # fmt: skip
-            return
-        sections = [section for section in item.items if isinstance(section, Flow)]
-        if len(sections) < 2:
-            for k in tasks_of(item.items):
-                self.task(k)(pointer)
-            return
-        branches = self._branches.get(item)
-        if branches is None:
-            branches = self._branches[item] = Branches(self.executable.device, len(sections))
-        branches.run(
-            self.pool.stream, [self._section(tuple(tasks_of(s.items)), pointer) for s in sections]
-        )
-
-    def _section(self, tasks: Sequence[int], pointer: Any) -> Callable[[int], None]:
-        def launch(stream: int) -> None:
-            handle = self.executable.device.driver.CUstream(stream) if stream else None
-            moved = (*pointer[:_STREAM], handle, *pointer[_STREAM + 1 :])
-            for k in tasks:
-                self.task(k)(moved)
-
-        return launch
-
-    def flag(self, pointer: Any, param: int) -> int:
-        """The i32 that a parameter points to, once all that was launched before has ended.
-
-        Raises what it failed with: a loop whose tasks do nothing any more would never end.
-        """
-        at = self.executable.layout.params[param]
-        (address,) = struct.unpack_from("<Q", pointer[_BUFFER], at)
-        device, pool = self.executable.device, self.pool
-        if pool.watched:
-            pool.pending[pool] = None
-            device.sync(pool.stream)
-        elif pool.stream:
-            device.wait_for(pool.stream)
-        out = np.empty(4, np.uint8)
-        device.fetch(address, out)
-        return int(out.view(np.int32)[0])
+    def fused_loop(self, one: CudaLoop, pointer: Any) -> None:
+        """Launch a loop that is one kernel."""
+        self.executable.device.call(
+            "launching a loop", "cuLaunchKernel", self.executable.code.function(one.symbol),
+            1, 1, 1, one.block_dim, 1, 1, 0, pointer[_STREAM], ctypes.addressof(self._array), 0,
+        )  # fmt: skip

@@ -11,6 +11,7 @@ And what all devices share whose memory the host does not see:
 device.py         what a program has of one: waiting, and what is found out by waiting
 remote_memory.py  memory of it
 branches.py       parts of a kernel on several of its streams
+walking.py        how the host walks through a kernel with loops and checkpoints
 executable.py     a kernel on it
 remote.py         frames for it
 copies.py         arrays of the host, copied to it for a launch

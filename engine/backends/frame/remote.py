@@ -124,6 +124,19 @@ class RemoteFrames(FieldFrames[F]):
             return self.fail(error)
         return 0
 
+    def flag(self, buffer: memoryview, param: int) -> int:
+        """The i32 that a parameter points to, once all that was launched before has ended.
+
+        Raises what it failed with: a loop whose tasks do nothing any more would never end.
+        """
+        (address,) = struct.unpack_from("<Q", buffer, self.layout.params[param])
+        if self.watched:
+            self.pending[self] = None
+            self.device.sync(self.stream)
+        elif self.stream:
+            self.device.wait_for(self.stream)
+        return self.device.integer(address, np.int32)
+
     def read_results(self, buffer: memoryview) -> None:
         """Copy the results of a launch into its host frame. Raises what failed before."""
         size = 8 * len(self.meta.results)

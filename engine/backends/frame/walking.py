@@ -1,0 +1,211 @@
+"""How the host walks through a kernel with a flow on a device whose memory it does not see.
+
+The flow is cut into *steps* once, and a launch goes through these. ``do_while`` runs its steps,
+waits, reads its flag and goes round while that is not 0; a checkpoint reads its flag after its
+steps; the sections of a ``parallel`` part go each to a stream of its own. The rules of a launch
+that begins at a checkpoint stand in `backends.flow`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from ..base import Flow
+from .abi import RESUME
+from .branches import Branches
+from .executable import RemoteExecutable
+from .remote import RemoteFrames
+
+__all__ = ["Item", "Run", "Step", "Walk", "Walker", "tasks_of"]
+
+Item = int | Flow
+Run = Callable[[Any], object]
+"""Launches what the pointer of a frame (see `RemoteFrames.enter`) stands for."""
+
+_STREAM: Final = 2
+"""Where pointers have the stream."""
+
+
+def tasks_of(items: Sequence[Item]) -> Iterator[int]:
+    """The tasks in these parts of a flow, at any depth, in order."""
+    for item in items:
+        if isinstance(item, Flow):
+            yield from tasks_of(item.items)
+        else:
+            yield item
+
+
+def _labels(part: Flow) -> set[int]:
+    found = {part.label} if part.label >= 0 else set[int]()
+    for item in part.items:
+        if isinstance(item, Flow):
+            found |= _labels(item)
+    return found
+
+
+class Walk:
+    """One launch that the host walks through.
+
+    seeking: label of the checkpoint to begin at, -1 once it is met. yielded: 1 + the label of the
+    checkpoint that ended it, or 0.
+    """
+
+    __slots__ = ("pointer", "seeking", "yielded")
+
+    def __init__(self, pointer: Any, seeking: int) -> None:
+        self.pointer = pointer
+        self.seeking = seeking
+        self.yielded = 0
+
+
+class Step(Protocol):
+    def go(self, walk: Walk) -> bool:
+        """Do it; whether the launch ends here."""
+        ...
+
+
+class _Task:
+    """A task, which runs also before the checkpoint that a launch begins at."""
+
+    def __init__(self, owner: Walker[Any, Any], task: int) -> None:
+        self._owner: Final = owner
+        self._number: Final = task
+
+    def go(self, walk: Walk) -> bool:
+        self._owner.task(self._number)(walk.pointer)
+        return False
+
+
+class _Parallel:
+    """Sections beside each other."""
+
+    def __init__(self, owner: Walker[Any, Any], part: Flow) -> None:
+        self._owner: Final = owner
+        self._part: Final = part
+
+    def go(self, walk: Walk) -> bool:
+        if walk.seeking < 0:
+            self._owner.parallel(self._part, walk.pointer)
+        return False
+
+
+class _Loop:
+    """A do_while."""
+
+    def __init__(self, owner: Walker[Any, Any], loop: Flow) -> None:
+        self._owner: Final = owner
+        self._pool: Final[RemoteFrames[Any]] = owner.pool
+        self._param: Final = loop.param
+        self._labels: Final = _labels(loop)
+        self._steps: Final = owner.steps(loop.items)
+
+    def go(self, walk: Walk) -> bool:
+        if walk.seeking >= 0 and walk.seeking not in self._labels:
+            return False
+        while True:
+            for step in self._steps:
+                if step.go(walk):
+                    return True
+            self._owner.rounds += 1
+            if not self._pool.flag(walk.pointer[0], self._param):
+                return False
+
+
+class _Checkpoint:
+    """A checkpoint: after it the launch ends where its flag is not 0."""
+
+    def __init__(self, owner: Walker[Any, Any], part: Flow) -> None:
+        self._pool: Final[RemoteFrames[Any]] = owner.pool
+        self._part: Final = part
+        self._steps: Final = owner.steps(part.items)
+
+    def go(self, walk: Walk) -> bool:
+        part = self._part
+        if walk.seeking >= 0:
+            if part.label != walk.seeking:
+                return False
+            walk.seeking = -1
+        for step in self._steps:
+            step.go(walk)
+        if part.param >= 0 and self._pool.flag(walk.pointer[0], part.param):
+            walk.yielded = 1 + part.label
+            return True
+        return False
+
+
+E = TypeVar("E", bound=RemoteExecutable[Any, Any, Any])
+P = TypeVar("P", bound=RemoteFrames[Any])
+
+
+class Walker(Generic[E, P]):
+    """Launches the frames of ``pool``. rounds: of loops on the host, so far."""
+
+    def __init__(
+        self, executable: E, pool: P, launcher: Callable[[int], Run], handle: Callable[[int], Any]
+    ) -> None:
+        """launcher: gives what launches one task. handle: gives a stream as pointers have it."""
+        self.executable: Final = executable
+        self.pool: Final = pool
+        self.rounds = 0
+        self._launcher: Final = launcher
+        self._handle: Final = handle
+        self._tasks: Final[dict[int, Run]] = {}
+        self._branches: Final[dict[Flow, Branches]] = {}
+
+    # --- cutting the flow -----------------------------------------------------------------------
+
+    def steps(self, items: Sequence[Item]) -> list[Step]:
+        """What the host does one after the other."""
+        return [self.step(item) for item in items]
+
+    def step(self, item: Item) -> Step:
+        """What the host does with one item by itself."""
+        if not isinstance(item, Flow):
+            return _Task(self, item)
+        if item.kind == "parallel":
+            return _Parallel(self, item)
+        return (_Checkpoint if item.kind == "checkpoint" else _Loop)(self, item)
+
+    # --- launching ------------------------------------------------------------------------------
+
+    def walk(self, pointer: Any, steps: Sequence[Step]) -> None:
+        """Launch a filled frame; waits only where the host has to know a flag."""
+        labels = self.executable.meta.labels
+        resume = struct.unpack_from("<q", pointer[0], RESUME)[0] if labels else 0
+        walk = Walk(pointer, resume - 1)
+        for step in steps:
+            if step.go(walk):
+                break
+        if labels:
+            struct.pack_into("<q", pointer[0], RESUME, walk.yielded)
+
+    def task(self, k: int) -> Run:
+        """What launches one task."""
+        found = self._tasks.get(k)
+        if found is None:
+            found = self._tasks[k] = self._launcher(k)
+        return found
+
+    def parallel(self, part: Flow, pointer: Any) -> None:
+        """Launch sections, each on a stream of its own."""
+        sections = [section for section in part.items if isinstance(section, Flow)]
+        if len(sections) < 2:
+            for k in tasks_of(part.items):
+                self.task(k)(pointer)
+            return
+        branches = self._branches.get(part)
+        if branches is None:
+            branches = self._branches[part] = Branches(self.executable.device, len(sections))
+        branches.run(
+            self.pool.stream, [self._section(tuple(tasks_of(s.items)), pointer) for s in sections]
+        )
+
+    def _section(self, tasks: Sequence[int], pointer: Any) -> Callable[[int], None]:
+        def launch(stream: int) -> None:
+            moved = (*pointer[:_STREAM], self._handle(stream), *pointer[_STREAM + 1 :])
+            for k in tasks:
+                self.task(k)(moved)
+
+        return launch
