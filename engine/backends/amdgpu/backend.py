@@ -10,13 +10,11 @@ counts of a kernel that calls those are without what they take.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
-from ...errors import BackendUnavailableError
-from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, Device, Executable, Target
+from ..base import Artifact, Target
+from ..llvm.inspection import InspectionBackend
 from . import archs
 
 if TYPE_CHECKING:
@@ -24,24 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BACKEND", "AmdgpuBackend"]
 
-_NO_RUNTIME: Final = "no runtime: inspection only"
 
-
-class AmdgpuBackend:
-    """See `base.Backend`."""
+class AmdgpuBackend(InspectionBackend):
+    """See `InspectionBackend`."""
 
     name = "amdgpu"
-    caps = Caps(frozenset(PRIMITIVE_TYPES))
-    keeps_places = False
-    makes_ptx = False
-
-    def pipeline(self, config: CompileConfig) -> str:
-        return "gpu"
-
-    def available(self) -> tuple[bool, str]:
-        if importlib.util.find_spec("llvmlite") is None:
-            return False, "llvmlite is not installed"
-        return False, _NO_RUNTIME
+    reason = "no runtime: inspection only"
 
     def targets(self) -> tuple[str, ...]:
         return archs.names()
@@ -49,29 +35,13 @@ class AmdgpuBackend:
     def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
         return config.replace(amdgpu_arch=archs.check(name).name if name else "")
 
-    def compile_only(self) -> str:
-        return _NO_RUNTIME
-
     def target(self, config: CompileConfig) -> Target:
         from . import code
 
         return code.target(archs.of_config(config).name)
 
-    def toolchain(self) -> str:
-        from ..llvm import toolchain
-
-        return toolchain.version()
-
     def fingerprint(self, config: CompileConfig) -> str:
         return archs.of_config(config).name
-
-    def identity(self) -> str:
-        from ..llvm import toolchain
-
-        return toolchain.identity()
-
-    def open(self, config: CompileConfig) -> Device:
-        raise BackendUnavailableError(self.name, _NO_RUNTIME)
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate ISA text and the object."""
@@ -95,9 +65,6 @@ class AmdgpuBackend:
              "resources": tuple(found.pop(task.symbol) for task in kernel.tasks),
              "helpers": found, "unresolved": code.unresolved(kernel.text)},
         )  # fmt: skip
-
-    def load(self, artifact: Artifact) -> Executable:
-        raise BackendUnavailableError(self.name, _NO_RUNTIME)
 
 
 BACKEND: Final = AmdgpuBackend()

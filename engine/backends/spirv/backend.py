@@ -7,41 +7,28 @@ accept them (option ``opencl_il``).
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
-from ...errors import BackendUnavailableError
-from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, Device, Executable, Target
+from ..base import Artifact, Target
+from ..llvm.inspection import InspectionBackend
 
 if TYPE_CHECKING:
     from ...ir import Func
 
 __all__ = ["BACKEND", "SpirvBackend"]
 
-_NO_RUNTIME: Final = (
-    "inspection only: with opencl_il=True opencl launches such code on devices that take it"
-)
 _TARGET: Final = "opencl"
 _MOST_SHARED: Final = 64 << 10
 
 
-class SpirvBackend:
-    """See `base.Backend`."""
+class SpirvBackend(InspectionBackend):
+    """See `InspectionBackend`."""
 
     name = "spirv"
-    caps = Caps(frozenset(PRIMITIVE_TYPES))
-    keeps_places = False
-    makes_ptx = False
-
-    def pipeline(self, config: CompileConfig) -> str:
-        return "gpu"
-
-    def available(self) -> tuple[bool, str]:
-        if importlib.util.find_spec("llvmlite") is None:
-            return False, "llvmlite is not installed"
-        return False, _NO_RUNTIME
+    reason = (
+        "inspection only: with opencl_il=True opencl launches such code on devices that take it"
+    )
 
     def targets(self) -> tuple[str, ...]:
         return (_TARGET,)
@@ -51,29 +38,13 @@ class SpirvBackend:
             raise ValueError(f"there is no SPIR-V target {name!r}; known: {_TARGET}")
         return config
 
-    def compile_only(self) -> str:
-        return _NO_RUNTIME
-
     def target(self, config: CompileConfig) -> Target:
         from . import code
 
         return code.target()
 
-    def toolchain(self) -> str:
-        from ..llvm import toolchain
-
-        return toolchain.version()
-
     def fingerprint(self, config: CompileConfig) -> str:
         return "SPIR-V for OpenCL"
-
-    def identity(self) -> str:
-        from ..llvm import toolchain
-
-        return toolchain.identity()
-
-    def open(self, config: CompileConfig) -> Device:
-        raise BackendUnavailableError(self.name, _NO_RUNTIME)
 
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate the module, as text and binary."""
@@ -89,9 +60,6 @@ class SpirvBackend:
             {"llvm_ir_optimized": lambda: code.optimised(kernel.text, level)},
             {"layout": kernel.layout, "tasks": made.tasks},
         )  # fmt: skip
-
-    def load(self, artifact: Artifact) -> Executable:
-        raise BackendUnavailableError(self.name, _NO_RUNTIME)
 
 
 BACKEND: Final = SpirvBackend()

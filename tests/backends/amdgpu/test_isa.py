@@ -7,6 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.amdgpu import archs, lines
+from qd_studio.engine.backends.llvm import gpu_lines
 from qd_studio.engine.config import CompileConfig
 
 from tests.backends.targetkit import artifact, of_func
@@ -163,7 +164,7 @@ def test_lines_of_the_text_lead_to_ops():
     assert len(found) == len(isa)
     stores = [i for i, line in enumerate(isa) if "global_store" in line]
     assert stores and all(found[i] >= 0 for i in stores)
-    assert lines.of_isa(made.texts["isa"], "\tv_nop\n", ()) == ()
+    assert gpu_lines.of_code(made.texts["isa"], "\tv_nop\n", (), lines.FORM) == ()
 
 
 def test_registers_may_be_limited():
