@@ -15,19 +15,18 @@ cells run one by one is a nest of all its axes, in one work-item.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...ir import Op
 from ..frame import grids
 from .control import nest
 from .facts import OpenclTask
+from .joint import ALONE
 
 if TYPE_CHECKING:
     from .kernel import Program
 
 __all__ = ["emit_parallel"]
-
-_ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 
 
 def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask:
@@ -53,5 +52,5 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
         nest(body, op, bounds, op.attr.axes)
         grid = grids.ONE
     program.title(index, op)
-    args = program.finish(body, name, _ALONE, once=True)
+    args = program.finish(body, name, ALONE, once=True)
     return OpenclTask(name, args, 1, grid, prints=body.prints)

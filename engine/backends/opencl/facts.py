@@ -31,6 +31,11 @@ class OpenclTask(NamedTuple):
     i64 to the device frame at `grids.HEADER`; empty where ``blocks`` says it. prints: behind the
     device frame comes the print buffer (see `grids.PRINTS` for its layout). limit: most groups that
     make sense; 0 for no limit.
+
+    Tasks may share one kernel (see `joint`): ``number`` says which this is, and is the parameter
+    behind those two, an ``int``; -1 for a kernel of its own. places: of each argument its number
+    among the kernel's parameters. rest: (number, what it is) of those that this task has no use
+    for; memory is two parameters there, too.
     """
 
     symbol: str
@@ -42,3 +47,6 @@ class OpenclTask(NamedTuple):
     header: str = ""
     prints: bool = False
     limit: int = 0
+    number: int = -1
+    places: tuple[int, ...] = ()
+    rest: tuple[tuple[int, str], ...] = ()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..frame.packing import StackFrame
 from ..frame.remote import RemoteFrames
+from .joint import settle
 
 if TYPE_CHECKING:
     from .executable import OpenclExecutable
@@ -41,11 +42,12 @@ class FramePool(RemoteFrames[Frame]):
     def bare(self) -> Frame:
         view = memoryview(bytearray(self.layout.tmp))
         pointer: list[Any] = [view, view.cast("i"), self.queue, []]
-        for k, task in enumerate(self._executable.tasks):
+        for task in self._executable.tasks:
             kernel = self._executable.kernel(task.symbol)
             kernel.set_arg(0, self._fixed[0])
-            if self._executable.tasks[k].prints:
+            if task.prints:
                 kernel.set_arg(1, self._prints)
+            settle(kernel, task)
             pointer += [kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi]
         frame = view, tuple(pointer)
         return StackFrame(frame) if self.stacked else frame

@@ -1,4 +1,4 @@
-"""OpenCL C of a whole kernel: one program, one OpenCL kernel for each task.
+"""OpenCL C of a whole kernel: one program, one OpenCL kernel for each task or (`joint`) for all.
 
 ::
 
@@ -29,6 +29,7 @@ from ..flow import flow_of, labels_of, repeats, task_meta
 from ..frame import abi, grids
 from ..index_sums import only_in_addresses
 from . import capabilities as caps
+from . import joint
 from .emitter import Emitter, Slot
 from .facts import MEMORY, OpenclTask
 from .helpers import helper_text
@@ -78,7 +79,8 @@ class Program:
     by axis and number. apart: by parameter, whether it shares no memory with another one. restrict:
     the word where it may stand, empty if some do: there are compilers that take all pointers of a
     kernel for restricted as soon as one is. areas: of the adstacks of each task. prints: the sites.
-    written: arrays and fields that are written. seeded: some code asks for the launch's seed.
+    written: arrays and fields that are written. joint: the tasks share a kernel (see `joint`).
+    bodies: their functions. seeded: some code asks for the launch's seed.
     fails: a task may set the frame's error.
     """
 
@@ -123,7 +125,7 @@ class Program:
         self.fails: Final = any(self.areas)
         self.symbol: Final = plain_name(func.name, "kernel")
         self._loc: Any = None
-        self.tasks: Final[list[OpenclTask]] = []
+        self.tasks: list[OpenclTask] = []
         self.metas: Final[list[TaskMeta]] = []
         self.lines: Final[list[str]] = []
         self.ids: Final[list[int]] = []
@@ -131,6 +133,8 @@ class Program:
             0 < func.global_tmp_size <= _MOST_CLEARED
             and tasks and tasks[0].attr.kind == "serial" and func.body.ops[0] is tasks[0]
         )  # fmt: skip
+        self.joint: Final = capabilities.mapping == caps.CHUNKS and len(tasks) > 1
+        self.bodies: Final[list[joint.Body]] = []
         self.emitter_class: type[Emitter] = Emitter
         if capabilities.mapping == caps.CHUNKS:
             from .chunks import emit_parallel
@@ -203,6 +207,7 @@ class Program:
         kernel three times, so that this halves what a first launch costs.
         """
         slots = list(body.params.values())
+        arguments = tuple([(slot.kind, slot.offset) for slot in slots])
         params = [f"__global uchar *{self.restrict}frame"]
         passed = ["frame"]
         if body.prints:
@@ -212,10 +217,15 @@ class Program:
         for slot in slots:
             passed += [f"{slot.name}_mem", f"{slot.name}_at"] if slot.head else [slot.name]
         self._fits(slots)
-        if once:
-            self.add(["__attribute__((noinline))", f"static void {name}_body("])
+        if once or self.joint:
+            self.add(
+                [*(["__attribute__((noinline))"] if once else []), f"static void {name}_body("]
+            )
             self._params([*params, "int item", "int items"])
             self._text(body)
+        if self.joint:
+            self.bodies.append(joint.Body(f"{name}_body", tuple(slots), body.prints))
+            return arguments
         self.add([f"__kernel {attributes}{' ' * bool(attributes)}void {name}("])
         self._params(params)
         if once:
@@ -223,7 +233,7 @@ class Program:
             self.add(["{", f"    {name}_body({', '.join(passed)});", "}", ""])
         else:
             self._text(body)
-        return tuple([(slot.kind, slot.offset) for slot in slots])
+        return arguments
 
     def _fits(self, slots: list[Slot]) -> None:
         """Refuse more parameters than a device takes; one that is a CPU keeps no such promise."""
@@ -264,7 +274,7 @@ class Program:
             body.run(op.regions[1])
             self.title(index, op)
             once = self.capabilities.mapping == caps.CHUNKS and len(body.lines) > _FEW_LINES
-            args = self.finish(body, name, "__attribute__((reqd_work_group_size(1, 1, 1)))", once)
+            args = self.finish(body, name, joint.ALONE, once)
             task = OpenclTask(name, args, 1, grids.ONE, prints=body.prints)
         else:
             task = self._parallel(self, index, op, name)
@@ -277,8 +287,18 @@ class Program:
         name = f" {attr.loop_name}" if attr.loop_name else ""
         self.add([f"// task {index}: {attr.kind}{name}"])
 
+    def _join(self) -> None:
+        """Write the kernel that the tasks share."""
+        symbol = f"{self.symbol}_kernel_tasks"
+        params, lines, self.tasks = joint.together(symbol, self.bodies, self.tasks)
+        self.add([f"__kernel {joint.ALONE} void {symbol}("])
+        self._params(params)
+        self.add(["{", *(f"    {line}" for line in lines), "}", ""])
+
     def result(self) -> OpenclText:
         func = self.func
+        if self.joint:
+            self._join()
         text = [f"// kernel {plain_name(func.name, 'kernel')}"]
         text += [*pragmas(self), *maths(self), ""]
         for helper in self.helpers.values():

@@ -106,8 +106,10 @@ class Control:
         memories: list[str] = []
         numbers: list[str] = []
         lines: list[str] = []
+        places = iter(task.places)
         at = 1 + task.prints
         for letter, offset in task.args:
+            at = next(places, at)
             if letter == facts.MEMORY:
                 name = names[offset, 8]
                 lines.append(f"    b{name}, o{name} = places[{name}]")

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 from qd_studio.engine.backends.frame import abi, grids, packing
-from qd_studio.engine.backends.opencl import capabilities, facts, hardware
+from qd_studio.engine.backends.opencl import capabilities, facts, hardware, joint
 from qd_studio.engine.backends.opencl.kernel import lower_opencl
 from qd_studio.engine.config import CompileConfig
 
@@ -99,14 +99,20 @@ class Loaded:
     def task(self, task, frame, device_frame, prints, buffers):
         cl, here = self.cl, Cl.get()
         kernel = cl.Kernel(self.program, task.symbol)
-        args = [device_frame] + ([prints] if task.prints else [])
+        args = dict(enumerate([device_frame] + ([prints] if task.prints else [])))
+        joint.settle(kernel, task)
+        at, places = len(args), iter(task.places)
         for kind, offset in task.args:
+            at = next(places, at)
             if kind == facts.MEMORY:
                 (address,) = struct.unpack_from("<Q", frame, offset)
-                args += [buffers[address // STEP], struct.pack("<Q", address % STEP - BASE)]
+                args[at] = buffers[address // STEP]
+                args[at + 1] = struct.pack("<Q", address % STEP - BASE)
+                at += 2
             else:
-                args.append(struct.pack("<" + kind, *struct.unpack_from("<" + kind, frame, offset)))
-        for k, arg in enumerate(args):
+                args[at] = struct.pack("<" + kind, *struct.unpack_from("<" + kind, frame, offset))
+                at += 1
+        for k, arg in args.items():
             kernel.set_arg(k, arg)
         blocks = 1
         if task.grid != grids.ONE:

@@ -1,0 +1,105 @@
+"""One OpenCL kernel for all tasks of a program, on devices that compile at the first launch.
+
+PoCL makes machine code of a kernel when it is launched first, and links it: 30 ms and more for each
+kernel, however small. Tasks that run in work-groups of one item are functions then, and share a
+kernel that calls the one it is asked for::
+
+    static void step_kernel_0_range_for_body(frame, x_mem, x_at, item, items) { ... }
+    static void step_kernel_1_serial_body(frame, y_mem, y_at, item, items) { ... }
+
+    __kernel void step_kernel_tasks(frame, int task, x_mem, x_at, y_mem, y_at)
+    {
+        const int item = get_global_id(0), items = get_global_size(0);
+        switch (task) {
+        case 0: step_kernel_0_range_for_body(frame, x_mem, x_at, item, items); break;
+        case 1: ...
+        }
+    }
+
+Its parameters are all that any task needs. A kernel object belongs to one task: those that this one
+does not need are set to nothing once (`settle`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from .emitter import Slot
+from .facts import MEMORY, OpenclTask
+from .names import Names
+
+__all__ = ["ALONE", "Body", "settle", "together"]
+
+ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
+"""Of a kernel that runs in groups of one work-item."""
+
+
+class Body(NamedTuple):
+    """The function of a task. symbol: its name. slots: its parameters behind the frame and, if it
+    prints, the buffer for that."""
+
+    symbol: str
+    slots: tuple[Slot, ...]
+    prints: bool
+
+
+def together(
+    symbol: str, bodies: Sequence[Body], tasks: Sequence[OpenclTask]
+) -> tuple[list[str], list[str], list[OpenclTask]]:
+    """Parameters and body of the kernel ``symbol``, and the tasks as they are launched by it."""
+    prints = any(body.prints for body in bodies)
+    names = Names(("task",))
+    places: dict[tuple[str, str, int], tuple[int, str]] = {}
+    params = ["__global uchar *frame", *(["__global uchar *prints"] if prints else []), "int task"]
+    at = len(params)
+    for body in bodies:
+        for slot in body.slots:
+            key = _key(slot)
+            if key in places:
+                continue
+            name = names.fresh(slot.name)
+            places[key] = at, name
+            if slot.kind == MEMORY:
+                params.append(f"__global uchar *{name}_mem, ulong {name}_at")
+            else:
+                params.append(f"{'uchar' if slot.type == 'bool' else slot.type} {name}")
+            at += 1 + (slot.kind == MEMORY)
+    lines = ["const int item = get_global_id(0), items = get_global_size(0);", "switch (task) {"]
+    launched: list[OpenclTask] = []
+    for number, (body, task) in enumerate(zip(bodies, tasks, strict=True)):
+        passed = ["frame", *(["prints"] if body.prints else [])]
+        mine = {_key(slot) for slot in body.slots}
+        for slot in body.slots:
+            name = places[_key(slot)][1]
+            passed.append(f"{name}_mem, {name}_at" if slot.kind == MEMORY else name)
+        lines.append(
+            f"case {number}: {body.symbol}({', '.join([*passed, 'item', 'items'])}); break;"
+        )
+        launched.append(task._replace(
+            symbol=symbol, prints=prints, number=number,
+            places=tuple([places[_key(slot)][0] for slot in body.slots]),
+            rest=tuple([(k, key[0]) for key, (k, _) in places.items() if key not in mine]),
+        ))  # fmt: skip
+    return params, [*lines, "}"], launched
+
+
+def _key(slot: Slot) -> tuple[str, str, int]:
+    return slot.kind, slot.type if slot.kind != MEMORY else "", slot.offset
+
+
+_NOTHING: Final = b"\0" * 8
+
+
+def settle(kernel: Any, task: OpenclTask) -> None:
+    """Give a kernel object what says which task it is, and nothing for what that has no use for."""
+    if task.number < 0:
+        return
+    kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))
+    for place, letter in task.rest:
+        if letter == MEMORY:
+            kernel.set_arg(place, None)
+            kernel.set_arg(place + 1, _NOTHING)
+        else:
+            kernel.set_arg(place, _NOTHING[: struct.calcsize("<" + letter)])

@@ -1,0 +1,108 @@
+"""Kernels of several tasks on a device that is a CPU: one OpenCL kernel runs them all."""
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+pytest.importorskip("pyopencl")
+Row = qd.types.ndarray(qd.f32, 1)
+Words = qd.types.ndarray(qd.u64, 1)
+
+
+@pytest.fixture(autouse=True)
+def afterwards():
+    yield
+    qd.reset()
+
+
+def start(mapping):
+    qd.init(
+        arch=qd.opencl, opencl_device="pocl", opencl_mapping=mapping, enable_fallback=False,
+        offline_cache=False, log_level="error",
+    )  # fmt: skip
+
+
+def facts_of(kernel):
+    variant = list(kernel.launchers.variants.values())[-1]
+    artifact = variant.compiled.artifact
+    return artifact.texts["opencl_c"], artifact.facts["tasks"]
+
+
+@qd.kernel
+def steps(task: Row, words: Words, a: qd.f64, b: qd.i8, by: qd.u64) -> qd.f32:
+    for i in task:
+        task[i] += qd.cast(a, qd.f32)
+    for i in words:
+        words[i] += by
+    total = 0.0
+    for i in task:
+        total += task[i] * b
+    return total
+
+
+@pytest.mark.parametrize("mapping", ["chunks", "lanes"])
+def test_each_task_gets_its_own_arguments(mapping):
+    start(mapping)
+    row, words = np.arange(5, dtype=np.float32), np.arange(3, dtype=np.uint64)
+    for _ in range(2):  # the second launch finds what the first has left in the kernels' objects
+        assert steps(row, words, 0.5, -3, 2**63 + 5) == -3 * row.sum()
+    assert row.tolist() == [1, 2, 3, 4, 5]
+    assert words.tolist() == [10, 11, 12]
+    text, tasks = facts_of(steps)
+    assert len(tasks) > 2
+    if mapping == "lanes":
+        assert text.count("__kernel ") == len({task.symbol for task in tasks}) == len(tasks)
+        return
+    assert text.count("__kernel ") == 1
+    assert {task.symbol for task in tasks} == {"steps_kernel_tasks"}
+    assert [task.number for task in tasks] == list(range(len(tasks)))
+    for task in tasks:
+        assert len(task.places) == len(task.args)
+        assert not {place for place, _ in task.rest} & set(task.places)
+
+
+@qd.kernel
+def one(x: Row):
+    for i in x:
+        x[i] += 1.0
+
+
+def test_a_task_alone_keeps_its_kernel():
+    start("chunks")
+    x = np.zeros(3, np.float32)
+    one(x)
+    text, (task,) = facts_of(one)
+    assert x.tolist() == [1, 1, 1]
+    assert (task.number, task.places, task.rest) == (-1, (), ())
+    assert task.symbol == "one_kernel_0_range_for" and text.count("__kernel ") == 1
+
+
+@qd.kernel
+def told(x: Row):
+    for i in x:
+        x[i] = i
+    for _ in range(1):
+        print("sum", x[0] + x[1] + x[2])
+
+
+def test_one_task_prints(capsys):
+    start("chunks")
+    x = np.zeros(3, np.float32)
+    told(x)
+    qd.sync()
+    assert capsys.readouterr().out.strip() == "sum 3.000000"
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_a_binary_of_the_cache_runs_all_tasks(tmp_path):
+    def run():
+        qd.init(
+            arch=qd.opencl, opencl_device="pocl", opencl_mapping="chunks", enable_fallback=False,
+            offline_cache=True, offline_cache_file_path=str(tmp_path), log_level="error",
+        )  # fmt: skip
+        row, words = np.arange(5, dtype=np.float32), np.arange(3, dtype=np.uint64)
+        found = steps(row, words, 1.0, 2, 7), row.tolist(), words.tolist()
+        qd.reset()
+        return found
+
+    assert run() == run() == (30.0, [1, 2, 3, 4, 5], [7, 8, 9])
