@@ -142,12 +142,15 @@ def _spread(median_us: float, mad_us: float, n: int) -> str:
 
 
 def throughput(launch: LaunchRecord) -> str:
-    """``47.1 GB/s 8.0 GFLOP/s``, whichever is known and not nothing; of a device's own time."""
+    """``47.1 GB/s 8.0 GFLOP/s``, whichever is known and not nothing; with ``device`` where that is
+    over a device's own time."""
     parts: list[str] = []
     if launch.gbps:
         parts.append(_rate(launch.gbps) + "B/s")
     if launch.gflops:
         parts.append(_rate(launch.gflops) + "FLOP/s")
+    if parts and launch.by_device:
+        parts.append("device")
     return " ".join(parts)
 
 

@@ -1,6 +1,6 @@
 """The part of the HTML report that tells of a gradient kernel: stacks, sizes, IR side by side.
 
-The two listings need no script: a line of the reverse IR links to the line of the forward IR that
+In the two listings a line of the reverse IR links to the line of the forward IR that
 it belongs to, and the target of a link stands out.
 """
 
@@ -25,14 +25,15 @@ from ..core.panels.autodiff import (
 )
 from ..core.panels.places import user_lines
 from ..core.panels.reversal import FORWARD, REVERSE, counterparts, listing, signs, titles
+from .packed import Pack
 
 __all__ = ["section"]
 
 
-def section(kernel: KernelRecord, anchor: str) -> str:
+def section(kernel: KernelRecord, anchor: str, pack: Pack) -> str:
     """The section of ``kernel``, on the first backend that tells it; empty for other kernels.
 
-    anchor: what no other kernel of the page begins its anchors with.
+    anchor: what no other kernel of the page begins its anchors with. pack: takes the listings.
     """
     found = next((b for b in kernel.backends if b.autodiff is not None), None)
     if found is None or found.autodiff is None:
@@ -51,7 +52,7 @@ def section(kernel: KernelRecord, anchor: str) -> str:
         rows = ["".join(f"<td>{esc(t)}</td>" for t in row) for row in reducer_rows(autodiff)]
         parts.append(_table(REDUCER_HEAD, rows))
     if found.compile is not None:
-        parts.append(_sides(found.compile, autodiff, anchor))
+        parts.append(_sides(found.compile, autodiff, anchor, pack))
     return "".join(parts)
 
 
@@ -98,7 +99,7 @@ def _facts(autodiff: AutodiffRecord) -> str:
     return f"<table><tbody>{rows}</tbody></table>" if rows else ""
 
 
-def _sides(compiled: CompileRecord, autodiff: AutodiffRecord, anchor: str) -> str:
+def _sides(compiled: CompileRecord, autodiff: AutodiffRecord, anchor: str, pack: Pack) -> str:
     """Both listings beside each other, folded."""
     if listing(compiled, autodiff, FORWARD) is None:
         return ""
@@ -111,10 +112,8 @@ def _sides(compiled: CompileRecord, autodiff: AutodiffRecord, anchor: str) -> st
         for side, title in ((FORWARD, left), (REVERSE, right))
     )
     note = "= is an operation that stayed, ← leads to the one that a line was made for"
-    return (
-        f"<details><summary>{esc(f'IR before and after: {left}, {right}')}</summary>"
-        f'<p class="facts">{esc(note)}</p><div class="sides">{body}</div></details>'
-    )
+    listings = f'<p class="facts">{esc(note)}</p><div class="sides">{body}</div>'
+    return pack.details(f"IR before and after: {left}, {right}", listings, "diff")
 
 
 def _listing(compiled: CompileRecord, autodiff: AutodiffRecord, side: str, anchor: str) -> str:

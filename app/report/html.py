@@ -1,9 +1,9 @@
-"""The HTML report: one file, no scripts, nothing loaded from elsewhere.
+"""The HTML report: one file, nothing loaded from elsewhere.
 
 Folding is done with ``<details>``, colours follow the reader's light or dark setting, and all
 text that comes from the user's files passes through `esc`. Per kernel: launches with a plot of
 every sample, the pass timeline, the diff of each pass that changed the IR, the control-flow
-graphs, the generated code.
+graphs, the generated code. Listings and drawings are `packed`; tables and messages are plain.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ..core.panels.home import devices_of
 from ..core.panels.params import HEADER, param_rows
 from .devices import code, flows, launch_table, machine_table
 from .gradients import section
+from .packed import POLICY, Pack, notice, script
 from .plots import samples_plot, timeline
 from .sides import matrix, side_table
 from .style import STYLE
@@ -42,22 +43,25 @@ __all__ = ["render"]
 
 def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The whole page."""
-    parts = ["<h1>Kernel report</h1>", _facts(record), _gates(findings)]
+    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _gates(findings)]
     parts += [_error(e) for e in record.errors]
     if record.kernels:
         parts.append(matrix(record, anchor))
     elif not record.errors:
         parts.append("<p>No kernels were found.</p>")
-    parts += [_kernel(k) for k in record.kernels]
+    parts += [_kernel(k, Pack(f"z{i}")) for i, k in enumerate(record.kernels)]
     if record.log:
         text = "\n".join(f"{line.stream}: {line.text}" for line in record.log)
-        parts.append(_details("Log", f"<pre>{esc(text)}</pre>"))
+        pack = Pack("log")
+        parts += [pack.details("Log", f"<pre>{esc(text)}</pre>", "log"), pack.block()]
     names = ", ".join(k.name for k in record.kernels[:4])
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f"<title>Kernel report{': ' + esc(names) if names else ''}</title>"
-        f"<style>{STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>\n"
+        f"<style>{STYLE}</style>{script()}</head>"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
     )
 
 
@@ -98,7 +102,7 @@ def anchor(kernel: KernelRecord) -> str:
     return esc("k-" + "".join(c if c.isalnum() else "-" for c in kernel.id), quote=True)
 
 
-def _kernel(kernel: KernelRecord) -> str:
+def _kernel(kernel: KernelRecord, pack: Pack) -> str:
     parts = [
         f'<section id="{anchor(kernel)}"><h2>{esc(kernel.id)}</h2>',
         f'<p class="facts">{esc(kernel.file)} line {kernel.line}</p>',
@@ -123,20 +127,20 @@ def _kernel(kernel: KernelRecord) -> str:
         if found is not None and found.check == "failed":
             parts.append(f'<p class="bad">The check failed: {esc(found.check_message)}</p>')
     parts.append(side_table(kernel))
-    parts.append(_launches(kernel))
+    parts.append(_launches(kernel, pack))
     parts.append(flows(kernel))
     compiled = [b for b in kernel.backends if b.compile is not None]
     told = _Told()
     for backend in compiled:
         # The oracle runs the same passes up to the backend's own; they are told where they matter.
         if backend.compile is not None and (backend.backend != "interp" or len(compiled) == 1):
-            parts.append(_compile(kernel, backend.compile, backend.backend, told))
-    parts.append(section(kernel, anchor(kernel)))
-    parts.append(_caches(kernel))
-    return "".join(parts) + "</section>"
+            parts.append(_compile(kernel, backend.compile, backend.backend, told, pack))
+    parts.append(section(kernel, anchor(kernel), pack))
+    parts.append(_caches(kernel, pack))
+    return "".join(parts) + pack.block() + "</section>"
 
 
-def _caches(kernel: KernelRecord) -> str:
+def _caches(kernel: KernelRecord, pack: Pack) -> str:
     """What the caches would answer, with the parts of each key and what differs in them."""
     told = [(name, x) for name, x in layers_of(kernel) if x.state != "not_applicable"]
     if not told:
@@ -155,11 +159,11 @@ def _caches(kernel: KernelRecord) -> str:
         "<th>state</th><th>miss costs</th><th>size</th><th>why</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
         + "".join(f'<p class="facts">{esc(text)}</p>' for text in advice)
-        + "".join(_layer(name, layer) for name, layer in told if layer.parts)
+        + "".join(_layer(name, layer, pack) for name, layer in told if layer.parts)
     )
 
 
-def _layer(backend: str, layer: CacheLayer) -> str:
+def _layer(backend: str, layer: CacheLayer, pack: Pack) -> str:
     """The differences of one layer, open, and the parts of its key, folded."""
     out: list[str] = []
     if layer.differences:
@@ -178,21 +182,21 @@ def _layer(backend: str, layer: CacheLayer) -> str:
         for name, value, before in parts_of(layer)
     )
     table = f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
-    return "".join(out) + _details(f"{backend} {layer.name} key {layer.key}", table)
+    return "".join(out) + pack.details(f"{backend} {layer.name} key {layer.key}", table, "key")
 
 
-def _launches(kernel: KernelRecord) -> str:
+def _launches(kernel: KernelRecord, pack: Pack) -> str:
     rows = [(b.backend, launch) for b in kernel.backends for launch in b.launches]
     if not rows:
         return ""
     methods = " ".join(dict.fromkeys(f"{name}: {x.method}." for name, x in rows))
     return (
-        f"<h3>Launches</h3>{launch_table(rows)}{samples_plot(rows)}"
+        f"<h3>Launches</h3>{launch_table(rows)}{pack.later(samples_plot(rows), 'samples')}"
         f'<p class="facts">{esc(methods)}</p>'
     )
 
 
-def _params(kernel: KernelRecord, compiled: CompileRecord) -> str:
+def _params(kernel: KernelRecord, compiled: CompileRecord, pack: Pack) -> str:
     """The parameters of the compiled kernel, folded."""
     if not compiled.params:
         return ""
@@ -205,7 +209,7 @@ def _params(kernel: KernelRecord, compiled: CompileRecord) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     title = fmt.counted(len(compiled.params), "parameter")
-    return _details(title, f'<div class="wide">{table}</div>')
+    return pack.details(title, f'<div class="wide">{table}</div>', "params")
 
 
 class _Told:
@@ -222,7 +226,9 @@ class _Told:
         return found
 
 
-def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str, told: _Told) -> str:
+def _compile(
+    kernel: KernelRecord, compiled: CompileRecord, backend: str, told: _Told, pack: Pack
+) -> str:
     changed = [r for r in compiled.runs if r.state == "changed" and r.before != r.after]
     times = ", ".join(
         f"{name} {fmt.duration_ms(ms)}"
@@ -232,14 +238,14 @@ def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str, told: 
         )
     )  # fmt: skip
     parts = [f'<h3>Compile for {esc(backend)}</h3><p class="facts">{esc(times)}</p>']
-    parts.append(_params(kernel, compiled))
+    parts.append(_params(kernel, compiled, pack))
     if compiled.runs:
         quiet = len(compiled.runs) - len(changed)
         parts.append(
             f"<p>{len(compiled.runs)} pass runs; {len(changed)} changed the IR, "
             f"{quiet} did not.</p>"
         )
-        parts.append(timeline(compiled.runs))
+        parts.append(pack.later(timeline(compiled.runs), "timeline"))
         again: dict[str, int] = {}
         for run in changed:
             title, body = _pass(run, compiled)
@@ -247,7 +253,7 @@ def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str, told: 
             if where:
                 again[where] = again.get(where, 0) + 1
             else:
-                parts.append(_details(title, body))
+                parts.append(pack.details(title, body, "diff"))
         parts += [
             f'<p class="facts">{esc(fmt.counted(n, "run"))} of these did what is shown for '
             f"{esc(where)}.</p>"
@@ -257,14 +263,15 @@ def _compile(kernel: KernelRecord, compiled: CompileRecord, backend: str, told: 
         body = _cfgs(before, after)
         if not told.where((before.stage, before.task, body), backend):
             title = f"Control flow of task {before.task}, {before.stage}"
-            parts.append(_details(title, body))
+            parts.append(pack.details(title, body, "graph"))
     parts.append(machine_table(compiled))
     for artefact in in_order(compiled.artefacts):
         size = f"{len(artefact.text.splitlines()):,} lines"
         title, body = f"{title_of(artefact.name)}, {size}", code(compiled, artefact)
         where = told.where((artefact.name, body), backend)
         same = f'<p class="facts">{esc(title)}: as for {esc(where)}.</p>'
-        parts.append(same if where else _details(title, body))
+        kind = f"{artefact.language} {artefact.name}"
+        parts.append(same if where else pack.details(title, body, kind))
     return "".join(parts)
 
 
@@ -366,10 +373,6 @@ def _spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _text(text: str) -> str:
     """Escaped for between tags, where quotes mean nothing."""
     return esc(text, quote=False)
-
-
-def _details(title: str, body: str) -> str:
-    return f"<details><summary>{esc(title)}</summary>{body}</details>"
 
 
 def _error(error: ErrorRecord, backends: str = "") -> str:

@@ -29,7 +29,7 @@ from ..core.panels.autodiff import (
 from ..core.panels.caches import changed_lines, compared_with, layers_of
 from ..core.panels.errors import by_backends
 from ..core.panels.home import devices_of
-from ..core.panels.matrix import absent, backends_of, unlaunched
+from ..core.panels.matrix import absent, backends_in_order, unlaunched
 from ..core.panels.params import HEADER, param_rows
 from ..core.panels.sides import (
     amounts_text,
@@ -88,16 +88,11 @@ def _gates(findings: Sequence[Finding]) -> list[str]:
     return out + _table(["state", "rule", "kernel", "what"], rows)
 
 
-def _backends(record: Record) -> list[str]:
-    missing = {name for name, _ in absent(record)}
-    return [n for n in backends_of(record) if n not in missing]
-
-
 def _columns(record: Record) -> list[tuple[str, tuple[str, ...]]]:
     """The columns of each backend; what is known beside them stands with each kernel."""
     held = dict(unlaunched(record))
     out: list[tuple[str, tuple[str, ...]]] = []
-    for name in _backends(record):
+    for name in backends_in_order(record):
         found = [b.compile for k in record.kernels if (b := k.backend(name)) and b.compile]
         columns = ["launch", "agreement"]
         if name in held:

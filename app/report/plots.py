@@ -1,11 +1,13 @@
-"""Plots of the HTML report, as SVG text: launch samples and the pass timeline."""
+"""Plots of the HTML report: launch samples as SVG, and the pass timeline."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from html import escape as esc
+from itertools import groupby
 from statistics import median
+from typing import Final
 
 from ...engine.inspect.record import LaunchRecord, PassRun
 from ...engine.inspect.verdicts import DEVICE_TIME
@@ -58,7 +60,7 @@ def samples_plot(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
             if us > 0:
                 # A fixed scatter by index keeps dots apart without making the file random.
                 dy = ((k * 7) % 11 - 5) * 0.9
-                out.append(f'<circle cx="{x(us):.1f}" cy="{y + dy:.1f}" r="2"/>')
+                out.append(f"<circle cx={x(us):.1f} cy={y + dy:.1f} r=2 />")
         at = x(median(samples))
         out.append(f'<path class="median" d="M{at:.1f} {y - 9}V{y + 9}"/>')
     return "".join(out) + "</svg>"
@@ -76,34 +78,26 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def timeline(runs: Sequence[PassRun]) -> str:
-    """All pass runs in order, width by time, stages named; runs that changed the IR are filled."""
-    total = sum(r.us for r in runs)
-    if total <= 0:
+    """All pass runs in order, width by time, stages named; runs that changed the IR are filled.
+
+    A strip of boxes that grow by their time beyond a width that can be seen, a strip a stage.
+    """
+    if sum(r.us for r in runs) <= 0:
         return ""
-    width = 860.0
-    least = min(1.5, width / len(runs))
-    scale = (width - least * len(runs)) / total
     out: list[str] = []
-    labels: list[str] = []
-    x = 0.0
-    stage, stage_x, row = "", 0.0, 0
-    for run in runs:
-        if run.stage != stage:
-            if x - stage_x > 0:
-                row += 1
-            stage, stage_x = run.stage, x
-            labels.append(
-                f'<path class="grid" d="M{x:.1f} 0V{36 + 13 * (row % 3)}"/>'
-                f'<text class="tick" x="{x + 3:.1f}" y="{46 + 13 * (row % 3)}">{esc(stage)}</text>'
-            )
-        w = least + run.us * scale
-        title = f"{fmt.pass_label(run)}: {run.state}, {fmt.duration_us(run.us)}"
-        css = f" class=run-{run.state}" if run.state in ("changed", "failed") else ""
-        out.append(
-            f"<path{css} d=M{x:.1f},4h{w:.1f}v24H{x:.1f}z><title>{esc(title)}</title></path>"
+    for i, (stage, group) in enumerate(groupby(runs, key=lambda run: run.stage)):
+        members = list(group)
+        boxes = "".join(
+            f"<i{_RUN_CLASS.get(r.state, '')} style=flex-grow:{r.us:.1f} "
+            f'title="{esc(f"{fmt.pass_label(r)}: {r.state}, {fmt.duration_us(r.us)}")}"></i>'
+            for r in members
         )
-        x += w
-    return (
-        f'<svg class="plot timeline" viewBox="0 0 {width + 120:.0f} 80" role="img" '
-        f'aria-label="pass timeline">{"".join(labels)}<g class="runs">{"".join(out)}</g></svg>'
-    )
+        grow, basis = sum(r.us for r in members), 1.5 * len(members)
+        out.append(
+            f'<div style="flex:{grow:.1f} 1 {basis:.1f}px">{boxes}'
+            f"<em class=row{i % 3}>{esc(stage)}</em></div>"
+        )
+    return f'<div class="timeline" role="img" aria-label="pass timeline">{"".join(out)}</div>'
+
+
+_RUN_CLASS: Final = {"changed": " class=changed", "failed": " class=failed"}

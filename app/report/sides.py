@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape as esc
 
 from ...engine.inspect.record import BackendRecord, KernelRecord, Record
 from ..core import format as fmt
 from ..core.panels.machine import registers, spills, spills_text
-from ..core.panels.matrix import absent, backends_of, unlaunched
+from ..core.panels.matrix import absent, backends_in_order, backends_of, unlaunched
 from ..core.panels.sides import (
     amounts_text,
     comparable,
@@ -29,7 +29,7 @@ _COMPILED = ("cold", "size", "registers", "spills")
 def matrix(record: Record, anchor: Callable[[KernelRecord], str]) -> str:
     """A row a kernel, a group of columns a backend; below it what is absent or not launched."""
     missing, held = dict(absent(record)), dict(unlaunched(record))
-    columns = {n: _columns(record, n, n in held) for n in backends_of(record) if n not in missing}
+    columns = {name: _columns(record, name, name in held) for name in backends_in_order(record)}
     groups = "".join(
         f'<th colspan="{len(heads)}" class="group">{esc(name)}</th>'
         for name, heads in columns.items()
@@ -102,13 +102,8 @@ def side_table(kernel: KernelRecord) -> str:
     names, rows = table_of(kernel)
     head = "".join(f"<th>{esc(text)}</th>" for text in names)
     body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{_kind(name, text)}">{esc(text)}</td>'
-            for name, text in zip(names, row, strict=True)
-        )
-        + "</tr>"
-        for row in rows
+        f"<tr>{_cells_of(names, row, last_launch(backend) is not None)}</tr>"
+        for backend, row in zip(kernel.backends, rows, strict=True)
     )
     facts = verdict_texts(kernel)
     for workload in kernel.workloads:
@@ -120,8 +115,25 @@ def side_table(kernel: KernelRecord) -> str:
     return f'<h3>Backends</h3><div class="wide">{table}</div>{notes}'
 
 
+def _cells_of(names: Sequence[str], row: Sequence[str], launched: bool) -> str:
+    """A row; why there was no launch takes the room of all that is empty behind it."""
+    out: list[str] = []
+    at = 0
+    while at < len(row):
+        end = at + 1
+        while names[at] == "launch" and not launched and end < len(row) and not row[end]:
+            end += 1
+        span = f' colspan="{end - at}"' if end > at + 1 else ""
+        kind = "none" if names[at] == "launch" and not launched else _kind(names[at], row[at])
+        out.append(f'<td class="{kind}"{span}>{esc(row[at])}</td>')
+        at = end
+    return "".join(out)
+
+
 def _kind(column: str, text: str) -> str:
-    """Numbers are aligned; what is wrong stands out."""
+    """Numbers are aligned and not broken; what is wrong stands out."""
     if column == "agreement":
         return "bad" if text.startswith("≠") or text.endswith("check failed") else ""
-    return "num" if column in ("cold", "warm", "size", "rate") else ""
+    if column in ("launch", "against"):
+        return "whole"
+    return "num" if column in ("device", "cold", "warm", "size", "rate") else ""

@@ -17,7 +17,7 @@ STYLE: Final = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-main{max-width:1120px;margin:0 auto;padding:24px 20px 64px}
+main{max-width:1320px;margin:0 auto;padding:24px 20px 64px}
 h1{font-size:26px;margin:0 0 4px}
 h2{font-size:20px;margin:40px 0 6px;padding-top:14px;border-top:1px solid var(--line)}
 h3{font-size:15px;margin:20px 0 6px}
@@ -28,6 +28,7 @@ table{border-collapse:collapse;margin:8px 0;font-size:13px}
 th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{font-weight:600;color:var(--dim);white-space:nowrap}
 th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--accent)}
+.whole{white-space:nowrap}
 .num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .matrix td{white-space:nowrap}
 .matrix td:first-child,.matrix th:first-child{position:sticky;left:0;background:var(--bg)}
@@ -65,8 +66,20 @@ td[class^=cache-]{white-space:nowrap}
 .plot .grid{stroke:var(--line);stroke-width:1}
 .plot .tick{font-size:11px;fill:var(--dim)}
 .plot .label{font-size:12px;fill:var(--ink);text-anchor:end}
-.runs{fill:var(--run0);stroke:var(--bg);stroke-width:.4}
-.run-changed{fill:var(--run)}.run-failed{fill:var(--bad)}
+.timeline{display:flex;max-width:980px;height:72px;margin:8px 0}
+.timeline div{position:relative;display:flex;min-width:0;height:24px}
+.timeline i{flex:1 1 1.5px;min-width:0;background:var(--run0);box-shadow:inset -.4px 0 var(--bg)}
+.timeline .changed{background:var(--run)}.timeline .failed{background:var(--bad)}
+.timeline em{position:absolute;left:0;top:0;padding:26px 0 0 3px;
+font:11px/13px system-ui,sans-serif;color:var(--dim);border-left:1px solid var(--line);
+white-space:nowrap;pointer-events:none}
+.timeline .row1{padding-top:39px}.timeline .row2{padding-top:52px}
+div[data-z]{min-height:80px}
+[data-fault]::after{content:"This part cannot be unpacked: " attr(data-fault);color:var(--bad)}
+:root:not(.unpacks):not(.unpacked) [data-z]::after{content:"packed; see the top of the page";
+color:var(--dim)}
+:root:not(.unpacks) .packed-ok,:root:not(.unpacked) .packed-all,.unpacks .packed-not,
+.unpacked .packed-not{display:none}
 .cfgs{display:flex;flex-wrap:wrap;gap:24px;overflow-x:auto;align-items:flex-start}
 figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}
 .peak{color:var(--bad);font-weight:600;white-space:nowrap}

@@ -19,6 +19,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import record as rec
 
 from tests.app import wrong
+from tests.app.pages import unpacked
 from tests.app.tui.pilot import press, studio, text_of
 
 REPO = str(Path(__file__).resolve().parents[2])
@@ -153,7 +154,7 @@ def test_what_a_caller_waits_for_comes_first_and_the_devices_time_beside_it(reco
     for suffix in (".md", ".html"):
         text = render(record, suffix)
         assert "30.0 us ± 1.00" in text and "4.50 us ± 0.10" in text
-    assert "wrong n=8, device time" in render(record, ".html")
+    assert "wrong n=8, device time" in unpacked(record)
     text = show(record, "launch")
     assert "\nwall clock" in text and "\ndevice time" in text
     head, rows, _ = matrix.matrix(record, 250)

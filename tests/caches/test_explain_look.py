@@ -20,6 +20,8 @@ from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine import inspect
 
+from tests.app.pages import unpacked
+
 SOURCE = """\
 from qd_studio import engine as qd
 
@@ -109,7 +111,7 @@ def everywhere(record, kernel="halve"):
         "show": show(record, "caches", kernel),
         "json": show(record, "caches", kernel, as_json=True),
         "markdown": report.to_markdown(record),
-        "html": report.to_html(record),
+        "html": unpacked(record),
     }
 
 
@@ -228,7 +230,7 @@ def test_an_edited_helper_is_named_with_its_lines_everywhere(path):
     for where, text in everywhere(record).items():
         assert "source of helper `half` changed, lines 8-9" in text, where
         assert "w = v * 0.25" in text and "w = v * 0.5" in text, where
-    assert re.search(r"class=d-removed><td>8<td>-<td> *w = v \* 0\.5", report.to_html(record))
+    assert re.search(r"class=d-removed><td>8<td>-<td> *w = v \* 0\.5", unpacked(record))
 
 
 def test_an_edit_elsewhere_in_the_file_is_a_hit(path):

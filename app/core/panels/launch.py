@@ -59,7 +59,7 @@ def _table(rows: Sequence[tuple[str, LaunchRecord]]) -> list[Line]:
     on_device = any(x.by_device or x.memory_bytes is not None for _, x in rows)
     header = ["backend", "workload", "median", "min", "max", "n", "first", "rate"]
     right = [False, False, True, True, True, True, True, False]
-    limits = [12, 28, 17, 9, 9, 7, 9, 28]
+    limits = [12, 28, 17, 9, 9, 7, 9, 32]
     cells: list[list[Span]] = []
     for name, x in rows:
         waited = x.waits_us or (x.min_us, x.max_us)

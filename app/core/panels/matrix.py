@@ -21,7 +21,7 @@ from ..lines import Line, Span, cell, table
 from .machine import registers, spills
 from .matrix_cells import CLOCKS, caches, cell_of, reason, sign, state_of, statements
 
-__all__ = ["Matrix", "absent", "backends_of", "matrix", "unlaunched"]
+__all__ = ["Matrix", "absent", "backends_in_order", "backends_of", "matrix", "unlaunched"]
 
 
 class Matrix(NamedTuple):
@@ -71,7 +71,7 @@ _LEVELS: Final = (
 _TIGHT: Final = (("median", "agreement"), ("median", "against", "verdict"), ("median", "verdict"))
 """Columns of rivals on the levels that leave the most room for other backends."""
 _LIMITS: Final = {
-    "cold": 8, "warm": 8, "launch": 26, "device": 17, "median": 8, "rate": 24, "agreement": 34,
+    "cold": 8, "warm": 8, "launch": 26, "device": 17, "median": 8, "rate": 31, "agreement": 34,
     "verdict": 2, "finished": 10, "size": 9, "registers": 9, "spills": 13, "against": 34,
 }  # fmt: skip
 # What usually comes is given its room before it is there.
@@ -81,6 +81,7 @@ _RIGHT: Final = (
 )  # fmt: skip
 _HEADS: Final = {"verdict": "", "finished": "statements"}
 _GAP: Final = 2
+_ORACLE: Final = "interp"
 
 
 class _Column(NamedTuple):
@@ -166,6 +167,14 @@ def backends_of(record: Record) -> list[str]:
     return list(dict.fromkeys(b.backend for k in record.kernels for b in k.backends))
 
 
+def backends_in_order(record: Record) -> list[str]:
+    """Those that are not absent: the ones that launch, that only compile, and the interpreter."""
+    missing = {name for name, _ in absent(record)}
+    held = {name for name, _ in unlaunched(record)}
+    names = [name for name in backends_of(record) if name not in missing]
+    return sorted(names, key=lambda name: 2 if name == _ORACLE else int(name in held))
+
+
 def absent(record: Record) -> list[tuple[str, str]]:
     """(backend, reason) of the backends that no kernel could use."""
     out: list[tuple[str, str]] = []
@@ -199,13 +208,11 @@ class _Look:
     ) -> None:
         self.record: Final = record
         self.ascii_only: Final = ascii_only
-        missing = {name for name, _ in absent(record)}
-        names = [n for n in backends_of(record) if n not in missing]
+        names = backends_in_order(record)
+        self._names: Final = names
         self._held: Final = {name for name, _ in unlaunched(record)}
-        self._oracle: Final = "interp" if len(names) > 1 else ""
-        rank = {n: 2 if n == self._oracle else int(n in self._held) for n in names}
-        self._names: Final = sorted(names, key=lambda name: rank[name])
-        self.rivals: Final = {name for name in names if not rank[name]}
+        self._oracle: Final = _ORACLE if len(names) > 1 else ""
+        self.rivals: Final = {n for n in names if n not in self._held and n != self._oracle}
         kernels = record.kernels
         self._fixed: Final = [
             _column("", [sign(k, ascii_only) for k in kernels], 1, False, 1),

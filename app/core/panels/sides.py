@@ -26,7 +26,7 @@ HEADER: Final = (
 )  # fmt: skip
 """Names of all columns; `side_table` leaves out those that say nothing of a kernel."""
 _RIGHT: Final = (False, True, True, False, False, True, True, True, True)
-_LIMITS: Final = (16, 26, 17, 48, 60, 8, 8, 9, 26)
+_LIMITS: Final = (16, 26, 17, 48, 60, 8, 8, 9, 32)
 _LAUNCH: Final = HEADER.index("launch")
 
 

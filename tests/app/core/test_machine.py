@@ -11,6 +11,7 @@ from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.devices import FLOW, LAUNCHED, MACHINE, NAME, NO_DEVICE
+from tests.app.pages import unpacked
 from tests.app.records import make_record
 
 NODE = rec.FlowNode
@@ -162,7 +163,7 @@ def test_reports_tell_all_of_it_and_escape():
     assert "### Tasks" in text and "do while left" in text and "### Machine code" in text
     assert "not launched" in text and "| 2 KiB | 40 | 24 B |" in text
     assert f"{NAME} registers | {NAME} spills |" in text
-    page = render(NO_DEVICE, ".html")
+    page = unpacked(NO_DEVICE)
     assert "do while left" in page and "&lt;nvdisasm&gt;" in page and "<nvdisasm>" not in page
     assert "&lt;i&gt;" in page and "<l->7</l->" in page
     assert "NVIDIA H200, compute capability 9.0" in render(LAUNCHED, ".html")

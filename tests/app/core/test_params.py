@@ -11,6 +11,7 @@ from qd_studio.app.report import html, markdown
 from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec
 
+from tests.app.pages import unpacked
 from tests.app.records import make_record
 
 LAYOUT = rec.LayoutRecord(
@@ -87,7 +88,7 @@ def test_plain_arguments_are_not_repeated():
 
 def test_reports_and_queries_have_them():
     record = record_with(PARAMS, instance="cloth")
-    page = html.render(record)
+    page = unpacked(record)
     assert "5 parameters" in page and "tank.v&lt;i&gt;" in page and "tank.v<i>" not in page
     assert "For the object cloth." in page
     text = markdown.render(record)

@@ -9,6 +9,7 @@ from qd_studio.engine.inspect import store
 
 from tests.app import gradients
 from tests.app.gradients import AUTODIFF, make_record, with_autodiff
+from tests.app.pages import unpacked
 from tests.app.report.test_report import Checker
 
 RECORD = make_record()
@@ -34,7 +35,7 @@ def test_markdown_has_a_section_for_the_gradient_only():
 
 
 def test_html_is_well_formed_escaped_and_links_lead_somewhere():
-    text = report.to_html(RECORD)
+    text = unpacked(RECORD)
     checker = Checker()
     checker.feed(text)
     assert not checker.stack and "script" not in checker.tags

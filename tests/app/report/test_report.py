@@ -13,6 +13,7 @@ from qd_studio.app.core.gates import RuleError, evaluate, parse_rule
 from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect import store
 
+from tests.app.pages import unpacked
 from tests.app.records import make_record
 
 RECORD = make_record()
@@ -61,7 +62,7 @@ def test_markdown_tells_the_main_facts():
 
 
 def test_html_is_self_contained_balanced_and_escaped():
-    text = report.to_html(RECORD)
+    text = unpacked(RECORD)
     checker = Checker()
     checker.feed(text)
     assert checker.stack == []
@@ -73,7 +74,7 @@ def test_html_is_self_contained_balanced_and_escaped():
 
 
 def test_html_diff_marks_the_changed_operand():
-    text = report.to_html(RECORD)
+    text = unpacked(RECORD)
     assert re.search(r"class=d-removed.*<mark>\$\d+</mark>", text)
     assert re.search(r"<tr class=d-added><td>7<td>\+<td>", text), (
         "the diff keeps the user's line numbers"

@@ -1,0 +1,129 @@
+"""Packed parts of the HTML report, and the script that shows them.
+
+Nearly all of a report is listings and drawings that somebody looks at a few of. They are kept
+compressed, a block a kernel, and put in place when they are looked at::
+
+    <details data-z="z3:7"><summary>...</summary></details>     filled when it is opened
+    <div data-z="z3:8"></div>                                   filled when it is scrolled to
+    <script type="text/plain" id="z3">base64</script>           zlib of JSON: [[7, html], [8, html]]
+
+A block compresses better where like stands by like, so its parts are sorted by kind. The script
+stands in the page, takes nothing from elsewhere, and works from a file. The page allows no other
+script (its content security policy names the hash of this one): text of users can hold none. What
+people read first (results, tables, messages, headings) is plain HTML; where the script does not
+run, or the browser is too old, the page says on top what is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from html import escape as esc
+from typing import Final
+
+__all__ = ["POLICY", "Pack", "notice", "script"]
+
+_SCRIPT: Final = """
+(() => {
+  if (typeof DecompressionStream === "undefined") return;
+  const root = document.documentElement, blocks = new Map();
+  root.className = "unpacks";
+  const unpack = async id => {
+    const packed = atob(document.getElementById(id).textContent);
+    const bytes = Uint8Array.from(packed, c => c.charCodeAt(0));
+    const stream = new DecompressionStream("deflate"), writer = stream.writable.getWriter();
+    const written = writer.write(bytes).then(() => writer.close());
+    const text = await new Response(stream.readable).text();
+    await written;
+    return new Map(JSON.parse(text));
+  };
+  const fill = async place => {
+    const [id, part] = place.dataset.z.split(":");
+    if (!blocks.has(id)) blocks.set(id, unpack(id));
+    try {
+      const html = (await blocks.get(id)).get(Number(part));
+      if (place.hasAttribute("data-z")) {
+        place.removeAttribute("data-z");
+        place.insertAdjacentHTML("beforeend", html);
+      }
+    } catch (error) {
+      place.dataset.fault = String(error);
+    }
+  };
+  const seen = new IntersectionObserver(found => {
+    for (const one of found) {
+      if (one.isIntersecting) {
+        seen.unobserve(one.target);
+        if (one.target.dataset.z) fill(one.target);
+      }
+    }
+  }, {rootMargin: "800px"});
+  document.addEventListener("toggle", event => {
+    if (event.target.open && event.target.dataset.z) fill(event.target);
+  }, true);
+  const all = async () => {
+    if (location.hash !== "#everything") return;
+    for (const place of document.querySelectorAll("[data-z]")) await fill(place);
+    root.className = "unpacked";
+  };
+  window.addEventListener("hashchange", all);
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("div[data-z]").forEach(place => seen.observe(place));
+    all();
+  });
+})();
+"""
+_HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'"
+"""The content security policy of the page: styles in it, this script, nothing else."""
+
+
+def script() -> str:
+    """The script, for the head of the page."""
+    return f"<script>{_SCRIPT}</script>"
+
+
+def notice() -> str:
+    """What stands on top: how to have everything at once, or why packed parts stay packed."""
+    return (
+        '<p class="facts packed-ok">Listings and drawings are unpacked where they are looked at. '
+        '<a href="#everything">Unpack everything</a> to search or print the whole page.</p>'
+        '<p class="facts packed-all" id="everything">Everything is unpacked.</p>'
+        '<p class="bad packed-not">Listings, diffs and drawings are packed in this file and are '
+        "not shown here: that takes a browser that runs the script in this page and can unpack "
+        "(Chrome 80, Firefox 113, Safari 16.4, or later). Tables and messages are all here; the "
+        "JSON report has the rest.</p>"
+    )
+
+
+class Pack:
+    """The packed parts of a section. name: of its block, no other has it."""
+
+    def __init__(self, name: str) -> None:
+        self._name: Final = name
+        self._parts: Final[list[tuple[str, int, str]]] = []
+
+    def details(self, title: str, body: str, kind: str) -> str:
+        """Something folded; ``body`` is packed. kind: like stands by like."""
+        place = self._put(body, kind)
+        return f"<details {place}><summary>{esc(title)}</summary></details>"
+
+    def later(self, body: str, kind: str) -> str:
+        """Something that is shown when it is scrolled to."""
+        return f"<div {self._put(body, kind)}></div>" if body else ""
+
+    def _put(self, body: str, kind: str) -> str:
+        number = len(self._parts)
+        self._parts.append((kind, number, body))
+        return f'data-z="{self._name}:{number}"'
+
+    def block(self) -> str:
+        """Everything that was packed; empty if nothing was."""
+        if not self._parts:
+            return ""
+        parts = [[number, body] for _, number, body in sorted(self._parts)]
+        text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+        packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+        return f'<script type="text/plain" id="{self._name}">{packed}</script>'

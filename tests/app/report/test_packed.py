@@ -1,0 +1,117 @@
+"""The HTML report's packed parts: what is packed, that a browser unpacks it, and that text of
+users stays text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+from qd_studio.app import report
+from qd_studio.app.report.packed import Pack
+from qd_studio.engine.inspect import record as rec
+
+from tests.app import gradients
+from tests.app.devices import NO_DEVICE
+from tests.app.pages import blocks, unpacked
+from tests.app.records import make_record
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def test_listings_and_drawings_are_packed_and_tables_and_messages_are_not():
+    page = report.to_html(NO_DEVICE)
+    told = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    for text in ("100 us ± 1.00", "no driver found", "limited by registers"):
+        assert text in told, text
+    assert "0. simplify_I/1 alg_simp" in told and "x * 1 is x" not in told
+    assert "// &lt;i&gt;" not in told and "<circle" not in told
+    whole = unpacked(NO_DEVICE)
+    for text in ("x * 1 is x", "// &lt;i&gt;", "<circle", 'class="timeline"', "half&lt;b&gt;"):
+        assert text in whole, text
+
+
+def test_blocks_have_names_of_their_own_and_are_the_same_each_time():
+    record = gradients.make_record()
+    log = (rec.LogLine(stream="stdout", text=EVIL),)
+    record = msgspec.structs.replace(record, log=log)
+    page = report.to_html(record)
+    assert sorted(blocks(page)) == ["log", "z0", "z1"]
+    assert page == report.to_html(record)
+    assert "alert(1)" not in page and "&lt;script&gt;alert(1)" in unpacked(record)
+
+
+def test_equal_kinds_stand_together_and_numbers_are_those_of_the_places():
+    pack = Pack("z")
+    places = [pack.details("a <b>", "A", "two"), pack.later("B", "one"), pack.later("C", "two")]
+    assert places[0] == '<details data-z="z:0"><summary>a &lt;b&gt;</summary></details>'
+    assert list(blocks(pack.block())["z"].items()) == [(1, "B"), (0, "A"), (2, "C")]
+    assert Pack("z").block() == "" and pack.later("", "one") == ""
+
+
+def test_only_the_pages_own_script_may_run():
+    page = report.to_html(make_record())
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert policy.startswith("default-src 'none'; ") and f"script-src 'sha256-{digest}'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2]
+    assert page.index("Content-Security-Policy") < page.index("<script>")
+
+
+def test_without_the_script_the_page_says_what_is_missing():
+    page = report.to_html(make_record())
+    assert '<p class="bad packed-not">Listings, diffs and drawings are packed' in page
+    assert ".unpacks .packed-not" in page and 'className = "unpacks"' in page
+
+
+class Text(HTMLParser):
+    """The text of a page, outside of scripts and styles."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = []
+        self._quiet = False
+
+    def handle_starttag(self, tag, attrs):
+        self._quiet = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self._quiet = False
+
+    def handle_data(self, data):
+        if not self._quiet:
+            self.parts.append(data)
+
+
+def text_of(page):
+    parser = Text()
+    parser.feed(page)
+    return "".join("".join(parser.parts).split())
+
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), "")
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on PATH to open the page in")
+def test_a_browser_shows_what_was_packed(tmp_path):
+    """From a file, without a network: all texts of the page, in order."""
+    record = make_record()
+    page = tmp_path / "report.html"
+    report.write(record, page)
+    command = [
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
+        f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{page.as_uri()}#everything",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert '<html lang="en" class="unpacked">' in done.stdout, done.stderr[-2000:]
+    body = done.stdout.partition("<body>")[2]
+    assert "data-z=" not in body and "data-fault" not in body
+    shown, wanted = text_of(done.stdout), text_of(unpacked(record))
+    assert "x*1isx" in shown and shown == wanted
