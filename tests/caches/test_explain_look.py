@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from qd_studio.app import cli, report
 from qd_studio.app.core.gates import evaluate
+from qd_studio.app.core.lines import plain
+from qd_studio.app.core.panels import caches
 from qd_studio.app.show import show
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits
@@ -100,14 +102,11 @@ def texts(layer):
 
 def everywhere(record, kernel="halve"):
     """Every form in which a look is shown."""
-    from qd_studio.app.core.lines import plain
-    from qd_studio.app.core.panels import caches
-
     found = next(k for k in record.kernels if k.name == kernel)
     head, rows = caches.cache_lines(found)
-    key = caches.chosen_layer(found)
+    chosen = caches.layer_lines(found, caches.chosen_layer(found), 200)
     return {
-        "studio": plain([*head, *rows, *caches.layer_lines(found, key, 200)]),
+        "studio": plain([*head, *rows, *chosen]),
         "show": show(record, "caches", kernel),
         "json": show(record, "caches", kernel, as_json=True),
         "markdown": report.to_markdown(record),
@@ -125,9 +124,8 @@ def test_what_a_program_left_is_a_hit_for_every_layer(path):
     assert layers(record)["fastcache"].parts["module"] == "__main__ (kernels.py)"
     assert layers(record, "plain")["offline"].state == "hit"
     assert layers(record, "plain")["fastcache"].state == "off"
-    assert layers(record, "plain")["fastcache"].advice == (
-        "could be marked fastcache=True: it is pure"
-    )
+    advice = layers(record, "plain")["fastcache"].advice
+    assert advice == "could be marked fastcache=True: it is pure"
 
 
 def test_an_edit_that_was_undone_is_a_hit_again(path):
