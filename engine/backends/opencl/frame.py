@@ -47,7 +47,7 @@ class FramePool(RemoteFrames[Frame]):
             kernel.set_arg(0, self._fixed[0])
             if task.prints:
                 kernel.set_arg(1, self._prints)
-            settle(kernel, task)
+            settle(kernel, task, self._fixed[0])
             pointer += [kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi]
         frame = view, tuple(pointer)
         return StackFrame(frame) if self.stacked else frame

@@ -16,8 +16,8 @@ kernel that calls the one it is asked for::
         }
     }
 
-Its parameters are all that any task needs. A kernel object belongs to one task: those that this one
-does not need are set to nothing once (`settle`).
+Its parameters are all that any task needs. A kernel object belongs to one task; the parameters that
+this one has no use for are set once (`settle`).
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def _key(slot: Slot) -> tuple[str, str, int]:
 _NOTHING: Final = b"\0" * 8
 
 
-def settle(kernel: Any, task: OpenclTask) -> None:
-    """Give a kernel object what says which task it is, and nothing for what that has no use for."""
+def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
+    """Tell a kernel object which task it is. What that has no use for is ``memory`` or 0."""
     if task.number < 0:
         return
     kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))
     for place, letter in task.rest:
         if letter == MEMORY:
-            kernel.set_arg(place, None)
+            kernel.set_arg(place, memory)
             kernel.set_arg(place + 1, _NOTHING)
         else:
             kernel.set_arg(place, _NOTHING[: struct.calcsize("<" + letter)])

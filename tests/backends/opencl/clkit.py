@@ -100,7 +100,7 @@ class Loaded:
         cl, here = self.cl, Cl.get()
         kernel = cl.Kernel(self.program, task.symbol)
         args = dict(enumerate([device_frame] + ([prints] if task.prints else [])))
-        joint.settle(kernel, task)
+        joint.settle(kernel, task, device_frame)
         at, places = len(args), iter(task.places)
         for kind, offset in task.args:
             at = next(places, at)
