@@ -348,7 +348,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _conform(options: argparse.Namespace) -> int:
     from ..engine import inspect
-    from .conformance import process, table
+    from .conformance import process, progress, table
 
     try:
         config = dict(inspect.parse_setting(text) for text in options.config)
@@ -356,7 +356,8 @@ def _conform(options: argparse.Namespace) -> int:
         wanted = process.features(options.feature)
     except ValueError as error:
         raise _Failure(EXIT_USAGE, str(error)) from None
-    found = process.measure(columns, wanted, config, _talk)
+    with progress.watching(columns, len(wanted), sys.stderr) as watch:
+        found = process.measure(columns, wanted, config, watch)
     _write(table.to_json(found) if options.json else table.to_text(found))
     if all(column.absent for column in columns):
         return EXIT_ENVIRONMENT

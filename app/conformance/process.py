@@ -19,6 +19,7 @@ from typing import IO, Any, Final
 
 from ...engine import inspect
 from .feature import Feature
+from .progress import Watch
 from .run import FAILED, Cell
 from .table import Column, Table
 
@@ -61,16 +62,17 @@ def chosen(names: Sequence[str]) -> tuple[Column, ...]:
 
 def measure(
     columns: Sequence[Column], wanted: Sequence[Feature], options: Mapping[str, Any],
-    told: Callable[[str], object] = lambda text: None, limit_s: float = LIMIT_S,
+    watch: Watch = lambda backend, cell: None, limit_s: float = LIMIT_S,
 ) -> Table:  # fmt: skip
-    """The answers of these backends. options: of `qd.init`, for all. told: is given progress."""
+    """The answers of these backends. options: of `qd.init`, for all. watch: is told each answer."""
     cells: dict[tuple[str, str], Cell] = {}
     for column in columns:
         if column.absent:
             continue
-        told(f"{column.backend}: {len(wanted)} features")
+        watch(column.backend, None)
         for cell in _column(column.backend, wanted, options, limit_s):
             cells[cell.feature, cell.backend] = cell
+            watch(column.backend, cell)
     return Table(tuple(wanted), tuple(columns), cells)
 
 

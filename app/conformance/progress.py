@@ -1,0 +1,64 @@
+"""How far a table has come: a bar a backend on standard error, if that is a terminal.
+
+The bars go when the table is whole, so that nothing of them is left beside it. A terminal that
+cannot move its cursor (``TERM=dumb``) gets a line a backend; what is no terminal, nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from .run import FAILED, Cell
+from .table import Column
+
+__all__ = ["Watch", "watching"]
+
+Watch = Callable[[str, Cell | None], object]
+"""Is told a backend, and its next answer; None as it begins."""
+
+
+@contextmanager
+def watching(columns: Sequence[Column], total: int, stream: TextIO) -> Generator[Watch, None, None]:
+    """What shows the progress of these backends, with ``total`` features each, on ``stream``."""
+    names = [column.backend for column in columns if not column.absent]
+    if not stream.isatty():
+        yield lambda backend, cell: None
+    elif os.environ.get("TERM", "dumb") == "dumb":
+        yield lambda backend, cell: _line(stream, backend, cell, total)
+    else:
+        with _bars(names, total, stream) as watch:
+            yield watch
+
+
+def _line(stream: TextIO, backend: str, cell: Cell | None, total: int) -> None:
+    if cell is None:
+        print(f"{backend}: {total} features", file=stream, flush=True)
+
+
+@contextmanager
+def _bars(names: Sequence[str], total: int, stream: TextIO) -> Generator[Watch, None, None]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    progress = Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(24), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("{task.fields[told]}", markup=False),
+        console=Console(file=stream), transient=True,
+    )  # fmt: skip
+    failed = dict.fromkeys(names, 0)
+    with progress:
+        tasks = {name: progress.add_task(name, start=False, total=total, told="") for name in names}
+
+        def watch(backend: str, cell: Cell | None) -> None:
+            task = tasks[backend]
+            if cell is None:
+                progress.start_task(task)
+                return
+            failed[backend] += cell.state == FAILED
+            told = f"{failed[backend]} failed" if failed[backend] else ""
+            progress.update(task, advance=1, told=f"{told}  {cell.feature}".strip())
+
+        yield watch
