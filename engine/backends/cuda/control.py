@@ -16,12 +16,12 @@ is found out by the driver, and `again` sees to it where it is not.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..frame import abi
+from ..frame.entry import around
 from ..frame.grids import EXACT, HEADER, ONE, Blocks
 from .errors import FOREIGN, code_of
 
@@ -129,22 +129,12 @@ class Control:
 
     def entry(self, pool: FramePool) -> Any:
         """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`."""
-        meta, device = self.executable.meta, self.device
-        waits = bool(meta.results) or device.blocking
-        env: dict[str, Any] = {
-            **self.env, "pool": pool, "pending": pool.pending, "runner": pool.runner,
-            "finish": pool.finish, "printing": device.prints_for,
-            "lock": device.printing if meta.prints else threading.RLock(),
-        }  # fmt: skip
-        lines = ["    printing(pool)"] if meta.prints else []
-        lines += self._body if pool.runner is None else ["    runner.run(pointer)"]
-        lines.append("    pending[pool] = None")
-        lines.append("    return finish(buffer)" if waits else "    return 0")
-        # What a launch keeps in the device frame is its own until it is fetched, or its tasks are
-        # all in the stream. The buffer for prints is one kernel's at a time.
+        meta = self.executable.meta
         several = len(self.tasks) > 1 or self.executable.zeroed or pool.runner is not None
-        if waits or several or meta.graph or meta.prints or any(self.executable.headers):
-            lines = ["    with lock:", *(f"    {line}" for line in lines)]
+        several = several or meta.graph or any(self.executable.headers)
+        body = self._body if pool.runner is None else ["    runner.run(pointer)"]
+        lines, names = around(pool, body, bool(several))
+        env = {**self.env, **names, "runner": pool.runner}
         params = "".join([f"p{k}, " for k in range(len(self.tasks))])
         text = "\n".join(["def enter(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])
         exec(compile(text, f"<launch of {meta.name}>", "exec"), env)

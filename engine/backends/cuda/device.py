@@ -42,10 +42,9 @@ __all__ = ["CudaDevice", "current", "running"]
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 """Codes by which a kernel has failed some time before the call that was told."""
 
-
-_running: Final[Running[CudaDevice]] = Running("cuda")
-running: Final = _running.last
-current: Final = _running.current
+_programs: Final[Running[CudaDevice]] = Running("cuda")
+running: Final = _programs.last
+current: Final = _programs.current
 
 
 class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
@@ -55,12 +54,14 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
     events likewise, until all that was launched has ended.
     """
 
+    programs = _programs
+
     def __init__(self, config: CompileConfig) -> None:
         reason = hardware.unavailable()
         if reason:
             raise BackendUnavailableError("cuda", reason)
         chosen = hardware.chosen()
-        super().__init__(config, chosen, context_of(chosen), _running, "CUDA_LAUNCH_BLOCKING")
+        super().__init__(config, chosen, context_of(chosen), "CUDA_LAUNCH_BLOCKING")
         self.number: Final = self.hardware.number
         self.driver: Final = self.context.driver
         self._kept: Final = self.limit or int(config.device_memory_GB * (1 << 30))

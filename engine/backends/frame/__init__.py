@@ -13,6 +13,7 @@ remote_memory.py  memory of it
 branches.py       parts of a kernel on several of its streams
 walking.py        how the host walks through a kernel with loops and checkpoints
 executable.py     a kernel on it
+entry.py          what launches it, as source: all around the launches of its tasks
 remote.py         frames for it
 copies.py         arrays of the host, copied to it for a launch
 prints.py         what kernels print there

@@ -14,7 +14,7 @@ import os
 import threading
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -82,12 +82,12 @@ class RemoteDevice(Generic[H, C, S]):
     """
 
     host_arrays = False
+    programs: ClassVar[Running[Any]]
+    """Where each device of a backend is noted while its program runs."""
     streams: S
 
-    def __init__(
-        self, config: CompileConfig, hardware: H, context: C, running: Running[Any], blocking: str
-    ) -> None:
-        """running: where it is noted once it is ready. blocking: the variable that asks for it."""
+    def __init__(self, config: CompileConfig, hardware: H, context: C, blocking: str) -> None:
+        """blocking: the variable that asks for it."""
         self.config: Final = config
         self.hardware: Final = hardware
         self.context: Final = context
@@ -102,14 +102,13 @@ class RemoteDevice(Generic[H, C, S]):
         self.printing: Final = threading.RLock()
         self.lock: Final = threading.RLock()
         self.ended = False
-        self._running: Final = running
         self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._waiting: list[RemoteFrames[Any]] = []
 
     def _ready(self) -> None:
         """It is complete: its program begins."""
         self.context.users.add(self)
-        self._running.add(self)
+        self.programs.add(self)
 
     @property
     def alive(self) -> bool:
@@ -266,7 +265,7 @@ class RemoteDevice(Generic[H, C, S]):
         for thing in [*self._owned, self.streams]:
             thing.device_ended()
         self.ended = True
-        self._running.remove(self)
+        self.programs.remove(self)
         self.printer = None
 
 

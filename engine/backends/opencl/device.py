@@ -51,9 +51,9 @@ _PIECES: Final = 1
 PoCL gives several neighbouring groups to one of them, while the others wait."""
 
 
-_running: Final[Running[OpenclDevice]] = Running("opencl")
-running: Final = _running.last
-current: Final = _running.current
+_programs: Final[Running[OpenclDevice]] = Running("opencl")
+running: Final = _programs.last
+current: Final = _programs.current
 
 
 class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
@@ -62,6 +62,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
     capabilities: what it can do, with the mapping of the program. places: the buffers by number.
     """
 
+    programs = _programs
     dlpack: tuple[int, int] = (4, 0)
 
     def __init__(self, config: CompileConfig) -> None:
@@ -70,7 +71,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
             raise BackendUnavailableError("opencl", reason)
         chosen = hardware.for_config(config)
         self.capabilities: Final = hardware.mapping_of(config, chosen.capabilities)
-        super().__init__(config, chosen, context_of(chosen), _running, "QD_OPENCL_BLOCKING")
+        super().__init__(config, chosen, context_of(chosen), "QD_OPENCL_BLOCKING")
         self.cl: Final = self.context.cl
         self.queue: Final = self.new_queue()
         self.places: Final = Places()
@@ -94,14 +95,17 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def call(self, doing: str, function: Any, *args: Any, **named: Any) -> Any:
-        """Call pyopencl. OpenclError, which says ``doing``, if it refuses."""
+    def call(self, doing: str, function: Any, *args: Any, waits: bool = False, **named: Any) -> Any:
+        """Call pyopencl. OpenclError, which says ``doing``, if it refuses.
+
+        waits: it waits for kernels, and finds out what they failed with.
+        """
         if self.context.lost is not None:
             raise self.context.lost.with_traceback(None)
         try:
             return function(*args, **named)
         except self.cl.Error as error:
-            raise self.failed(error, doing) from None
+            raise self.failed(error, doing, waited=waits) from None
 
     def failed(
         self, error: Any, doing: str, kernel: str | None = None, waited: bool = False
@@ -117,15 +121,6 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
             self.context.lost = found
             self.pending.clear()
         return found
-
-    def _wait(self, doing: str, function: Any, *args: Any, **named: Any) -> Any:
-        """`call` for what waits for kernels, and finds out what they failed with."""
-        if self.context.lost is not None:
-            raise self.context.lost.with_traceback(None)
-        try:
-            return function(*args, **named)
-        except self.cl.Error as error:
-            raise self.failed(error, doing, waited=True) from None
 
     # --- memory ---------------------------------------------------------------------------------
 
@@ -211,7 +206,8 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
         if out.nbytes:
             buffer, at = self._place(address)
             doing = f"copying {size_text(out.nbytes)} to the host"
-            self._wait(doing, self.cl.enqueue_copy, self.queue, out, buffer, src_offset=at)
+            copy = self.cl.enqueue_copy
+            self.call(doing, copy, self.queue, out, buffer, src_offset=at, waits=True)
 
     def write(self, address: int, data: Array) -> None:
         size = data.nbytes
@@ -221,9 +217,9 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
             return  # which nobody has to wait for
         self.moved += 1
         buffer, at = self._place(address)
-        self._wait(
+        self.call(
             f"copying {size_text(size)} to the device", self.cl.enqueue_copy, self.queue, buffer,
-            np.ascontiguousarray(data), dst_offset=at,
+            np.ascontiguousarray(data), dst_offset=at, waits=True,
         )  # fmt: skip
 
     def set(self, address: int, value: int, width: int, nbytes: int) -> None:
@@ -276,7 +272,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
         aside = 0 if stream else len(self._aside)
         queues = self.streams.queues() if aside else [self.streams.queue(stream)]
         for queue in queues:
-            self._wait("waiting for kernels", queue.finish)
+            self.call("waiting for kernels", queue.finish, waits=True)
         del self._aside[:aside]
 
     def stream_ends(self, stream: int) -> None:

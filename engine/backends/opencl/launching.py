@@ -23,12 +23,12 @@ does the same; it takes a tenth of a microsecond, where the public way takes fiv
 from __future__ import annotations
 
 import struct
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ...errors import QuadrantsRuntimeError
+from ..frame.entry import around
 from ..frame.grids import EXACT, HEADER, ONE, Blocks
 from . import facts
 from .errors import code_of
@@ -159,33 +159,21 @@ class Control:
 
         runner: runs the tasks where that is more than one after the other.
         """
-        meta, device = self.executable.meta, self.device
-        env: dict[str, Any] = {
-            **self.env, "pool": pool, "pending": pool.pending, "runner": runner,
-            "finish": pool.finish, "printing": device.prints_for,
-            "lock": device.printing if meta.prints else threading.RLock(),
-        }  # fmt: skip
-        lines = ["    printing(pool)"] if meta.prints else []
-        if self.executable.zeroed:
-            lines.append("    clear(pool)")
+        env = {**self.env, "runner": runner, "one": struct.unpack_from}
+        lines = ["    clear(pool)"] if self.executable.zeroed else []
         if runner is not None:
             lines.append("    runner(pointer)")
         else:
             every = list(range(len(self.tasks)))
             read, names = self._unpacked(every, "unpack_all")
             env["unpack_all"] = self.env.get("unpack_all")
-            env["one"] = struct.unpack_from
             lines += read
             for k in every:
                 lines += self._launch(k, names)
-        lines.append("    pending[pool] = None")
-        waits = bool(meta.results) or device.blocking
-        lines.append("    return finish(buffer)" if waits else "    return 0")
-        # What a launch keeps in the device frame is its own until it is fetched, or its tasks are
-        # all in the queue. The buffer for prints is one kernel's at a time.
         several = len(self.tasks) > 1 or self.executable.zeroed or runner is not None
-        if waits or several or meta.prints or any(task.header for task in self.tasks):
-            lines = ["    with lock:", *(f"    {line}" for line in lines)]
+        headers = any(task.header for task in self.tasks)
+        lines, names_around = around(pool, lines, bool(several or headers))
+        env |= names_around
         # A child of this process must not reach the driver.
         self.executable.sources.append(env)
         return self._made("enter", lines, env)

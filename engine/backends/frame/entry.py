@@ -1,0 +1,43 @@
+"""What stands around the launches of a kernel's tasks, in the Python source generated for it.
+
+For a kernel that returns something it reads, in essence::
+
+    with lock:
+        ...                       the launches of its tasks
+        pending[pool] = None
+        return finish(buffer)
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from .remote import RemoteFrames
+
+__all__ = ["around"]
+
+
+def around(
+    pool: RemoteFrames[Any], launches: list[str], several: bool
+) -> tuple[list[str], dict[str, Any]]:
+    """The lines of what launches a filled frame of ``pool``, and the names that these use.
+
+    several: they are more than one command, between which nothing of another thread may come.
+    """
+    meta, device = pool.meta, pool.device
+    waits = bool(meta.results) or device.blocking
+    names: dict[str, Any] = {
+        "pool": pool, "pending": pool.pending, "finish": pool.finish,
+        "printing": device.prints_for,
+        "lock": device.printing if meta.prints else threading.RLock(),
+    }  # fmt: skip
+    lines = ["    printing(pool)"] if meta.prints else []
+    lines += launches
+    lines.append("    pending[pool] = None")
+    lines.append("    return finish(buffer)" if waits else "    return 0")
+    # What a launch keeps in the device frame is its own until it is fetched, or its tasks are all
+    # in the stream. The buffer for prints is one kernel's at a time.
+    if waits or several or meta.prints:
+        lines = ["    with lock:", *(f"    {line}" for line in lines)]
+    return lines, names
