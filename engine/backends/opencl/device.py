@@ -30,8 +30,8 @@ from ..frame.remote_memory import RemoteMemory
 from ..memory import Array, Memory
 from . import capabilities, hardware
 from .context import Context, context_of, inherit
-from .device_memory import Places
 from .errors import error_of
+from .places import Places
 from .queue import OpenclStreams
 
 __all__ = ["OpenclDevice", "current", "running"]
