@@ -15,10 +15,12 @@ from ...engine.inspect.record import (
     PassRun,
     VerdictRecord,
 )
+from ...engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 
 __all__ = [
     "GLYPHS",
     "against",
+    "against_heading",
     "against_short",
     "agreement",
     "backend_reason",
@@ -37,6 +39,7 @@ __all__ = [
     "spark",
     "statements",
     "throughput",
+    "throughput_waited",
     "unlaunched_reason",
     "verdict",
     "waited",
@@ -51,6 +54,7 @@ GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "not_applicable": (" ", " "), "absent": ("–", "-"), "error": ("✗", "x"), "stale": ("◌", "~"),
 }  # fmt: skip
 _UNITS: Final = ((10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB"))
+_CLOCKS: Final = {WALL_CLOCK: ", wall", DEVICE_TIME: ", device"}
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -144,13 +148,23 @@ def _spread(median_us: float, mad_us: float, n: int) -> str:
 def throughput(launch: LaunchRecord) -> str:
     """``47.1 GB/s 8.0 GFLOP/s``, whichever is known and not nothing; with ``device`` where that is
     over a device's own time."""
+    rates = _rates(launch, 1.0)
+    return f"{rates} device" if rates and launch.by_device else rates
+
+
+def throughput_waited(launch: LaunchRecord) -> str:
+    """The same over `launch_time`, so that backends compare."""
+    if not launch.wall_us:
+        return throughput(launch)
+    return _rates(launch, launch.median_us / launch.wall_us)
+
+
+def _rates(launch: LaunchRecord, factor: float) -> str:
     parts: list[str] = []
     if launch.gbps:
-        parts.append(_rate(launch.gbps) + "B/s")
+        parts.append(_rate(launch.gbps * factor) + "B/s")
     if launch.gflops:
-        parts.append(_rate(launch.gflops) + "FLOP/s")
-    if parts and launch.by_device:
-        parts.append("device")
+        parts.append(_rate(launch.gflops * factor) + "FLOP/s")
     return " ".join(parts)
 
 
@@ -171,9 +185,18 @@ def against(found: VerdictRecord | None) -> str:
     return f"{_banded(found)} {found.against}{clock}: {_word(found)}"
 
 
-def against_short(found: VerdictRecord | None) -> str:
-    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``, where a heading tells the rest."""
-    return f"{_banded(found, '±')} {_word(found)}" if found is not None else ""
+def against_short(found: VerdictRecord | None, heading: str) -> str:
+    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``; the rest behind if the heading differs."""
+    if found is None:
+        return ""
+    own = against_heading(found)
+    rest = "" if own == heading else f" ({own.removeprefix('against ')})"
+    return f"{_banded(found, '±')} {_word(found)}{rest}"
+
+
+def against_heading(found: VerdictRecord) -> str:
+    """What a verdict compares with, and by which clock: ``against cpu, wall``."""
+    return f"against {found.against}{_CLOCKS.get(found.clock, '')}"
 
 
 def _word(found: VerdictRecord) -> str:

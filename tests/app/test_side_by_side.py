@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.app.cli import main
+from qd_studio.app.core import format as fmt
 from qd_studio.app.core.lines import plain
 from qd_studio.app.core.panels import matrix, sides
 from qd_studio.app.report import render
@@ -151,13 +152,18 @@ def test_what_a_caller_waits_for_comes_first_and_the_devices_time_beside_it(reco
     )
     told = dict(zip(head, row, strict=True))
     assert (told["launch"], told["device"]) == ("30.0 us ± 1.00", "4.50 us ± 0.10")
+    launch = backends[2].launches[-1]
+    launch = msgspec.structs.replace(launch, gbps=3.0, gflops=0.5)
+    assert fmt.throughput(launch) == "3.00 GB/s 500 MFLOP/s device"
+    assert fmt.throughput_waited(launch) == "450 MB/s 75.0 MFLOP/s"  # 4.5 us of 30
+    assert fmt.throughput_waited(cpu.launches[0]) == fmt.throughput(cpu.launches[0]) != ""
     for suffix in (".md", ".html"):
         text = render(record, suffix)
         assert "30.0 us ± 1.00" in text and "4.50 us ± 0.10" in text
     assert "wrong n=8, device time" in unpacked(record)
     text = show(record, "launch")
     assert "\nwall clock" in text and "\ndevice time" in text
-    head, rows, _ = matrix.matrix(record, 250)
+    head, rows, *_ = matrix.matrix(record, 250)
     assert "device" in plain(head) and "4.50 us ± 0.10" in plain(rows)
     assert "against cpu, wall" in plain(head)
 

@@ -12,6 +12,26 @@ from qd_studio.engine.inspect import store
 from tests.app.records import make_record
 
 
+def test_a_record_without_the_clocks_of_launches_loads():
+    """Records of version 3 were written before there were any."""
+    launch = {
+        "workload": "n", "method": "m", "n": 1, "warmup": 1, "first_us": 2.0, "median_us": 1.0,
+        "mad_us": 0.0, "min_us": 1.0, "max_us": 1.0, "samples_us": [1.0], "host_us": 3.0,
+    }  # fmt: skip
+    verdict = {
+        "workload": "n", "backend": "b", "against": "a", "ratio": 1.0, "band": 0.1,
+        "verdict": "within noise",
+    }  # fmt: skip
+    kernel = {
+        "id": "k", "name": "k", "file": "f", "line": 1, "verdicts": [verdict],
+        "backends": [{"backend": "b", "status": "ok", "launches": [launch]}],
+    }  # fmt: skip
+    (found,) = store.loads(json.dumps({"version": 3, "kernels": [kernel]}).encode()).kernels
+    (loaded,) = found.backends[0].launches
+    assert (loaded.wall_us, loaded.waits_us, loaded.by_device) == (None, (), True)
+    assert found.verdicts[0].clock == ""
+
+
 def test_the_shipped_schema_is_current():
     assert store.SCHEMA_FILE.read_text(encoding="utf-8") == store.schema_text()
 

@@ -19,7 +19,7 @@ from ....engine.inspect.record import Record
 from .. import format as fmt
 from ..lines import Line, Span, cell, table
 from .machine import registers, spills
-from .matrix_cells import CLOCKS, caches, cell_of, reason, sign, state_of, statements
+from .matrix_cells import caches, cell_of, reason, sign, smaller, state_of, statements
 
 __all__ = ["Matrix", "absent", "backends_in_order", "backends_of", "matrix", "unlaunched"]
 
@@ -27,12 +27,14 @@ __all__ = ["Matrix", "absent", "backends_in_order", "backends_of", "matrix", "un
 class Matrix(NamedTuple):
     """head: lines that stay on top. rows: one a kernel, below those of files.
 
-    hidden: the backends that this page has no room for, those of the next page first.
+    hidden: the backends that this page has no room for, those of the next page first. notes: what
+    signs in the cells mean.
     """
 
     head: list[Line]
     rows: list[Line]
     hidden: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class _Level(NamedTuple):
@@ -71,7 +73,7 @@ _LEVELS: Final = (
 _TIGHT: Final = (("median", "agreement"), ("median", "against", "verdict"), ("median", "verdict"))
 """Columns of rivals on the levels that leave the most room for other backends."""
 _LIMITS: Final = {
-    "cold": 8, "warm": 8, "launch": 26, "device": 17, "median": 8, "rate": 31, "agreement": 34,
+    "cold": 8, "warm": 8, "launch": 26, "device": 17, "median": 9, "rate": 31, "agreement": 34,
     "verdict": 2, "finished": 10, "size": 9, "registers": 9, "spills": 13, "against": 34,
 }  # fmt: skip
 # What usually comes is given its room before it is there.
@@ -129,7 +131,7 @@ def matrix(
     for level in [x for x in levels if not (differs and "verdict" in x.rivals)]:
         groups = look.groups(level)
         if not groups or look.width(groups, level.extra) <= width:
-            return Matrix(*look.drawn(groups, level.extra, width))
+            return Matrix(*look.drawn(groups, level.extra, width), (), look.notes(groups))
     return _paged(look, [level for level in levels if level.rivals in _TIGHT], width, page, key)
 
 
@@ -156,7 +158,7 @@ def _paged(look: _Look, levels: Sequence[_Level], width: int, page: int, key: st
         how = f"{key} shows" if key else "not shown:"
         told = f"{len(shown)} of {len(others) + 1} backends; {how} {', '.join(hidden)}"
         head.insert(0, Line((("   ", ""), (cell(told, max(1, width - 3)).rstrip(), "warn"))))
-    return Matrix(head, rows, hidden)
+    return Matrix(head, rows, hidden, look.notes(shown))
 
 
 # ---- backends of a record
@@ -267,14 +269,11 @@ class _Look:
         if made is None:
             kernels = self.record.kernels
             head = _HEADS.get(column, column)
-            by = ("", "")
             if column == "against":
-                by = Counter(
-                    (v.against, v.clock) for k in kernels for v in k.verdicts if v.backend == name
-                ).most_common(1)[0][0]
-                head = f"against {by[0]}{CLOCKS.get(by[1], '')}"
+                found = [v for k in kernels for v in k.verdicts if v.backend == name]
+                head = Counter(map(fmt.against_heading, found)).most_common(1)[0][0]
             cells = [
-                ("", "") if told[0] else cell_of(k, k.backend(name), column, by, self.ascii_only)
+                ("", "") if told[0] else cell_of(k, k.backend(name), column, head, self.ascii_only)
                 for k, told in zip(kernels, self._told[name], strict=True)
             ]
             right, least = column in _RIGHT, _LEAST.get(column, 0)
@@ -290,6 +289,13 @@ class _Look:
     def _columns(self, groups: Sequence[_Group], extra: Sequence[str]) -> list[_Column]:
         own = [column for group in groups for column in group.columns]
         return [*self._fixed, *own, *(self._extra[name] for name in extra)]
+
+    def notes(self, groups: Sequence[_Group]) -> tuple[str, ...]:
+        """What a star means, if there is one."""
+        names = [g.name for g in groups if any(c.head == "median" for c in g.columns)]
+        if any(smaller(k, k.backend(name)) for k in self.record.kernels for name in names):
+            return ("* a smaller workload than the largest, which takes this backend too long",)
+        return ()
 
     def drawn(
         self, groups: Sequence[_Group], extra: Sequence[str], room: int

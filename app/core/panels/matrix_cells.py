@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
-from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
 from ..lines import Span
 from .machine import registers, spills, spills_text
 from .sides import last_launch, launch_text, verdict_of
 
-__all__ = ["CLOCKS", "caches", "cell_of", "reason", "sign", "state_of", "statements"]
+__all__ = ["caches", "cell_of", "reason", "sign", "smaller", "state_of", "statements"]
 
-CLOCKS: Final = {WALL_CLOCK: ", wall", DEVICE_TIME: ", device"}
-"""How a heading names the clock of verdicts."""
 _Cell = Callable[[KernelRecord, BackendRecord, bool], Span]
 
 
@@ -60,18 +57,23 @@ def reason(kernel: KernelRecord, backend: BackendRecord | None) -> Span:
 
 
 def cell_of(
-    kernel: KernelRecord, backend: BackendRecord | None, column: str, by: tuple[str, str],
-    ascii_only: bool,
-) -> Span:  # fmt: skip
-    """by: what the heading says that verdicts compare with, and by which clock."""
+    kernel: KernelRecord, backend: BackendRecord | None, column: str, head: str, ascii_only: bool
+) -> Span:
+    """head: the heading of the column."""
     if backend is None:
         return "", ""
-    text, style = _CELLS[column](kernel, backend, ascii_only)
-    if column == "against" and text:
-        found = verdict_of(kernel, backend.backend)
-        if found is not None and (found.against, found.clock) != by:
-            text += f" ({found.against}{CLOCKS.get(found.clock, '')})"
+    text, style = (
+        _against(kernel, backend, head) if column == "against"
+        else _CELLS[column](kernel, backend, ascii_only)
+    )  # fmt: skip
     return text, "dim" if column in _awaited(backend.earlier) else style
+
+
+def smaller(kernel: KernelRecord, backend: BackendRecord | None) -> bool:
+    """Whether the launches that are shown are not those with the kernel's largest workload."""
+    launch = last_launch(backend)
+    workloads = kernel.workloads
+    return launch is not None and bool(workloads) and launch.workload != workloads[-1].label
 
 
 def _launch(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
@@ -82,10 +84,11 @@ def _launch(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> S
 
 
 def _median(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+    """With a star where it is that of a smaller workload; there is no room for its name."""
     launch = last_launch(backend)
     if launch is None:
         return fmt.unlaunched_reason(kernel, backend), "dim"
-    return fmt.duration_us(fmt.waited(launch)), "num"
+    return fmt.duration_us(fmt.waited(launch)) + "*" * smaller(kernel, backend), "num"
 
 
 def _of_launch(tell: Callable[[LaunchRecord], str], style: str = "") -> _Cell:
@@ -103,10 +106,11 @@ def _of_compile(tell: Callable[[CompileRecord], str], style: str = "") -> _Cell:
     return told
 
 
-def _against(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+def _against(kernel: KernelRecord, backend: BackendRecord, head: str) -> Span:
     found = verdict_of(kernel, backend.backend)
     words = {"slower": "warn", "faster": "ok"}
-    return fmt.against_short(found), words.get(found.verdict, "dim") if found is not None else ""
+    style = words.get(found.verdict, "dim") if found is not None else ""
+    return fmt.against_short(found, head), style
 
 
 def _agreement(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
@@ -149,8 +153,7 @@ _CELLS: Final[dict[str, _Cell]] = {
     "launch": _launch,
     "median": _median,
     "device": _of_launch(fmt.device_time, "num"),
-    "rate": _of_launch(fmt.throughput),
-    "against": _against,
+    "rate": _of_launch(fmt.throughput_waited),
     "agreement": _agreement,
     "verdict": _verdict,
 }

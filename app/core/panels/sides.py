@@ -14,7 +14,7 @@ from ....engine.inspect.record import (
 )
 from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
-from ..lines import Line, Span, table
+from ..lines import Line, Span, cell, table
 
 __all__ = [
     "HEADER", "amounts_text", "comparable", "last_launch", "launch_text", "side_lines", "side_rows",
@@ -26,7 +26,8 @@ HEADER: Final = (
 )  # fmt: skip
 """Names of all columns; `side_table` leaves out those that say nothing of a kernel."""
 _RIGHT: Final = (False, True, True, False, False, True, True, True, True)
-_LIMITS: Final = (16, 26, 17, 48, 60, 8, 8, 9, 32)
+_LIMITS: Final = (16, 36, 17, 48, 60, 8, 8, 9, 32)
+_GAP: Final = 2
 _LAUNCH: Final = HEADER.index("launch")
 
 
@@ -155,7 +156,7 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
         (fmt.duration_ms(compiled.cold_ms), ""),
         (fmt.duration_ms(compiled.warm_ms), ""),
         (fmt.size(compiled.code_bytes) if compiled.code_bytes else "", ""),
-        (fmt.throughput(launch) if launch is not None else "", ""),
+        (fmt.throughput_waited(launch) if launch is not None else "", ""),
     ]
 
 
@@ -164,24 +165,50 @@ def _style_of(verdict: VerdictRecord | None) -> str:
     return words.get(verdict.verdict, "dim") if verdict is not None else ""
 
 
+def _over_empty(line: Line, text: str, style: str) -> tuple[Line, int]:
+    """(the line with ``text`` over its second column and all that are empty behind it, the room
+    that this is)."""
+    end = 2
+    while end < len(line.spans) and not line.spans[end][0].strip():
+        end += 1
+    room = sum(len(part) for part, _ in line.spans[1:end]) - _GAP
+    if end == len(line.spans):  # nothing comes behind it
+        room = max(room, len(text))
+    span = (cell(text, room) + " " * _GAP, style)
+    return line._replace(spans=(line.spans[0], span, *line.spans[end:])), room
+
+
 def side_lines(kernel: KernelRecord) -> list[Line]:
     """The table, and below it the verdicts in full."""
     if not comparable(kernel):
         return []
-    rows = [_row(kernel, backend) for backend in kernel.backends]
+    heading = next(map(fmt.against_heading, kernel.verdicts), "against")
+    at = HEADER.index("against")
+    rows: list[list[Span]] = []
+    for backend in kernel.backends:
+        row = _row(kernel, backend)
+        row[at] = (fmt.against_short(verdict_of(kernel, backend.backend), heading), row[at][1])
+        rows.append(row)
     used = _used([[text for text, _ in row] for row in rows])
+    names = [heading if i == at else HEADER[i] for i in used]
     head, lines = table(
-        [HEADER[i] for i in used],
+        names,
         [[row[i] for i in used] for row in rows],
         [("side", backend.backend) for backend in kernel.backends],
         [_RIGHT[i] and i != _LAUNCH for i in used],
         [_LIMITS[i] for i in used],
+        _GAP,
     )
-    out = [head, *lines]
-    for backend, row in zip(kernel.backends, rows, strict=True):
-        reason = row[_LAUNCH][0]
-        if len(reason) > _LIMITS[_LAUNCH] and not backend.unlaunched:
-            out.append(Line(((f"{backend.backend} ", "accent"), (reason, "dim"))))
+    out = [head]
+    more: list[Line] = []
+    for backend, row, line in zip(kernel.backends, rows, lines, strict=True):
+        told, style = row[_LAUNCH]
+        if last_launch(backend) is None:
+            line, room = _over_empty(line, told, style)
+            if len(told) > room and not backend.unlaunched:  # told below for the device
+                more.append(Line(((f"{backend.backend} ", "accent"), (told, "dim"))))
+        out.append(line)
+    out += more
     for text in verdict_texts(kernel):
         out.append(Line(((text, "dim"),)))
     for workload in kernel.workloads:

@@ -73,7 +73,8 @@ class HomeScreen(StudioScreen):
             width = state.size.width - 1
             saves, key = state.history.statements, state.key_name("more-backends")
             found = matrix(record, width, saves, state.ascii_only, self._page, key)
-            lines = [*found.rows, Line(()), *absent_lines(record)]
+            notes = [Line(((f"   {text}", "dim"),)) for text in found.notes]
+            lines = [*found.rows, Line(()), *notes, *absent_lines(record)]
             view.show(lines, found.head, self._wanted(view))
             self.query_one(KeyBar).set(self.MORE if found.hidden else self.KEYS)
         else:

@@ -102,7 +102,7 @@ def test_every_state_has_a_glyph_and_a_row(state):
 
 def test_home_shows_glyphs_of_the_layers_and_why_the_kernel_is_missed():
     record = msgspec.structs.replace(make_record(), kernels=(KERNEL,))
-    head, lines, _ = matrix.matrix(record, 200)
+    head, lines, *_ = matrix.matrix(record, 200)
     assert "caches" in text_of(head[-1])
     assert "▹·◇" in text_of(lines[0])
     detail = plain(home.detail(KERNEL))

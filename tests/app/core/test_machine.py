@@ -125,7 +125,7 @@ def test_what_amds_code_takes():
 
 
 def cells(record, width):
-    head, rows, _ = matrix.matrix(record, width)
+    head, rows, *_ = matrix.matrix(record, width)
     return plain(head), plain(rows)
 
 

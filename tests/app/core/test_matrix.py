@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from qd_studio.app.core.lines import plain, text_of
 from qd_studio.app.core.panels.matrix import matrix
+from qd_studio.app.core.panels.sides import side_lines
 from qd_studio.app.report import render
 from qd_studio.engine.inspect import record as rec
 
@@ -95,6 +96,34 @@ def test_the_verdict_names_clock_and_band_and_the_device_stands_beside():
     )
     found = matrix(replace(many(), kernels=(kernel, kernel, other)), 400)
     assert plain(found.rows).count("faster (cpu, device)") == 1
+
+
+def test_a_time_of_a_smaller_workload_has_a_star_where_its_name_has_no_room():
+    record = many()
+    kernel = record.kernels[0]
+    large = rec.WorkloadRecord(label="n=4096", origin="workload")
+    launched = replace(kernel.backends[0].launches[0], workload="n=4096")
+    backends = tuple(
+        replace(b, launches=(*b.launches, launched)) if b.backend in ("cpu", "opencl") else b
+        for b in kernel.backends
+    )
+    kernel = replace(kernel, workloads=(*kernel.workloads, large), backends=backends)
+    record = replace(record, kernels=(kernel,))
+    tight, wide = matrix(record, 120, page=1), matrix(record, 400)
+    assert plain(tight.rows).count("us*") == 1 and "smaller workload" in tight.notes[0]
+    assert "n=1024: 100 us" in plain(wide.rows) and "*" not in plain(wide.rows)
+    assert not wide.notes and not matrix(many(), 120, page=1).notes
+
+
+def test_the_table_of_a_kernel_tells_reasons_where_there_is_room():
+    text = plain(side_lines(many().kernels[0]))
+    head, cpu, *_ = text.splitlines()
+    assert "against cpu, wall" in head and "0.60x ±0.06 faster" in text
+    assert "opencl 0.60x of cpu by wall clock, band 0.06: faster" in text
+    kernel = without_arguments("ok", True).kernels[1]
+    rows = plain(side_lines(kernel)).splitlines()
+    assert sum(SHORT in row for row in rows) == 3 and cpu.index("12.5 ms") > 0
+    assert all("12.5 ms" in row for row in rows[1:4])
 
 
 def test_a_matrix_without_backends_is_drawn_at_any_width():
