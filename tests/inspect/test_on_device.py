@@ -63,6 +63,9 @@ def test_launches_agree_and_are_timed_by_events(arch):
     assert cuda.agreement.state == "ok" and cuda.agreement.check == "passed"
     (launch,) = cuda.launches
     assert "two events" in launch.method and launch.host_us > 0 and launch.median_us >= 0
+    # A caller waits at least until the call returned; the other backend's times are the same clock.
+    assert len(launch.waits_us) == launch.n and launch.wall_us >= launch.host_us
+    assert cpu.launches[0].waits_us == cpu.launches[0].samples_us
     assert launch.memory_bytes >= 64 * 4
     assert cpu.launches[0].host_us is None and cpu.device is None
     assert (cuda.device.capability, cuda.device.driver) == ("9.0", "13.0")
