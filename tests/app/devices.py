@@ -67,3 +67,28 @@ LAUNCHED = with_cuda(
         ),
     ),
 )  # fmt: skip
+
+ONLY = ("amdgpu", "gfx90a", "cuda", "spirv")
+
+
+def many():
+    """cpu and opencl launched, four that only compiled, the interpreter."""
+    kernel = with_cuda().kernels[0]
+    cpu, _, cuda = kernel.backends
+    launch = replace(
+        cpu.launches[0], median_us=4.7, host_us=3.0, wall_us=60.0, wall_mad_us=2.0,
+        wall_samples_us=(58.0, 60.0, 60.0, 69.0),
+    )  # fmt: skip
+    opencl = replace(
+        cpu, backend="opencl", launches=(launch,), device=rec.DeviceRecord(name="pthread")
+    )
+    interp = replace(cpu, backend="interp")
+    only = [replace(cuda, backend=name, unlaunched="no runtime") for name in ONLY]
+    verdict = rec.VerdictRecord(
+        workload="n=1024", backend="opencl", against="cpu", ratio=0.6, band=0.06, verdict="faster",
+        clock="wall clock",
+    )  # fmt: skip
+    kernel = replace(
+        kernel, backends=(cpu, interp, *only[:2], opencl, *only[2:]), verdicts=(verdict,)
+    )
+    return replace(make_record(), kernels=(kernel,))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.devices import LAUNCHED, NAME, NO_DEVICE
+from tests.app.devices import LAUNCHED, NAME, NO_DEVICE, many
 from tests.app.tui.pilot import SIZES, press, studio, text_of, view
 
 
@@ -57,3 +57,30 @@ async def test_times_of_a_device_and_its_name():
         assert "host" in text and "3.50 us" in text and "8 MiB" in text and "132 SMs" in text
         await press(pilot, "t")
         assert "3.50 us" in text_of(app)
+
+
+async def test_b_goes_on_to_the_backends_that_have_no_room():
+    record = many()
+    async with studio(record, (80, 24)) as (app, pilot):
+        first = text_of(app)
+        assert "2 of 7 backends; b shows amdgpu" in first and "b backends" in first
+        assert "─ opencl" in first and "─ amdgpu" not in first
+        await press(pilot, "b")
+        second = text_of(app)
+        assert "─ cpu" in second and "─ amdgpu" in second and "─ opencl" not in second
+        assert "spills" in second and "24 B" in second
+        for _ in range(10):
+            await press(pilot, "b")
+            if "─ opencl" in text_of(app):
+                break
+        assert text_of(app) == first
+    async with studio(record, (200, 60)) as (app, pilot):
+        text = text_of(app)
+        assert "backends;" not in text and "b backends" not in text and "─ interp" in text
+
+
+async def test_the_key_of_that_is_told_as_it_was_chosen():
+    async with studio(many(), (80, 24), keymap={"more-backends": "v"}) as (app, pilot):
+        assert "2 of 7 backends; v shows amdgpu" in text_of(app)
+        await press(pilot, "v")
+        assert "─ amdgpu" in text_of(app)
