@@ -58,6 +58,14 @@ def binding() -> Any:
     return simulated_driver
 
 
+def _part_company() -> None:
+    """Forget compiled code where there is a device, too: neither can run that of the other."""
+    if on_device():
+        from qd_studio.engine.cache.memory import MEMORY
+
+        MEMORY.clear()
+
+
 @contextmanager
 def simulated(**configuration: Any) -> Generator[Any]:
     """Within this the engine finds a simulated device; its `state.State`.
@@ -81,6 +89,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
 
+    _part_company()
     if not state.begin(Configuration(**configuration)):
         context._known.clear()
     before = driver.install(binding())
@@ -94,6 +103,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
         conditional.link = condition
         driver.install(before)
+        _part_company()
 
 
 @contextmanager
