@@ -388,7 +388,8 @@ def _fill(
 def _add(b: Builder, j: Op, offset: Form) -> Op:
     value = j
     for op, factor in offset.terms.items():
-        value = b.binary(C.ADD if factor > 0 else C.SUB, value, op)
+        part = op if abs(factor) == 1 else b.binary(C.MUL, op, b.const(abs(factor), i32))
+        value = b.binary(C.ADD if factor > 0 else C.SUB, value, part)
     if offset.constant:
         value = b.binary(C.ADD, value, b.const(_wrapped(offset.constant), i32))
     return value

@@ -48,7 +48,7 @@ def _sum(a: Form, b: Form, factor: int) -> Form:
         if total:
             terms[op] = total
         else:
-            del terms[op]
+            terms.pop(op, None)
     return Form(a.constant + factor * b.constant, terms)
 
 

@@ -34,6 +34,12 @@ def shifted(x: F1, y: F1, by: qd.i32):
 
 
 @qd.kernel
+def twice(x: F1, y: F1, by: qd.i32):
+    for i in range(x.shape[0]):
+        y[i] = x[clamped(qd.max(i + by, 0) + by, x.shape[0])]
+
+
+@qd.kernel
 def smoothed(x: F2, y: F2):
     for i, j in qd.ndrange(x.shape[0], x.shape[1]):
         total = 0.0
@@ -65,6 +71,9 @@ def test_rows(arch):
             first, second = at.astype(np.int32) + np.int32(by), at.astype(np.int32) - np.int32(by)
             right = np.maximum(np.clip(second, 0, n - 1) - 1, 0)
             assert (y == x[np.clip(first, 0, n - 1)] + 10 * x[right]).all(), (n, by)
+        for by in (1, -1, 3, 20):
+            twice(x, y, by)
+            assert (y == x[np.clip(np.maximum(at + by, 0) + by, 0, n - 1)]).all(), (n, by)
 
 
 @pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
