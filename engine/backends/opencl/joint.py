@@ -59,7 +59,7 @@ def together(
             key = _key(slot)
             if key in places:
                 continue
-            name = names.fresh(slot.name)
+            name = names.fresh(slot.name, ends=("_mem", "_at") if slot.kind == MEMORY else ())
             places[key] = at, name
             if slot.kind == MEMORY:
                 params.append(f"__global uchar *{name}_mem, ulong {name}_at")

@@ -49,6 +49,9 @@ _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a task clears; more are for the launch to clear."""
 _FEW_LINES: Final = 12
 """A serial task with more is worth a function of its own (see `Program.finish`)."""
+_ENDS: Final = ("_mem", "_at", "_bits")
+"""What names of parameters end in that are made of one; see `emitter.Slot` and `Emitter.scalar`."""
+_JOINT: Final = "_kernel_tasks"
 _FAILED: Final = "if (*(__global int *)(frame + 4)) return;"
 """The word of an error that is never 0 (see `stacks`)."""
 
@@ -96,9 +99,11 @@ class Program:
         self.prints: Final[list[PrintSite]] = []
         self.written: Final[set[int]] = set()
         self.seeded = False
-        names = Names()
+        tasks = func.tasks()
+        self.symbol: Final = plain_name(func.name, "kernel")
+        names = Names(_symbols(self.symbol, tasks))
         self.param_names: Final = [
-            names.fresh(p.name, f"arg{i}") for i, p in enumerate(func.params)
+            names.fresh(p.name, f"arg{i}", _ENDS) for i, p in enumerate(func.params)
         ]
         self.extent_names: Final = {
             (axis, i): names.fresh(f"{self.param_names[i]}_n{axis}")
@@ -109,21 +114,19 @@ class Program:
             name: names.fresh(name, "function") for name in func.callees
         }  # fmt: skip
         taken += self.function_names.values()
-        taken += [f"{n}{end}" for n in self.param_names for end in ("_mem", "_at", "_bits")]
+        taken += [f"{n}{end}" for n in self.param_names for end in _ENDS]
         self.taken: Final = tuple(taken)
         arrays = any(p.kind == "ndarray" for p in func.params)
         self.apart: Final = [
             func.noalias or (p.kind == "field" and not arrays) for p in func.params
         ]  # fmt: skip
         self.restrict: Final = "restrict " if all(self.apart) else ""
-        tasks = func.tasks()
         counts = _stack_counts(func, tasks)
         self.layout: Final = abi.layout(
             func.params, func.results, 0, 0, func.global_tmp_size, 0, counts, 0
         )
         self.areas: Final = abi.stack_areas(counts, 0, self.layout.stacks)[0]
         self.fails: Final = any(self.areas)
-        self.symbol: Final = plain_name(func.name, "kernel")
         self._loc: Any = None
         self.tasks: list[OpenclTask] = []
         self.metas: Final[list[TaskMeta]] = []
@@ -267,7 +270,7 @@ class Program:
 
     def task(self, index: int, op: Op) -> None:
         attr = op.attr
-        name = f"{self.symbol}_kernel_{index}_{attr.kind}"
+        name = _task_symbol(self.symbol, index, op)
         if attr.kind == "serial":
             body = self.emitter(op)
             self.begin(body, index, op, "0")
@@ -289,7 +292,7 @@ class Program:
 
     def _join(self) -> None:
         """Write the kernel that the tasks share."""
-        symbol = f"{self.symbol}_kernel_tasks"
+        symbol = f"{self.symbol}{_JOINT}"
         params, lines, self.tasks = joint.together(symbol, self.bodies, self.tasks)
         self.add([f"__kernel {joint.ALONE} void {symbol}("])
         self._params(params)
@@ -326,6 +329,17 @@ def _stack_counts(func: Func, tasks: list[Op]) -> list[tuple[int, bool]]:
         (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])), bool(task.attr.gate))
         for task in tasks
     ]
+
+
+def _task_symbol(kernel: str, index: int, op: Op) -> str:
+    return f"{kernel}_kernel_{index}_{op.attr.kind}"
+
+
+def _symbols(kernel: str, tasks: list[Op]) -> tuple[str, ...]:
+    """The names that a program's functions may have beside those of real functions."""
+    names = [_task_symbol(kernel, index, op) for index, op in enumerate(tasks)]
+    parts = [f"{name}{end}" for name in names for end in ("", "_body", "_blocks")]
+    return (*parts, f"{kernel}{_JOINT}")
 
 
 def pragmas(program: Program) -> list[str]:

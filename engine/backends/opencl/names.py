@@ -85,7 +85,7 @@ volatile while bool half uchar ushort uint ulong size_t ptrdiff_t intptr_t uintp
 local constant private generic read_only write_only read_write uniform pipe complex imaginary image
 quad true false NULL NAN INFINITY INT_MIN INT_MAX LONG_MIN LONG_MAX MAXFLOAT HUGE_VAL HUGE_VALF
 event_t sampler_t queue_t ndrange_t clk_event_t reserve_id_t asm typeof main defined
-frame prints thread piece item items get_global_id get_global_size get_local_id get_local_size
+frame prints seed thread piece item items get_global_id get_global_size get_local_id get_local_size
 get_group_id get_num_groups barrier mem_fence min max clamp select fmin fmax fabs abs sqrt exp log
 sin cos tan
 asin acos tanh floor ceil round trunc pow atan2 fmod popcount clz fma mad rsqrt isinf isnan signbit
@@ -97,7 +97,7 @@ _RESERVED: Final = re.compile(
     r"(?:as|convert|atomic|atom|native|half|cl|CL|CLK|CHAR|SCHAR|UCHAR|SHRT|USHRT|INT|UINT|LONG|ULONG|"
     r"FLT|DBL|HALF|M|qd|image\w*|memory)_\w*"
     r"|(?:u?char|u?short|u?int|u?long|float|double|half|bool|complex|quad)(?:\d+\w*)"
-    r"|image\w*_t|_.*|v\d+|at\d+|.*__.*"
+    r"|image\w*_t|_.*|v\d+|at\d+|tmp_\d+|.*__.*"
 )
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -118,14 +118,17 @@ class Names:
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
         self._taken: Final[set[str]] = set(taken)
 
-    def fresh(self, text: str, otherwise: str = "x") -> str:
-        """``text`` as a name, with a number behind it if it is taken."""
+    def fresh(self, text: str, otherwise: str = "x", ends: tuple[str, ...] = ()) -> str:
+        """``text`` as a name, with a number behind it if it is taken.
+
+        ends: the name with each of these behind it is given out as well.
+        """
         base = name = plain_name(text, otherwise)
         n = 1
-        while name in self._taken:
+        while not self._taken.isdisjoint((name, *(name + end for end in ends))):
             n += 1
             name = f"{base}_{n}" if base[-1] != "_" else f"{base}{n}"
-        self._taken.add(name)
+        self._taken.update((name, *(name + end for end in ends)))
         return name
 
     def forget(self, name: str) -> None:

@@ -111,7 +111,8 @@ def _claim(e: Emitter, op: Op) -> None:
 def _alloca(e: Emitter, op: Op) -> None:
     stacks = _stacks(e, op)
     t = element(op)
-    name = stacks.names[op.id] = e.names.fresh(f"{op.attr.name or 'stack'}_stack")
+    name = e.names.fresh(f"{op.attr.name or 'stack'}_stack", ends=("_count", "_top", "_adj"))
+    stacks.names[op.id] = name
     e.statement(op, f"long {name}_count = 0;")
     for part in _tops(op):
         e.line(f"{VALUE[t.name]} {name}{part} = {literal(0, t)};")

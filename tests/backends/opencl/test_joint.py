@@ -61,6 +61,39 @@ def test_each_task_gets_its_own_arguments(mapping):
         assert not {place for place, _ in task.rest} & set(task.places)
 
 
+@qd.real_func
+def called_kernel_tasks(a: qd.f32) -> qd.f32:
+    return a + 1.0
+
+
+@qd.real_func
+def called_kernel_0_range_for_body(a: qd.f32) -> qd.f32:
+    return 2.0 * a
+
+
+@qd.kernel
+def called(
+    x: Row, x_at: qd.i32, x_mem: qd.f32, half: qd.f16, half_bits: qd.f32, task: qd.i32,
+    tmp_0: qd.f32, seed: qd.i32, seed_: Row,
+) -> qd.f32:  # fmt: skip
+    for i in x:
+        x[i] = called_kernel_tasks(x[i]) + x_at + qd.floor(qd.random(qd.f32))
+    for i in x:
+        x[i] = called_kernel_0_range_for_body(x[i]) + x_mem + half + half_bits + task
+    total = tmp_0
+    for i in seed_:
+        total += seed_[i] * seed
+    return total
+
+
+@pytest.mark.parametrize("mapping", ["chunks", "lanes"])
+def test_names_that_the_code_has_uses_for(mapping):
+    start(mapping)
+    x = np.zeros(3, np.float32)
+    assert called(x, 1, 10.0, 100.0, 1000.0, 10000, 0.5, 3, np.arange(4, dtype=np.float32)) == 18.5
+    assert x.tolist() == [11114.0] * 3
+
+
 @qd.kernel
 def one(x: Row):
     for i in x:
