@@ -143,7 +143,7 @@ class OpenclBackend:
         Asked for before the launch it costs more and, in the next process, saves less.
         """
         from . import build
-        from .kernel import lower_opencl
+        from .source.kernel import lower_opencl
 
         where = self._for(config)
         if where.il:

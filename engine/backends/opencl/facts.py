@@ -23,7 +23,7 @@ class OpenclTask(NamedTuple):
 
     symbol: the kernel's name in the program. args: of each parameter behind the device frame what
     it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the host frame, where
-    memory stands as an address (see `memory`). block_dim: work-items of a group. grid: of
+    memory stands as an address (see `places`). block_dim: work-items of a group. grid: of
     `frame.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
     ``v1``, ..., the i32 at the offsets ``reads`` of the host frame; empty where the host cannot
     know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`). header:
@@ -32,9 +32,9 @@ class OpenclTask(NamedTuple):
     device frame comes the print buffer (see `grids.PRINTS` for its layout). limit: most groups that
     make sense; 0 for no limit.
 
-    Tasks may share one kernel (see `joint`): ``number`` says which this is, and is the parameter
-    behind those two, an ``int``; -1 for a kernel of its own. places: of each argument its number
-    among the kernel's parameters. rest: (number, what it is) of those that this task has no use
+    Tasks may share one kernel (see `source.joint`): ``number`` says which this is, and is the
+    parameter behind those two, an ``int``; -1 for a kernel of its own. places: of each argument its
+    number among the kernel's parameters. rest: (number, what it is) of those that this task has no use
     for; memory is two parameters there, too.
     """
 

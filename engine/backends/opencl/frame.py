@@ -11,16 +11,17 @@ follow each other.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ..frame.packing import StackFrame
 from ..frame.remote import RemoteFrames
-from .joint import settle
+from .facts import MEMORY, OpenclTask
 
 if TYPE_CHECKING:
     from .executable import OpenclExecutable
 
-__all__ = ["Frame", "FramePool"]
+__all__ = ["Frame", "FramePool", "settle"]
 
 Frame = tuple[memoryview, Any]
 """The memory, and what `FramePool.enter` takes: the memory again, the same as i32, the queue,
@@ -54,3 +55,19 @@ class FramePool(RemoteFrames[Frame]):
 
     def rows_of(self, frame: Frame) -> list[int]:
         return frame[1][3]
+
+
+_NOTHING: Final = b"\0" * 8
+
+
+def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
+    """Tell a kernel object which task it is. What that has no use for is ``memory`` or 0."""
+    if task.number < 0:
+        return
+    kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))
+    for place, letter in task.rest:
+        if letter == MEMORY:
+            kernel.set_arg(place, memory)
+            kernel.set_arg(place + 1, _NOTHING)
+        else:
+            kernel.set_arg(place, _NOTHING[: struct.calcsize("<" + letter)])

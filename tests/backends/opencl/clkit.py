@@ -7,8 +7,9 @@ import struct
 
 import numpy as np
 from qd_studio.engine.backends.frame import abi, grids, packing
-from qd_studio.engine.backends.opencl import capabilities, facts, hardware, joint
-from qd_studio.engine.backends.opencl.kernel import lower_opencl
+from qd_studio.engine.backends.opencl import capabilities, facts, hardware
+from qd_studio.engine.backends.opencl.frame import settle
+from qd_studio.engine.backends.opencl.source.kernel import lower_opencl
 from qd_studio.engine.config import CompileConfig
 
 CPU = capabilities.GENERIC_CPU._replace(exact_division=False)
@@ -100,7 +101,7 @@ class Loaded:
         cl, here = self.cl, Cl.get()
         kernel = cl.Kernel(self.program, task.symbol)
         args = dict(enumerate([device_frame] + ([prints] if task.prints else [])))
-        joint.settle(kernel, task, device_frame)
+        settle(kernel, task, device_frame)
         at, places = len(args), iter(task.places)
         for kind, offset in task.args:
             at = next(places, at)

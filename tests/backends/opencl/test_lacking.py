@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.opencl import kernel as lowering
+from qd_studio.engine.backends.opencl.source import kernel as lowering
 
 pytest.importorskip("pyopencl")
 Row = qd.types.ndarray(qd.f32, 1)

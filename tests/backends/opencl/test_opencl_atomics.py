@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from qd_studio.engine.backends.opencl.atomics import GLOBAL, LOCAL, PRIVATE, update
 from qd_studio.engine.backends.opencl.capabilities import GENERIC_GPU
+from qd_studio.engine.backends.opencl.source.atomics import GLOBAL, LOCAL, PRIVATE, update
 from qd_studio.engine.errors import QuadrantsInternalError
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.semantics import ATOMIC_OPERATION, binary_fn

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.opencl import build, context, device, errors, hardware
-from qd_studio.engine.backends.opencl import kernel as text
 from qd_studio.engine.backends.opencl.capabilities import Capabilities
+from qd_studio.engine.backends.opencl.source import kernel as text
 from qd_studio.engine.cache.memory import MEMORY
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.runtime import program

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import QuadrantsUnsupportedError
-from ...ir import Op
-from ...ir import codes as C
-from ...ir.semantics import ATOMIC_OPERATION
-from ...types import DataType, PointerType, Type, f16
-from ..stacks import element
+from ....errors import QuadrantsUnsupportedError
+from ....ir import Op
+from ....ir import codes as C
+from ....ir.semantics import ATOMIC_OPERATION
+from ....types import DataType, PointerType, Type, f16
+from ...stacks import element
 from . import atomics
 from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Offset, Place
 from .extremes import Extreme

@@ -27,12 +27,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...analysis import SUBGROUP_OPS, shared_arrays
-from ...ir import Block, Op, walk
-from ...ir import codes as C
-from ...ir.attrs import SUBGROUP_SIZE
-from ...types import f16, u1
-from ..stacks import element
+from ....analysis import SUBGROUP_OPS, shared_arrays
+from ....ir import Block, Op, walk
+from ....ir import codes as C
+from ....ir.attrs import SUBGROUP_SIZE
+from ....types import f16, u1
+from ...stacks import element
 from .emitter import LOCAL, UNARY, Emitter, Place
 from .names import MEMORY, VALUE
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op
-from ...ir import codes as C
+from ....ir import Op
+from ....ir import codes as C
 from .calls import CALL_OPS
 from .casts import CASTS
 from .control import CONTROL_OPS

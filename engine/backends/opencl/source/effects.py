@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op
-from ...ir import codes as C
-from ...types import DataType, Type, f16, u1
-from ..base import PrintSite
+from ....ir import Op
+from ....ir import codes as C
+from ....types import DataType, Type, f16, u1
+from ...base import PrintSite
 from .emitter import UNARY
 from .names import VALUE
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op
-from ...ir import codes as C
-from ...types import f16
+from ....ir import Op
+from ....ir import codes as C
+from ....types import f16
 from .emitter import UNARY
 
 if TYPE_CHECKING:

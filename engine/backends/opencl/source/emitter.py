@@ -31,15 +31,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from ...errors import QuadrantsInternalError
-from ...ir import Block, Op
-from ...ir import codes as C
-from ...types import DataType, f16
-from ..frame import abi
-from ..index_sums import is_index_sum
-from .capabilities import CHUNKS
+from ....errors import QuadrantsInternalError
+from ....ir import Block, Op
+from ....ir import codes as C
+from ....types import DataType, f16
+from ...frame import abi
+from ...index_sums import is_index_sum
+from ..capabilities import CHUNKS
+from ..facts import MEMORY as BUFFER
 from .extremes import Extreme, extremes
-from .facts import MEMORY as BUFFER
 from .fold import Plan
 from .names import LETTER, MEMORY, VALUE, Names
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...types import BY_NAME, DataType
-from .capabilities import Capabilities
+from ....types import BY_NAME, DataType
+from ..capabilities import Capabilities
 from .extremes import key_text
 from .names import UNSIGNED, VALUE, literal
 

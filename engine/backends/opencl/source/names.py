@@ -11,7 +11,7 @@ import math
 import re
 from typing import Final
 
-from ...types import Type, f16, f32
+from ....types import Type, f16, f32
 
 __all__ = ["LETTER", "MEMORY", "SIZE", "UNSIGNED", "VALUE", "Names", "literal", "plain_name"]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Block, Op
-from ...ir import codes as C
-from ...ir.edit import all_blocks
-from ...types import f32, f64
-from ..stacks import element
+from ....ir import Block, Op
+from ....ir import codes as C
+from ....ir.edit import all_blocks
+from ....types import f32, f64
+from ...stacks import element
 
 __all__ = ["Extreme", "extremes", "key_text"]
 

@@ -31,19 +31,19 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ...analysis import needs_blocks
-from ...errors import QuadrantsCompilationError
-from ...ir import Block, Op, walk
-from ...ir import codes as C
-from ..frame import grids
-from ..frame.host_text import HostText
-from ..llvm.block_reduce import sums
-from ..llvm.inner_loops import Unrolled, unrolled
-from ..llvm.schedule import MOST_THREADS, Schedule, blocks_text
-from ..llvm.tile_choice import choose
+from ....analysis import needs_blocks
+from ....errors import QuadrantsCompilationError
+from ....ir import Block, Op, walk
+from ....ir import codes as C
+from ...frame import grids
+from ...frame.host_text import HostText
+from ...llvm.block_reduce import sums
+from ...llvm.inner_loops import Unrolled, unrolled
+from ...llvm.schedule import MOST_THREADS, Schedule, blocks_text
+from ...llvm.tile_choice import choose
+from ..facts import OpenclTask
 from .control import counter
 from .emitter import Emitter
-from .facts import OpenclTask
 from .groups import GROUP_OPS, begin_group, phases
 from .inner import range_for
 from .reduce import accumulate, finale, open_sums
@@ -182,7 +182,7 @@ def _plan(op: Op, program: Program) -> Schedule:
     if config.max_block_dim:
         most = min(most, config.max_block_dim)
     if needs_blocks(body):
-        from ...analysis import block_dim
+        from ....analysis import block_dim
 
         size = block_dim(op)
         if size > most:

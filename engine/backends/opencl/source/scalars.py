@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...ir import Op
-from ...ir import codes as C
-from ...types import Type, f16, f32, f64, u1
+from ....ir import Op
+from ....ir import codes as C
+from ....types import Type, f16, f32, f64, u1
 from .casts import convert
 from .emitter import (
     ADD,

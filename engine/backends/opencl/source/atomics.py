@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ...errors import QuadrantsInternalError
-from ...ir import codes as C
-from ...ir.semantics import ATOMIC_OPERATION
-from ...types import DataType, f16, f32, u1
-from .capabilities import Capabilities
+from ....errors import QuadrantsInternalError
+from ....ir import codes as C
+from ....ir.semantics import ATOMIC_OPERATION
+from ....types import DataType, f16, f32, u1
+from ..capabilities import Capabilities
 
 __all__ = ["GLOBAL", "LOCAL", "PRIVATE", "Update", "update"]
 

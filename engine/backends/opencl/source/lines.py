@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from typing import Final
 
-from ...ir import Loc
+from ....ir import Loc
 
 __all__ = ["Sources"]
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...ir import Op
-from ...ir import codes as C
-from ...passes.linear_form import form_of
-from ...types import f16, u1
-from ..llvm.strides import WIDEST, Access
-from ..stacks import element
+from ....ir import Op
+from ....ir import codes as C
+from ....passes.linear_form import form_of
+from ....types import f16, u1
+from ...llvm.strides import WIDEST, Access
+from ...stacks import element
 from .emitter import ATOM
 from .memory import note_written
 from .names import MEMORY

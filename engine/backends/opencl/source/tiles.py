@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...ir import Op
-from ..llvm.strides import WIDEST
-from ..llvm.tile_choice import Tile
+from ....ir import Op
+from ...llvm.strides import WIDEST
+from ...llvm.tile_choice import Tile
 from .control import counter
 from .wide import Cell, Joined, emit_copies
 

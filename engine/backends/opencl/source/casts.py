@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...ir import Op
-from ...ir import codes as C
-from ...types import DataType, Type, f16, f32, f64, u1
+from ....ir import Op
+from ....ir import codes as C
+from ....types import DataType, Type, f16, f32, f64, u1
 from .emitter import ATOM, EQUAL, UNARY, wrap
 from .names import VALUE
 

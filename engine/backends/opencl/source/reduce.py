@@ -18,17 +18,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from ...ir import Op
-from ...ir import codes as C
-from ...ir.semantics import ATOMIC_OPERATION
-from ...passes.make_thread_local import identity
-from ...types import DataType
+from ....ir import Op
+from ....ir import codes as C
+from ....ir.semantics import ATOMIC_OPERATION
+from ....passes.make_thread_local import identity
+from ....types import DataType
 from .emitter import UNARY, Emitter
 from .names import MEMORY, VALUE, literal
 from .scalars import combined
 
 if TYPE_CHECKING:
-    from ...config import CompileConfig
+    from ....config import CompileConfig
     from .lanes import LanesEmitter
 
 __all__ = ["BARRIER", "accumulate", "finale", "open_sums"]

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...ir import Op
-from ..frame import grids
+from ....ir import Op
+from ...frame import grids
+from ..facts import OpenclTask
 from .control import nest
-from .facts import OpenclTask
 from .joint import ALONE
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op, walk
-from ...ir import codes as C
-from ...types import DataType
-from ..frame import abi
-from ..stacks import element
+from ....ir import Op, walk
+from ....ir import codes as C
+from ....types import DataType
+from ...frame import abi
+from ...stacks import element
+from ..facts import MEMORY as BUFFER
 from .emitter import GLOBAL, UNARY, Place
-from .facts import MEMORY as BUFFER
 from .memory import fetch, set_memory
 from .names import MEMORY, VALUE, literal
 from .scalars import combined

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...errors import QuadrantsUnsupportedError
-from ...ir import Op, walk
-from ...ir import codes as C
-from ...types import DataType, PointerType, Type, void
-from ..index_sums import only_in_addresses
+from ....errors import QuadrantsUnsupportedError
+from ....ir import Op, walk
+from ....ir import codes as C
+from ....types import DataType, PointerType, Type, void
+from ...index_sums import only_in_addresses
 from .emitter import GLOBAL, Place, Slot
 from .memory import note_written
 from .names import MEMORY, VALUE, literal

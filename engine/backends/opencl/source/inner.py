@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...ir import Op
-from ...ir import codes as C
-from ..llvm.inner_loops import Unrolled
-from ..llvm.strides import WIDEST, access
+from ....ir import Op
+from ....ir import codes as C
+from ...llvm.inner_loops import Unrolled
+from ...llvm.strides import WIDEST, access
 from .control import counter
 from .emitter import Emitter
 from .wide import Cell, Joined, emit_copies

@@ -17,20 +17,19 @@ kernel that calls the one it is asked for::
     }
 
 Its parameters are all that any task needs. A kernel object belongs to one task; the parameters that
-this one has no use for are set once (`settle`).
+this one has no use for are set once (`opencl.frame.settle`).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ..facts import MEMORY, OpenclTask
 from .emitter import Slot
-from .facts import MEMORY, OpenclTask
 from .names import Names
 
-__all__ = ["ALONE", "Body", "settle", "together"]
+__all__ = ["ALONE", "Body", "together"]
 
 ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 """Of a kernel that runs in groups of one work-item."""
@@ -87,19 +86,3 @@ def together(
 
 def _key(slot: Slot) -> tuple[str, str, int]:
     return slot.kind, slot.type if slot.kind != MEMORY else "", slot.offset
-
-
-_NOTHING: Final = b"\0" * 8
-
-
-def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
-    """Tell a kernel object which task it is. What that has no use for is ``memory`` or 0."""
-    if task.number < 0:
-        return
-    kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))
-    for place, letter in task.rest:
-        if letter == MEMORY:
-            kernel.set_arg(place, memory)
-            kernel.set_arg(place + 1, _NOTHING)
-        else:
-            kernel.set_arg(place, _NOTHING[: struct.calcsize("<" + letter)])

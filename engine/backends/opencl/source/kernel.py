@@ -21,24 +21,24 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...errors import QuadrantsCompilationError
-from ...ir import Func, Op, all_ops, walk
-from ...ir import codes as C
-from ..base import KernelMeta, PrintSite, TaskMeta
-from ..flow import flow_of, labels_of, repeats, task_meta
-from ..frame import abi, grids
-from ..index_sums import only_in_addresses
-from . import capabilities as caps
+from ....errors import QuadrantsCompilationError
+from ....ir import Func, Op, all_ops, walk
+from ....ir import codes as C
+from ...base import KernelMeta, PrintSite, TaskMeta
+from ...flow import flow_of, labels_of, repeats, task_meta
+from ...frame import abi, grids
+from ...index_sums import only_in_addresses
+from .. import capabilities as caps
+from ..facts import MEMORY, OpenclTask
 from . import joint
 from .emitter import Emitter, Slot
-from .facts import MEMORY, OpenclTask
 from .helpers import helper_text
 from .lines import Sources
 from .names import Names, plain_name
 from .table import TABLE
 
 if TYPE_CHECKING:
-    from ...config import CompileConfig
+    from ....config import CompileConfig
     from .calls import Function
 
 Emitter.table = TABLE

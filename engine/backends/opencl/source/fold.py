@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Block, Op
-from ...ir import codes as C
-from ...ir.edit import all_blocks
+from ....ir import Block, Op
+from ....ir import codes as C
+from ....ir.edit import all_blocks
 
 __all__ = ["Plan"]
 

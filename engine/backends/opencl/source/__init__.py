@@ -1,0 +1,1 @@
+"""OpenCL C written from the IR: the emitter, and how loops become work-items."""
