@@ -34,8 +34,8 @@ class OpenclTask(NamedTuple):
 
     Tasks may share one kernel (see `source.joint`): ``number`` says which this is, and is the
     parameter behind those two, an ``int``; -1 for a kernel of its own. places: of each argument its
-    number among the kernel's parameters. rest: (number, what it is) of those that this task has no use
-    for; memory is two parameters there, too.
+    number among the kernel's parameters. rest: (number, what it is) of those that this task has no
+    use for; memory is two parameters there, too.
     """
 
     symbol: str
