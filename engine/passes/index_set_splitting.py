@@ -25,7 +25,9 @@ with a value that the loop does not change, a remainder (``%`` with a constant o
 a select by a comparison with such a value. offset is a sum of constants and values that the loop
 does not change; bounds are computed in 64 bits, and keep the sum itself inside of 32.
 
-Iterations of these loops may run in any order, so the two edges share one copy of the body.
+Iterations of these loops may run in any order, so the two edges share one copy of the body. It is
+not worth vector instructions (`ForAttr.cold`) where few cells are known to be there; where extents
+of other arrays or arguments decide, all cells may be.
 
 Left alone are loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, whose
 innermost axis is known to be short, or where no address depends on such a value, and loops inside
@@ -45,6 +47,7 @@ from ..ir.edit import clone_into, drop
 from ..types import i32, i64
 from .hoist import before_loop
 from .linear_form import Form, form_of
+from .make_cpu_multithreaded_range_for import whole_axis
 from .manager import PassCx
 from .registry import register
 
@@ -72,10 +75,12 @@ class _Axis:
     def __init__(self, loop: Op, axis: int) -> None:
         self.loop = loop
         self.axis = axis
-        self.begin, self.end = loop.args[2 * axis : 2 * axis + 2]
+        self.begin, self.end = whole_axis(loop, axis)
         self.limits: list[_Limit] = []
         self.sums: dict[Op, Form] = {}
         """Offsets of the ops that are undone."""
+        self.few = True
+        """Few cells are left to the edges, whatever extents and arguments are."""
         self._known: dict[Op, bool] = {}
 
     def invariant(self, op: Op) -> bool:
@@ -88,8 +93,8 @@ class _Axis:
             return found
         if op.type is not i32:
             return None
-        total = _Sum()
-        for term, factor in form_of(op).terms.items():
+        total, form = _Sum(), form_of(op)
+        for term, factor in form.terms.items():
             inner = self.sums.get(term)
             if inner is not None and factor == 1:
                 total.add(inner)
@@ -100,7 +105,7 @@ class _Axis:
                 total.add(Form(0, {term: factor}))
             else:
                 return None
-        total.add(Form(form_of(op).constant, {}))
+        total.add(Form(form.constant, {}))
         return total.form() if total.indices == 1 else None
 
     def undo(self, op: Op) -> None:
@@ -146,7 +151,7 @@ class _Axis:
         limits = _Limit(False, Form(0, {}), offset), _Limit(True, last, offset)
         if not all(self._leaves_few(limit) for limit in limits):
             return
-        if offset == Form(0, {}) and divisor is not self.end:
+        if offset == Form(0, {}) and _merged(Form(0, {divisor: 1, self.end: -1})).terms:
             return  # it runs around, maybe often
         self._exact(value, original)
         self.limits += limits
@@ -180,16 +185,20 @@ class _Axis:
     def _leaves_few(self, limit: _Limit, known: bool = False) -> bool:
         """Whether few cells lie outside of ``limit``, for all that can be seen.
 
-        known: only if it is known, else also where extents of arrays or arguments decide.
+        known: only if it is known, else also where extents of arrays or arguments decide (and then
+        it is noted in `few`).
         """
         upper, plus, minus = limit
         total = _Sum()
         total.add(plus)
         total.add(minus, -1)
         total.add(form_of(self.end if upper else self.begin), -1)
-        distance, terms = total.form()
+        distance, terms = _merged(total.form())
         if terms:
-            return not known and not (upper and not plus.terms)
+            if known or (upper and not plus.terms):
+                return False
+            self.few = False
+            return True
         return abs(distance) <= _NEAR
 
     def _exact(self, value: Op, offset: Form) -> None:
@@ -226,6 +235,19 @@ class _Sum:
 
     def form(self) -> Form:
         return Form(self._constant, {op: k for op, k in self._terms.items() if k})
+
+
+_ALIKE: Final = frozenset({C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS})
+
+
+def _merged(form: Form) -> Form:
+    """``form`` where ops that say the same, in the bounds of the loop and in its body, are one."""
+    first: dict[tuple[int, object], Op] = {}
+    total = _Sum()
+    for op, factor in form.terms.items():
+        one = first.setdefault((op.code, op.attr), op) if op.code in _ALIKE else op
+        total.add(Form(0, {one: factor}))
+    return _plus(total.form(), form.constant)
 
 
 def _plus(form: Form, constant: int) -> Form:
@@ -330,7 +352,7 @@ def _split(func: Func, loop: Op, axes: tuple[int, ...], axis: _Axis) -> None:
     e = Builder(func, edges.regions[0], loop.loc)
     is_first = e.binary(C.CMP_EQ, e.loop_index(edges, 0), e.const(0, i32))
     bounds = e.select(is_first, begin, high), e.select(is_first, low, end)
-    edge = e.range_for(bounds, attr._replace(cold=True))
+    edge = e.range_for(bounds, attr._replace(cold=axis.few))
     _fill(func, loop, edge, axis.axis, index, {})
     place = block.ops.index(loop)
     block.ops[place : place + 1] = before

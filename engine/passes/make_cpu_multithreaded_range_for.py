@@ -86,6 +86,23 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     return True
 
 
+def whole_axis(loop: Op, axis: int) -> tuple[Op, Op]:
+    """Begin and end of an axis of a loop over the cells of a piece, in all pieces together.
+
+    They are those of the piece where that cannot be told.
+    """
+    begin, end = loop.args[2 * axis : 2 * axis + 2]
+    total = end.args[0] if end.code == C.CAST_VALUE else end
+    if total.code == C.ADD and [op.code for op in total.args] == [C.CAST_VALUE, C.MIN]:
+        start, last = total.args
+        length = last.args[1].args[0] if last.args[1].code == C.MAX else last
+        if length.code == C.SUB:
+            length = length.args[0]
+        if length.code == C.CAST_VALUE:
+            return start.args[0], length.args[0]
+    return begin, end
+
+
 def _clone_header(func: Func, header: Block, body: Block, out: list[Op]) -> tuple[Op, ...]:
     """Copies of the bounds, computed in ``body``."""
     mapping: dict[Op, Op] = {}

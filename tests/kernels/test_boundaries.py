@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.ir import walk
 
 F1, F2 = qd.types.NDArray[qd.f32, 1], qd.types.NDArray[qd.f32, 2]
 
@@ -74,6 +76,38 @@ def test_rows(arch):
         for by in (1, -1, 3, 20):
             twice(x, y, by)
             assert (y == x[np.clip(np.maximum(at + by, 0) + by, 0, n - 1)]).all(), (n, by)
+
+
+def cold(kernel, *more):
+    """Of each loop in the one task of a kernel that is new, whether it is cold."""
+    kernel(numbers(40), np.zeros(40, np.float32), *more)
+    (variant,) = kernel.launchers.variants.values()
+    (task,) = variant.compiled.func.tasks()
+    return [op.attr.cold for op in walk(task.regions[1]) if op.code == C.RANGE_FOR]
+
+
+def test_edges_that_may_hold_all_cells_are_worth_vector_instructions():
+    qd.init(arch=qd.cpu, offline_cache=False)
+
+    @qd.kernel
+    def near(x: F1, y: F1):
+        for i in range(x.shape[0]):
+            y[i] = x[qd.select(i + 1 < x.shape[0], i + 1, 0)] + x[clamped(i - 1, x.shape[0])]
+
+    @qd.kernel
+    def anywhere(x: F1, y: F1, by: qd.i32):
+        for i in range(x.shape[0]):
+            y[i] = x[clamped(i + by, x.shape[0])]
+
+    @qd.kernel
+    def shorter(x: F1, y: F1):
+        for i in range(y.shape[0]):
+            y[i] = x[qd.min(i, x.shape[0] - 1)]
+
+    # the cells in the middle, the two edges, the cells of one of these
+    assert cold(near) == [False, True, True]
+    assert cold(anywhere, 3) == [False, True, False]
+    assert cold(shorter) == [False, True, False]
 
 
 @pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
