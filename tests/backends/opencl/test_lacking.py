@@ -83,3 +83,38 @@ def test_too_many_parameters_are_refused_at_the_loop(lacking):
     assert "its parameters take 72 bytes, of 64" in str(caught.value)
     lacking({"opencl_mapping": "lanes"}, unified=False, parameter_bytes=72)
     sums(*rows, 2.0)
+
+
+@qd.kernel
+def many(x: Row, y: Row, z: Row, a: qd.f32) -> qd.f32:
+    for i in x:
+        x[i] += a
+    for i in y:
+        y[i] += x[i]
+    for i in z:
+        z[i] += y[i]
+    total = a
+    for i in z:
+        total += z[i]
+    return total
+
+
+def test_tasks_share_kernels_as_far_as_their_parameters_fit(lacking):
+    lacking({"opencl_device": "pocl", "opencl_mapping": "chunks"}, parameter_bytes=64)
+    x, y, z = (np.arange(5, dtype=np.float32) for _ in range(3))
+    for round in (1, 2):  # the second finds what the first has left in the kernels' objects
+        got = many(x, y, z, 3.0)
+        x_, y_, z_ = np.arange(5.0), np.arange(5.0), np.arange(5.0)
+        for _ in range(round):
+            x_ += 3
+            y_ += x_
+            z_ += y_
+        assert got == 3.0 + z_.sum()
+        assert (x.tolist(), y.tolist(), z.tolist()) == (x_.tolist(), y_.tolist(), z_.tolist())
+    (variant,) = many.launchers.variants.values()
+    tasks = variant.compiled.artifact.facts["tasks"]
+    symbols = list(dict.fromkeys(task.symbol for task in tasks))
+    assert symbols[:2] == ["many_kernel_tasks", "many_kernel_tasks_1"]
+    assert len(symbols) < len(tasks)
+    numbers = [task.number for task in tasks if task.symbol == symbols[0]]
+    assert numbers == list(range(len(numbers)))

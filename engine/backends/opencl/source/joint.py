@@ -16,8 +16,9 @@ kernel that calls the one it is asked for::
         }
     }
 
-Its parameters are all that any task needs. A kernel object belongs to one task; the parameters that
-this one has no use for are set once (`opencl.frame.settle`).
+Its parameters are all that any task needs; where these are more than a device takes, the tasks go
+to several such kernels (`ends`). A kernel object belongs to one task; the parameters that this one
+has no use for are set once (`opencl.frame.settle`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,33 @@ class Body(NamedTuple):
     symbol: str
     slots: tuple[Slot, ...]
     prints: bool
+
+
+_HEAD: Final = 24
+"""Bytes of the frame, the buffer for prints and the task's number."""
+
+
+def ends(bodies: Sequence[Body], most: int) -> list[int]:
+    """Where a kernel of several tasks ends: its parameters take at most ``most`` bytes.
+
+    A kernel of one task may take more; `Program.finish` has refused it if that does not do.
+    """
+    found: list[int] = []
+    seen: set[tuple[str, str, int]] = set()
+    size = _HEAD
+    for number, body in enumerate(bodies):
+        new = {_key(slot) for slot in body.slots}
+        more = _size(new - seen)
+        if seen and size + more > most:
+            found.append(number)
+            seen, size, more = set[tuple[str, str, int]](), _HEAD, _size(new)
+        seen |= new
+        size += more
+    return [*found, len(bodies)]
+
+
+def _size(keys: set[tuple[str, str, int]]) -> int:
+    return sum(16 if kind == MEMORY else 8 for kind, _, _ in keys)
 
 
 def together(

@@ -51,7 +51,6 @@ _FEW_LINES: Final = 12
 """A serial task with more is worth a function of its own (see `Program.finish`)."""
 _ENDS: Final = ("_mem", "_at", "_bits")
 """What names of parameters end in that are made of one; see `emitter.Slot` and `Emitter.scalar`."""
-_JOINT: Final = "_kernel_tasks"
 _FAILED: Final = "if (*(__global int *)(frame + 4)) return;"
 """The word of an error that is never 0 (see `stacks`)."""
 
@@ -291,12 +290,17 @@ class Program:
         self.add([f"// task {index}: {attr.kind}{name}"])
 
     def _join(self) -> None:
-        """Write the kernel that the tasks share."""
-        symbol = f"{self.symbol}{_JOINT}"
-        params, lines, self.tasks = joint.together(symbol, self.bodies, self.tasks)
-        self.add([f"__kernel {joint.ALONE} void {symbol}("])
-        self._params(params)
-        self.add(["{", *(f"    {line}" for line in lines), "}", ""])
+        """Write the kernel that the tasks share, or several where one had too many parameters."""
+        bodies, tasks, start = self.bodies, self.tasks, 0
+        self.tasks = []
+        for number, end in enumerate(joint.ends(bodies, self.capabilities.parameter_bytes)):
+            symbol = _joint_symbol(self.symbol, number)
+            params, lines, launched = joint.together(symbol, bodies[start:end], tasks[start:end])
+            self.tasks += launched
+            self.add([f"__kernel {joint.ALONE} void {symbol}("])
+            self._params(params)
+            self.add(["{", *(f"    {line}" for line in lines), "}", ""])
+            start = end
 
     def result(self) -> OpenclText:
         func = self.func
@@ -335,11 +339,15 @@ def _task_symbol(kernel: str, index: int, op: Op) -> str:
     return f"{kernel}_kernel_{index}_{op.attr.kind}"
 
 
+def _joint_symbol(kernel: str, number: int) -> str:
+    return f"{kernel}_kernel_tasks{f'_{number}' if number else ''}"
+
+
 def _symbols(kernel: str, tasks: list[Op]) -> tuple[str, ...]:
     """The names that a program's functions may have beside those of real functions."""
     names = [_task_symbol(kernel, index, op) for index, op in enumerate(tasks)]
     parts = [f"{name}{end}" for name in names for end in ("", "_body", "_blocks")]
-    return (*parts, f"{kernel}{_JOINT}")
+    return (*parts, *(_joint_symbol(kernel, number) for number in range(len(tasks))))
 
 
 def pragmas(program: Program) -> list[str]:
