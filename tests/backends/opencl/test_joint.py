@@ -74,10 +74,12 @@ def called_kernel_0_range_for_body(a: qd.f32) -> qd.f32:
 @qd.kernel
 def called(
     x: Row, x_at: qd.i32, x_mem: qd.f32, half: qd.f16, half_bits: qd.f32, task: qd.i32,
-    tmp_0: qd.f32, seed: qd.i32, seed_: Row,
+    tmp_0: qd.f32, seed: qd.i32, seed_: Row, tiled: qd.f32,
 ) -> qd.f32:  # fmt: skip
     for i in x:
         x[i] = called_kernel_tasks(x[i]) + x_at + qd.floor(qd.random(qd.f32))
+    for i in x:
+        x[i] += tiled
     for i in x:
         x[i] = called_kernel_0_range_for_body(x[i]) + x_mem + half + half_bits + task
     total = tmp_0
@@ -90,8 +92,27 @@ def called(
 def test_names_that_the_code_has_uses_for(mapping):
     start(mapping)
     x = np.zeros(3, np.float32)
-    assert called(x, 1, 10.0, 100.0, 1000.0, 10000, 0.5, 3, np.arange(4, dtype=np.float32)) == 18.5
-    assert x.tolist() == [11114.0] * 3
+    more = np.arange(4, dtype=np.float32)
+    assert called(x, 1, 10.0, 100.0, 1000.0, 10000, 0.5, 3, more, 20.0) == 18.5
+    assert x.tolist() == [11154.0] * 3
+
+
+@qd.kernel
+def counted(n: qd.types.ndarray(qd.i32, 1), x: Row, cells: qd.f32):
+    qd.loop_config(block_dim=32)
+    for i in range(n[0] * 2):
+        shared = qd.simt.block.SharedArray((32,), qd.f32)
+        shared[i % 32] = x[i] + cells
+        qd.simt.block.sync()
+        x[i] = shared[(i + 1) % 32]
+
+
+@pytest.mark.parametrize("mapping", ["chunks", "lanes"])
+def test_names_where_the_device_counts_the_cells(mapping):
+    start(mapping)
+    x = np.arange(64, dtype=np.float32)
+    counted(np.array([32], np.int32), x, 0.5)
+    assert x.tolist() == [*np.arange(1, 32) + 0.5, 0.5, *np.arange(33, 64) + 0.5, 32.5]
 
 
 @qd.kernel

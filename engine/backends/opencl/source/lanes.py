@@ -335,9 +335,9 @@ def _header(program: Program, op: Op, name: str, plan: Schedule, task: Emitter) 
     e.run(op.regions[0])
     bounds = op.regions[0].ops[-1].args
     extents = [_extent(e, a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True)]
-    e.line(f"const ulong cells = {' * '.join([f'(ulong){extents[0]}', *extents[1:]])};")
-    size = plan.block_dim
-    e.line(f"{e.frame('long', grids.HEADER)} = max((cells + {size - 1}) / {size}, 1ul);")
+    cells, size = e.names.fresh("cells"), plan.block_dim
+    e.line(f"const ulong {cells} = {' * '.join([f'(ulong){extents[0]}', *extents[1:]])};")
+    e.line(f"{e.frame('long', grids.HEADER)} = max(({cells} + {size - 1}) / {size}, 1ul);")
     program.finish(e, name, _group(1))
 
 

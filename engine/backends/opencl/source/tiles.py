@@ -36,8 +36,9 @@ def emit_tiles(
     single cells.
     """
     tiles = _Tiles(e, task, tile, bounds)
-    e.line(f"const bool tiled = {tiles.pays(cells)};")
-    e.open("if (tiled) {")
+    tiled = e.names.fresh("tiled")
+    e.line(f"const bool {tiled} = {tiles.pays(cells)};")
+    e.open(f"if ({tiled}) {{")
     tiles.run()
     e.otherwise()
     plain()
