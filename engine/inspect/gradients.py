@@ -100,8 +100,9 @@ class GradientCapture(KernelCapture):
         self.primal: Final = primal
         self._wanted: Final = features
         self._stacks: Stacks | None = None
-        self._far: Stacks | None = None
-        self._elsewhere: _Elsewhere | None = None
+        # By device: each has addresses of its own.
+        self._far: Final[dict[base.Device, Stacks]] = {}
+        self._elsewhere: Final[list[_Elsewhere]] = []
         primal.has_gradient(record.id)
         self._publish()
 
@@ -136,11 +137,13 @@ class GradientCapture(KernelCapture):
 
         current, device = program.current(), device_of(compiled)
         if device is not None and device is not current.device:
-            if self._far is None:
+            found = self._far.get(device)
+            if found is None:
                 backend = base.find(compiled.artifact.backend)
-                self._elsewhere = _Elsewhere(backend, device, self.config)
-                self._far = Stacks(cast("Program", self._elsewhere))
-            return self._far
+                # Stacks do not keep their program.
+                self._elsewhere.append(_Elsewhere(backend, device, self.config))
+                found = self._far[device] = Stacks(cast("Program", self._elsewhere[-1]))
+            return found
         if self._stacks is None and _same_threads(self.config, current.config):
             return current.stacks
         if self._stacks is None:

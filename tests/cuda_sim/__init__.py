@@ -58,14 +58,6 @@ def binding() -> Any:
     return simulated_driver
 
 
-def _part_company() -> None:
-    """Forget compiled code where there is a device, too: neither can run that of the other."""
-    if on_device():
-        from qd_studio.engine.cache.memory import MEMORY
-
-        MEMORY.clear()
-
-
 @contextmanager
 def simulated(**configuration: Any) -> Generator[Any]:
     """Within this the engine finds a simulated device; its `state.State`.
@@ -73,6 +65,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
     The device of the last time goes on if it is of the same kind and works, as a real one would.
     """
     from qd_studio.engine.backends.cuda import (
+        backend,
         conditional,
         context,
         driver,
@@ -83,16 +76,18 @@ def simulated(**configuration: Any) -> Generator[Any]:
     from .code import with_ir
     from .state import Configuration, state
 
-    condition = conditional.link
+    CudaBackend = backend.CudaBackend
+    condition, whose = conditional.link, CudaBackend.identity
     make_ptx, link, identity = nvptx.make_ptx, libdevice.link, libdevice.identity
 
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
 
-    _part_company()
     if not state.begin(Configuration(**configuration)):
         context._known.clear()
     before = driver.install(binding())
+    if on_device():  # neither can run the code of the other, and both find it in this process
+        CudaBackend.identity = lambda self: f"{whose(self)}, simulated"
     nvptx.make_ptx = carrying
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
@@ -103,7 +98,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
         conditional.link = condition
         driver.install(before)
-        _part_company()
+        CudaBackend.identity = whose
 
 
 @contextmanager

@@ -196,7 +196,7 @@ def powers(x: Reals, y: Reals, n: qd.types.NDArray[qd.i32, 1]):
         y[i] = s
 
 
-@powers.workload(n=[300])
+@powers.workload(n=[300, 40000])
 def ragged(n):
     x, y = (qd.ndarray(qd.f32, n, needs_grad=True) for _ in range(2))
     x.fill(0.9)
@@ -209,12 +209,16 @@ def ragged(n):
 def test_gradients_with_stacks_are_launched_wherever_the_program_runs(arch):
     qd.init(arch=arch, ad_stack_experimental_enabled=True)
     config = CompileConfig(ad_stack_experimental_enabled=True)
-    capture = inspect.KernelCapture(powers, ("cpu", "cuda"), config)
+    # Two devices that are not the program's, and each has addresses of its own.
+    names = ("cpu", "cuda", "opencl") if importlib.util.find_spec("pyopencl") else ("cpu", "cuda")
+    capture = inspect.KernelCapture(powers, names, config)
     capture.compile()
     capture.launch(0.01)
     gradient = inspect.gradient_of(capture, make=True)
     gradient.compile()
-    for backend in gradient.launch(0.01).backends:
+    backends = gradient.launch(0.01).backends
+    assert tuple(backend.backend for backend in backends) == names
+    for backend in backends:
         assert (backend.status, backend.agreement.state) == ("ok", "ok"), backend.reason
         assert backend.autodiff.sized and backend.autodiff.bytes > 0
         assert backend.autodiff.reducers[0].value == 6

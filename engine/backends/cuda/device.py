@@ -16,6 +16,7 @@ may have); beyond that it goes back to the device at the next wait.
 from __future__ import annotations
 
 import gc
+import os
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -61,7 +62,8 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
         if reason:
             raise BackendUnavailableError("cuda", reason)
         chosen = hardware.chosen()
-        super().__init__(config, chosen, context_of(chosen), "CUDA_LAUNCH_BLOCKING")
+        blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "") == "1"
+        super().__init__(config, chosen, context_of(chosen), blocking)
         self.number: Final = self.hardware.number
         self.driver: Final = self.context.driver
         self._kept: Final = self.limit or int(config.device_memory_GB * (1 << 30))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import os
 import threading
 import weakref
 from contextlib import suppress
@@ -86,13 +85,12 @@ class RemoteDevice(Generic[H, C, S]):
     """Where each device of a backend is noted while its program runs."""
     streams: S
 
-    def __init__(self, config: CompileConfig, hardware: H, context: C, blocking: str) -> None:
-        """blocking: the variable that asks for it."""
+    def __init__(self, config: CompileConfig, hardware: H, context: C, blocking: bool) -> None:
         self.config: Final = config
         self.hardware: Final = hardware
         self.context: Final = context
         self.name: Final = hardware.name
-        self.blocking: Final = os.environ.get(blocking, "") == "1"
+        self.blocking: Final = blocking
         self.pending: Final[Pending] = {}
         self._pending: Final[dict[int, Pending]] = {0: self.pending}
         self.used: int = 0

@@ -14,6 +14,7 @@ host has taken the bytes when it returns, and waits likewise, but for a few byte
 from __future__ import annotations
 
 import gc
+import os
 from typing import Any, Final
 
 import numpy as np
@@ -71,7 +72,8 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
             raise BackendUnavailableError("opencl", reason)
         chosen = hardware.for_config(config)
         self.capabilities: Final = hardware.mapping_of(config, chosen.capabilities)
-        super().__init__(config, chosen, context_of(chosen), "QD_OPENCL_BLOCKING")
+        blocking = os.environ.get("QD_OPENCL_BLOCKING", "") == "1"
+        super().__init__(config, chosen, context_of(chosen), blocking)
         self.cl: Final = self.context.cl
         self.queue: Final = self.new_queue()
         self.places: Final = Places()
