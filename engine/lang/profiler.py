@@ -46,7 +46,10 @@ def query_kernel_profiler_info(name: str) -> KernelProfilerQueryResult:
     times = [one.ms for one in profiler.launches if one.kernel == name] if profiler else []
     if not times:
         return KernelProfilerQueryResult(0, 0.0, 0.0, 0.0)
-    return KernelProfilerQueryResult(len(times), min(times), max(times), sum(times) / len(times))
+    least, most = min(times), max(times)
+    # The sum is rounded: the mean of equal times could be larger than each.
+    mean = min(max(sum(times) / len(times), least), most)
+    return KernelProfilerQueryResult(len(times), least, most, mean)
 
 
 def get_kernel_profiler_total_time() -> float:

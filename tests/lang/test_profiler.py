@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.runtime import program
 
 
 @qd.kernel
@@ -89,3 +90,13 @@ def test_without_the_option_nothing_is_measured(capsys):
     qd.profiler.print_kernel_profiler_info()
     captured = capsys.readouterr()
     assert "kernel_profiler=True" in captured.out + captured.err
+
+
+def test_the_mean_of_equal_times_is_that_time():
+    """Although their sum, rounded, is more than three times as much."""
+    qd.init(arch=qd.cpu, kernel_profiler=True)
+    ns = next(n for n in range(1, 10_000) if sum([n / 1e6] * 3) / 3 > n / 1e6)
+    for _ in range(3):
+        program.current().profiler.record("equal", ("task",), (0, ns))
+    found = qd.profiler.query_kernel_profiler_info("equal")
+    assert (found.counter, found.min, found.max, found.avg) == (3, ns / 1e6, ns / 1e6, ns / 1e6)
