@@ -28,11 +28,12 @@ from ..cache.places import functions_of
 from ..errors import QuadrantsRuntimeError
 from ..runtime.compile import Clock as PartClock
 from ..runtime.compile import FullCompile, make_ir
+from .clocks import HostClock
 from .counting import Amounts, Instrumented, instrument
 from .placing import Placed, placed
 from .steps import StepLimit
 from .targets import NoCaches
-from .timing import Contender, HostClock, measure_together, share
+from .timing import Contender, measure_together, share
 
 if TYPE_CHECKING:
     from ..config import CompileConfig

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import numpy as np
 
 from ..backends.memory import ALIGN, Array, Memory, view_of
+from .clocks import Clock, EventClock, HostClock, QueueClock
 from .inputs import Inputs
 from .record import DeviceRecord
-from .timing import Clock, EventClock, HostClock, QueueClock
 
 if TYPE_CHECKING:
     from ..runtime.compile import FullCompile
@@ -80,7 +80,7 @@ def _clock_of(device: Any, executable: Any) -> Clock:
         fits = QueueClock.fits(device)
         return QueueClock(device, executable) if fits else HostClock(device.sync)
     # A device that has events answers calls of its driver.
-    return EventClock(device) if hasattr(device, "call") else HostClock(device.sync)
+    return EventClock(device, executable) if hasattr(device, "call") else HostClock(device.sync)
 
 
 class _OnDevice(Placed):

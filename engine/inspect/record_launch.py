@@ -31,9 +31,10 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
     take turns. gbps, gflops: what the workload's ``bytes`` and ``flops`` make with the median.
 
     Of launches on a device, where these times are those of the device: host_us: the median time
-    that the host needed to issue one. wall_us, wall_mad_us, wall_samples_us: the same launches by
-    the wall clock, from the call until they were over, which is what a caller waits for; None and
-    empty where the times above are that, and in records of earlier versions. memory_bytes: of the
+    that the host needed to issue one. wall_us, wall_mad_us, wall_samples_us: the same launches, or
+    as many between them, by the wall clock, from the call until they were over, which is what a
+    caller waits for; None and empty where the times above are that, and in records of earlier
+    versions. memory_bytes: of the
     device, in use with all arguments in place.
     """
 

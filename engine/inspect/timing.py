@@ -9,10 +9,7 @@ them again, and so on, the one that begins changing from round to round. What sl
 for a while slows all of them down, and launch ``k`` of each belongs to the same moment (`verdicts`
 rests on that). Each has a budget of its own; who has spent it leaves the round.
 
-A `Clock` times one launch. On the host the wall clock is read around it. On a device two events are
-recorded around it, or the times of the commands in a profiling queue are added up; the host's part,
-the time it needs to issue the launch, is told apart, and so is the wall clock from the call to the
-end of the wait for it: that is what a person waits for, on every backend.
+What times one launch is a `clocks.Clock`: it depends on the backend.
 """
 
 from __future__ import annotations
@@ -21,163 +18,17 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final
 
+from .clocks import Clock, HostClock, Took
 from .record import LaunchRecord
 from .steps import StepLimit
 
-__all__ = [
-    "METHOD", "Clock", "Contender", "EventClock", "HostClock", "QueueClock", "Took",
-    "measure", "measure_together", "share",
-]  # fmt: skip
+__all__ = ["Contender", "measure", "measure_together", "share"]
 
-METHOD: Final = (
-    "host wall clock around one launch of the compiled kernel, synchronised, arguments restored "
-    "before each; median over n launches after the warm-up"
-)
-_EVENTS: Final = (
-    "device time between two events around one launch, arguments restored before each; median over "
-    "n launches after the warm-up; host: until the call returned; wall clock: until it was over"
-)
-_QUEUE: Final = (
-    "device time from the start of the first to the end of the last kernel of one launch, as its "
-    "queue keeps it, arguments restored before each; median over n launches after the warm-up; "
-    "host: until the call returned; wall clock: until it was over"
-)
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
 _MAX_WARMUP: Final = 5
-
-
-class Took(NamedTuple):
-    """Microseconds of one launch.
-
-    Where ``us`` is time of a device: host_us until the call returned, wall_us until it was over.
-    """
-
-    us: float
-    host_us: float | None = None
-    wall_us: float | None = None
-
-    @property
-    def waited_us(self) -> float:
-        """What the caller waited, as far as the clock tells it."""
-        return self.us if self.wall_us is None else self.wall_us
-
-
-class Clock(Protocol):
-    """Times launches. method: what the time holds, for people."""
-
-    method: str
-
-    def took(self, launch: Callable[[], object]) -> Took:
-        """Launch and wait. Raises what the launch fails with."""
-        ...
-
-
-class HostClock:
-    """The wall clock. wait: returns when the launch is over, if the launch itself does not."""
-
-    method = METHOD
-
-    def __init__(self, wait: Callable[[], object] | None = None) -> None:
-        self._wait: Final = wait
-
-    def took(self, launch: Callable[[], object]) -> Took:
-        if self._wait is not None:
-            self._wait()
-        start = time.perf_counter_ns()
-        launch()
-        if self._wait is not None:
-            self._wait()
-        return Took((time.perf_counter_ns() - start) / 1e3)
-
-
-class EventClock:
-    """Events of a CUDA device around launches on its default stream."""
-
-    method = _EVENTS
-
-    def __init__(self, device: Any) -> None:
-        """device: has ``call(doing, function, *args)``, which calls the driver, and ``sync()``."""
-        self._device: Final = device
-        self._events: Final = [self._call("cuEventCreate", 0) for _ in range(2)]
-
-    def _call(self, function: str, *args: Any) -> Any:
-        return self._device.call("timing a launch", function, *args)
-
-    def took(self, launch: Callable[[], object]) -> Took:
-        begin, end = self._events
-        self._device.sync()
-        self._call("cuEventRecord", begin, 0)
-        start = time.perf_counter_ns()
-        launch()
-        host_us = (time.perf_counter_ns() - start) / 1e3
-        self._call("cuEventRecord", end, 0)
-        self._device.sync()
-        wall_us = (time.perf_counter_ns() - start) / 1e3
-        return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us, wall_us)
-
-    def __del__(self) -> None:
-        with suppress(Exception):  # the device may be gone, and the interpreter may end
-            for event in self._events:
-                self._call("cuEventDestroy", event)
-
-
-class QueueClock:
-    """The times that an OpenCL queue keeps of the kernels that a launch puts into it.
-
-    From the start of the first to the end of the last: what the host needs to put them there is
-    hidden where they take longer, and is told apart in any case.
-    """
-
-    method = _QUEUE
-
-    def __init__(self, device: Any, executable: Any) -> None:
-        """executable: its ``sources`` are the names that its generated code knows, with what
-        enqueues a kernel as ``launch``. device: has ``sync()``."""
-        self._device: Final = device
-        self._sources: Final[list[dict[str, Any]]] = executable.sources
-        self._events: Final[list[Any]] = []
-
-    @staticmethod
-    def fits(device: Any) -> bool:
-        """Whether the queue of a device keeps times."""
-        wanted = device.cl.command_queue_properties.PROFILING_ENABLE
-        return bool(device.queue.properties & wanted)
-
-    def took(self, launch: Callable[[], object]) -> Took:
-        self._device.sync()
-        events = self._events
-        events.clear()
-        replaced = [(names, names["launch"]) for names in self._sources if "launch" in names]
-        for names, enqueue in replaced:
-            names["launch"] = self._noting(enqueue)
-        start = time.perf_counter_ns()
-        try:
-            launch()
-            host_us = (time.perf_counter_ns() - start) / 1e3
-            self._device.sync()
-            wall_us = (time.perf_counter_ns() - start) / 1e3
-        finally:
-            for names, enqueue in replaced:
-                names["launch"] = enqueue
-        if not events:  # nothing was to be done
-            return Took(wall_us, host_us, wall_us)
-        first = min(event.profile.start for event in events)
-        last = max(event.profile.end for event in events)
-        return Took((last - first) / 1e3, host_us, wall_us)
-
-    def _noting(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
-        note = self._events.append
-
-        def launch(*args: Any, **named: Any) -> Any:
-            event = enqueue(*args, **named)
-            note(event)
-            return event
-
-        return launch
 
 
 _HOST_CLOCK: Final = HostClock()
@@ -186,7 +37,8 @@ _HOST_CLOCK: Final = HostClock()
 class Contender:
     """One of those that are measured together.
 
-    launch: what is timed. prepare: called before each launch, not timed. first_us: the time of a
+    launch: what is timed. prepare: called before each launch, not timed; a clock may launch twice,
+    and calls it in between. first_us: the time of a
     launch that has been made already, the first of the warm-up. budget_s: how long it may go on,
     preparing included; a launch that takes longer is timed once more (`settle`) and, if it still
     does, no further. error: why it left before its time.
@@ -279,7 +131,7 @@ class Contender:
         began = time.perf_counter_ns()
         try:
             self.prepare()
-            return self.clock.took(self.launch)
+            return self.clock.took(self.launch, self.prepare)
         except (Exception, StepLimit) as error:
             self.error = error
             return None

@@ -9,7 +9,8 @@ from qd_studio.engine.backends.cuda import ptxas
 from qd_studio.engine.backends.memory import DeviceArray, HostMemory, host_copy
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import machine, placing, targets
-from qd_studio.engine.inspect.timing import HostClock, Took, measure
+from qd_studio.engine.inspect.clocks import HostClock, Took
+from qd_studio.engine.inspect.timing import measure
 
 
 @qd.kernel
@@ -258,7 +259,7 @@ class Clock:
             [Took(9.0, 4.0, 20.0), *[Took(6.0, 2.0, 11.0), Took(6.0, 2.0, 13.0)] * 150]
         )
 
-    def took(self, launch):
+    def took(self, launch, prepare):
         launch()
         return next(self.times)
 

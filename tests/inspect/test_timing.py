@@ -3,7 +3,7 @@
 import gc
 
 import pytest
-from qd_studio.engine.inspect import placing, timing
+from qd_studio.engine.inspect import clocks, placing, timing
 
 
 class Clock:
@@ -25,7 +25,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(timing, "time", clock)
+    for module in (timing, clocks):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 
@@ -162,6 +163,101 @@ def test_budgets_are_shared():
         assert n * timing.share(0.4, n) <= 0.8
 
 
+class Gpu:
+    """A CUDA device as far as the clock looks: it does what it is given as soon as it is free.
+
+    Each call of the host costs it 4 us.
+    """
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.free_us = 0.0
+        self.events = []
+        self.held = []
+        self.syncs = 0
+
+    def put(self, us):
+        self.clock.spend(4)
+        self.free_us = max(self.free_us, self.clock.now_ns / 1e3) + us
+
+    def call(self, doing, function, *args):
+        if function == "cuEventCreate":
+            self.events.append(None)
+            return len(self.events) - 1
+        if function == "cuEventRecord":
+            self.put(0.0)
+            self.events[args[0]] = self.free_us
+            return None
+        assert function == "cuEventElapsedTime"
+        return (self.events[args[1]] - self.events[args[0]]) / 1e3
+
+    def hold(self, us):
+        self.held.append(us)
+        self.put(us)
+
+    def sync(self):
+        self.syncs += 1
+        self.clock.now_ns = max(self.clock.now_ns, int(self.free_us * 1e3))
+
+
+def event_clock(clock, names=()):
+    gpu = Gpu(clock)
+    executable = type("Executable", (), {"sources": [dict(names)]})
+    return gpu, executable.sources[0], clocks.EventClock(gpu, executable)
+
+
+def test_events_tell_what_the_device_was_busy_and_not_what_it_waited_for_the_host(clock):
+    gpu, _, found = event_clock(clock)
+    order = []
+
+    def launch():
+        order.append("launch")
+        gpu.put(2.0)
+        gpu.put(3.0)
+
+    def prepare():
+        order.append("prepare")
+
+    # Nothing is known yet: the device waits for each call of the host.
+    assert found.took(launch, prepare) == (4 + 4 + 4, 8, 12)
+    assert order == ["launch"] and gpu.held == []
+    assert found.took(launch, prepare) == (5, 8, 11)
+    assert order == ["launch"] * 2 + ["prepare", "launch"]
+    assert gpu.held == [1.5 * 12 + 20] and gpu.syncs == 6
+
+
+def test_a_long_launch_is_made_once(clock):
+    gpu, _, found = event_clock(clock)
+    launches = []
+
+    def launch():
+        launches.append(1)
+        gpu.put(1500.0)
+
+    for n in (1, 2, 3):
+        assert found.took(launch, lambda: None) == (1504, 4, 1504)
+        assert len(launches) == n
+    assert gpu.held == []
+
+
+def test_fetching_what_a_kernel_returns_is_not_the_time_of_its_launch(clock):
+    def finish(buffer):
+        gpu.put(50.0)
+        gpu.sync()
+        return 7
+
+    gpu, names, found = event_clock(clock, {"finish": finish})
+
+    def launch():
+        gpu.put(1.0)
+        assert names["finish"]("buffer") == 7
+
+    found.took(launch, lambda: None)
+    assert names["finish"] is finish
+    # The wall clock holds it: 4 us for each call of the host, and the copy.
+    assert found.took(launch, lambda: None) == (1, 58, 58)
+
+
 class Event:
     def __init__(self, start, end):
         self.profile = type("Profile", (), {"start": start, "end": end})
@@ -182,7 +278,7 @@ class Queue:
 
 def test_a_queue_that_keeps_times_tells_those_of_the_device(clock):
     queue = Queue()
-    assert timing.QueueClock.fits(queue) and not timing.QueueClock.fits(Queue(1))
+    assert clocks.QueueClock.fits(queue) and not clocks.QueueClock.fits(Queue(1))
     events = iter([Event(1_000, 4_000), Event(5_500, 7_500)])
     names = {"launch": lambda queue, kernel: next(events)}
     enqueue = names["launch"]
@@ -193,7 +289,7 @@ def test_a_queue_that_keeps_times_tells_those_of_the_device(clock):
         names["launch"](queue, "k1")
         clock.spend(3.0)
 
-    found = timing.QueueClock(queue, executable)
+    found = clocks.QueueClock(queue, executable)
     assert found.took(launch) == (6.5, 3.0, 3.0) and queue.waits == 2
     assert names["launch"] is enqueue
     # A launch that puts nothing into the queue takes what the host sees of it.
@@ -204,6 +300,6 @@ def test_the_clock_fits_the_device():
     device = Queue()
     device.call = None
     executable = type("Executable", (), {"sources": []})
-    assert isinstance(placing._clock_of(device, executable), timing.QueueClock)
+    assert isinstance(placing._clock_of(device, executable), clocks.QueueClock)
     device.properties = 0
-    assert isinstance(placing._clock_of(device, executable), timing.HostClock)
+    assert isinstance(placing._clock_of(device, executable), clocks.HostClock)

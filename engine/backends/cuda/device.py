@@ -31,6 +31,7 @@ from . import errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
+from .gate import Gate
 from .memory import BorrowedMemory
 from .streams import CudaStreams
 
@@ -76,6 +77,8 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
         self.driver_version: Final = int(check(self.driver.cuDriverGetVersion()))
         self._pool: Any = None
         self._deep = False
+        self._gate: Gate | None = None
+        self._has_gate = True
         with self.context.active():
             if self.hardware.pools:
                 self._pool = self._keep(self.context.pool())
@@ -294,6 +297,22 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
 
     def wait_for(self, stream: int) -> None:
         self.wait(stream=self.driver.CUstream(stream) if stream else None)
+
+    def hold(self, us: float) -> bool:
+        """Hold up the default stream for so many microseconds; see `gate`.
+
+        False, and nothing done, if the driver does not take the code for it.
+        """
+        if self._gate is None and self._has_gate:
+            try:
+                self._gate = Gate(self)
+            except CudaError as error:
+                if error.fatal:
+                    raise
+                self._has_gate = False
+        if self._gate is not None:
+            self._gate.hold(us)
+        return self._has_gate
 
     def stream_ends(self, stream: int) -> None:
         """A stream is about to be destroyed: what is pending on it is found by `sync`."""

@@ -1,0 +1,243 @@
+"""What times one launch, on the host and on devices.
+
+On the host the wall clock is read around a launch. Of a launch on a device three times are told:
+
+    wall    from the call until it is over: what a person waits for, on every backend
+    host    from the call until it returned
+    device  what the device was busy: kernels and what lies between them, not the way there and back
+
+A queue of OpenCL keeps times of its commands. CUDA has events, which note when the device comes by;
+but a device that is faster than the host waits for it, in between too, and the events would tell
+the host's time over again: 7 us, or 20, for a kernel of 1.6. So a short launch is timed twice. The
+first tells wall and host, with nothing around it. For the second the device is held up until the
+host has put all of it into the stream (`CudaDevice.hold`, a kernel that waits), so that it runs as
+it does behind other work. This is how nvbench measures "cold" GPU time, with its blocking kernel.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple, Protocol
+
+__all__ = ["METHOD", "Clock", "EventClock", "HostClock", "QueueClock", "Took"]
+
+METHOD: Final = (
+    "host wall clock around one launch of the compiled kernel, synchronised, arguments restored "
+    "before each; median over n launches after the warm-up"
+)
+_EVENTS: Final = (
+    "device time between two events around the kernels of one launch, which all stood in the stream"
+    " before the first began if it is shorter than 1 ms, arguments restored before each; median "
+    "over n launches after the warm-up; host: until the call returned; wall clock: until it was "
+    "over, both of launches between these, with nothing around them"
+)
+_QUEUE: Final = (
+    "device time from the start of the first to the end of the last kernel of one launch, as its "
+    "queue keeps it, arguments restored before each; median over n launches after the warm-up; "
+    "host: until the call returned; wall clock: until it was over"
+)
+
+_LONG_US: Final = 1000.0
+"""Launches for which a device that waits for the host does not matter."""
+_SPARE_US: Final = 20.0
+_LONGEST_US: Final = 2000.0
+"""Most that a device is held up."""
+
+Launch = Callable[[], object]
+Sources = Sequence[dict[str, Any]]
+"""The names that the generated code of launches knows; see `frame.executable`."""
+
+
+def _nothing() -> None:
+    pass
+
+
+class Took(NamedTuple):
+    """Microseconds of one launch.
+
+    Where ``us`` is time of a device: host_us until the call returned, wall_us until it was over.
+    """
+
+    us: float
+    host_us: float | None = None
+    wall_us: float | None = None
+
+    @property
+    def waited_us(self) -> float:
+        """What the caller waited, as far as the clock tells it."""
+        return self.us if self.wall_us is None else self.wall_us
+
+
+class Clock(Protocol):
+    """Times launches. method: what the time holds, for people."""
+
+    method: str
+
+    def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
+        """Launch and wait. Raises what the launch fails with.
+
+        prepare: puts back what a launch changes; called before a second launch, if there is one.
+        """
+        ...
+
+
+class HostClock:
+    """The wall clock. wait: returns when the launch is over, if the launch itself does not."""
+
+    method = METHOD
+
+    def __init__(self, wait: Launch | None = None) -> None:
+        self._wait: Final = wait
+
+    def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
+        if self._wait is not None:
+            self._wait()
+        start = time.perf_counter_ns()
+        launch()
+        if self._wait is not None:
+            self._wait()
+        return Took((time.perf_counter_ns() - start) / 1e3)
+
+
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@contextmanager
+def _wrapped(sources: Sources, name: str, wrap: Wrap) -> Generator[None]:
+    """Within this, what generated code calls by a name is what ``wrap`` makes of it."""
+    replaced = [(names, names[name]) for names in sources if name in names]
+    for names, original in replaced:
+        names[name] = wrap(original)
+    try:
+        yield
+    finally:
+        for names, original in replaced:
+            names[name] = original
+
+
+class EventClock:
+    """Events of a CUDA device around launches on its default stream; see the module docstring."""
+
+    method = _EVENTS
+
+    def __init__(self, device: Any, executable: Any) -> None:
+        """device: has ``call(doing, function, *args)``, which calls the driver, ``sync()``, and
+        ``hold(us)``. executable: its ``sources`` are the names that its generated code knows, with
+        what waits for the end and fetches results as ``finish``."""
+        self._device: Final = device
+        self._sources: Final[Sources] = executable.sources
+        self._events: Final = [self._call("cuEventCreate", 0) for _ in range(2)]
+        self._issued_ns: int | None = None
+        self._us: float | None = None
+        self._issue_us = 0.0
+
+    def _call(self, function: str, *args: Any) -> Any:
+        return self._device.call("timing a launch", function, *args)
+
+    def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
+        if self._us is None or self._us > _LONG_US:
+            found = self._between_events(launch)
+        else:
+            host_us, wall_us = self._waited(launch)
+            prepare()
+            held_us = min(1.5 * self._issue_us + _SPARE_US, _LONGEST_US)
+            found = Took(self._between_events(launch, held_us).us, host_us, wall_us)
+        self._us = found.us
+        return found
+
+    def _waited(self, launch: Launch) -> tuple[float, float]:
+        """Microseconds until a launch returned, and until it was over."""
+        self._device.sync()
+        start = time.perf_counter_ns()
+        launch()
+        host_us = (time.perf_counter_ns() - start) / 1e3
+        self._device.sync()
+        return host_us, (time.perf_counter_ns() - start) / 1e3
+
+    def _between_events(self, launch: Launch, held_us: float = 0.0) -> Took:
+        """A launch with events around its kernels, behind a device that is held up first."""
+        begin, end = self._events
+        self._device.sync()
+        self._issued_ns = None
+        if held_us:
+            self._device.hold(held_us)
+        self._call("cuEventRecord", begin, 0)
+        start = time.perf_counter_ns()
+        with _wrapped(self._sources, "finish", self._ending):
+            launch()
+        host_us = (time.perf_counter_ns() - start) / 1e3
+        if self._issued_ns is None:
+            self._end()
+        self._device.sync()
+        wall_us = (time.perf_counter_ns() - start) / 1e3
+        assert self._issued_ns is not None
+        self._issue_us = (self._issued_ns - start) / 1e3
+        return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us, wall_us)
+
+    def _end(self) -> None:
+        """All kernels of the launch are in the stream."""
+        self._call("cuEventRecord", self._events[1], 0)
+        self._issued_ns = time.perf_counter_ns()
+
+    def _ending(self, finish: Callable[..., Any]) -> Callable[..., Any]:
+        def ended(*args: Any) -> Any:
+            self._end()
+            return finish(*args)
+
+        return ended
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # the device may be gone, and the interpreter may end
+            for event in self._events:
+                self._call("cuEventDestroy", event)
+
+
+class QueueClock:
+    """The times that an OpenCL queue keeps of the kernels that a launch puts into it.
+
+    From the start of the first to the end of the last: what the host needs to put them there is
+    hidden where they take longer, and is told apart in any case.
+    """
+
+    method = _QUEUE
+
+    def __init__(self, device: Any, executable: Any) -> None:
+        """executable: its ``sources`` are the names that its generated code knows, with what
+        enqueues a kernel as ``launch``. device: has ``sync()``."""
+        self._device: Final = device
+        self._sources: Final[Sources] = executable.sources
+        self._events: Final[list[Any]] = []
+
+    @staticmethod
+    def fits(device: Any) -> bool:
+        """Whether the queue of a device keeps times."""
+        wanted = device.cl.command_queue_properties.PROFILING_ENABLE
+        return bool(device.queue.properties & wanted)
+
+    def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
+        self._device.sync()
+        events = self._events
+        events.clear()
+        with _wrapped(self._sources, "launch", self._noting):
+            start = time.perf_counter_ns()
+            launch()
+            host_us = (time.perf_counter_ns() - start) / 1e3
+            self._device.sync()
+            wall_us = (time.perf_counter_ns() - start) / 1e3
+        if not events:  # nothing was to be done
+            return Took(wall_us, host_us, wall_us)
+        first = min(event.profile.start for event in events)
+        last = max(event.profile.end for event in events)
+        return Took((last - first) / 1e3, host_us, wall_us)
+
+    def _noting(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
+        note = self._events.append
+
+        def launch(*args: Any, **named: Any) -> Any:
+            event = enqueue(*args, **named)
+            note(event)
+            return event
+
+        return launch
