@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..ir import Block, Builder, Func, Op, Param, replace_uses, walk
+from ..ir import Block, Builder, Func, Op, Param, drop, replace_uses, walk
 from ..ir import codes as C
 from ..types import Layout, i32
 from .manager import PassCx
@@ -113,7 +113,7 @@ def _split(func: Func, task: Op, box: list[tuple[int, int]], digits: list[_Digit
             axis: int = op.attr
             repl[op] = indices.of_axis[axis]
             func.origins.setdefault(repl[op].id, op.id)
-    _drop(body, repl)
+    drop(repl)
     body.ops = [*indices.ops, *body.ops]
     replace_uses(body, repl)
     h = Builder(func, header, task.loc, header.ops[:-1])
@@ -154,11 +154,3 @@ def _indices(
         else:
             of_axis.append(total)
     return _Indices(b.ops, of_axis, made)
-
-
-def _drop(block: Block, gone: dict[Op, Op]) -> None:
-    """Take ops out of ``block`` and the blocks in it."""
-    block.ops = [op for op in block.ops if op not in gone]
-    for op in block.ops:
-        for region in op.regions:
-            _drop(region, gone)
