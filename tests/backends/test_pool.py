@@ -136,8 +136,7 @@ def test_python_threads_where_there_are_no_posix_threads():
     kernel_frames = FramePool(kernel.meta, layout, substitute, 3, 0)
     x = np.zeros(300, np.int32)
     for _ in range(3):
-        frame = kernel_frames.new()
-        kernel_frames.pack(frame[0], kernel_frames.start, *kernel_frames.values((x,), 0)[0])
+        frame = kernel_frames.filled((x,), 0, None, 0)
         assert kernel.enter(frame[1]) == 0
     assert (x == 3).all()
     assert substitute.parallel != native.native().parallel

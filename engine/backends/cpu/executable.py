@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from ..base import Artifact, KernelMeta, StackPlan
 from ..frame import abi
-from ..frame.packing import begin_at, yielded
 from . import native
 from .frame import FramePool, forget_printer, register_printer
 
@@ -42,14 +41,7 @@ class CpuExecutable:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait. The caller has made sure that written arrays overlap no others."""
         pool = self.frame
-        given, fields = pool.values(values, seed)
-        frame = pool.take(fields)
-        if stacks is not None or pool.stacked:
-            pool.write_stacks(frame, stacks)
-        if given:
-            pool.pack(frame[0], pool.start, *given)
-        if self.meta.labels:
-            begin_at(frame[0], resume)
+        frame = pool.filled(values, seed, stacks, resume)
         code = self.enter(frame[1])
         if self.meta.reports:
             pool.report(frame)
@@ -59,8 +51,4 @@ class CpuExecutable:
             pool.check(frame)
         if code == abi.OVERLAPPED:
             raise ValueError(f"kernel {self.meta.name}: a written array overlaps another one")
-        results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
-        if self.meta.labels:
-            results = (*results, yielded(frame[0]))
-        pool.give(frame)
-        return results
+        return pool.results(frame)

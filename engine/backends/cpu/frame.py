@@ -20,11 +20,8 @@ from ..frame.packing import (
     FieldFrames,
     StackFrame,
     assertion,
-    packer,
-    params_of,
     slots_format,
     stack_full,
-    unpacker,
 )
 
 if TYPE_CHECKING:
@@ -38,29 +35,17 @@ Frame = tuple[memoryview, ctypes.c_void_p]
 
 
 class FramePool(FieldFrames[Frame]):
-    """Makes, fills, reads and keeps frames of one kernel.
-
-    free: frames not in use, which know the fields of `bind_fields`. start: where filling begins.
-    pack(buffer, start, *values): fill the parameters but for fields: for an array its address, the
-    gradient's if it has one, then the extents of its axes; before them the seed if the kernel asks
-    for it. unpack(buffer, results_at): the results. stacked: the kernel has adstacks, so that a
-    frame needs a plan before a launch.
-    """
+    """Makes, fills, reads and keeps frames of one kernel."""
 
     def __init__(
         self, meta: KernelMeta, layout: abi.Layout, native: Native, threads: int, handle: int
     ) -> None:
         super().__init__(meta, layout)
-        self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
-        self.pack: Final = packer(meta).pack_into
         self._stacks: StackWriter | None = None
-        self.stacked: Final = meta.has_stacks
         if self.stacked:
             from ..frame.rows import StackWriter
 
             self._stacks = StackWriter(meta, layout, threads)
-        self.results_at: Final = layout.results
-        self.unpack: Final = unpacker(meta.results).unpack_from
         self._head: Final = struct.pack(
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
@@ -75,10 +60,6 @@ class FramePool(FieldFrames[Frame]):
         return frame if self._stacks is None else StackFrame(frame)
 
     def write_stacks(self, frame: Frame, plan: StackPlan | None) -> None:
-        """Let launches with ``frame``, of a kernel with adstacks, use this plan.
-
-        Costs next to nothing where it has been the plan for the last launch.
-        """
         if isinstance(frame, StackFrame) and frame.plan is plan and plan is not None:
             return
         if self._stacks is None or not isinstance(frame, StackFrame) or plan is None:
@@ -88,13 +69,11 @@ class FramePool(FieldFrames[Frame]):
             )
         self._stacks.write(frame, plan)
 
-    def values(self, arguments: Sequence[Any], seed: int) -> tuple[list[Any], list[int]]:
-        """What `pack` and what `take` want for canonical arguments."""
-        addresses = [
+    def addresses(self, arguments: Sequence[Any]) -> list[int]:
+        return [
             0 if param.kind == "scalar" else value.ctypes.data
             for param, value in zip(self.meta.params, arguments, strict=True)
         ]
-        return params_of(self.meta, arguments, addresses, seed)
 
     def check(self, frame: Frame) -> None:
         """Raise the assertion that has failed in a launch with ``frame``, if one has."""

@@ -11,7 +11,6 @@ from ..base import Artifact, KernelMeta, StackPlan
 from . import abi, grids
 from .copies import Copies
 from .device import AnyDevice
-from .packing import begin_at, yielded
 from .remote import RemoteFrames
 
 __all__ = ["RemoteExecutable"]
@@ -108,14 +107,7 @@ class RemoteExecutable(Generic[D, T, P]):
         """Run once. Waits for the end only if there are results or host arrays."""
         pool = self.pool(stream)
         copies = Copies(self.device, values)
-        given, fields = pool.values(copies.values, seed)
-        frame = pool.take(fields)
-        if stacks is not None or pool.stacked:
-            pool.write_stacks(frame, stacks)
-        if given:
-            pool.pack(frame[0], pool.start, *given)
-        if self.meta.labels:
-            begin_at(frame[0], resume)
+        frame = pool.filled(copies.values, seed, stacks, resume)
         if stream and copies.regions:
             self.device.streams.after_memory(stream)
         try:
@@ -128,11 +120,7 @@ class RemoteExecutable(Generic[D, T, P]):
                 copies.back([values[i] for i in self.meta.written])
         if code:
             pool.check(frame)
-        results: tuple[Any, ...] = pool.unpack(frame[0], pool.results_at)
-        if self.meta.labels:
-            results = (*results, yielded(frame[0]))
-        pool.give(frame)
-        return results
+        return pool.results(frame)
 
     def _timed(self, pool: P, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
         """Launch, wait, and tell when each task ended, by the clock of the device."""

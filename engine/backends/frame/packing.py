@@ -1,6 +1,6 @@
 """What the frames of all backends that use `abi` have in common.
 
-How values stand in 8 bytes, and how frames that know their fields are made and kept.
+How values stand in 8 bytes, and how frames are made, filled for a launch, read after it, and kept.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..base import AssertSite, KernelMeta, StackPlan
 
 __all__ = [
-    "FieldFrames", "StackFrame", "assertion", "begin_at", "packer", "params_of", "slot_format",
-    "slots_format", "stack_full", "unpacker", "yielded",
+    "FieldFrames", "StackFrame", "assertion", "packer", "params_of", "slot_format", "slots_format",
+    "stack_full", "unpacker", "yielded",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=tuple[memoryview, Any])
@@ -50,11 +50,6 @@ def unpacker(results: Sequence[DataType]) -> struct.Struct:
     return struct.Struct("<" + "".join(_FORMATS[t.name if t is not u1 else "u8"] for t in results))
 
 
-def begin_at(buffer: memoryview, resume: int) -> None:
-    """Say in a frame where a launch of a kernel with checkpoints begins: see `base.Executable`."""
-    struct.pack_into("<q", buffer, abi.RESUME, resume)
-
-
 def yielded(buffer: memoryview) -> int:
     """1 + the label of the checkpoint that has ended a launch with this frame, 0 for none.
 
@@ -62,7 +57,7 @@ def yielded(buffer: memoryview) -> int:
     """
     (number,) = struct.unpack_from("<q", buffer, abi.RESUME)
     if number:
-        begin_at(buffer, 0)
+        struct.pack_into("<q", buffer, abi.RESUME, 0)
     return number
 
 
@@ -130,19 +125,31 @@ def stack_full(
 
 
 class FieldFrames(Generic[F]):
-    """Keeps the frames of one kernel that are not in use, with the addresses of its fields.
+    """Fills and reads the frames of one kernel, and keeps those not in use.
 
-    A backend says how one is made (`bare`). free: frames that know the fields of `bind_fields`.
-    Taking one from a list and putting it back are single steps under the interpreter's lock, so
+    A backend says how one is made (`bare`) and where memory is (`addresses`). What launches once
+    asks for a `filled` frame and gives it back for its `results`. Prepared launchers do the same
+    themselves, with these: free: frames that know the fields of `bind_fields`. start: where filling
+    begins. pack(buffer, start, *values): fill the parameters but for fields: for an array its
+    address, the gradient's if it has one, then the extents of its axes; before them the seed if the
+    kernel asks for it. unpack(buffer, results_at): the results. stacked: the kernel has adstacks,
+    so that a frame needs a plan before a launch.
+
+    Taking a frame from a list and putting it back are single steps under the interpreter's lock, so
     that launches from several threads never share a frame.
     """
 
     def __init__(self, meta: KernelMeta, layout: abi.Layout) -> None:
         self.meta: Final = meta
         self.layout: Final = layout
+        self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
+        self.pack: Final = packer(meta).pack_into
+        self.results_at: Final = layout.results
+        self.unpack: Final = unpacker(meta.results).unpack_from
+        self.stacked: Final = meta.has_stacks
         self.free: Final[list[F]] = []
-        self._loose: Final[list[F]] = []
         count = sum(param.kind == "field" for param in meta.params)
+        self._kept: Final[list[F]] = [] if count else self.free
         self._pack_fields: Final = struct.Struct(f"<{count}Q").pack_into if count else None
         self._fields: tuple[int, ...] | None = None
 
@@ -150,30 +157,50 @@ class FieldFrames(Generic[F]):
         """A fresh frame that knows no fields, aligned to 64 bytes."""
         raise NotImplementedError
 
+    def addresses(self, arguments: Sequence[Any]) -> list[int]:
+        """Of the memory of each canonical argument that is an array or field; 0 for others."""
+        raise NotImplementedError
+
+    def write_stacks(self, frame: F, plan: StackPlan | None) -> None:
+        """Let launches with ``frame``, of a kernel with adstacks, use this plan.
+
+        Costs next to nothing where it has been the plan for the last launch.
+        """
+        raise NotImplementedError
+
     def bind_fields(self, addresses: Sequence[int]) -> None:
         """Where the fields lie, in the order of their parameters, for the frames in `free`.
 
-        Called before the first of these is made; it does not matter to `take`.
+        Called before the first of these is made; it does not matter to `filled`.
         """
         self._fields = tuple(addresses)
 
-    def take(self, fields: Sequence[int]) -> F:
-        """A frame whose fields are at these addresses; `give` takes it back."""
-        if self._pack_fields is None:
-            try:
-                return self.free.pop()
-            except IndexError:
-                return self.new()
+    def filled(
+        self, arguments: Sequence[Any], seed: int, stacks: StackPlan | None, resume: int
+    ) -> F:
+        """A frame for one launch with canonical arguments; see `base.Executable.launch`."""
+        given, fields = params_of(self.meta, arguments, self.addresses(arguments), seed)
         try:
-            frame = self._loose.pop()
+            frame = self._kept.pop()
         except IndexError:
             frame = self.bare()
-        self._pack_fields(frame[0], self.layout.fields, *fields)
+        if self._pack_fields is not None:
+            self._pack_fields(frame[0], self.layout.fields, *fields)
+        if stacks is not None or self.stacked:
+            self.write_stacks(frame, stacks)
+        if given:
+            self.pack(frame[0], self.start, *given)
+        if self.meta.labels:
+            struct.pack_into("<q", frame[0], abi.RESUME, resume)
         return frame
 
-    def give(self, frame: F) -> None:
-        """Take back what `take` gave."""
-        (self.free if self._pack_fields is None else self._loose).append(frame)
+    def results(self, frame: F) -> tuple[Any, ...]:
+        """What the launch with a `filled` frame gave; the frame is free again."""
+        found = self.unpack(frame[0], self.results_at)
+        if self.meta.labels:
+            found = (*found, yielded(frame[0]))
+        self._kept.append(frame)
+        return found
 
     def new(self) -> F:
         """A fresh frame for the fields of `bind_fields`."""

@@ -23,15 +23,7 @@ from ...errors import (
 from ..base import StackPlan
 from ..memory import Array, DeviceArray
 from . import abi
-from .packing import (
-    FieldFrames,
-    StackFrame,
-    assertion,
-    packer,
-    params_of,
-    stack_full,
-    unpacker,
-)
+from .packing import FieldFrames, StackFrame, assertion, stack_full
 from .rows import StackWriter
 
 if TYPE_CHECKING:
@@ -44,13 +36,12 @@ F = TypeVar("F", bound=tuple[memoryview, Any])
 
 
 class RemoteFrames(FieldFrames[F]):
-    """Fills, reads and keeps the frames of one kernel for one stream.
+    """The frames of one kernel for one stream.
 
-    start, pack, unpack, results_at: for who packs arguments and reads results. stacked: launches
-    need a plan for adstacks. stream: handle of the stream; 0 for the default one. device_frame: its
-    address. watched: there is something to look at after a launch. pending: where this is noted
-    after a launch. plan: that of the last launch. diagnose: makes the error of a full adstack
-    better. enter: launches a filled frame; set by the executable.
+    stream: handle of the stream; 0 for the default one. device_frame: its address. watched: there
+    is something to look at after a launch. pending: where this is noted after a launch. plan: that
+    of the last launch. diagnose: makes the error of a full adstack better. enter: launches a filled
+    frame; set by the executable.
     """
 
     def __init__(self, executable: RemoteExecutable[Any, Any, Any], stream: int = 0) -> None:
@@ -60,14 +51,9 @@ class RemoteFrames(FieldFrames[F]):
         self.stream: Final = stream
         self._blocks: Final = executable.block_dims
         self.watched: Final = bool(meta.asserts or meta.reports or meta.prints or meta.has_stacks)
-        self.start: Final = abi.SEED if meta.seeded else abi.PARAMS
-        self.pack: Final = packer(meta).pack_into
-        self.stacked: Final = meta.has_stacks
         self._stacks: Final = StackWriter(meta, layout, 0) if self.stacked else None
         self.plan: StackPlan | None = None
         self._failed: Final[dict[int, Exception]] = {}
-        self.results_at: Final = layout.results
-        self.unpack: Final = unpacker(meta.results).unpack_from
         self.memory: Final = device.allocate(layout.size)
         self.device_frame: Final = self.memory.address
         self.pending: Final = device.launched_on(stream)
@@ -79,7 +65,6 @@ class RemoteFrames(FieldFrames[F]):
         raise NotImplementedError
 
     def write_stacks(self, frame: F, plan: StackPlan | None) -> None:
-        """Let launches with ``frame``, of a kernel with adstacks, use this plan."""
         if isinstance(frame, StackFrame) and frame.plan is plan and plan is not None:
             self.plan = plan
             return
@@ -95,10 +80,8 @@ class RemoteFrames(FieldFrames[F]):
             for block, given in zip(self._blocks, plan.tasks, strict=True)
         ]
 
-    def values(self, arguments: Sequence[Any], seed: int) -> tuple[list[Any], list[int]]:
-        """What `pack` and what `take` want for canonical arguments in memory of the device."""
-        addresses = [value.address if isinstance(value, DeviceArray) else 0 for value in arguments]
-        return params_of(self.meta, arguments, addresses, seed)
+    def addresses(self, arguments: Sequence[Any]) -> list[int]:
+        return [value.address if isinstance(value, DeviceArray) else 0 for value in arguments]
 
     # --- after a launch -------------------------------------------------------------------------
 
