@@ -18,16 +18,16 @@ What the text relies on LLVM for, and what it does itself to help it:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from ...errors import QuadrantsInternalError, QuadrantsUnsupportedError
-from ...ir import Block, Callee, Func, Op, all_ops, walk
+from ...errors import QuadrantsUnsupportedError
+from ...ir import Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...types import Type
 from ..base import AssertSite, PrintSite
 from ..frame import abi
 from ..index_sums import is_index_sum
+from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
 from .memory import MEMORY_OPS, memset
@@ -152,26 +152,26 @@ class _Values(dict[int, str]):
         return last if row == "0" else self.emitter.value(f"add nsw i64 {row}, {last}")
 
 
-class Emitter:
+class Emitter(Statements):
     """Emits the statements of one function; see the module docstring.
 
     in_entry: in the kernel's entry function, where values of the frame are loaded at the head;
     elsewhere they are parameters of the function. `params` collects them either way.
-    head: lines for the start of the function. offsets: of a `linearize`, its value in two parts.
-    loop_values: loop counters. unused: i32 values that only addresses are made of, which `wide`
-    computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays that the
-    function's task only reads. callee: the real function that is emitted, if it is one. calls:
-    there are calls of real functions, which get at arrays by other ways than this function.
+    offsets: of a `linearize`, its value in two parts. loop_values: loop counters. unused: what
+    `wide` computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays
+    that the function's task only reads. callee: the real function that is emitted, if it is one.
+    calls: there are calls of real functions, which get at arrays by other ways than this function.
     stacks: the adstacks of the function's task, if it has any. tail: blocks for the end of the
     function, by label.
 
-    table: what emits an op, by its code. scope: of atomics, as text. space / private: what stands
-    before pointers into the frame and the heaps, and into the function's own memory. most_stack:
-    bytes that arrays of one function may take. array_align: of such an array. real_atomics: there
-    are atomic sums, minima and maxima of reals. real_notes: what stands behind them.
+    scope: of atomics, as text. space / private: what stands before pointers into the frame and the
+    heaps, and into the function's own memory. most_stack: bytes that arrays of one function may
+    take. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima of
+    reals. real_notes: what stands behind them.
     """
 
-    table: ClassVar[list[Callable[[Any, Any], None]]]
+    language = "LLVM"
+    table = full_table({**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **STACK_OPS})
     scope: str = ""
     space: str = ""
     private: str = ""
@@ -188,6 +188,7 @@ class Emitter:
         callee: Callee | None = None,
         calls: bool = False,
     ) -> None:
+        super().__init__()
         self.state: Final = state
         self.fast: Final = state.fast
         self.in_entry: Final = in_entry
@@ -196,16 +197,10 @@ class Emitter:
         self.calls: Final = calls
         self.v: Final[dict[int, str]] = _Values(self)
         self.offsets: dict[int, tuple[str, str]] = {}
-        self.unused: set[int] = set()
-        self.lines: list[str] = []
-        self.ids: list[int] = []
-        self.head: list[str] = []
         self.params: dict[str, Slot] = {}
         self.loaded: dict[str, str] = {}
         self.loop_values: dict[tuple[int, int], Counter] = {}
-        self.op_id = -1
         self.block = "entry"
-        self.ended = False
         self.asserts = False
         self.stacks: TaskStacks | None = None
         self.tail: dict[str, list[str]] = {}
@@ -284,12 +279,6 @@ class Emitter:
                 f"of {self.most_stack} that there are: use a field or an ndarray for large ones",
                 op.loc,
             )
-
-    def unsupported(self, op: Op) -> QuadrantsInternalError:
-        types = ", ".join(a.type.name for a in op.args)
-        return QuadrantsInternalError.from_loc(
-            f"no LLVM code for {op.name}({types}) -> {op.type.name} (${op.id})", op.loc
-        )
 
     def heap(self, name: str, offset: int, attributes: str) -> str:
         """The address of a heap, which the frame has at ``offset``, as an operand."""
@@ -379,18 +368,6 @@ class Emitter:
         """The property of the innermost loop of a nest; see `hints.loop_hint`."""
         return loop_hint(loop, axis, bounds, axes)
 
-    # Blocks
-
-    def run(self, block: Block) -> None:
-        """Emit the ops of ``block`` up to the first that leaves it."""
-        emit, unused = self.table, self.unused
-        for op in block.ops:
-            if self.ended:
-                return
-            if op.id not in unused:
-                self.op_id = op.id
-                emit[op.code](self, op)
-
     # Addresses
 
     def generic(self, pointer: str) -> str:
@@ -434,12 +411,3 @@ class Emitter:
             total = self.value(f"mul nsw i64 {last}, {extent}")
             last = self.wide(index)
         return total, last
-
-
-def _refuse(e: Emitter, op: Op) -> None:
-    raise e.unsupported(op)
-
-
-Emitter.table = [_refuse] * C.COUNT
-for _code, _fn in {**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **STACK_OPS}.items():
-    Emitter.table[_code] = _fn

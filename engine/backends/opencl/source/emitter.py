@@ -28,15 +28,14 @@ into a loop it counts `Emitter.loop_depth` up; outside of loops an iteration end
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from ....errors import QuadrantsInternalError
 from ....ir import Block, Op
 from ....ir import codes as C
 from ....types import DataType, f16
 from ...frame import abi
 from ...index_sums import is_index_sum
+from ...statements import Statements
 from ..capabilities import CHUNKS
 from ..facts import MEMORY as BUFFER
 from .extremes import Extreme, extremes
@@ -169,28 +168,27 @@ class Offset(NamedTuple):
         return f"{row} + {last if self.level >= ADD else f'({last})'}", ADD
 
 
-class Emitter:
+class Emitter(Statements):
     """Emits the statements of one function; see the module docstring.
 
     program: what all functions share. plan: see `fold`; folds: ids of the ops whose text goes where
-    it is used; counts: how often an op is used, by id. unused: ids of i32 sums that only addresses
-    are made of. read_only: numbers of the arrays that the function's task only reads. callee: it is
-    a real function; arguments: its own. lines / ids: the text so far. head: lines for the start of
-    the function. params: of the function, by name. loop_values: the text of a loop's index, by op
-    id and axis. loop_depth: how many loops are open. stacks: the adstacks of the task. extremes:
-    variables that are kept as keys; unset: the type of a variable that its first store declares;
-    offsets: of `linearize` ops; all by op id. row_pointers: see `row`. guard: a condition under
-    which stores to variables happen at all (`control.flattened`). prints / uses_frame: the function
-    prints, uses the device frame. ended: nothing after this in the block is reached.
+    it is used; counts: how often an op is used, by id. read_only: numbers of the arrays that the
+    function's task only reads. callee: it is a real function; arguments: its own. params: of the
+    function, by name. loop_values: the text of a loop's index, by op id and axis. loop_depth: how
+    many loops are open. stacks: the adstacks of the task. extremes: variables that are kept as
+    keys; unset: the type of a variable that its first store declares; offsets: of `linearize` ops;
+    all by op id. row_pointers: see `row`. guard: a condition under which stores to variables happen
+    at all (`control.flattened`). prints / uses_frame: the function prints, uses the device frame.
     """
 
-    table: ClassVar[list[Callable[[Any, Any], None]]]
+    language = "OpenCL"
     index_cast: ClassVar[str] = "(long)"
     """In front of an index that is multiplied by an extent."""
 
     def __init__(
         self, program: Program, read_only: tuple[int, ...] = (), callee: bool = False
     ) -> None:
+        super().__init__()
         self.program: Final = program
         self.read_only: Final = read_only
         self.callee: Final = callee
@@ -204,13 +202,9 @@ class Emitter:
         self.plan: Final = Plan()
         self.folds: Final = self.plan.folds
         self.counts: Final = self.plan.counts
-        self.unused: set[int] = set()
         self.extremes: dict[int, Extreme] = {}
         self.unset: dict[int, str] = {}
-        self.lines: list[str] = []
-        self.ids: list[int] = []
         self.depth = 1
-        self.head: list[str] = []
         self.params: dict[str, Slot] = {}
         self.loop_values: dict[tuple[int, int], str] = {}
         self.loop_depth = 0
@@ -218,8 +212,6 @@ class Emitter:
         self.arguments: list[str | Place] = []
         self.prints = False
         self.uses_frame = False
-        self.ended = False
-        self.op_id = -1
         self._loc: Any = None
         self.offsets: Final[dict[int, Offset]] = {}
         self.guard = ""
@@ -319,12 +311,6 @@ class Emitter:
     def helper(self, name: str, text: str = "") -> str:
         """A function of the program's own; it will be defined. See `Program.helper`."""
         return self.program.helper(name, text)
-
-    def unsupported(self, op: Op) -> QuadrantsInternalError:
-        types = ", ".join(a.type.name for a in op.args)
-        return QuadrantsInternalError.from_loc(
-            f"no OpenCL code for {op.name}({types}) -> {op.type.name} (${op.id})", op.loc
-        )
 
     # Parameters
 
@@ -475,16 +461,6 @@ class Emitter:
         self.extremes |= found
         for extreme in found.values():
             self.unused |= extreme.covered
-
-    def run(self, block: Block) -> None:
-        """Emit the ops of ``block`` up to the first that leaves it."""
-        emit, unused = self.table, self.unused
-        for op in block.ops:
-            if self.ended:
-                return
-            if op.id not in unused:
-                self.op_id = op.id
-                emit[op.code](self, op)
 
 
 def wrap(text: str, level: int, need: int) -> str:

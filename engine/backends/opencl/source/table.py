@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from ....ir import Op
-from ....ir import codes as C
+from ...statements import full_table
 from .calls import CALL_OPS
 from .casts import CASTS
 from .control import CONTROL_OPS
@@ -15,19 +13,8 @@ from .memory import MEMORY_OPS
 from .scalars import SCALAR
 from .stacks import STACK_OPS
 
-if TYPE_CHECKING:
-    from .emitter import Emitter
-
 __all__ = ["TABLE"]
 
-
-def _refuse(e: Emitter, op: Op) -> None:
-    raise e.unsupported(op)
-
-
-_ROWS: Final[dict[int, Callable[[Any, Any], None]]] = {
+TABLE: Final = full_table({
     **SCALAR, **CASTS, **MEMORY_OPS, **CONTROL_OPS, **EFFECT_OPS, **CALL_OPS, **STACK_OPS,
-}  # fmt: skip
-TABLE: Final[list[Callable[[Any, Any], None]]] = [
-    _ROWS.get(code, _refuse) for code in range(C.COUNT)
-]
+})  # fmt: skip
