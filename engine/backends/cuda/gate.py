@@ -48,6 +48,7 @@ class Gate:
         self._function: Final = device.call(doing, "cuModuleGetFunction", self._module, b"hold")
         self._values: Final = np.zeros(2, np.uint64)  # the duration, and where it stands
         self._values[1] = self._values.ctypes.data
+        self._params: Final = self._values.ctypes.data + 8
         device.own(self)
 
     def hold(self, us: float) -> None:
@@ -55,7 +56,7 @@ class Gate:
         self._values[0] = round(us * 1e3)
         self._device.call(
             "holding up a stream", "cuLaunchKernel", self._function, 1, 1, 1, 1, 1, 1, 0, None,
-            int(self._values[1]), 0,
+            self._params, 0,
         )  # fmt: skip
 
     def device_ended(self) -> None:
