@@ -245,7 +245,10 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
                 raise self.failed(code, f"copying {size_text(out.nbytes)} to the host")
 
     def write(self, address: int, data: Array) -> None:
-        if data.nbytes:
+        size = data.nbytes
+        if size in (1, 2, 4) and not address % size:  # half the time of a copy
+            self.set(address, int.from_bytes(data.tobytes(), "little"), size, size)
+        elif size:
             self.moved += 1
             with self.context.active():
                 self._staged(lambda: self.context.staging.write(address, data))
