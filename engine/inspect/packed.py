@@ -18,7 +18,7 @@ a table of `Shared`, and notes in a `SavedCompile` which numbers of the tables a
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -35,7 +35,7 @@ from .record import (
     Snapshot,
 )
 
-__all__ = ["SavedRecord", "pack", "unpack"]
+__all__ = ["Kept", "SavedRecord", "pack", "unpack"]
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
 Numbers = tuple[Number, ...]
@@ -121,6 +121,35 @@ class SavedRecord(Record, frozen=True, kw_only=True):
     compiles: tuple[SavedCompile, ...] = ()
 
 
+class Kept:
+    """The fields of a part of a record that its saved form has as they are.
+
+    changed: the fields of ``whole`` that stand in ``saved`` in another way. TypeError if ``saved``
+    lacks any other: it would be lost.
+    """
+
+    def __init__(
+        self, whole: type[msgspec.Struct], saved: type[msgspec.Struct], changed: Iterable[str]
+    ) -> None:
+        names = [x for x in whole.__struct_fields__ if x not in changed]
+        lost = [x for x in names if x not in saved.__struct_fields__]
+        if lost:
+            raise TypeError(f"{saved.__name__} would lose of {whole.__name__}: {', '.join(lost)}")
+        self._names: Final = names
+
+    def of(self, thing: msgspec.Struct) -> dict[str, Any]:
+        """What they are in one or the other form."""
+        return {name: getattr(thing, name) for name in self._names}
+
+
+_RUN: Final = Kept(PassRun, SavedRun, ("us",))
+_SNAPSHOT: Final = Kept(Snapshot, SavedSnapshot, ("lines", "ids", "locs"))
+_ARTEFACT: Final = Kept(Artefact, SavedArtefact, ("text",))
+_RECORD: Final = Kept(Record, SavedRecord, ("version", "kernels"))
+_PARTS: Final = ("runs", "snapshots", "locs", "cfgs", "artefacts")
+"""What is taken out of a `CompileRecord`."""
+
+
 class _Table(Generic[T]):
     """Distinct things by number, in the order in which they came."""
 
@@ -153,7 +182,7 @@ class _Packer:
         return SavedCompile(
             kernel=kernel,
             backend=backend,
-            runs=self.runs.numbers(map(_timeless, compiled.runs)),
+            runs=self.runs.numbers([SavedRun(**_RUN.of(run)) for run in compiled.runs]),
             us=tuple([run.us for run in compiled.runs]),
             snapshots=self.snapshots.numbers(map(self._snapshot, compiled.snapshots)),
             locs=self.locs.number(compiled.locs),
@@ -164,11 +193,11 @@ class _Packer:
     def _snapshot(self, shot: Snapshot) -> SavedSnapshot:
         texts = self.texts.numbers(shot.lines)
         rows = self.rows.numbers(zip(texts, shot.ids, shot.locs, strict=True))
-        return SavedSnapshot(ops=shot.ops, rows=rows)
+        return SavedSnapshot(rows=rows, **_SNAPSHOT.of(shot))
 
     def _artefact(self, x: Artefact) -> SavedArtefact:
         text = self.texts.numbers(x.text.split("\n"))
-        return SavedArtefact(name=x.name, language=x.language, text=text, lines=x.lines)
+        return SavedArtefact(text=text, **_ARTEFACT.of(x))
 
     def shared(self) -> Shared:
         return Shared(
@@ -181,23 +210,6 @@ class _Packer:
         )
 
 
-def _timeless(run: PassRun) -> SavedRun:
-    return SavedRun(
-        index=run.index,
-        stage=run.stage,
-        name=run.name,
-        round=run.round,
-        task=run.task,
-        state=run.state,
-        before=run.before,
-        after=run.after,
-        added=run.added,
-        removed=run.removed,
-        rewritten=run.rewritten,
-        remarks=run.remarks,
-    )
-
-
 def pack(record: Record) -> SavedRecord:
     """``record`` in the form that is written, as of this version."""
     packer = _Packer()
@@ -208,14 +220,16 @@ def pack(record: Record) -> SavedRecord:
         for b, backend in enumerate(backends):
             if backend.compile is not None:
                 compiles.append(packer.compile(k, b, backend.compile))
-                rest = msgspec.structs.replace(
-                    backend.compile, runs=(), snapshots=(), locs=(), cfgs=(), artefacts=()
-                )
+                rest = msgspec.structs.replace(backend.compile, **dict.fromkeys(_PARTS, ()))
                 backends[b] = msgspec.structs.replace(backend, compile=rest)
         kernels[k] = msgspec.structs.replace(kernel, backends=tuple(backends))
-    fields = _fields(record)
-    fields.update(version=VERSION, kernels=tuple(kernels))
-    return SavedRecord(**fields, shared=packer.shared(), compiles=tuple(compiles))
+    return SavedRecord(
+        version=VERSION,
+        kernels=tuple(kernels),
+        shared=packer.shared(),
+        compiles=tuple(compiles),
+        **_RECORD.of(record),
+    )
 
 
 def unpack(saved: SavedRecord) -> Record:
@@ -237,13 +251,7 @@ def unpack(saved: SavedRecord) -> Record:
         msgspec.structs.replace(x, backends=tuple(backends[k])) if k in backends else x
         for k, x in enumerate(saved.kernels)
     ]
-    fields = _fields(saved)
-    fields.update(kernels=tuple(kernels))
-    return Record(**fields)
-
-
-def _fields(record: Record) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in Record.__struct_fields__}
+    return Record(version=saved.version, kernels=tuple(kernels), **_RECORD.of(saved))
 
 
 def _snapshot(shared: Shared, shot: SavedSnapshot) -> Snapshot:
@@ -252,7 +260,7 @@ def _snapshot(shared: Shared, shot: SavedSnapshot) -> Snapshot:
         lines=tuple([shared.texts[text] for text, _, _ in rows]),
         ids=tuple([id for _, id, _ in rows]),
         locs=tuple([loc for _, _, loc in rows]),
-        ops=shot.ops,
+        **_SNAPSHOT.of(shot),
     )
 
 
@@ -263,33 +271,13 @@ def _parts(shared: Shared, one: SavedCompile, snapshots: list[Snapshot]) -> dict
         "snapshots": tuple([snapshots[n] for n in one.snapshots]),
         "locs": shared.locs[one.locs],
         "cfgs": tuple([shared.cfgs[n] for n in one.cfgs]),
-        "artefacts": tuple(
-            [
-                Artefact(
-                    name=x.name,
-                    language=x.language,
-                    text="\n".join([shared.texts[n] for n in x.text]),
-                    lines=x.lines,
-                )
-                for x in one.artefacts
-            ]
-        ),
+        "artefacts": tuple([_artefact(shared, x) for x in one.artefacts]),
     }
 
 
 def _run(run: SavedRun, us: float) -> PassRun:
-    return PassRun(
-        index=run.index,
-        stage=run.stage,
-        name=run.name,
-        round=run.round,
-        task=run.task,
-        state=run.state,
-        us=us,
-        before=run.before,
-        after=run.after,
-        added=run.added,
-        removed=run.removed,
-        rewritten=run.rewritten,
-        remarks=run.remarks,
-    )
+    return PassRun(us=us, **_RUN.of(run))
+
+
+def _artefact(shared: Shared, x: SavedArtefact) -> Artefact:
+    return Artefact(text="\n".join([shared.texts[n] for n in x.text]), **_ARTEFACT.of(x))
