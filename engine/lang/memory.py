@@ -143,14 +143,28 @@ class Window:
         flat = DeviceArray(self.address, shape, self.dtype, self.memory, self.offset)
         return elements_of(flat)
 
+    def _offset(self, where: Sequence[int]) -> int:
+        """Of one element, in bytes."""
+        offset = self.offset
+        for index, stride in zip(where, self.strides, strict=True):
+            offset += index * stride
+        return offset
+
     def __getitem__(self, where: Sequence[int]) -> Any:
-        part = self.at(where)
-        return part if part.shape else part.read()[()]
+        if len(where) < len(self.shape):
+            return self.at(where)
+        one = np.empty(1, self.dtype)
+        self.memory.read(self._offset(where), one)
+        return one[0]
 
     def __setitem__(self, where: Any, value: Any) -> None:
-        part = self if where is Ellipsis else self.at(where)
         with np.errstate(all="ignore"):
-            part.fill(np.asarray(value).astype(self.dtype))
+            given = np.asarray(value).astype(self.dtype)
+        if where is not Ellipsis and len(where) == len(self.shape) and not given.shape:
+            self.memory.write(self._offset(where), given)
+        else:
+            part = self if where is Ellipsis else self.at(where)
+            part.fill(given)
 
     def fill(self, value: Any) -> None:
         """Set every element to a number, or every vector or matrix to an array of its shape."""

