@@ -197,9 +197,11 @@ class Device:
 
     def __init__(self):
         self.waits = 0
+        self.allocated = []
 
     def allocate(self, nbytes):
-        return Memory(nbytes)
+        self.allocated.append(Memory(nbytes))
+        return self.allocated[-1]
 
     def sync(self):
         self.waits += 1
@@ -240,6 +242,16 @@ def test_values_go_to_the_device_and_what_was_written_comes_back():
     assert np.array_equal(host_copy(a), np.arange(8))
     assert place.record.name == "stand-in" and place.memory_bytes == 4096
     assert compiled.device.waits > 0
+
+
+def test_a_device_is_reached_before_each_launch_though_nothing_is_put_back():
+    compiled = Compiled(())
+    restore = placing.placed(compiled, Given([np.arange(3)])).restorer(())
+    own = compiled.device.allocated[-1]
+    for _ in range(2):
+        own.inner[:] = 1
+        restore()
+        assert not own.inner.any()
 
 
 def test_on_the_host_nothing_moves():
