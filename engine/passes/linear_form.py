@@ -16,6 +16,7 @@ from ..ir import codes as C
 __all__ = ["Form", "digit", "form_of", "stays_inside"]
 
 _DEPTH: Final = 8
+_SUMS: Final = frozenset({C.ADD, C.SUB, C.MUL, C.BIT_SHL})
 
 
 class Form(NamedTuple):
@@ -25,20 +26,35 @@ class Form(NamedTuple):
     terms: dict[Op, int]
 
 
-def form_of(op: Op, depth: int = _DEPTH) -> Form:
+def form_of(op: Op) -> Form:
     """``op`` as a sum, as far as it is one; else as itself."""
+    return _form(op, _DEPTH, {})
+
+
+def _form(op: Op, depth: int, known: dict[tuple[int, Op], Form]) -> Form:
+    """The same, with sums up to so many deep.
+
+    known: what was found for sums at a depth, since sums may share parts and these again.
+    """
     code = op.code
     if code == C.CONST:
         return Form(int(op.attr), {})
-    if depth:
+    if not depth or code not in _SUMS:
+        return Form(0, {op: 1})
+    found = known.get((depth, op))
+    if found is None:
+        a, b = op.args
         if code == C.ADD or code == C.SUB:
-            a, b = (form_of(x, depth - 1) for x in op.args)
-            return _sum(a, b, 1 if code == C.ADD else -1)
-        if code in (C.MUL, C.BIT_SHL) and op.args[1].code == C.CONST:
-            amount = int(op.args[1].attr)
+            left, right = _form(a, depth - 1, known), _form(b, depth - 1, known)
+            found = _sum(left, right, 1 if code == C.ADD else -1)
+        elif b.code == C.CONST:
+            amount = int(b.attr)
             factor = amount if code == C.MUL else 1 << (amount % op.type.bits)
-            return _sum(Form(0, {}), form_of(op.args[0], depth - 1), factor)
-    return Form(0, {op: 1})
+            found = _sum(Form(0, {}), _form(a, depth - 1, known), factor)
+        else:
+            found = Form(0, {op: 1})
+        known[depth, op] = found
+    return found
 
 
 def _sum(a: Form, b: Form, factor: int) -> Form:
