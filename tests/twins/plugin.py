@@ -18,6 +18,7 @@ Twins of OpenCL run on the embedded PoCL, or on any device that the options name
     --opencl-mapping=   ``chunks`` or ``lanes`` (see `engine.backends.opencl`), ``auto``: as the
                         device has it, ``mixed``, the default: half of the twins each
     --opencl-device=    as ``QD_OPENCL_DEVICE``, such as ``nvidia:0``
+    --opencl-il         programs give it SPIR-V, where it takes that; what SPIR-V lacks is skipped
     --twins-part=K/N    of all twins those of one of N parts, K from 0
 
 Where a test runs with memory that the host does not see, too (its parameter is ``device``, see
@@ -70,6 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--opencl-mapping", choices=("mixed", "auto", *MAPPINGS), default="mixed",
         help="how loops are mapped in tests that run with OpenCL")  # fmt: skip
     add("--opencl-device", default="", help="which device they run on, as QD_OPENCL_DEVICE")
+    add("--opencl-il", action="store_true", help="they give it SPIR-V, as QD_OPENCL_IL")
     add("--twins-part", default="0/1", metavar="K/N", help="only this one of N parts of all twins")
 
 
@@ -264,10 +266,11 @@ def _opencl_of_choice(request, _no_options_from_outside, monkeypatch):
     if request.node.get_closest_marker("opencl") is None:
         return
     option = request.config.getoption
-    number = _number(request.node.nodeid)
+    number, il = _number(request.node.nodeid), option("--opencl-il")
     for name, value in (
-        ("QD_OPENCL_MAPPING", mapping_of(option("--opencl-mapping"), number)),
+        ("QD_OPENCL_MAPPING", "" if il else mapping_of(option("--opencl-mapping"), number)),
         ("QD_OPENCL_DEVICE", option("--opencl-device")),
+        ("QD_OPENCL_IL", "1" if il else ""),
         ("QD_OPENCL_BLOCKING", "1"),  # errors come where tests expect them
     ):
         if value:
@@ -280,6 +283,21 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: Any) -> Generator[None,
         return (yield)
     with item.side.within(), _cpu_means(item.side.name):
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """A kernel that SPIR-V is refused for is no failure of a test that is given SPIR-V."""
+    if not pyfuncitem.config.getoption("--opencl-il"):
+        return (yield)
+    from qd_studio.engine.errors import QuadrantsUnsupportedError
+
+    try:
+        return (yield)
+    except QuadrantsUnsupportedError as error:
+        if error.backend != "spirv":
+            raise
+        pytest.skip(f"not in SPIR-V: {error.feature}")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -76,7 +76,8 @@ def _cuda_where(option: Callable[[str], Any]) -> str:
 
 
 def _opencl_where(option: Callable[[str], Any]) -> str:
-    return f"{option('--opencl-device') or 'PoCL'}, mapping {option('--opencl-mapping')}"
+    how = "SPIR-V" if option("--opencl-il") else f"mapping {option('--opencl-mapping')}"
+    return f"{option('--opencl-device') or 'PoCL'}, {how}"
 
 
 CUDA = Side("cuda", "CUDA", 8, NOT_ON_CUDA, _has_cuda, cuda, _cuda_where)

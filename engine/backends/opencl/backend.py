@@ -46,8 +46,6 @@ class OpenclBackend:
 
     def pipeline(self, config: CompileConfig) -> str:
         where = self._for(config)
-        if where.il:
-            return "gpu"
         return "cpu" if where.capabilities.mapping == capabilities.CHUNKS else "gpu"
 
     def available(self) -> tuple[bool, str]:
@@ -89,7 +87,13 @@ class OpenclBackend:
                 feature="opencl_il", backend=self.name,
                 hint="leave opencl_il away, or choose another device with opencl_device",
             )  # fmt: skip
-        return _For(hardware.mapping_of(config, found), hardware_facts, il)
+        if il and config.opencl_mapping == capabilities.CHUNKS:
+            raise QuadrantsUnsupportedError(
+                "SPIR-V is made for work-items that take single cells, and opencl_mapping='chunks'"
+                " asks for pieces of loops", feature="opencl_mapping", backend=self.name,
+                hint="leave opencl_mapping away, or opencl_il",
+            )  # fmt: skip
+        return _For(hardware.mapping_of(config, found, il), hardware_facts, il)
 
     def target(self, config: CompileConfig) -> Target:
         where = self._for(config)

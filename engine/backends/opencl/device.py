@@ -71,7 +71,8 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
         if reason:
             raise BackendUnavailableError("opencl", reason)
         chosen = hardware.for_config(config)
-        self.capabilities: Final = hardware.mapping_of(config, chosen.capabilities)
+        il = config.opencl_il
+        self.capabilities: Final = hardware.mapping_of(config, chosen.capabilities, il)
         blocking = os.environ.get("QD_OPENCL_BLOCKING", "") == "1"
         super().__init__(config, chosen, context_of(chosen), blocking)
         self.cl: Final = self.context.cl

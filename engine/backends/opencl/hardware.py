@@ -245,9 +245,12 @@ def chosen(wanted: str = "") -> Hardware:
     return hits[0]
 
 
-def mapping_of(config: CompileConfig, found: Capabilities) -> Capabilities:
-    """The capabilities with the mapping that the options ask for."""
-    wanted = config.opencl_mapping
+def mapping_of(config: CompileConfig, found: Capabilities, il: bool) -> Capabilities:
+    """The capabilities of a device with the mapping that the options ask for.
+
+    il: it gets SPIR-V, which LLVM makes as for a GPU, whatever the device is.
+    """
+    wanted = capabilities.LANES if il else config.opencl_mapping
     return found if wanted == "auto" else found._replace(mapping=wanted)
 
 

@@ -172,9 +172,26 @@ def test_what_an_opencl_device_is_given_instead_of_source(monkeypatch):
     assert made.facts["tasks"] == artifact("spirv", shift, F, F, 5, 2.0).facts["tasks"]
     with pytest.raises(ValueError, match="damaged"):
         build._opened(made.code[:-1])
+    assert made.target.features.startswith("lanes")  # whatever the device has for OpenCL C
+    with pytest.raises(qd.QuadrantsUnsupportedError, match="leave opencl_mapping away"):
+        artifact("opencl", shift, F, F, 5, 2.0, opencl_il=True, opencl_mapping="chunks")
     artifact("spirv", waits, F)
     with pytest.raises(qd.QuadrantsUnsupportedError, match="launch it without opencl_il"):
         artifact("opencl", waits, F, opencl_il=True)
+
+
+def test_rows_of_adstacks_are_for_all_threads_of_such_code():
+    if not base.availability("opencl")[0]:
+        pytest.skip(base.availability("opencl")[1])
+    from qd_studio.engine.backends.opencl.device import OpenclDevice
+
+    threads = {}
+    for il in (False, True):
+        device = OpenclDevice(CompileConfig(opencl_il=il))
+        threads[il] = device.max_threads
+        assert device.groups(128) == max(1, threads[il] // 128)
+        device.end()
+    assert threads[True] % 2048 == 0 and threads[True] >= threads[False]
 
 
 def test_nothing_is_launched():
