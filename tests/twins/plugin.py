@@ -50,6 +50,7 @@ import pytest
 
 from tests.cuda_sim import on_device
 
+from .reasons import NOT_IN_SPIRV
 from .sides import CUDA, MAPPINGS, OPENCL, SIDES, Side, mapping_of
 
 _ROOMS = ("adstack", "autodiff", "backends", "caches", "inspect", "kernels", "lang",
@@ -267,6 +268,10 @@ def _opencl_of_choice(request, _no_options_from_outside, monkeypatch):
         return
     option = request.config.getoption
     number, il = _number(request.node.nodeid), option("--opencl-il")
+    file = request.node.nodeid.partition("::")[0]
+    why = NOT_IN_SPIRV.get(f"{file}::{request.node.originalname}")
+    if il and why:
+        pytest.skip(f"not in SPIR-V: {why}")
     for name, value in (
         ("QD_OPENCL_MAPPING", "" if il else mapping_of(option("--opencl-mapping"), number)),
         ("QD_OPENCL_DEVICE", option("--opencl-device")),

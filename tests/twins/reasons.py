@@ -1,12 +1,13 @@
 """Tests that programs on other backends cannot run as they run on the CPU, and why.
 
 By path of a folder, of a file, or of a file and name of the test: the reason that a skipped twin
-gives. Three tables: what no device does, what CUDA does not, what OpenCL does not.
+gives. Tables: what no device does, what CUDA does not, what OpenCL does not, and what OpenCL does
+not where it is given SPIR-V.
 """
 
 from __future__ import annotations
 
-__all__ = ["NOT_ON_CUDA", "NOT_ON_OPENCL"]
+__all__ = ["NOT_IN_SPIRV", "NOT_ON_CUDA", "NOT_ON_OPENCL"]
 
 _IMAGES = "it is about the CPU's code images"
 _VIEWS = "it is about views of memory, which nobody gets of a device's"
@@ -182,6 +183,17 @@ _ON_OPENCL_ALONE: dict[str, str] = {
     """,
 }
 
+_OF_OPENCL_C = {
+    "it is about OpenCL C, and what drivers make of it": """
+        backends/opencl/test_opencl_machine::test_a_program_that_does_not_build_points_to_the_users_line
+        backends/opencl/test_opencl_machine::test_entries_are_written_at_the_end_and_make_programs_again
+    """,
+    "it chooses how OpenCL C maps loops": """
+        fuzz/test_opencl::test_kernels_agree_on_opencl
+        fuzz/test_opencl::test_gradients_are_right_on_opencl
+    """,
+}
+
 
 def _by_test(*tables: dict[str, str]) -> dict[str, str]:
     """The reason by the path of a test, a file, or a folder (which ends with a slash)."""
@@ -197,3 +209,4 @@ def _by_test(*tables: dict[str, str]) -> dict[str, str]:
 
 NOT_ON_CUDA = _by_test(_ON_NO_DEVICE, _ON_CUDA_ALONE)
 NOT_ON_OPENCL = _by_test(_ON_NO_DEVICE, _ON_OPENCL_ALONE)
+NOT_IN_SPIRV = _by_test(_OF_OPENCL_C)
