@@ -246,7 +246,7 @@ def _call(e: Emitter, op: Op) -> None:
     args = [f"ptr {e.frame}", *e.passed()]
     for a in op.args:
         if a.type.is_ptr:
-            args.append(f"ptr {e.generic(e.v[a.id])}")
+            args.append(e.reference(a))
             note_written(e, a)
         else:
             args.append(f"{VALUE[a.type.name]} {e.v[a.id]}")

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...ir import codes as C
 from ...types import Type
+from .text import FAST
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -59,7 +60,9 @@ class Dialect:
     kernels of a graph find their arguments in the frame. print_parameter: a kernel gets the print
     buffer as its first parameter behind the frame, which has no address of it. asserts: failing
     ones end a kernel; else they are left out. real_atomics: there are atomic sums, minima and
-    maxima of reals. real_notes: what stands behind them.
+    maxima of reals. real_notes: what stands behind them. asks_space: code can ask whose memory a
+    pointer of the generic space leads to (`is_private`); else a real function is told with each.
+    fast: what `fast_math` says of instructions for reals.
     """
 
     triple: ClassVar[str]
@@ -76,6 +79,8 @@ class Dialect:
     asserts: bool = True
     real_atomics: ClassVar[bool] = True
     real_notes: ClassVar[str] = ""
+    asks_space: ClassVar[bool] = True
+    fast: ClassVar[str] = FAST
 
     # Kernels
 

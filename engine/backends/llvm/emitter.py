@@ -33,7 +33,7 @@ from .hints import loop_hint
 from .memory import MEMORY_OPS, memset
 from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
-from .text import SIZE, VALUE, name_of, names_of
+from .text import FAST, SIZE, VALUE, name_of, names_of
 
 __all__ = ["Emitter", "ModuleState"]
 
@@ -85,11 +85,12 @@ class ModuleState:
     adstacks of each task.
     """
 
-    def __init__(self, func: Func, fast_math: bool, stamps: int = 0, threads: int = 1) -> None:
+    def __init__(
+        self, func: Func, fast_math: bool, stamps: int = 0, threads: int = 1, fast: str = FAST
+    ) -> None:
+        """fast: what `fast_math` says of instructions for reals."""
         self.func: Final = func
-        # All of LLVM's `fast` but nnan and ninf: with them an infinity or NaN that the compiler
-        # sees (`m = inf`, `x / 0.0`) is poison, and a branch on poison may run into anything.
-        self.fast: Final = "reassoc nsz arcp contract afn " if fast_math else ""
+        self.fast: Final = fast if fast_math else ""
         self.declares: dict[str, str] = {}
         self.helpers: dict[str, None] = {}
         self.asserts: list[AssertSite] = []
@@ -370,9 +371,9 @@ class Emitter(Statements):
 
     # Addresses
 
-    def generic(self, pointer: str) -> str:
-        """A pointer operand without an address space of its own."""
-        return pointer
+    def reference(self, pointer: Op) -> str:
+        """What a real function is passed for a pointer."""
+        return f"ptr {self.v[pointer.id]}"
 
     def wide(self, op: Op) -> str:
         """``op``, an i32 that is (part of) an array index, as i64.

@@ -300,6 +300,8 @@ class GpuKernel:
             args = taken[:]
             for k, arg in enumerate(callee.args):
                 args.append(f"{pointer if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
+                if arg.type.is_ptr and not self.dialect.asks_space:
+                    args.append(f"i1 %arg.{k}.own")
             result, end = "void", "ret void"
             if callee.results:
                 t = callee.results[0]

@@ -15,7 +15,7 @@ from ..frame import abi
 from ..stacks import element
 from .dialect import Dialect
 from .emitter import Emitter, ModuleState, Slot
-from .gpu_ops import GPU_OPS
+from .gpu_ops import GPU_OPS, own
 from .text import MEMORY, SIZE
 
 __all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
@@ -39,7 +39,7 @@ class GpuState(ModuleState):
     """
 
     def __init__(self, func: Func, fast_math: bool, dialect: Dialect) -> None:
-        super().__init__(func, fast_math, threads=0)
+        super().__init__(func, fast_math, threads=0, fast=dialect.fast)
         self.dialect: Final = dialect
         self.passed: Final[dict[str, Slot]] = {}
         self.shared: Final[list[str]] = []
@@ -142,11 +142,11 @@ class GpuEmitter(Emitter):
         args = f"ptr {claims}, i64 %thread.wide, i64 {rows}, i64 {gated}"
         return self.value(f"call i64 {self.helper('claim_gpu')}({args})")
 
-    def generic(self, pointer: str) -> str:
-        space = self.dialect.generic
-        if pointer.rpartition("%")[0] == space:
-            return pointer
-        return space + self.value(f"addrspacecast ptr {pointer} to ptr {space}".rstrip())
+    def reference(self, pointer: Op) -> str:
+        space, value = self.dialect.generic, self.v[pointer.id]
+        if value.rpartition("%")[0] != space:
+            value = space + self.value(f"addrspacecast ptr {value} to ptr {space}".rstrip())
+        return f"ptr {value}" if self.dialect.asks_space else f"ptr {value}, i1 {own(pointer)}"
 
     def incoming(self, number: int, t: Type) -> str:
         return f"{self.dialect.generic if t.is_ptr else ''}%arg.{number}"

@@ -29,7 +29,7 @@ from .text import MEMORY, SIZE, VALUE, zero
 if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter
 
-__all__ = ["GPU_OPS", "zero_shared"]
+__all__ = ["GPU_OPS", "own", "zero_shared"]
 
 # Memory
 
@@ -56,16 +56,26 @@ def _atomic(e: GpuEmitter, op: Op) -> None:
     if op.id in e.sums:
         accumulate(e, op)
         return
-    base = op.args[0]
-    while base.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        base = base.args[0]
-    private = base.code == C.ARRAY_ALLOCA and base.attr.space != "shared"
-    if base.code == C.ALLOCA or private:
-        e.v[op.id] = _private_update(e, op)
-    elif base.code == C.CALL_ARG:
+    at = own(op.args[0])
+    if at not in ("true", "false"):
         _update_of_any(e, op)
+    elif at == "true":
+        e.v[op.id] = _private_update(e, op)
     else:
         MEMORY_OPS[op.code](e, op)
+
+
+def own(pointer: Op) -> str:
+    """Whether a pointer leads to memory of the thread's own, as i1.
+
+    A name where only the caller of this function knows; see `Dialect.asks_space`.
+    """
+    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
+        pointer = pointer.args[0]
+    if pointer.code == C.CALL_ARG:
+        return f"%arg.{pointer.attr}.own"
+    array = pointer.code == C.ARRAY_ALLOCA and pointer.attr.space != "shared"
+    return "true" if pointer.code == C.ALLOCA or array else "false"
 
 
 def _private_update(e: GpuEmitter, op: Op) -> str:
@@ -90,7 +100,8 @@ def _private_update(e: GpuEmitter, op: Op) -> str:
 
 def _update_of_any(e: GpuEmitter, op: Op) -> None:
     """An update through an address that a function was given: of whatever memory."""
-    is_private = e.dialect.is_private(e, e.v[op.args[0].id])
+    at = op.args[0]
+    is_private = e.dialect.is_private(e, e.v[at.id]) if e.dialect.asks_space else own(at)
     mine, others, done = e.label("own"), e.label("any"), e.label("updated")
     e.branch(is_private, mine, others)
     e.place(mine)

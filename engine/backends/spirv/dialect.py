@@ -8,6 +8,9 @@ which LLVM knows; mathematics is LLVM's intrinsics, which become OpenCL's extend
 
 Not said in plain SPIR-V, so that the code goes without: atomic sums, minima and maxima of reals
 (compare and exchange, in a loop), and reductions over lanes, since a subgroup may have any size.
+Sums that may be taken in any order would be said as "fast", which holds that nothing is infinite.
+Whether a generic pointer leads to a thread's own memory some devices answer with yes for all, so
+that a function is told.
 Refused, with the user's line: subgroups, atomics on elements below 32 bits, recursion; and in code
 that shall be launched barriers, since work-items without an iteration end before they come to one,
 which OpenCL does not allow.
@@ -22,7 +25,7 @@ from ...errors import QuadrantsUnsupportedError
 from ...ir import Op, all_ops, walk
 from ...ir import codes as C
 from ...types import PointerType, Type
-from ..llvm.dialect import LIBRARY, Dialect, declared_call
+from ..llvm.dialect import LIBRARY, Dialect
 from ..llvm.text import VALUE
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ class SpirvDialect(Dialect):
     real_atomics = False
     graphs = False
     print_parameter = True
+    asks_space = False
+    fast = "nsz arcp "
 
     def __init__(self, asserts: bool = True) -> None:
         self.asserts = asserts
@@ -104,13 +109,6 @@ class SpirvDialect(Dialect):
         if code == C.MOD:
             return e.value(f"frem {e.fast}{ty} {', '.join(args)}")
         return e.call(LIBRARY[code], ty, ", ".join([f"{ty} {a}" for a in args]))
-
-    def is_private(self, e: GpuEmitter, pointer: str) -> str:
-        # What the function of OpenCL gives is a pointer, null for memory of another kind.
-        name = "@_Z42__spirv_GenericCastToPtrExplicit_ToPrivatePvi"
-        args = f"ptr {pointer}, i32 7"
-        own = e.value(declared_call(e, name, "ptr", args))
-        return e.value(f"icmp ne ptr {own}, null")
 
 
 def _check(op: Op) -> None:

@@ -180,6 +180,50 @@ def test_what_an_opencl_device_is_given_instead_of_source(monkeypatch):
         artifact("opencl", waits, F, opencl_il=True)
 
 
+@qd.real_func
+def moved(x: qd.ref(qd.i32), by: qd.i32):
+    x += by
+
+
+@qd.real_func
+def handed_on(x: qd.ref(qd.i32)):
+    moved(x, 2)
+
+
+@qd.kernel
+def of_any_memory(x: qd.types.NDArray[qd.i32, 1]):
+    for i in range(x.shape[0]):
+        mine = i
+        moved(mine, 1)
+        moved(x[0], mine)
+        handed_on(x[1])
+
+
+def test_functions_are_told_whose_memory_they_are_given():
+    """Devices that are processors answer the question with yes, whatever the memory."""
+    made = whole(artifact("spirv", of_any_memory, np.zeros(8, np.int32)))
+    text = made.texts["llvm_ir"]
+    passed = [line.split("(", 1)[1] for line in text.splitlines() if "call void @function" in line]
+    assert sorted(line.partition("i1 ")[2].split(",")[0].strip(") ") for line in passed) == [
+        "%arg.0.own", "false", "false", "true",
+    ]  # fmt: skip
+    assert "GenericCastToPtrExplicit" not in made.texts["spirv"]
+
+
+@qd.kernel
+def infinite(x: Floats):
+    for i in range(x.shape[0]):
+        a = x[i] / 3.0 + 1.0
+        x[i] = a if a < qd.math.inf else 0.0
+
+
+def test_infinities_are_numbers_under_fast_math():
+    for fast in (False, True):
+        text = whole(artifact("spirv", infinite, F, fast_math=fast)).texts["spirv"]
+        modes = {line.split("FPFastMathMode ")[1] for line in text.splitlines() if "FPFast" in line}
+        assert modes == ({"NSZ|AllowRecip"} if fast else set())
+
+
 def test_rows_of_adstacks_are_for_all_threads_of_such_code():
     if not base.availability("opencl")[0]:
         pytest.skip(base.availability("opencl")[1])
