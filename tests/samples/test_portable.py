@@ -177,5 +177,7 @@ def test_the_chemical_spreads():
 @pytest.mark.parametrize("module", SLOPES, indirect=True)
 def test_its_gradients_are_central_differences(module):
     name, module, _ = module
+    # Where additions come in any order, sums near 1000 differ in their last bits from run to run:
+    # by 1e-13 each, and divided by a step of 1e-5.
     for what, found, wanted in SLOPES[name](module):
-        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-8), what
+        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-7), what
