@@ -4,14 +4,17 @@ On the host the wall clock is read around a launch. Of a launch on a device thre
 
     wall    from the call until it is over: what a person waits for, on every backend
     host    from the call until it returned
-    device  what the device was busy: kernels and what lies between them, not the way there and back
+    device  what the device was busy, not the way there and back
 
-A queue of OpenCL keeps times of its commands. CUDA has events, which note when the device comes by;
-but a device that is faster than the host waits for it, in between too, and the events would tell
-the host's time over again: 7 us, or 20, for a kernel of 1.6. So a short launch is timed twice. The
-first tells wall and host, with nothing around it. For the second the device is held up until the
-host has put all of it into the stream (`CudaDevice.hold`, a kernel that waits), so that it runs as
-it does behind other work. This is how nvbench measures "cold" GPU time, with its blocking kernel.
+A queue of OpenCL keeps times of its commands, and those of kernels are added up. CUDA has events,
+which note when the device comes by; but a device that is faster than the host waits for it, in
+between too, and the events would tell the host's time over again: 7 us, or 20, for a kernel of 1.6.
+So a short launch is timed twice. The first tells wall and host, with nothing around it. For the
+second the device is held up until the host has put all of it into the stream (`CudaDevice.hold`, a
+kernel that waits), so that it runs as it does behind other work, with what the device itself needs
+between two kernels. This is how nvbench measures "cold" GPU time, with its blocking kernel.
+Launches that wait for the device in the middle, for a flag or a size, cannot be timed so, and long
+ones need not: they are launched once, between two events.
 """
 
 from __future__ import annotations
@@ -27,23 +30,30 @@ METHOD: Final = (
     "host wall clock around one launch of the compiled kernel, synchronised, arguments restored "
     "before each; median over n launches after the warm-up"
 )
+_BEFORE: Final = (
+    "arguments restored before each; median over n launches after the warm-up; host: until"
+)
+_HELD: Final = (
+    "device time between two events around the kernels of one launch, all of which stood in the "
+    f"stream before the first began, {_BEFORE} the call returned; wall clock: until it was over, "
+    "both of launches between these, with nothing around them"
+)
 _EVENTS: Final = (
-    "device time between two events around the kernels of one launch, which all stood in the stream"
-    " before the first began if it is shorter than 1 ms, arguments restored before each; median "
-    "over n launches after the warm-up; host: until the call returned; wall clock: until it was "
-    "over, both of launches between these, with nothing around them"
+    "device time between two events around the kernels of one launch, with what the device waited "
+    f"for the host in between, {_BEFORE} the call returned; wall clock: until it was over"
 )
 _QUEUE: Final = (
-    "device time from the start of the first to the end of the last kernel of one launch, as its "
-    "queue keeps it, arguments restored before each; median over n launches after the warm-up; "
-    "host: until the call returned; wall clock: until it was over"
+    "device time in which kernels of one launch ran, as its queue keeps it, without what lies "
+    f"between them, {_BEFORE} the call returned; wall clock: until it was over"
 )
 
 _LONG_US: Final = 1000.0
 """Launches for which a device that waits for the host does not matter."""
 _SPARE_US: Final = 20.0
-_LONGEST_US: Final = 2000.0
+_LONGEST_US: Final = 20_000.0
 """Most that a device is held up."""
+_TRIES: Final = 3
+"""So many launches in a row that last longer than the device was held up: they wait for it."""
 
 Launch = Callable[[], object]
 Sources = Sequence[dict[str, Any]]
@@ -71,9 +81,12 @@ class Took(NamedTuple):
 
 
 class Clock(Protocol):
-    """Times launches. method: what the time holds, for people."""
+    """Times launches."""
 
-    method: str
+    @property
+    def method(self) -> str:
+        """What the times hold, for people."""
+        ...
 
     def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
         """Launch and wait. Raises what the launch fails with.
@@ -120,8 +133,6 @@ def _wrapped(sources: Sources, name: str, wrap: Wrap) -> Generator[None]:
 class EventClock:
     """Events of a CUDA device around launches on its default stream; see the module docstring."""
 
-    method = _EVENTS
-
     def __init__(self, device: Any, executable: Any) -> None:
         """device: has ``call(doing, function, *args)``, which calls the driver, ``sync()``, and
         ``hold(us)``. executable: its ``sources`` are the names that its generated code knows, with
@@ -130,22 +141,41 @@ class EventClock:
         self._sources: Final[Sources] = executable.sources
         self._events: Final = [self._call("cuEventCreate", 0) for _ in range(2)]
         self._issued_ns: int | None = None
-        self._us: float | None = None
+        self._known: Took | None = None
         self._issue_us = 0.0
+        self._failed = 0
+        self._refused = False
+
+    @property
+    def method(self) -> str:
+        return _HELD if self._holds else _EVENTS
+
+    @property
+    def _holds(self) -> bool:
+        """Whether the device is held up for the next launch: it can be, and that has a use."""
+        if self._known is None or self._refused or self._failed >= _TRIES:
+            return False
+        return self._known.us <= max(_LONG_US, 2.0 * self._issue_us)
 
     def _call(self, function: str, *args: Any) -> Any:
         return self._device.call("timing a launch", function, *args)
 
     def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
-        if self._us is None or self._us > _LONG_US:
-            found = self._between_events(launch)
-        else:
-            host_us, wall_us = self._waited(launch)
-            prepare()
-            held_us = min(1.5 * self._issue_us + _SPARE_US, _LONGEST_US)
-            found = Took(self._between_events(launch, held_us).us, host_us, wall_us)
-        self._us = found.us
-        return found
+        if not self._holds:
+            self._known = self._between_events(launch)
+            return self._known
+        host_us, wall_us = self._waited(launch)
+        prepare()
+        issue_us = self._issue_us
+        held_us = min(1.5 * issue_us + _SPARE_US, _LONGEST_US)
+        us = self._between_events(launch, held_us).us
+        if self._issue_us <= held_us:
+            self._failed = 0
+        else:  # the host has waited for the device in the middle, or was held up itself
+            self._failed += 1
+            self._issue_us = 2.0 * issue_us
+        self._known = Took(us, host_us, wall_us)
+        return self._known
 
     def _waited(self, launch: Launch) -> tuple[float, float]:
         """Microseconds until a launch returned, and until it was over."""
@@ -161,8 +191,8 @@ class EventClock:
         begin, end = self._events
         self._device.sync()
         self._issued_ns = None
-        if held_us:
-            self._device.hold(held_us)
+        if held_us and not self._device.hold(held_us):
+            self._refused = True
         self._call("cuEventRecord", begin, 0)
         start = time.perf_counter_ns()
         with _wrapped(self._sources, "finish", self._ending):
@@ -197,8 +227,7 @@ class EventClock:
 class QueueClock:
     """The times that an OpenCL queue keeps of the kernels that a launch puts into it.
 
-    From the start of the first to the end of the last: what the host needs to put them there is
-    hidden where they take longer, and is told apart in any case.
+    Those in which at least one of them ran: in between the device may wait for the host.
     """
 
     method = _QUEUE
@@ -228,9 +257,8 @@ class QueueClock:
             wall_us = (time.perf_counter_ns() - start) / 1e3
         if not events:  # nothing was to be done
             return Took(wall_us, host_us, wall_us)
-        first = min(event.profile.start for event in events)
-        last = max(event.profile.end for event in events)
-        return Took((last - first) / 1e3, host_us, wall_us)
+        spans = [(event.profile.start, event.profile.end) for event in events]
+        return Took(_covered(spans) / 1e3, host_us, wall_us)
 
     def _noting(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
         note = self._events.append
@@ -241,3 +269,12 @@ class QueueClock:
             return event
 
         return launch
+
+
+def _covered(spans: Sequence[tuple[int, int]]) -> int:
+    """How much lies within at least one of these spans."""
+    total, reached = 0, min(spans)[0]
+    for begin, end in sorted(spans):
+        total += max(end - max(begin, reached), 0)
+        reached = max(reached, end)
+    return total

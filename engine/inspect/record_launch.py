@@ -34,8 +34,7 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
     that the host needed to issue one. wall_us, wall_mad_us, wall_samples_us: the same launches, or
     as many between them, by the wall clock, from the call until they were over, which is what a
     caller waits for; None and empty where the times above are that, and in records of earlier
-    versions. memory_bytes: of the
-    device, in use with all arguments in place.
+    versions. memory_bytes: of the device, in use with all arguments in place.
     """
 
     workload: str

@@ -38,10 +38,10 @@ class Contender:
     """One of those that are measured together.
 
     launch: what is timed. prepare: called before each launch, not timed; a clock may launch twice,
-    and calls it in between. first_us: the time of a
-    launch that has been made already, the first of the warm-up. budget_s: how long it may go on,
-    preparing included; a launch that takes longer is timed once more (`settle`) and, if it still
-    does, no further. error: why it left before its time.
+    and calls it in between. first_us: the time of a launch that has been made already, the first of
+    the warm-up. budget_s: how long it may go on, preparing included; a launch that takes longer is
+    timed once more (`settle`) and, if it still does, no further. error: why it left before its
+    time.
     """
 
     def __init__(

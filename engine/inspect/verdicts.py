@@ -3,7 +3,8 @@
 Both are held to one clock. That is the wall clock, from the call of a launch until it is over: what
 a person waits for. A device's own time leaves out what it takes to get there and back, which of a
 small launch is most of it, so it is never held against a wall clock. Where both ran on the same
-device, and it has told its times for both, these are compared.
+device, and their times of it hold the same (`LaunchRecord.method`), these are compared; times of
+kernels alone are not held against what has their gaps in it.
 
 The two were launched in turns (`timing.measure_together`), so that sample ``k`` of both belongs to
 the same moment. ``ratio`` is the median time of the one over that of the other. Its uncertainty is
@@ -121,6 +122,7 @@ def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[flo
     mine, theirs = one.launch, other.launch
     places = [x.device.name if x.device is not None else "" for x in (one, other)]
     # Drivers are told as each backend knows them, names of devices are the same everywhere.
-    if mine.by_device and theirs.by_device and places[0] == places[1] != "":
+    same = mine.by_device and theirs.by_device and mine.method == theirs.method
+    if same and places[0] == places[1] != "":
         return DEVICE_TIME, mine.samples_us, theirs.samples_us
     return WALL_CLOCK, mine.waits_us, theirs.waits_us

@@ -192,8 +192,11 @@ class Gpu:
         return (self.events[args[1]] - self.events[args[0]]) / 1e3
 
     def hold(self, us):
+        if self.held is None:
+            return False
         self.held.append(us)
         self.put(us)
+        return True
 
     def sync(self):
         self.syncs += 1
@@ -238,6 +241,51 @@ def test_a_long_launch_is_made_once(clock):
         assert found.took(launch, lambda: None) == (1504, 4, 1504)
         assert len(launches) == n
     assert gpu.held == []
+
+
+def test_a_launch_that_only_the_host_makes_long_is_held_up(clock):
+    gpu, _, found = event_clock(clock)
+
+    def launch():
+        for _ in range(300):
+            gpu.put(1.0)
+
+    assert found.took(launch).us == 1204
+    assert found.took(launch) == (300, 1200, 1201)
+    assert gpu.held == [1.5 * 1204 + 20] and "before the first began" in found.method
+
+
+def test_a_launch_that_waits_for_the_device_is_given_up(clock):
+    gpu, _, found = event_clock(clock)
+
+    def launch():
+        for _ in range(5):
+            gpu.put(2.0)
+            gpu.sync()  # a flag is looked at
+
+    times = [found.took(launch, lambda: None) for _ in range(8)]
+    assert len(gpu.held) == 3 and max(gpu.held) < 250
+    assert times[0] == times[4] == times[7] and "waited for the host" in found.method
+
+
+def test_a_device_that_cannot_be_held_up_says_so(clock):
+    gpu, _, found = event_clock(clock)
+    gpu.held = None
+    times = [found.took(lambda: gpu.put(2.0)) for _ in range(3)]
+    assert times == [(8, 4, 8), (8, 4, 6), (8, 4, 8)] and "waited for the host" in found.method
+
+
+def test_a_slow_moment_of_the_host_changes_nothing(clock):
+    gpu, _, found = event_clock(clock)
+    slow = iter([0, 0, 0, 0, 500, 0, 0, 0, 0])
+
+    def launch():
+        clock.spend(next(slow))
+        gpu.put(2.0)
+
+    times = [found.took(launch).us for _ in range(5)]
+    assert times[1] == times[3] == times[4] == 2.0 and times[2] > 400
+    assert "before the first began" in found.method and len(gpu.held) == 4
 
 
 def test_fetching_what_a_kernel_returns_is_not_the_time_of_its_launch(clock):
@@ -290,10 +338,16 @@ def test_a_queue_that_keeps_times_tells_those_of_the_device(clock):
         clock.spend(3.0)
 
     found = clocks.QueueClock(queue, executable)
-    assert found.took(launch) == (6.5, 3.0, 3.0) and queue.waits == 2
+    assert found.took(launch) == (5.0, 3.0, 3.0) and queue.waits == 2
     assert names["launch"] is enqueue
     # A launch that puts nothing into the queue takes what the host sees of it.
     assert found.took(lambda: clock.spend(2.0)) == (2.0, 2.0, 2.0)
+
+
+def test_kernels_that_run_at_once_are_counted_once():
+    spans = [(10, 20), (0, 4), (12, 15), (18, 25), (25, 26)]
+    assert clocks._covered(spans) == 4 + 15 + 1
+    assert clocks._covered([(7, 7)]) == 0
 
 
 def test_the_clock_fits_the_device():

@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 from qd_studio.engine.inspect.record import DeviceRecord, LaunchRecord
 from qd_studio.engine.inspect.verdicts import Rival, verdict_between, verdicts_of
@@ -122,6 +123,9 @@ def test_two_backends_of_one_device_are_compared_by_its_time():
     (found,) = verdicts_of([cuda, opencl])
     assert (found.clock, found.ratio) == ("device time", 1.25)
     (found,) = verdicts_of([cuda, opencl._replace(device=DeviceRecord(name="other"))])
+    assert (found.clock, found.ratio) == ("wall clock", 2.5)
+    kernels_alone = msgspec.structs.replace(opencl.launch, method="without their gaps")
+    (found,) = verdicts_of([cuda, opencl._replace(launch=kernels_alone)])
     assert (found.clock, found.ratio) == ("wall clock", 2.5)
 
 

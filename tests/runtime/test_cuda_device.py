@@ -229,6 +229,25 @@ def test_copies_go_through_pinned_memory(sim, monkeypatch, pinned, nbytes):
     assert sim.calls.get("cuMemHostAlloc", 0) == asked
 
 
+@pytest.mark.parametrize("nbytes", [100, staging.CHUNK + 5])
+def test_copies_within_a_copy_do_not_wait_for_it(sim, nbytes):
+    """As of a handler of signals: it runs in the thread that waits for the outer copy."""
+    device = start()
+    memory = device.allocate(nbytes)
+    data = np.arange(nbytes, dtype=np.uint32).astype(np.uint8)
+    found = np.empty_like(data)
+
+    def within():
+        with device.context.staging._lock:
+            memory.write(0, data)
+            memory.read(0, found)
+
+    thread = threading.Thread(target=within, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive() and (found == data).all()
+
+
 def test_out_of_memory_says_what_there_is(sim):
     sim.configuration.memory = 64 << 20
     start()

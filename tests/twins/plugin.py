@@ -293,7 +293,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: Any) -> Generator[None,
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     """A kernel that SPIR-V is refused for is no failure of a test that is given SPIR-V."""
-    if not pyfuncitem.config.getoption("--opencl-il"):
+    given = pyfuncitem.get_closest_marker("opencl") is not None
+    if not given or not pyfuncitem.config.getoption("--opencl-il"):
         return (yield)
     from qd_studio.engine.errors import QuadrantsUnsupportedError
 

@@ -9,6 +9,10 @@ What is read in one small piece, as results of a kernel, comes through a smaller
 the driver's way takes a third longer, and three times as long where the host's caches hold other
 things. What is written in one goes the driver's way: it takes small pieces with the command itself.
 
+A chunk is one thread's at a time. Who finds them taken goes the driver's way rather than wait: for
+kernels that another thread's copy waits for, or for itself, where a signal comes or an object ends
+within a copy, and what handles that copies, too.
+
 A write is complete for the caller when its bytes are in a chunk: the device takes them in the order
 of the stream. A read is complete when the bytes are there.
 """
@@ -81,25 +85,29 @@ class Staging:
     def write(self, address: int, data: Array) -> None:
         """Copy the bytes of ``data``, flat ``u8``, to the device."""
         driver, size = self.driver, data.nbytes
-        if size > SMALL:
-            with self._lock:
-                chunks = self._chunks(2, CHUNK)
-                for k, at in enumerate(range(0, size, CHUNK)):
-                    if not chunks:
-                        break
-                    chunk, part = chunks[k % 2], data[at : at + CHUNK]
-                    chunk.wait(driver)
-                    chunk.data[: part.nbytes] = part
-                    result = driver.cuMemcpyHtoDAsync(
-                        address + at, chunk.address, part.nbytes, None
-                    )
-                    check(result, f"copying {size} bytes to the device")
-                    chunk.used(driver)
-                else:
+        if size > SMALL and self._lock.acquire(blocking=False):
+            try:
+                if self._write(address, data):
                     return
+            finally:
+                self._lock.release()
         # From memory that is not pinned the driver has taken the bytes when this returns.
         result = driver.cuMemcpyHtoDAsync(address, data.ctypes.data, size, None)
         check(result, f"copying {size} bytes to the device")
+
+    def _write(self, address: int, data: Array) -> bool:
+        """Copy through the chunks; False, and nothing done, if there are none."""
+        driver, chunks = self.driver, self._chunks(2, CHUNK)
+        if not chunks:
+            return False
+        for k, at in enumerate(range(0, data.nbytes, CHUNK)):
+            chunk, part = chunks[k % 2], data[at : at + CHUNK]
+            chunk.wait(driver)
+            chunk.data[: part.nbytes] = part
+            result = driver.cuMemcpyHtoDAsync(address + at, chunk.address, part.nbytes, None)
+            check(result, f"copying {data.nbytes} bytes to the device")
+            chunk.used(driver)
+        return True
 
     def read(self, address: int, out: Array) -> int:
         """Copy bytes of the device to ``out``, flat ``u8``. The code of the driver, 0 for success.
@@ -107,15 +115,18 @@ class Staging:
         Whoever waits first is told what kernels have failed with: the caller says what that means.
         """
         size = out.nbytes
-        with self._lock:
-            if size <= SMALL:
-                for chunk in self._chunks(1, SMALL):
-                    code = self._arrives(chunk.address, address, size)
-                    if not code:
-                        out[...] = chunk.data[:size]
-                    return code
-            elif chunks := self._chunks(2, CHUNK):
-                return self._read(chunks, address, out)
+        if self._lock.acquire(blocking=False):
+            try:
+                if size <= SMALL:
+                    for chunk in self._chunks(1, SMALL):
+                        code = self._arrives(chunk.address, address, size)
+                        if not code:
+                            out[...] = chunk.data[:size]
+                        return code
+                elif chunks := self._chunks(2, CHUNK):
+                    return self._read(chunks, address, out)
+            finally:
+                self._lock.release()
         return self._arrives(out.ctypes.data, address, size)
 
     def _arrives(self, to: int, address: int, size: int) -> int:

@@ -1,5 +1,6 @@
 """The kernel that holds up a stream: on a device it does; elsewhere its code is good."""
 
+import ctypes
 import time
 
 import pytest
@@ -16,6 +17,38 @@ pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
 def test_processors_take_its_code(arch):
     assert list(ptxas.assemble(gate.PTX, arch).kernels) == ["hold"]
+
+
+class Driver:
+    """Takes what a gate asks of a device, and reads parameters of a launch as a driver does."""
+
+    def __init__(self):
+        self.waited, self.owned, self.doomed = [], [], []
+
+    def own(self, thing):
+        self.owned.append(thing)
+
+    def call(self, doing, function, *args):
+        if function == "cuLaunchKernel":
+            assert args[0] == "hold of module" and args[1:7] == (1,) * 6
+            (first,) = (ctypes.c_void_p * 1).from_address(args[9])
+            self.waited.append(ctypes.c_uint64.from_address(first).value)
+            return None
+        if function == "cuModuleGetFunction":
+            return f"{args[1].decode()} of {args[0]}"
+        assert function == "cuModuleLoadDataEx" and args[0].endswith(b"}\n\0")
+        return "module"
+
+
+def test_the_kernel_gets_nanoseconds_by_the_address_of_its_parameters():
+    driver = Driver()
+    found = gate.Gate(driver)
+    found.hold(10.0)
+    found.hold(2000.0)
+    assert driver.waited == [10_000, 2_000_000]
+    assert driver.owned == [found]
+    found.device_ended()
+    assert driver.doomed == ["module"]
 
 
 def test_a_stream_is_held_up():

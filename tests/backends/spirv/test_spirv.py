@@ -233,7 +233,6 @@ def test_rows_of_adstacks_are_for_all_threads_of_such_code():
     for il in (False, True):
         device = OpenclDevice(CompileConfig(opencl_il=il))
         threads[il] = device.max_threads
-        assert device.groups(128) == max(1, threads[il] // 128)
         device.end()
     assert threads[True] % 2048 == 0 and threads[True] >= threads[False]
 
