@@ -22,6 +22,7 @@ import importlib.util
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
@@ -168,18 +169,44 @@ def _found() -> list[Hardware]:
         raise BackendUnavailableError("opencl", f"{_NO_DRIVER} ({error})") from None
     out: list[Hardware] = []
     for p, platform in enumerate(platforms):
+        before = _threads()
         try:
             found: Sequence[Any] = platform.get_devices()
         except cl.Error:  # a driver without a device says so by an error
             continue
         name = str(platform.name).strip()
-        if "pocl" in str(platform.version).lower() and "pocl" not in name.lower():
-            name += " (PoCL)"
+        if "pocl" in str(platform.version).lower():
+            _spread(_threads() - before)
+            name += "" if "pocl" in name.lower() else " (PoCL)"
         out += [_hardware(p, d, name, device) for d, device in enumerate(found)]
     if not out:
         why = "its drivers show no device" if platforms else _NO_DRIVER
         raise BackendUnavailableError("opencl", why)
     return out
+
+
+def _threads() -> set[int]:
+    """The threads of this process, as far as the system tells."""
+    try:
+        return set(map(int, os.listdir("/proc/self/task")))
+    except OSError:
+        return set()
+
+
+def _spread(threads: set[int]) -> None:
+    """Give each of these, the threads that PoCL computes with, a core of its own.
+
+    Left to the system two of them share a core now and then for the whole of a short launch, which
+    takes twice as long then. Only where there are as many threads as cores: of several programs
+    with few threads each all would be on the same cores. ``POCL_AFFINITY`` says what PoCL is to do.
+    """
+    if not hasattr(os, "sched_setaffinity") or "POCL_AFFINITY" in os.environ:
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    if len(threads) == len(cores):
+        for thread, core in zip(sorted(threads), cores, strict=True):
+            with suppress(OSError):
+                os.sched_setaffinity(thread, {core})
 
 
 def unavailable(wanted: str = "") -> str:

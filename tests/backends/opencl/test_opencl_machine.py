@@ -1,5 +1,9 @@
 """Which device a program gets, and what it is told where there is none or one is lost."""
 
+import json
+import os
+import subprocess
+import sys
 import types
 from importlib.machinery import PathFinder
 
@@ -266,3 +270,43 @@ def test_programs_follow_each_other():
     qd.init(arch=qd.opencl, offline_cache=False)
     with pytest.raises(qd.QuadrantsRuntimeError):
         double(old)
+
+
+def test_threads_get_a_core_each_where_there_are_as_many(monkeypatch):
+    given = []
+    monkeypatch.delenv("POCL_AFFINITY", raising=False)
+    monkeypatch.setattr(hardware.os, "sched_getaffinity", lambda pid: {5, 3}, raising=False)
+    monkeypatch.setattr(
+        hardware.os, "sched_setaffinity", lambda *args: given.append(args), raising=False
+    )
+    hardware._spread({70, 71, 72})
+    hardware._spread({70})
+    assert given == []
+    hardware._spread({71, 70})
+    assert given == [(70, {3}), (71, {5})]
+    monkeypatch.setenv("POCL_AFFINITY", "0")
+    hardware._spread({71, 70})
+    assert len(given) == 2
+
+
+@needs_device
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="the system has no affinity, or a single core",
+)
+def test_threads_of_pocl_have_cores_of_their_own():
+    if not any(one.is_pocl for one in hardware.devices()) or "POCL_AFFINITY" in os.environ:
+        pytest.skip("PoCL's threads are not ours to place")
+    program = (
+        "import os\n"
+        "from qd_studio.engine.backends.opencl import hardware\n"
+        "before = hardware._threads()\n"
+        "hardware.devices()\n"
+        "print([sorted(os.sched_getaffinity(t)) for t in sorted(hardware._threads() - before)])"
+    )
+    environ = {k: v for k, v in os.environ.items() if k != "POCL_MAX_PTHREAD_COUNT"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ
+    )
+    placed = [cores for cores in json.loads(done.stdout) if len(cores) == 1]
+    assert placed == [[core] for core in sorted(os.sched_getaffinity(0))]
