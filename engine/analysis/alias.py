@@ -207,13 +207,16 @@ class Memory:
         if code == C.EXTERNAL_PTR:
             base, *rest = ptr.args
             if ptr.attr == "clamp":
-                # Different indices can be clamped to the same element: compare them whole. The
-                # indices inside of an element are not clamped.
+                # Different indices can be clamped to the same element: compare them whole. So can
+                # those inside of an element, unless they are constants that it has.
                 number: int = base.attr[0]
-                ndim = self._params[number].ndim
-                key = ("clamp", base.attr, tuple([self._index(a) for a in rest[:ndim]]))
-                inner = tuple([self._index(a) for a in rest[ndim:]])
-                return base.attr, ((self._number(key), 0), *inner)
+                param = self._params[number]
+                inner = rest[param.ndim :]
+                if not all(map(_is_inside, inner, param.element_shape)):
+                    inner = []
+                outer = rest[: len(rest) - len(inner)]
+                key = ("clamp", base.attr, tuple([self._index(a) for a in outer]))
+                return base.attr, ((self._number(key), 0), *[self._index(a) for a in inner])
             get, index = self._indices.get, self._index
             return base.attr, tuple([get(a) or index(a) for a in rest])
         if code == C.SHIFT_PTR:
@@ -300,6 +303,11 @@ def is_private(ptr: Op) -> bool:
     while ptr.code == C.SHIFT_PTR:
         ptr = ptr.args[0]
     return ptr.code == C.ARRAY_ALLOCA and ptr.attr.space == "private"
+
+
+def _is_inside(index: Op, size: int) -> bool:
+    """True if ``index`` is a constant from 0 to ``size - 1``."""
+    return index.code == C.CONST and 0 <= index.attr < size
 
 
 def _wrapped(value: int, t: object) -> int:

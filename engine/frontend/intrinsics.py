@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, u1
+from ..types import DataType, FieldHandle, StructFieldHandle, u1
 from .augment import add_atomically, atomically
 from .calls import arguments, cast_to, dtype_argument
 from .matrices import as_matrix, elementwise
@@ -97,6 +97,15 @@ def _two(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
 
 def only_two(w: Walk, node: ast.Call, name: str) -> list[Any]:
     return arguments(w, node, name, ("a", "b"))
+
+
+@handler("first_index")
+def _first_index(w: Walk, node: ast.Call, name: str, fn: Any) -> int:
+    """What library code adds to a number of an element, as fields may have an offset."""
+    (x,) = arguments(w, node, name, ("x",))
+    while isinstance(x, StructFieldHandle):
+        x = next(iter(x.members.values()))
+    return x.memory_layout().origin[0] if isinstance(x, FieldHandle) else 0
 
 
 @handler("cast")

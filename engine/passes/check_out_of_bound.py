@@ -115,7 +115,7 @@ def _check(b: Builder, ptr: Op, func: Func) -> bool:
     param = func.params[number]
     doubtful = [
         axis for axis, index in enumerate(indices)
-        if not (axis < param.ndim and ptr.attr == "clamp") and not _is_good(param, axis, index)
+        if ptr.attr != "clamp" and not _is_good(param, axis, index)
     ]  # fmt: skip
     if not doubtful:
         return False

@@ -10,9 +10,10 @@
                                                 <i32> $10 = max $8, $9
                                                 <*f32> $3 = external_ptr $0, $10 ["unsafe"]
 
-An array without elements has no valid index; accesses to one are the caller's error. Pointers
-marked ``unsafe`` stay, fields among them, and so do indices inside of an element (a component of
-a vector): the neighbour of an element is a sensible stand-in, another component is not.
+Indices inside of an element (a component of a vector or matrix) are clamped to its shape, too: else
+one out of range leads to a neighbouring element, or out of the array at its ends. An array without
+elements has no valid index; accesses to one are the caller's error. Pointers marked ``unsafe``
+stay, fields among them.
 """
 
 from __future__ import annotations
@@ -44,14 +45,21 @@ def _clamp_block(func: Func, block: Block) -> None:
         if op.code == C.EXTERNAL_PTR and op.attr == "clamp":
             b.loc = op.loc
             base, *indices = op.args
-            clamped = [base]
             number: int = base.attr[0]
-            ndim = func.params[number].ndim
-            for axis, index in enumerate(indices[:ndim]):
-                attr = (axis, base.attr[0])
-                extent = b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), attr, i32)
-                last = b.binary(C.SUB, extent, b.const(1, i32))
+            param = func.params[number]
+            clamped = [base]
+            for axis, index in enumerate(indices):
+                inner = axis - param.ndim
+                if inner < 0:
+                    extent = b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32)
+                    last = b.binary(C.SUB, extent, b.const(1, i32))
+                else:
+                    size = param.element_shape[inner]
+                    if index.code == C.CONST and 0 <= index.attr < size:
+                        clamped.append(index)
+                        continue
+                    last = b.const(size - 1, i32)
                 clamped.append(b.binary(C.MAX, b.binary(C.MIN, index, last), b.const(0, i32)))
-            op.args, op.attr = (*clamped, *indices[ndim:]), "unsafe"
+            op.args, op.attr = tuple(clamped), "unsafe"
         b.ops.append(op)
     block.ops = b.ops

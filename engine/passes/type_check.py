@@ -20,7 +20,7 @@ from ..errors import QuadrantsTypeError
 from ..ir import Block, Func, Op, normalize, operand_type
 from ..ir import codes as C
 from ..ir.edit import all_blocks
-from ..types import DataType, Type, f16, u1
+from ..types import DataType, Type, f16, i32, i64, u1, u32, u64
 from .manager import PassCx
 from .registry import register
 
@@ -93,11 +93,25 @@ class _Checker:
                 continue
             if new is None:
                 new = list(args)
+            if op.code == C.EXTERNAL_PTR and op.attr == "clamp":
+                a = self.saturated(a, op, block, out)
             new[i] = self.cast(a, wanted, op, block, out)
         if new is None:
             return False
         op.args = tuple(new)
         return True
+
+    def saturated(self, index: Op, user: Op, block: Block, out: list[Op]) -> Op:
+        """``index`` limited to what i32 holds from 0 on: it is clamped, so it must not wrap."""
+        t = index.type
+        limits = ((C.MIN, i32.max), (C.MAX, 0)) if t is i64 else ((C.MIN, i32.max),)
+        if t not in (i64, u32, u64):
+            return index
+        for code, limit in limits:
+            number = self.func.new_op(C.CONST, t, (), limit, user.loc, block)
+            index = self.func.new_op(code, t, (index, number), None, user.loc, block)
+            out += (number, index)
+        return index
 
     def cast(self, x: Op, t: Type, user: Op, block: Block, out: list[Op]) -> Op:
         """``x`` as a value of type ``t`` for ``user``."""

@@ -219,3 +219,56 @@ def test_mistakes_say_what_is_wrong():
         ALG.parallel_sort(qd.field(qd.i8, shape=2))
     with pytest.raises(TypeError, match="takes i32 data of 3 elements, not f32"):
         ALG.PrefixSumExecutor(3).run(qd.field(qd.f32, shape=3))
+
+
+def shifted(name, dtype, n, used):
+    """A field of n elements whose first index is none of the others'."""
+    offset = (-3, 40, -1000, 7, 250, 1 << 20)[len(used) % 6]
+    used.append(qd.field(dtype, n, offset=offset, name=name))
+    return used[-1]
+
+
+def test_fields_with_offsets(arch):
+    """Elements are counted from a field's first one, in data, results and scratch alike."""
+    n, used = 700, []
+    x, flags, keys = numbers(n, qd.i32), numbers(n, qd.i32) % 3, np.sort(numbers(n, qd.i32) % 5)
+    names = ("arr", "flags", "keys", "out", "scanned", "packed", "heads", "sums")
+    f = {name: shifted(name, qd.i32, n, used) for name in names}
+    one = {name: shifted(name, qd.i32, 1, used) for name in ("total", "count", "runs")}
+    scratch = shifted("scratch", qd.u32, 2 * n, used)
+    for field, data in ((f["arr"], x), (f["flags"], flags), (f["keys"], keys)):
+        field.from_numpy(data)
+
+    @qd.kernel
+    def all_of_them():
+        ALG.reduce_add(f["arr"], one["total"], scratch, n, qd.i32, 2)
+        ALG.exclusive_scan_max(f["arr"], f["scanned"], scratch, n, qd.i32, 2)
+        ALG.select(f["arr"], f["flags"], f["packed"], one["count"], scratch, n, 2)
+        ALG.reduce_by_key_add(
+            f["keys"], f["arr"], f["heads"], f["sums"], one["runs"], scratch, n, qd.i32, 2
+        )
+
+    all_of_them()
+    assert one["total"].to_numpy() == x.sum()
+    assert (f["scanned"].to_numpy()[1:] == np.maximum.accumulate(x)[:-1]).all()
+    assert one["count"].to_numpy() == np.count_nonzero(flags)
+    assert (f["packed"].to_numpy()[: np.count_nonzero(flags)] == x[flags != 0]).all()
+    assert one["runs"].to_numpy() == len(set(keys))
+    sums = [x[keys == key].sum() for key in np.unique(keys)]
+    assert (f["sums"].to_numpy()[: len(sums)] == sums).all()
+    assert (f["out"].to_numpy() == 0).all()
+
+
+def test_sorting_and_sums_of_fields_with_offsets(arch):
+    n = 1000
+    x = numbers(n, qd.i32)
+    keys = qd.field(qd.i32, n, offset=-7)
+    values = qd.Vector.field(2, qd.f32, n, offset=4096)
+    keys.from_numpy(x)
+    values.from_numpy(np.stack([x, -x], 1).astype(np.float32))
+    ALG.parallel_sort(keys, values)
+    assert (keys.to_numpy() == np.sort(x)).all()
+    assert (values.to_numpy() == np.stack([np.sort(x), -np.sort(x)], 1)).all()
+    keys.from_numpy(x)
+    ALG.PrefixSumExecutor(n).run(keys)
+    assert (keys.to_numpy() == np.cumsum(x)).all()

@@ -145,3 +145,53 @@ def test_gradients(arch):
     np.add.at(want, left, slope * value[right])
     assert (y.to_numpy() == value[right] * value[left]).all()
     assert (x.grad.to_numpy() == want).all()
+
+
+VECTORS = qd.types.ndarray(qd.types.vector(3, qd.f32), 1, needs_grad=True, boundary="clamp")
+MATRICES = qd.types.ndarray(qd.types.matrix(2, 3, qd.f32), 2, boundary="clamp")
+
+
+@qd.kernel
+def component(x: MATRICES, i: qd.i64, j: qd.u32, k: qd.i32, m: qd.i8) -> qd.f32:
+    return x[i, j][k, m]
+
+
+@qd.kernel
+def set_component(x: VECTORS, i: qd.i32, k: qd.i32):
+    x[i][k] = 100.0
+    x[i + 5][k] += 1.0
+
+
+@qd.kernel
+def sum_of_component(x: VECTORS, y: qd.types.ndarray(qd.f32, 1, needs_grad=True), k: qd.i32):
+    for i in range(6):
+        y[0] += 3.0 * x[i - 1][k]
+
+
+@pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
+def test_indices_into_an_element_are_clamped(arch):
+    qd.init(arch=arch, offline_cache=False)
+    values = np.arange(24, dtype=np.float32).reshape(2, 2, 2, 3)
+    x = qd.Matrix.ndarray(2, 3, qd.f32, (2, 2))
+    x.from_numpy(values)
+    for index in ((0, 0, -1, 0), (1, 1, 0, 3), (0, 1, 5, -7), (-(2**40), 2**32 - 1, 2**31 - 1, 127),
+                  (2**40, 0, -(2**31), -128), (1, 0, 1, 2)):  # fmt: skip
+        at = tuple(min(max(n, 0), most) for n, most in zip(index, (1, 1, 1, 2), strict=True))
+        assert component(x, *index) == values[at], index
+
+
+@pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
+def test_writes_and_gradients_of_clamped_components(arch):
+    qd.init(arch=arch, offline_cache=False)
+    x = qd.Vector.ndarray(3, qd.f32, 4, needs_grad=True)
+    y = qd.ndarray(qd.f32, 1, needs_grad=True)
+    set_component(x, -1, 3)
+    want = np.zeros((4, 3), np.float32)
+    want[0, 2], want[3, 2] = 100, 1
+    assert (x.to_numpy() == want).all()
+    sum_of_component(x, y, -4)
+    y.grad.fill(1.0)
+    sum_of_component.grad(x, y, -4)
+    want[:] = 0
+    want[:, 0] = 6, 3, 3, 6
+    assert (x.grad.to_numpy() == want).all()

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from ...analysis import is_parallel, needs_blocks
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Callee, Func, Op, all_ops, operand_type, walk
+from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, PointerType, Type, f32, f64, i32, u1
@@ -41,7 +41,7 @@ from ..stacks import stack_places
 from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
-from .places import element
+from .places import element, wanted
 from .regions import graph_region
 from .stacks import STACK_OPS
 
@@ -142,7 +142,7 @@ class Emitter:
         a = op.args[index]
         text = self.values[a]
         if want is None:
-            want = operand_type(op.code, index, tuple([x.type for x in op.args]), op.type)
+            want = wanted(op, index)
         return text if want is None else self.cast(text, a.type, want)
 
     def arguments(self, ops: Iterable[Op]) -> None:
@@ -364,8 +364,8 @@ class Emitter:
         indices = [self.arg(op, k + 1) for k in range(n)]
         extents = [f"s{number}_{k}" for k in range(param.ndim)]
         if op.attr == "clamp":
-            clamped = zip(indices[: param.ndim], extents, strict=True)
-            indices[: param.ndim] = [f"max(0, min({i}, {e} - 1))" for i, e in clamped]
+            clamped = zip(indices, (*extents, *param.element_shape), strict=True)
+            indices = [f"max(0, min({i}, {e} - 1))" for i, e in clamped]
         if any(not i.isidentifier() for i in indices):
             for k in range(n):
                 self.line(f"k{k} = {indices[k]}")

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from ...ir import Param
-from ...types import Layout
+from ...ir import Op, Param, operand_type
+from ...ir import codes as C
+from ...types import Layout, Type
 
-__all__ = ["Limit", "element"]
+__all__ = ["Limit", "element", "wanted"]
 
 Limit = tuple[str, str, str]
 """An index, the least it may be, and the least it may not be any more."""
+
+
+def wanted(op: Op, index: int) -> Type | None:
+    """The type that typed IR asks of an operand; None if any will do.
+
+    An index that is clamped keeps its type: converted first, one of a wider type would wrap.
+    """
+    if op.code == C.EXTERNAL_PTR and op.attr == "clamp":
+        return None
+    return operand_type(op.code, index, tuple([x.type for x in op.args]), op.type)
 
 
 def element(indices: list[str], extents: list[str], param: Param) -> tuple[str, list[Limit]]:

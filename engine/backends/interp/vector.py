@@ -33,10 +33,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Func, Op, operand_type, walk
+from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from ...types import PointerType, Type, i32
 from . import emit, vector_memory, vector_ops
+from .places import wanted
 from .vectorizable import Facts, keys_of
 
 __all__ = ["OVERHEAD", "SHARE", "VectorEmitter"]
@@ -119,7 +120,7 @@ class VectorEmitter(emit.Emitter):
     def arg(self, op: Op, index: int, want: Type | None = None) -> str:
         a = op.args[index]
         if want is None:
-            want = operand_type(op.code, index, tuple([x.type for x in op.args]), op.type)
+            want = wanted(op, index)
         if want is None or a not in self.facts.varying:
             return super().arg(op, index, want)
         return vector_ops.cast(self, self.values[a], a.type, want)

@@ -159,13 +159,13 @@ def _external_ptr(e: VectorEmitter, op: Op) -> None:
     number: int = op.args[0].attr[0]
     param = e.func.params[number]
     indices: list[str] = []
+    extents = [f"s{number}_{k}" for k in range(param.ndim)]
     for k, index in enumerate(op.args[1:]):
         text = e.arg(op, k + 1)
-        if op.attr == "clamp" and k < param.ndim:
-            text = f"clamped({text}, s{number}_{k})"
+        if op.attr == "clamp":
+            text = f"clamped({text}, {(*extents, *param.element_shape)[k]})"
         indices.append(f"j{k}")
         e.line(f"j{k} = {'wide' if index in e.facts.varying else ''}({text})")
-    extents = [f"s{number}_{k}" for k in range(param.ndim)]
     offset, limits = element(indices, extents, param)
     tests = " & ".join(f"within({i}, {low}, {high})" for i, low, high in limits)
     e.value(op, f"placed({offset}, {tests})")

@@ -44,6 +44,12 @@ def _if(e: Emitter, op: Op) -> None:
 
 
 def _while(e: Emitter, op: Op) -> None:
+    # A loop that may not end is an effect by itself. LLVM keeps such a loop in its function but may
+    # find that the function only reads memory; its code generator for unoptimised callers
+    # (FastISel), and consumers of SPIR-V's `Pure`, then drop the call. This marks the function as
+    # one that does more. It emits no code, and loops are vectorised across it.
+    e.state.declares["@llvm.sideeffect"] = "declare void @llvm.sideeffect()"
+    e.line("call void @llvm.sideeffect()")
     head, out = e.label("while"), e.label("endwhile")
     e.jump(head)
     e.place(head)

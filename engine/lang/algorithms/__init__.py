@@ -43,6 +43,7 @@ from .tiles import (
     check_type,
     combined,
     depth_for,
+    first,
     fold_all,
     fold_tiles,
     identity,
@@ -183,17 +184,17 @@ def exclusive_scan(
         for _t in range(1):
             running = cast(static(identity(how, dtype)), dtype)
             for i in range(n):
-                here = cast(arr[i], dtype)
-                out[i] = running
+                here = cast(arr[first(arr) + i], dtype)
+                out[first(out) + i] = running
                 running = combined(running, here, how)
     else:
         fold_tiles(arr, 0, n, False, scratch, 0, dtype, how)
         scan_partials(scratch, 0, tiles_of(n), dtype, how, static(depth - 1))
         for t in range(tiles_of(n)):
-            running = bit_cast(scratch[t], dtype)
+            running = bit_cast(scratch[first(scratch) + t], dtype)
             for i in range(256 * t, min(256 * t + 256, n)):
-                here = cast(arr[i], dtype)
-                out[i] = running
+                here = cast(arr[first(arr) + i], dtype)
+                out[first(out) + i] = running
                 running = combined(running, here, how)
 
 
@@ -235,16 +236,18 @@ def select(
     """
     static(check_type(u32, log256_max_n))
     for i in range(n):
-        scratch[i] = cast(flags[i] != 0, u32)
+        scratch[first(scratch) + i] = cast(flags[first(flags) + i] != 0, u32)
     scan_partials(scratch, 0, n, u32, "add", log256_max_n)
     for i in range(n):
-        if flags[i] != 0:
-            out[cast(scratch[i], i32)] = arr[i]
+        if flags[first(flags) + i] != 0:
+            out[first(out) + cast(scratch[first(scratch) + i], i32)] = arr[first(arr) + i]
     for _t in range(1):
         total = 0
         if n > 0:
-            total = cast(scratch[n - 1], i32) + cast(flags[n - 1] != 0, i32)
-        num_out[0] = total
+            total = cast(scratch[first(scratch) + n - 1], i32) + cast(
+                flags[first(flags) + n - 1] != 0, i32
+            )
+        num_out[first(num_out)] = total
 
 
 @func(requires_top_level=True)
@@ -262,27 +265,27 @@ def reduce_by_key_add(
     for i in range(n):
         head = 1
         if i > 0:
-            head = cast(keys_in[i] != keys_in[i - 1], i32)
-        scratch[i] = cast(head, u32)
+            head = cast(keys_in[first(keys_in) + i] != keys_in[first(keys_in) + i - 1], i32)
+        scratch[first(scratch) + i] = cast(head, u32)
     scan_partials(scratch, 0, n, u32, "add", log256_max_n)
     for i in range(n):
         head = 1
         if i > 0:
-            head = cast(keys_in[i] != keys_in[i - 1], i32)
+            head = cast(keys_in[first(keys_in) + i] != keys_in[first(keys_in) + i - 1], i32)
         if head != 0:
-            total = cast(values_in[i], value_dtype)
+            total = cast(values_in[first(values_in) + i], value_dtype)
             j = i + 1
-            while j < n and keys_in[j] == keys_in[j - 1]:
-                total = total + values_in[j]
+            while j < n and keys_in[first(keys_in) + j] == keys_in[first(keys_in) + j - 1]:
+                total = total + values_in[first(values_in) + j]
                 j = j + 1
-            run = cast(scratch[i], i32)
-            keys_out[run] = keys_in[i]
-            values_out[run] = total
+            run = cast(scratch[first(scratch) + i], i32)
+            keys_out[first(keys_out) + run] = keys_in[first(keys_in) + i]
+            values_out[first(values_out) + run] = total
             if j == n:
-                num_runs[0] = run + 1
+                num_runs[first(num_runs)] = run + 1
     for _t in range(1):
         if n == 0:
-            num_runs[0] = 0
+            num_runs[first(num_runs)] = 0
 
 
 # Sorting
@@ -344,10 +347,10 @@ def inclusive_scan(x: template(), scratch: template(), n: i32, depth: template()
     fold_tiles(x, 0, n, False, scratch, 0, i32, "add")
     scan_partials(scratch, 0, tiles_of(n), i32, "add", depth)
     for t in range(tiles_of(n)):
-        running = bit_cast(scratch[t], i32)
+        running = bit_cast(scratch[first(scratch) + t], i32)
         for i in range(256 * t, min(256 * t + 256, n)):
-            running = running + x[i]
-            x[i] = running
+            running = running + x[first(x) + i]
+            x[first(x) + i] = running
 
 
 class PrefixSumExecutor:

@@ -11,7 +11,7 @@ from ...types import i32, template, u32
 from ..func import func
 from ..functions import bit_cast, cast, min
 from ..loops import static
-from .tiles import scan_partials, tiles_of, unsigned_of
+from .tiles import first, scan_partials, tiles_of, unsigned_of
 
 __all__ = ["radix_pass"]
 
@@ -46,16 +46,16 @@ def radix_pass(
     tiles = tiles_of(n)
     for t in range(tiles):
         for digit in range(256):
-            scratch[digit * tiles + t] = cast(0, u32)
+            scratch[first(scratch) + digit * tiles + t] = cast(0, u32)
         for i in range(256 * t, min(256 * t + 256, n)):
-            at = digit_of(source[i], dtype, shift) * tiles + t
-            scratch[at] = scratch[at] + cast(1, u32)
+            at = digit_of(source[first(source) + i], dtype, shift) * tiles + t
+            scratch[first(scratch) + at] = scratch[first(scratch) + at] + cast(1, u32)
     scan_partials(scratch, 0, 256 * tiles, u32, "add", depth)
     for t in range(tiles):
         for i in range(256 * t, min(256 * t + 256, n)):
-            at = digit_of(source[i], dtype, shift) * tiles + t
-            to = scratch[at]
-            scratch[at] = to + cast(1, u32)
-            target[cast(to, i32)] = source[i]
+            at = digit_of(source[first(source) + i], dtype, shift) * tiles + t
+            to = scratch[first(scratch) + at]
+            scratch[first(scratch) + at] = to + cast(1, u32)
+            target[first(target) + cast(to, i32)] = source[first(source) + i]
             if static(has_values):
-                moved[cast(to, i32)] = values[i]
+                moved[first(moved) + cast(to, i32)] = values[first(values) + i]

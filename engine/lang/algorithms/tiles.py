@@ -18,14 +18,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...errors import QuadrantsTypeError
+from ...frontend.registry import intrinsic
 from ...types import DataType, f32, f64, i32, i64, template, u32, u64
 from ..func import func, pyfunc
-from ..functions import bit_cast, cast, max, min
+from ..functions import bit_cast, cast, max, min, only_in_kernels
 from ..loops import static
 
 __all__ = [
-    "TILE", "check_type", "combined", "depth_for", "fold_all", "fold_tiles", "identity", "partials",
-    "scan_partials", "tiles_of", "unsigned_of",
+    "TILE", "check_type", "combined", "depth_for", "first", "fold_all", "fold_tiles", "identity",
+    "partials", "scan_partials", "tiles_of", "unsigned_of",
 ]  # fmt: skip
 
 TILE: Final = 256
@@ -83,6 +84,12 @@ def partials(n, depth: template()):
     return total
 
 
+@intrinsic("first_index")
+def first(x: Any) -> int:
+    """The index of the first element of ``x``. A field with an offset does not begin at 0."""
+    return only_in_kernels("algorithms")
+
+
 @func
 def combined(a, b, how: template()):
     """The sum, the smaller or the larger of two values."""
@@ -98,9 +105,9 @@ def combined(a, b, how: template()):
 def element(x: template(), i, dtype: template(), raw: template()):
     """An element of the data, or the value whose bits are in scratch."""
     if static(raw):
-        return bit_cast(x[i], dtype)
+        return bit_cast(x[first(x) + i], dtype)
     else:
-        return cast(x[i], dtype)
+        return cast(x[first(x) + i], dtype)
 
 
 @func(requires_top_level=True)
@@ -116,7 +123,7 @@ def fold_tiles(
         total = cast(static(identity(how, dtype)), dtype)
         for i in range(256 * t, min(256 * t + 256, count)):
             total = combined(total, element(source, at + i, dtype, raw), how)
-        scratch[to + t] = bit_cast(total, static(unsigned_of(dtype)))
+        scratch[first(scratch) + to + t] = bit_cast(total, static(unsigned_of(dtype)))
 
 
 @func(requires_top_level=True)
@@ -129,7 +136,7 @@ def fold_all(
         total = cast(static(identity(how, dtype)), dtype)
         for i in range(count):
             total = combined(total, element(source, at + i, dtype, raw), how)
-        out[0] = total
+        out[first(out)] = total
 
 
 @func(requires_top_level=True)
@@ -141,8 +148,8 @@ def scan_partials(
         for _t in range(1):
             running = cast(static(identity(how, dtype)), dtype)
             for i in range(count):
-                here = bit_cast(scratch[at + i], dtype)
-                scratch[at + i] = bit_cast(running, static(unsigned_of(dtype)))
+                here = bit_cast(scratch[first(scratch) + at + i], dtype)
+                scratch[first(scratch) + at + i] = bit_cast(running, static(unsigned_of(dtype)))
                 running = combined(running, here, how)
     else:
         above = at + count
@@ -150,8 +157,8 @@ def scan_partials(
         fold_tiles(scratch, at, count, True, scratch, above, dtype, how)
         scan_partials(scratch, above, tiles, dtype, how, static(depth - 1))
         for t in range(tiles):
-            running = bit_cast(scratch[above + t], dtype)
+            running = bit_cast(scratch[first(scratch) + above + t], dtype)
             for i in range(256 * t, min(256 * t + 256, count)):
-                here = bit_cast(scratch[at + i], dtype)
-                scratch[at + i] = bit_cast(running, static(unsigned_of(dtype)))
+                here = bit_cast(scratch[first(scratch) + at + i], dtype)
+                scratch[first(scratch) + at + i] = bit_cast(running, static(unsigned_of(dtype)))
                 running = combined(running, here, how)
