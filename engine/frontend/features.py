@@ -14,16 +14,20 @@ each parameter of the compiled function in the arguments of a call.
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
-from ..types import CompoundType, DataType, FieldHandle, TensorHandle
+import numpy as np
+
+from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHandle, u1
 from .registry import INTRINSICS
 
 __all__ = [
     "MARKS", "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used",
-    "ValueFeature", "content_of", "follow", "ndarray_feature", "same", "unwrapped",
+    "ValueFeature", "content_of", "contents_of", "follow", "lifts", "member_feature",
+    "ndarray_feature", "number_class", "same", "unwrapped",
 ]  # fmt: skip
 
 
@@ -111,13 +115,14 @@ class InstanceFeature:
     ``template_primitives=False`` those that the kernel uses are passed at each launch. What the
     kernel depends on besides is found while it is compiled (`BuildResult.used`): ``look(value)``
     gives the feature of a member. Compared by the identity of the object, which it does not keep
-    alive.
+    alive. floats: paths to numbers that were floats at the first launch, and keep that type.
     """
 
-    __slots__ = ("_id", "_instance", "look")
+    __slots__ = ("_id", "_instance", "floats", "look")
 
     def __init__(self, instance: Any, look: Callable[[Any], Any]) -> None:
         self._id: Final = id(instance)
+        self.floats: frozenset[tuple[str, ...]] = frozenset()
         try:
             self._instance: Callable[[], Any] = weakref.ref(instance)
         except TypeError:  # a class with __slots__
@@ -149,6 +154,8 @@ class InstanceFeature:
 class ValueFeature:
     """A vector, matrix or struct as a template argument: known by what it holds.
 
+    So are containers and arrays of NumPy that an object with ``template_primitives=False`` holds.
+
     value: a copy, which stays as it is. content: see `content_of`.
     """
 
@@ -175,6 +182,88 @@ def content_of(value: Any) -> Any:
         members = value._entries().items()
         return value._type, tuple([(key, content_of(m) or m) for key, m in members])
     return None
+
+
+def contents_of(value: Any) -> Any:
+    """Like `content_of`, also for containers, and for numbers and arrays of NumPy."""
+    return _contents(value, ()) if isinstance(value, _CONTAINERS) else content_of(value)
+
+
+_CONTAINERS: Final = (tuple, list, dict, set, frozenset, np.generic, np.ndarray)
+
+
+class _Identity:
+    """An object that is equal to itself only; keeps it alive, so that its id is not used again."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value: Final = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def _contents(value: Any, above: tuple[int, ...]) -> Any:
+    """``value`` as tuples of what compares exactly: 1, 1.0 and True differ, and so do 0.0 and -0.0.
+
+    above: the containers that lead here, by id; one of them again is known by its distance.
+    """
+    kind: Any = value.__class__
+    if kind in (int, bool, str, bytes):
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if isinstance(value, np.ndarray | np.generic):
+        array = cast("np.ndarray[Any, Any]", value)
+        if array.dtype.hasobject:
+            return kind, array.shape, _contents(array.tolist(), above)
+        return kind, array.dtype.str, array.shape, array.tobytes()
+    if not isinstance(value, tuple | list | dict | set | frozenset):
+        found = content_of(value)
+        return _Identity(value) if found is None else found
+    if id(cast(Any, value)) in above:
+        return kind, len(above) - above.index(id(cast(Any, value)))
+    above = (*above, id(cast(Any, value)))
+    items: Any = cast(Any, value)
+    if isinstance(value, dict):
+        items = [part for item in items.items() for part in item]
+    parts = [_contents(item, above) for item in items]
+    return kind, frozenset(parts) if isinstance(value, set | frozenset) else tuple(parts)
+
+
+def number_class(value: Any) -> type | None:
+    """int, float or bool for a number, which may be one of NumPy; None for other values."""
+    kind: Any = value.__class__
+    if kind in (int, float, bool):
+        return kind
+    if isinstance(value, np.bool_):
+        return bool
+    if isinstance(value, np.integer):
+        return int
+    return float if isinstance(value, np.floating) else None
+
+
+def lifts(owner: Any) -> bool:
+    """True if the numbers of an object, and of those it holds, are read at each launch."""
+    cls: Any = owner.__class__
+    options = getattr(cls, DATA_ORIENTED, None)
+    return bool(options) and not options.get("template_primitives", True)
+
+
+def member_feature(value: Any) -> Any:
+    """The feature of a member that the code depends on as it is: a container by what it holds."""
+    content = None if number_class(value) else contents_of(value)
+    if content is None:
+        return value
+    try:
+        kept = copy.deepcopy(value)
+    except Exception:  # of an object in it, which is known by its identity
+        kept = copy.copy(value)
+    return ValueFeature(kept, content)
 
 
 class Unusable(NamedTuple):
@@ -228,8 +317,12 @@ class Used(NamedTuple):
         if isinstance(found, NdarrayFeature):
             return True  # of a gradient; the array itself has the same feature
         found, feature = found.find(self.path), self.feature
+        if feature is u1 and not isinstance(found, DataType):  # no other number fits a bool
+            return number_class(found) is bool
         if isinstance(feature, DataType | CompoundType):
             return found is not None
+        if isinstance(feature, ValueFeature) and not isinstance(found, ValueFeature):
+            return feature.content == contents_of(found)
         if isinstance(feature, RecordFeature):
             return isinstance(found, RecordFeature) and found.cls is feature.cls
         return same(found, feature)
@@ -247,10 +340,20 @@ class Plan(NamedTuple):
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two features are equal; values that cannot be compared must be identical."""
+    """True if two features are equal; values that cannot be compared must be identical.
+
+    1, 1.0 and True are not the same to a kernel, though they are equal; nor are tuples of them.
+    """
     if a is b:
         return True
+    kind = a.__class__
     try:
-        return bool(a == b)
+        if kind is not b.__class__ or not bool(a == b):
+            return False
     except Exception:
         return False
+    return kind not in _INEXACT or _contents(a, ()) == _contents(b, ())
+
+
+_INEXACT: Final = frozenset((float, tuple, frozenset))
+"""Classes whose ``==`` finds values equal that kernels tell apart."""

@@ -40,8 +40,8 @@ class Parameters:
     """The part of a `Walk` that holds the parameters; see the module docstring."""
 
     __slots__ = (
-        "bound_leaves", "copies", "field_params", "func", "leaves", "params", "prologue", "stopped",
-        "used",
+        "bound_leaves", "copies", "depended", "field_params", "func", "leaves", "params",
+        "prologue", "stopped", "used",
     )  # fmt: skip
 
     def __init__(self, func: Func) -> None:
@@ -50,6 +50,7 @@ class Parameters:
         self.params: list[Param] = []
         self.leaves: list[Leaf] = []
         self.bound_leaves: dict[tuple[int, tuple[str, ...]], Any] = {}
+        self.depended: set[tuple[int, tuple[str, ...]]] = set()
         self.field_params: dict[FieldHandle, int] = {}
         self.used: list[Used] = []
         self.stopped: dict[Block, set[int]] = {}
@@ -126,8 +127,9 @@ class Parameters:
     def depend(self, arg: int, path: tuple[str, ...], feature: Any) -> None:
         """Note that the code is right only for what now stands at ``path`` in an argument."""
         key = arg, path
-        if key not in self.bound_leaves:
-            self.bound_leaves[key] = feature
+        # A number of NumPy may be read at each launch and stand in a qd.static, too.
+        if key not in self.depended and not isinstance(self.bound_leaves.get(key), NdarrayRef):
+            self.depended.add(key)
             self.used.append(Used(arg, path, feature))
 
     def _leaf(self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str) -> Any:

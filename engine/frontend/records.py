@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import enum
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Final
 
-from ..types import (
-    DATA_ORIENTED,
-    FieldHandle,
-    StructFieldHandle,
-    is_data_oriented,
-)  # fmt: skip
+import numpy as np
+
+from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
 from .declared import members_of, scalar_type
-from .features import NdarrayFeature, RecordFeature, Unusable, unwrapped
+from .features import (
+    NdarrayFeature,
+    RecordFeature,
+    Unusable,
+    ValueFeature,
+    lifts,
+    number_class,
+    unwrapped,
+)
+from .registry import INTRINSICS
 from .signature import FuncDecl
 from .values import InstanceValue, Method, RecordValue, StructValue, describe
 from .walk import Walk
@@ -104,20 +119,25 @@ def instance_attribute(
     path = (*instance.path, name)
     shown = f"{instance.name}.{name}"
     owner = instance.instance
-    found = unwrapped(w.python(node, getattr, owner, name))
+    found: Any = unwrapped(w.python(node, getattr, owner, name))
     if _is_func(found):
         w.captures.member(w, instance.arg, path, found, node, keep)
+        if name in getattr(owner, "__dict__", ()) and lifts(instance.root.instance):
+            w.depend(instance.arg, path, found)
         mine = getattr(found, "__self__", None) is owner
         return BoundFunc(found, instance) if mine else found
-    number: Any = found.__class__
-    if number in (int, float, bool) and _lifts(instance.root.instance):
+    lifted = lifts(instance.root.instance)
+    number = number_class(found) if lifted else None
+    if number and not (w.static and number is not found.__class__):
         if w.static:
             raise w.syntax_error(
                 f"{shown} is a value of run time: its class has template_primitives=False", node,
                 "take it out of qd.static, or make the class's numbers compile-time constants",
             )  # fmt: skip
+        if path in instance.root.floats:
+            number = float
         if number is int:
-            w.check_integer(found, node)
+            w.check_integer(int(found), node)
         return w.leaf(instance.arg, path, scalar_type(number, w.config), shown)
     feature = instance.root.look(found)
     if isinstance(feature, NdarrayFeature | RecordFeature):
@@ -125,15 +145,49 @@ def instance_attribute(
     if is_data_oriented(found):
         w.depend(instance.arg, path, found)
         return InstanceValue(shown, instance.arg, path, found, instance.root)
+    if lifted and _has_members(found, keep):
+        # Its numbers are read at each launch; functions and constants come from its class.
+        w.depend(instance.arg, (*path, "__class__"), found.__class__)
+        return InstanceValue(shown, instance.arg, path, found, instance.root)
     if found is None or isinstance(found, FieldHandle | StructFieldHandle):
         w.depend(instance.arg, path, found)
     else:
         w.captures.member(w, instance.arg, path, found, node, keep)
+        if lifted and (isinstance(feature, ValueFeature) or _is_own(owner, name)):
+            w.depend(instance.arg, path, feature)
     return known(w, found, node)
 
 
-def _lifts(owner: Any) -> bool:
-    """Whether the numbers of an object, and of those it holds, are read at each launch."""
-    cls: Any = owner.__class__
-    options = getattr(cls, DATA_ORIENTED, None)
-    return bool(options) and not options.get("template_primitives", True)
+def _is_own(owner: Any, name: str) -> bool:
+    """True if an object itself holds the member, and it is not made whenever it is asked for."""
+    if name in getattr(owner, "__dict__", ()):
+        return True
+    return isinstance(getattr(owner.__class__, name, None), MemberDescriptorType)
+
+
+_WHOLE: Final = ("__call__", "__getitem__", "__iter__", "__len__", "__index__", "__enter__")
+
+
+def _has_members(value: Any, keep: bool) -> bool:
+    """True for an object that is no more than its members, as one of a dataclass is.
+
+    keep: False where only an attribute of it is taken.
+    """
+    cls: Any = value.__class__
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return True
+    if isinstance(value, _KNOWN):
+        return False
+    own = hasattr(value, "decl") or f"{cls.__module__}.".startswith(_OURS)
+    if own or INTRINSICS.get(cls) is not None or not hasattr(value, "__dict__"):
+        return False
+    return not keep or not any(hasattr(cls, name) for name in _WHOLE)
+
+
+_KNOWN: Final = (
+    int, float, complex, str, bytes, tuple, list, dict, set, frozenset, np.generic, np.ndarray,
+    FunctionType, MethodType, BuiltinFunctionType, property, type, ModuleType, enum.Enum,
+)  # fmt: skip
+"""Classes that compiles know; objects of classes derived from them are values as a whole."""
+
+_OURS: Final = f"{__name__.partition('.frontend.')[0]}."

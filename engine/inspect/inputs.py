@@ -17,6 +17,7 @@ import numpy as np
 
 from ..backends.memory import DeviceArray, aligned_zeros, host_copy
 from ..config import CompileConfig
+from ..ir import Param
 from ..lang.fields.storage import Block
 from ..lang.ndarray import Ndarray
 from ..runtime.launch import launch_values
@@ -63,12 +64,13 @@ class Inputs:
         seen = _Arguments(args)
         self.values: Final[list[Any]] = []
         self._leaves: Final = compiled.plan.leaves
-        for leaf, value in zip(compiled.plan.leaves, found, strict=True):
+        params = compiled.executable.meta.params
+        for param, leaf, value in zip(params, compiled.plan.leaves, found, strict=True):
             if leaf.field is not None:
                 value = fields.flat(leaf.field)
             elif isinstance(value, np.ndarray):
                 value = copies[_key(cast("Array", value))]
-                seen.put(leaf.arg, leaf.path, value)
+                seen.put(leaf.arg, leaf.path, _by_index(param, value))
             self.values.append(value)
         self.args: Final = tuple(seen.args)
         self.blocks: Final[Mapping[Block, Array]] = fields.blocks
@@ -109,6 +111,14 @@ def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:
             value = copies[key]
         out.append(value)
     return out
+
+
+def _by_index(param: Param, array: Array) -> Array:
+    """An array whose axes come in the order of memory, as it is indexed."""
+    if param.axes is None:
+        return array
+    back = [param.axes.index(axis) for axis in range(param.ndim)]
+    return array.transpose([*back, *range(param.ndim, array.ndim)])
 
 
 class _Arguments:

@@ -31,7 +31,8 @@ def data_oriented(
 
     template_primitives: numbers among the members are compile-time constants, fixed for each
         object at its first launch; with False, those that a kernel uses are read at each launch,
-        with the type they had at first.
+        with the type they had at first, also from dataclasses and other objects that it holds.
+        Containers, texts and functions that the kernel uses may change, too: it compiles again.
     stable_members: a promise that members are never replaced by others of another kind after the
         first launch, which then need not be looked at again.
 

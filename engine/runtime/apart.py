@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from ..backends.base import KernelMeta
 from ..backends.memory import DeviceArray
 from ..frontend.features import Leaf
 
-__all__ = ["ArrayNames", "apart_lines", "check_writable", "overlap"]
+__all__ = [
+    "ArrayNames", "Back", "Copied", "apart_lines", "check_writable", "overlap", "share_copies",
+]  # fmt: skip
 
 
 def check_writable(name: str, value: Any) -> None:
@@ -27,14 +29,9 @@ def overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
     params = meta.params
     arrays: dict[int, tuple[int, int]] = {}
     for i, value in enumerate(values):
-        if isinstance(value, DeviceArray):
-            start = value.address
-        elif isinstance(value, np.ndarray):
-            start = cast("np.ndarray[Any, Any]", value).ctypes.data
-        else:
-            continue
-        if value.nbytes:
-            arrays[i] = start, start + value.nbytes
+        start, end = _span(value)
+        if end > start:
+            arrays[i] = start, end
     for i in meta.written:
         if i in arrays:
             low, high = arrays[i]
@@ -44,6 +41,77 @@ def overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
                 if j != i and not both and start < high and low < end:
                     return True
     return False
+
+
+class Back(Protocol):
+    """A dense copy of an array, on which one launch works."""
+
+    @property
+    def copy(self) -> Any:
+        """The copy."""
+        ...
+
+    def span(self) -> tuple[int, int]:
+        """Where the memory of the array itself begins and ends."""
+        ...
+
+    def write_back(self) -> None:
+        """Copy what the launch wrote to the array."""
+        ...
+
+
+class Copied(NamedTuple):
+    """``copy`` of an array of NumPy that kernels cannot use where it is."""
+
+    copy: np.ndarray[Any, Any]
+    array: np.ndarray[Any, Any]
+
+    def span(self) -> tuple[int, int]:
+        """See `Back`."""
+        start = self.array.ctypes.data
+        return start, start + self.array.nbytes
+
+    def write_back(self) -> None:
+        """See `Back`."""
+        if self.copy.flags.writeable:
+            np.copyto(self.array, self.copy)
+
+
+def share_copies(values: list[Any], backs: Sequence[Back | None], meta: KernelMeta) -> None:
+    """Let arguments that are the same array have one copy.
+
+    values: of the parameters; backs: for those that are copies. ValueError where a written array
+    shares part of its memory with a copied one: what one of them is given would not be seen in the
+    other, or be lost when the copies are written back.
+    """
+    spans = [
+        _span(value) if b is None else b.span() for value, b in zip(values, backs, strict=True)
+    ]
+    for i in meta.written:
+        for j, (start, end) in enumerate(spans):
+            low, high = spans[i]
+            one, other = backs[i], backs[j]
+            if i == j or (one is None and other is None) or not (start < high and low < end):
+                continue
+            alike = one is not None and other is not None and (start, end) == (low, high)
+            if not alike or values[i].shape != values[j].shape:
+                names = meta.params[i].name, meta.params[j].name
+                raise ValueError(
+                    f"Invalid argument {names[0]}: the kernel writes to it, and it shares memory "
+                    f"with {names[1]}, of which the launch would work on a copy; pass arrays that "
+                    "share no memory, or C-contiguous ones: numpy.ascontiguousarray(...)"
+                )
+            values[j] = values[i]
+
+
+def _span(value: Any) -> tuple[int, int]:
+    """Where the memory of an array begins and ends; nowhere for other values."""
+    if isinstance(value, DeviceArray):
+        return value.address, value.address + value.nbytes
+    if isinstance(value, np.ndarray):
+        start = cast("np.ndarray[Any, Any]", value).ctypes.data
+        return start, start + value.nbytes
+    return 0, 0
 
 
 class ArrayNames(NamedTuple):

@@ -12,11 +12,8 @@ argument (a member of a dataclass, an array of ``self``) is read when its value 
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
-import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -34,6 +31,8 @@ from ..frontend.features import (
     ValueFeature,
     content_of,
     follow,
+    lifts,
+    member_feature,
     ndarray_feature,
     unwrapped,
 )
@@ -53,15 +52,13 @@ from ..types import (
     u1,
     wrap_int,
 )
-from .binding import bind, short
+from .apart import Back, Copied
+from .binding import bind, short, warn_of_dataclass
 from .foreign import foreign_array
 from .marks import marks_of
 
 if TYPE_CHECKING:
     from ..backends.base import Device
-
-_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
-"""How the files of the engine's own code begin, generated code among it."""
 
 __all__ = [
     "Argument", "bind", "classify", "flat", "leaf_value", "writes_of",
@@ -79,7 +76,7 @@ class Argument(NamedTuple):
 
     feature: Any
     value: Any = None
-    back: Callable[[], None] | None = None
+    back: Back | None = None
     given: Any = None
 
 
@@ -261,7 +258,7 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             f"{value!r}, which raise_on_templated_floats forbids"
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        _warn_of_dataclass(call, name, type(value).__name__)
+        warn_of_dataclass(call.kernel, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
     content = content_of(value)
@@ -278,18 +275,6 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             kernel=call.kernel,
         ) from None
     return Argument(value)
-
-
-def _warn_of_dataclass(call: _Call, name: str, cls: str) -> None:
-    """Warn at the line of the user's call."""
-    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(
-        f"Kernel '{call.kernel}' parameter '{name}': a dataclass is passed as a template value; "
-        f"annotate the parameter with the class itself, `{name}: {cls}`",
-        DeprecationWarning, stacklevel=level,
-    )  # fmt: skip
 
 
 def _holds_arrays(value: Any, array_class: type) -> bool:
@@ -320,11 +305,15 @@ def _record(call: _Call, cls: type, value: Any, name: str) -> RecordFeature:
 
 
 def _instance(call: _Call, value: Any) -> InstanceFeature:
-    return InstanceFeature(value, lambda member: _look(call, member))
+    lifted = lifts(value)
+    return InstanceFeature(value, lambda member: _look(call, member, lifted))
 
 
-def _look(call: _Call, value: Any) -> Any:
-    """What the kernel depends on for a member of an object; most are compile-time values."""
+def _look(call: _Call, value: Any, lifted: bool) -> Any:
+    """What the kernel depends on for a member of an object; most are compile-time values.
+
+    lifted: its numbers are read at each launch, and what else it holds may change.
+    """
     value = unwrapped(value)
     if isinstance(value, call.array_class):
         array: Any = value
@@ -333,7 +322,7 @@ def _look(call: _Call, value: Any) -> Any:
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
         cls: Any = value.__class__
         return _record(call, cls, value, cls.__name__)
-    return value
+    return member_feature(value) if lifted else value
 
 
 # Arrays
@@ -355,7 +344,8 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
     foreign = None if fields else foreign_array(value, name, call.device)
     if foreign is not None:
         found = _numpy(param, foreign.view, wanted, name, foreign.grad is not None)
-        back = foreign.write_back if foreign.back is not None else found.back
+        # A tensor on another device is a dense copy already.
+        back = foreign if foreign.back is not None else found.back
         return found._replace(back=back, given=value)
     raise QuadrantsRuntimeTypeError(
         f"Invalid type for argument {name}, got {short(value)}", kernel=call.kernel,
@@ -431,19 +421,17 @@ def _numpy(
     feature = ndarray_feature(dtype, value.ndim - dims, has_grad, element)
     if isinstance(value, DeviceArray) or (value.flags.c_contiguous and value.flags.aligned):
         return Argument(feature, value)
+    if value.flags.f_contiguous and value.flags.aligned and not dims:  # in place: it may alias
+        axes = tuple(range(value.ndim))[::-1]
+        return Argument(ndarray_feature(dtype, value.ndim, has_grad, (), axes), value.T)
     if value.flags.f_contiguous or value.flags.c_contiguous:
         dense = np.array(value, dtype.np, order="C")
         dense.flags.writeable = value.flags.writeable
-        return Argument(feature, dense, lambda: _copy_back(dense, value))
+        return Argument(feature, dense, Copied(dense, value))
     raise ValueError(
         f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
         "numpy.ascontiguousarray(...) of it"
     )
-
-
-def _copy_back(dense: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
-    if dense.flags.writeable:
-        np.copyto(array, dense)
 
 
 # What a compiled kernel takes
@@ -462,7 +450,7 @@ def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:
 def leaf_value(
     kernel: str, param: Param, leaf: Leaf, argument: Argument | None, config: CompileConfig,
     array_class: type, device: Device | None = None,
-) -> tuple[Any, Callable[[], None] | None]:  # fmt: skip
+) -> tuple[Any, Back | None]:  # fmt: skip
     """The value of parameter ``param`` of a compiled kernel, and what copies it back.
 
     argument: that which the leaf belongs to. Checks members again: they may have been replaced.

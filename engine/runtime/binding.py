@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +13,7 @@ from ..errors import QuadrantsSyntaxError
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["MISSING", "bind", "short"]
+__all__ = ["MISSING", "bind", "short", "warn_of_dataclass"]
 
 MISSING: Final = object()
 """Stands for an argument that a call leaves out."""
@@ -51,3 +54,19 @@ def short(value: Any) -> str:
     """A value as messages show it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
+"""How the files of the engine's own code begin, generated code among it."""
+
+
+def warn_of_dataclass(kernel: str, name: str, cls: str) -> None:
+    """Warn of a dataclass as template argument ``name``, at the line of the user's call."""
+    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"Kernel '{kernel}' parameter '{name}': a dataclass is passed as a template value; "
+        f"annotate the parameter with the class itself, `{name}: {cls}`",
+        DeprecationWarning, stacklevel=level,
+    )  # fmt: skip

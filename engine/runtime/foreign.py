@@ -41,6 +41,16 @@ class Foreign(NamedTuple):
     grad: Array | DeviceArray | None = None
     back: Any = None
 
+    @property
+    def copy(self) -> Any:
+        """The dense copy that a launch works on, as `apart.Copied` has it."""
+        return self.view
+
+    def span(self) -> tuple[int, int]:
+        """Where the memory begins and ends that ``view`` is a copy of."""
+        start = self.back.data_ptr()
+        return start, start + self.back.nbytes
+
     def write_back(self) -> None:
         """Copy ``view`` to the device that the tensor lies on."""
         if self.back is not None and isinstance(self.view, np.ndarray):

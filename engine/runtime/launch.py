@@ -23,8 +23,9 @@ from ..backends.base import Device, Executable
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
+from ..types import DataType
 from . import args as arguments
-from .apart import check_writable, overlap
+from .apart import Back, check_writable, overlap, share_copies
 from .binding import MISSING
 from .compile import Compiled
 from .foreign import torch_tensor
@@ -240,16 +241,18 @@ class Launchers:
     def variant(self, program: Program, found: Sequence[arguments.Argument]) -> Variant:
         """The kernel for these arguments, obtained if it is not there."""
         features = tuple([argument.feature for argument in found])
-        known = self.variants.get(features)
+        # 1, 1.0 and True are equal, and no variant is for two of them.
+        key = features, tuple([feature.__class__ for feature in features])
+        known = self.variants.get(key)
         observed = self.observed
         observed.in_process = True
         if known is None or not known.fits(features):
             with program.lock:
-                known = self._fitting(features)
+                known = self._fitting(key, features)
                 if known is None:
                     known = self._obtained(program, features, found)
                     observed.layers, observed.in_process = known.compiled.layers, False
-                self.variants[features] = known
+                self.variants[key] = known
         return known
 
     def _obtained(
@@ -263,6 +266,9 @@ class Launchers:
         barren = self._barren.get(features)
         if barren is not None:
             raise barren.with_traceback(None)
+        for i, feature in enumerate(features):
+            if isinstance(feature, InstanceFeature):
+                feature.floats = self._floats(i, feature)
         try:
             return Variant(self, program, features, found)
         except NoGradientsError as error:
@@ -270,8 +276,17 @@ class Launchers:
                 self._barren[features] = error
             raise
 
-    def _fitting(self, features: tuple[Any, ...]) -> Variant | None:
-        found = self.variants.get(features)
+    def _floats(self, arg: int, feature: InstanceFeature) -> frozenset[tuple[str, ...]]:
+        """The numbers of an object that are floats in what was compiled for it before."""
+        return frozenset(
+            used.path
+            for variant in self.variants.values() if variant.features[arg] == feature
+            for used in variant.compiled.plan.used
+            if used.arg == arg and isinstance(used.feature, DataType) and used.feature.is_real
+        )  # fmt: skip
+
+    def _fitting(self, key: tuple[Any, ...], features: tuple[Any, ...]) -> Variant | None:
+        found = self.variants.get(key)
         if found is not None and found.fits(features):
             return found
         if not any(isinstance(f, RecordFeature | InstanceFeature) for f in features):
@@ -382,8 +397,8 @@ class Launchers:
                 sources = [arguments.writes_of(leaf, found) for leaf in leaves]
             return variant.run(values, sources, resume, stream)
         finally:
-            for copy in back:
-                copy()
+            for copied in back:
+                copied.write_back()
             self.written(variant, found)
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
@@ -411,18 +426,22 @@ class Launchers:
 def launch_values(
     kernel: str, compiled: Compiled, found: Sequence[Any], config: CompileConfig,
     array_class: type, device: Device | None = None,
-) -> tuple[list[Any], list[Callable[[], None]]]:  # fmt: skip
+) -> tuple[list[Any], list[Back]]:  # fmt: skip
     """The values of a compiled kernel's parameters, and what copies arrays back after the launch.
 
     found: the arguments of the call as `Argument`. device: of the program, where it takes memory of
-    others.
+    others. ValueError for arrays that share memory where a copy of one would lose what is written.
     """
     values: list[Any] = []
-    back: list[Callable[[], None]] = []
+    backs: list[Back | None] = []
     for param, leaf in zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True):
         owner: Any = None if leaf.field is not None else found[leaf.arg]
         value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class, device)
         values.append(value)
-        if copy is not None:
-            back.append(copy)
+        backs.append(copy)
+    back = [copy for copy in backs if copy is not None]
+    if back:
+        share_copies(values, backs, compiled.executable.meta)
+        used = [id(value) for value in values]
+        back = [copy for copy in back if id(copy.copy) in used]
     return values, back

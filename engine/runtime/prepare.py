@@ -52,7 +52,7 @@ from ..frontend.features import (
     RecordFeature,
     Used,
     ValueFeature,
-    content_of,
+    contents_of,
     follow,
     ndarray_feature,
     same,
@@ -70,7 +70,7 @@ from .apart import ArrayNames, apart_lines
 from .args import flat
 from .binding import MISSING
 from .foreign import on_device, torch_tensor
-from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, memory_of, slow_address
+from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, memory_of, order_flag, slow_address
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
@@ -233,7 +233,7 @@ class _Writer:
             return
         if isinstance(feature, ValueFeature):
             known = self.constant("T", feature.content)
-            self.guard(f"{self.constant('F', content_of)}({name}) != {known}")
+            self.guard(f"{self.constant('F', contents_of)}({name}) != {known}")
             return
         known = self.constant("T", feature)
         test = f"{name} is not {known}"
@@ -269,6 +269,9 @@ class _Writer:
         if leaf.part == 0:
             self.compound(name, leaf)
         elif param.kind == "scalar":
+            of_object = isinstance(self.variant.features[leaf.arg], InstanceFeature)
+            if of_object and param.dtype.bits == 1:  # another number there compiles again
+                self.guard(f"{name}.__class__ is not bool")
             self.scalar(name, param.dtype)
             self.known_as[number] = name
         else:
@@ -358,12 +361,13 @@ class _Writer:
             f"        p{k} = {name}._address; s{k} = {name}._extents"
             + (f"; w{k} = {name}._writes" if watched else ""),
         ]
+        flag = order_flag(param)
         of_host = not self.owner.decl.options.graph  # which the long way refuses
         if not self.on_host:  # an array of the host is copied to the device and back
             self.lines.append(f"    elif c is ndarray: return slow({self.again})")
-        elif of_host and not param.needs_grad and not key.needs_dual and param.axes is None:
+        elif of_host and not param.needs_grad and not key.needs_dual and flag:
             shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
-            bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.carray"
+            bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.{flag}"
             if element:
                 bad += f" or {name}.shape[{ndim}:] != {element!r}"
             self.lines += [

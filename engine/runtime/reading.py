@@ -7,11 +7,14 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from ..ir import Param
 from ..types import Generation
 from .foreign import foreign_array, numpy_of_tensor, torch_tensor
 from .program import current
 
-__all__ = ["DATA_OFFSET", "FAST_ADDRESS", "UNSEEN", "memory_of", "slow_address"]
+__all__ = [
+    "DATA_OFFSET", "FAST_ADDRESS", "UNSEEN", "memory_of", "order_flag", "slow_address",
+]  # fmt: skip
 
 DATA_OFFSET: Final = object.__basicsize__
 
@@ -29,10 +32,19 @@ def slow_address(array: np.ndarray[Any, Any]) -> int:
     return array.ctypes.data
 
 
+def order_flag(param: Param) -> str:
+    """The flag of arrays of NumPy that have the parameter's order of axes; "" if none can."""
+    if param.axes is None:
+        return "carray"
+    of_fortran = param.axes == tuple(range(param.ndim))[::-1]
+    return "farray" if of_fortran and not param.element_shape else ""
+
+
 def memory_of(array: Any) -> Any:
     """An argument as `Executable.launch` takes it."""
     if isinstance(array, np.ndarray):
-        return cast(Any, array)
+        given = cast(Any, array)
+        return given if given.flags.c_contiguous else given.T
     if not torch_tensor(array):
         return array._live()
     if array.device.type == "cpu":

@@ -205,7 +205,7 @@ def test_template_values_are_baked():
         times(x, [1])
 
 
-def test_fortran_order_is_copied_in_and_out():
+def test_fortran_order_is_used_in_place():
     @qd.kernel
     def mark(x: qd.types.NDArray[qd.i32, 2]):
         for i, j in qd.ndrange(x.shape[0], x.shape[1]):
@@ -217,6 +217,73 @@ def test_fortran_order_is_copied_in_and_out():
         want = 1 + n * (10 * np.arange(3)[:, None] + np.arange(4))
         np.testing.assert_array_equal(x, want)
     assert x.flags.f_contiguous
+    assert variants(mark) == 1
+    mark(np.zeros((2, 2), np.int32))
+    assert variants(mark) == 2
+
+
+@qd.kernel
+def exchange(x: qd.types.NDArray[qd.i32, 2], y: qd.types.NDArray[qd.i32, 2]):
+    for _ in range(1):
+        for i in range(3):
+            for j in range(3):
+                x[i, j] += 1
+                y[i, j] += 10 * x[j, i]
+
+
+def test_arrays_in_any_order_that_share_memory_lose_no_writes():
+    base = np.arange(9, dtype=np.int32).reshape(3, 3)
+    wide = np.arange(15, dtype=np.int32).reshape(3, 5)
+    pairs = [
+        lambda: (lambda y: (y, y))(np.asfortranarray(base)),
+        lambda: (lambda y: (y, y.T))(np.asfortranarray(base)),
+        lambda: (lambda y: (y, y.T))(base.copy()),
+        lambda: (lambda y: (y[:, :3], y[:, 1:4]))(np.asfortranarray(wide)),
+        lambda: (lambda y: (y[:3], y[1:4].T))(wide.T.copy()),
+    ]
+    for make in pairs:
+        want = make()
+        exchange.fn(*want)
+        for _ in range(3):
+            given = make()
+            exchange(*given)
+            np.testing.assert_array_equal(given[0], want[0])
+            np.testing.assert_array_equal(given[1], want[1])
+
+
+@qd.kernel
+def vectors(x: qd.types.NDArray[qd.types.vector(2, qd.i32), 1],
+            y: qd.types.NDArray[qd.types.vector(2, qd.i32), 1]):  # fmt: skip
+    for _ in range(1):
+        for i in range(2):
+            x[i][0] += 1
+            y[i][1] += x[i][0]
+
+
+def test_arrays_that_are_copied_share_a_copy_or_are_refused():
+    order = np.zeros((2, 2), np.int32, order="F")
+    vectors(order, order)
+    assert order.tolist() == [[1, 1], [1, 1]]
+    with pytest.raises(ValueError, match="x: the kernel writes to it, and it shares memory with y"):
+        vectors(order, order.T)
+    longer = np.zeros((2, 3), np.int32, order="F")
+    with pytest.raises(ValueError, match="shares memory"):
+        vectors(longer[:, :2], longer[:, 1:])
+    assert not longer.any()
+    assert order.tolist() == [[1, 1], [1, 1]]
+    raw = np.zeros(33, np.uint8)[1:].view(np.int32)
+    copy(raw[:4], raw[4:])
+    with pytest.raises(ValueError, match="shares memory"):
+        copy(raw[:5], raw[3:])
+    copy(raw[:0], raw[:0])
+
+
+def test_arrays_with_gaps_are_refused():
+    x = np.zeros((4, 4), np.int32)
+    out = np.zeros((4, 4), np.int32)
+    for view in (x[::-1], x[:, ::-1], x[:, :2], x.T[:2]):
+        with pytest.raises(ValueError, match="strided NumPy arrays are not supported"):
+            exchange(out, view)
 
 
 def test_arrays_that_must_not_be_written():

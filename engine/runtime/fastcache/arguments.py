@@ -153,9 +153,9 @@ def _array(feature: NdarrayFeature, given: Any) -> str:
     """An array, by the names of whose it is."""
     shape, ndim, dtype = feature.element_shape, feature.ndim, feature.dtype
     tail = ("-g" if feature.needs_grad else "") + ("-d" if feature.needs_dual else "")
+    if feature.axes is not None:
+        tail += f"-L{feature.axes}"
     if isinstance(given, ArrayHandle):
-        if feature.axes is not None:
-            tail += f"-L{feature.axes}"
         if not shape:
             return f"[nd-{dtype.name}-{ndim}{tail}]"
         kind = "ndv" if len(shape) == 1 else "ndm"

@@ -36,6 +36,7 @@ from ...frontend.features import (
     Unusable,
     Used,
     ValueFeature,
+    number_class,
     same,
 )
 from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_data_oriented
@@ -207,9 +208,11 @@ def _inside(
         inner: Any = feature.of_grad()
     else:
         inner = feature.find(tuple(path))
-        if isinstance(feature, InstanceFeature) and inner.__class__ in (int, float, bool):
-            # A number of the object that is read at each launch.
-            return scalar_type(inner.__class__, config), f"number {inner.__class__.__name__}"
+        kind = number_class(inner) if isinstance(feature, InstanceFeature) else None
+        if kind is not None:  # a number of the object that is read at each launch
+            return scalar_type(kind, config), f"number {kind.__name__}"
+        if path and path[-1] == "__class__":
+            return inner, f"class {class_name(inner)}"
     return inner, _feature_text(inner, numbers)
 
 
