@@ -6,7 +6,8 @@ with it.
 
 Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
 and the `frame.FramePool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
-waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1`` every launch does.
+waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``, every
+launch does.
 
 Memory comes from a pool of the program's own. What is freed stays in it for later arrays up to
 `device_memory_GB` (or `device_memory_fraction` of the device, which is also the most that a program
