@@ -286,15 +286,76 @@ def test_a_kernel_that_breaks_is_named_and_the_next_program_works(sim):
 
 
 def test_a_driver_that_gives_no_context_any_more(sim):
-    start()
-    sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS)
-    add(array(np.ones(300)), array(np.zeros(300)), 1.0)
-    with pytest.raises(CudaError):
-        qd.sync()
-    sim.fail("cuDevicePrimaryCtxRetain", Result.CUDA_ERROR_ILLEGAL_ADDRESS)
-    with pytest.raises(CudaError, match="no context on Simulated CUDA device any more") as caught:
+    with cuda_sim.simulated(recovers=False) as sim:
         start()
-    assert caught.value.hint == "start the process anew"
+        x, y = array(np.ones(300)), array(np.zeros(300))
+        sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+        add(x, y, 1.0)
+        with pytest.raises(CudaError, match="while waiting for kernels"):
+            qd.sync()
+        for use in (lambda: add(x, y, 1.0), x.to_numpy, lambda: qd.ndarray(qd.f32, 4)):
+            with pytest.raises(CudaError, match="while waiting for kernels"):
+                use()
+        for _ in range(2):
+            with pytest.raises(
+                CudaError, match="no context on Simulated CUDA device any"
+            ) as caught:
+                start()
+            assert caught.value.kernel == "add"
+            assert "memory that is not there" in caught.value.message
+            assert caught.value.hint == "start a new process; arch=qd.cpu works in this one"
+        qd.init(arch=qd.cpu, offline_cache=False)
+        x, y = array(np.ones(300)), array(np.zeros(300))
+        add(x, y, 1.0)
+        assert (y.to_numpy() == 1).all()
+        qd.reset()
+
+
+def fresh():
+    """A kernel whose code no test has loaded yet."""
+
+    @qd.kernel
+    def never_loaded(x: A1, a: qd.f32):
+        for i in x:
+            x[i] = a
+
+    return never_loaded
+
+
+@pytest.mark.parametrize("later", ["launch", "load", "array", "graph"])
+def test_whatever_call_reports_it_the_kernel_that_broke_is_named(sim, later):
+    start()
+    x, y = array(np.ones(300)), array(np.zeros(300))
+    z = array(np.ones(8), qd.i32)
+
+    @qd.kernel
+    def two(x: A1):
+        for i in range(x.shape[0]):
+            x[i] += 1
+        for i in range(x.shape[0]):
+            x[i] += 2
+
+    for _ in range(12):
+        shift(z, array(np.ones(8), qd.i32))
+        two(x)
+    qd.sync()
+    sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+    add(x, y, 1.0)
+    sim.context.queue.finish()  # the device is through with it, and the next call says so
+    uses = {
+        "launch": lambda: shift(z, z), "load": lambda: fresh()(x, 1.0),
+        "array": lambda: qd.ndarray(qd.f32, 5), "graph": lambda: two(x),
+    }  # fmt: skip
+    with pytest.raises(CudaError) as caught:
+        uses[later]()
+    error = caught.value
+    assert (error.kernel, error.code) == ("add", 700)
+    assert not error.line
+    assert "the CUDA context is lost" in error.hint
+    for use in (*uses.values(), qd.sync, x.to_numpy):
+        with pytest.raises(CudaError) as again:
+            use()
+        assert again.value is error
     assert start().alive
 
 

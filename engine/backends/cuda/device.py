@@ -120,19 +120,27 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
 
     def failed(self, code: int, doing: str, kernel: str | None = None) -> CudaError:
         """The error for a code, and the end of the context if it is such a one."""
-        note = ""
-        if kernel is None and code in _KERNELS:
-            kernel, note = self._suspects()
         if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
             code = errors.DESTROYED
         error = errors.error_of(code, doing, *name_of(code, self.driver), kernel=kernel)
-        if note:
-            error.message += note
-            error.args = (error.message,)
         if error.fatal:
-            self.context.lost = error
-            self.pending.clear()
+            self.context.lose(error)
         return error
+
+    def context_lost(self, error: CudaError) -> None:
+        """Name in an error, which ends the context, the kernel that has caused it.
+
+        The driver reports what a kernel has failed with at any later call, often the launch of
+        another one: those that were launched before and not waited for come first.
+        """
+        if error.code in _KERNELS:
+            kernel, note = self._suspects()
+            if kernel or note:
+                error.kernel = kernel
+                error.message += note
+                error.args = (error.message,)
+        for pending in self._pending.values():
+            pending.clear()
 
     # --- memory ---------------------------------------------------------------------------------
 
