@@ -69,12 +69,14 @@ class OptionTable:
     # Checks
     debug: bool = option(
         False,
-        "Kernel asserts, bounds and overflow checks; the IR is verified after each pass.",
+        "Kernel asserts, bounds and overflow checks; the IR is verified after each pass, and every "
+        "launch is waited for.",
         key=True,
     )
     check_out_of_bound: bool = option(
         False,
-        "Indices out of range raise, with file, line and kernel. `debug` turns it on.",
+        "Indices out of range raise at their launch, with file, line and kernel. `debug` turns it "
+        "on.",
         key=True,
     )
     validate_autodiff: bool = option(

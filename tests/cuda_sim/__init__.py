@@ -102,22 +102,23 @@ def simulated(**configuration: Any) -> Generator[Any]:
 
 
 @contextmanager
-def cuda() -> Generator[Any]:
-    """Within this there is a CUDA device, on which every launch waits; its `state.State`.
+def cuda(blocking: bool = True) -> Generator[Any]:
+    """Within this there is a CUDA device; its `state.State`, None where it is a real one.
 
-    None where it is a real one. Programs end with it.
+    blocking: every launch waits, as tests written for the CPU expect of errors that also launches
+    without checks can have (a full adstack). Programs end with it.
     """
     from qd_studio import engine as qd
 
-    blocking = os.environ.get("CUDA_LAUNCH_BLOCKING")
+    before = os.environ.pop("CUDA_LAUNCH_BLOCKING", None)
     with ExitStack() as stack:
         sim = None if on_device() else stack.enter_context(simulated())
-        os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
+        if blocking:
+            os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
         try:
             yield sim
         finally:
             qd.reset()
-            if blocking is None:
-                del os.environ["CUDA_LAUNCH_BLOCKING"]
-            else:
-                os.environ["CUDA_LAUNCH_BLOCKING"] = blocking
+            os.environ.pop("CUDA_LAUNCH_BLOCKING", None)
+            if before is not None:
+                os.environ["CUDA_LAUNCH_BLOCKING"] = before

@@ -180,6 +180,8 @@ def cuDeviceGetAttribute(attribute: Any, device: Any) -> int:
 @api(context=False, values=1)
 def cuDevicePrimaryCtxRetain(device: Any) -> Any:
     _device(device)
+    if state.spoilt is not None:
+        raise Refused(state.spoilt)
     if state.context is None:
         state.context = Context(state.number(), state.configuration)
     state.retained += 1
@@ -188,6 +190,8 @@ def cuDevicePrimaryCtxRetain(device: Any) -> Any:
 
 def _destroy_context() -> None:
     """What was on it is gone; what was waiting is never done."""
+    if state.context is not None and not state.configuration.recovers:
+        state.spoilt = state.context.dead
     state.context = None
 
 

@@ -31,7 +31,8 @@ class Died(Exception):
 
 @dataclass
 class Configuration:
-    """What device to pretend. ptx: newest version of PTX that its driver reads."""
+    """What device to pretend. ptx: newest version of PTX that its driver reads. recovers: the
+    process gets another context after a kernel has failed, which not all drivers do."""
 
     name: str = "Simulated CUDA device"
     capability: tuple[int, int] = (9, 0)
@@ -41,6 +42,7 @@ class Configuration:
     ptx: tuple[int, int] = (9, 0)
     resident: int = 2
     devices: int = 1
+    recovers: bool = True
     attributes: dict[str, int] = field(default_factory=dict)
 
 
@@ -71,7 +73,8 @@ class Context:
 
 
 class State:
-    """Of the process. calls: how often each function was called. launched: names of kernels run.
+    """Of the process. spoilt: what it gets in place of a context. calls: how often each function
+    was called. launched: names of kernels run.
 
     faults: by function, the results that its next calls give (None for a call that shall work).
     deaths: by kernel ('' for any), what its next run dies of.
@@ -89,6 +92,7 @@ class State:
         self.initialised = False
         self.context: Context | None = None
         self.retained = 0
+        self.spoilt: Any = None
         self.calls: dict[str, int] = {}
         self.launched: list[str] = []
         self.faults: dict[str, list[Any]] = {}
@@ -100,7 +104,7 @@ class State:
 
         Plans for faults and counts are gone.
         """
-        alive = self.context is None or self.context.dead is None
+        alive = self.spoilt is None and (self.context is None or self.context.dead is None)
         if configuration != self.configuration or not alive:
             self.reset(configuration)
             return False

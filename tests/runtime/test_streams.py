@@ -35,9 +35,9 @@ def branches(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1]):
 
 
 @qd.kernel
-def below(x: qd.types.NDArray[qd.f32, 1], most: qd.f32):
-    for i in range(x.shape[0]):
-        assert x[i] < most, "a value is too large"
+def beyond(x: qd.types.NDArray[qd.f32, 1], n: qd.i32):
+    for i in range(n):
+        x[i] = 1.0
 
 
 @pytest.fixture
@@ -211,19 +211,19 @@ def test_nothing_has_happened_before_a_stream_is_waited_for(sim):
     assert x.to_numpy().tolist() == [1.0] * 8
 
 
-def test_a_failure_comes_to_light_where_its_stream_is_waited_for(sim):
-    x = qd.ndarray(qd.f32, 8)
-    x.fill(3.0)
+@pytest.mark.parametrize("options", [{"debug": True}, {"check_out_of_bound": True}])
+def test_a_failure_on_a_stream_is_raised_by_its_own_call(sim, options):
     qd.reset()
-    qd.init(arch=qd.cuda, debug=True, enable_fallback=False)
+    qd.init(arch=qd.cuda, enable_fallback=False, **options)
     x = qd.ndarray(qd.f32, 8)
     x.fill(3.0)
-    stream = qd.create_stream()
-    below(x, 2.0, qd_stream=stream)
-    with pytest.raises(AssertionError, match="a value is too large"):
-        stream.synchronize()
-    below(x, 4.0, qd_stream=stream)
-    stream.synchronize()
+    stream, other = qd.create_stream(), qd.create_stream()
+    add(x, 1.0, qd_stream=other)
+    with pytest.raises(AssertionError, match="Out of bound access"):
+        beyond(x, 9, qd_stream=stream)
+    for one in (stream, other):
+        beyond(x, 8, qd_stream=one)
+        one.synchronize()
 
 
 def test_reset_destroys_what_is_left(sim):

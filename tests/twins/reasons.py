@@ -38,8 +38,8 @@ _ON_NO_DEVICE: dict[str, str] = {
     _OWN: "backends/opencl/ kernels/test_conformance",
     _FAR: """
         inspect/test_on_device lang/test_far_memory
-        runtime/test_cuda_device runtime/test_cuda_launch runtime/test_cuda_prints
-        runtime/test_cuda_graphs runtime/test_streams
+        runtime/test_cuda_device runtime/test_cuda_failures runtime/test_cuda_launch
+        runtime/test_cuda_prints runtime/test_cuda_graphs runtime/test_streams
         kernels/test_seed_cuda_graph::test_a_host_loop_does_the_same_and_says_so
     """,
     _NO_DEVICE: """

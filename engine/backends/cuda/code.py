@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import CudaError
 from ..lent import lent
 from .driver import check
-from .errors import code_of
+from .errors import code_of, is_fatal
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -36,6 +36,8 @@ class Code:
             driver = self.device.driver
             with self.device.context.active():
                 result = driver.cuModuleGetFunction(self.module, symbol.encode())
+            if is_fatal(code_of(result)):
+                raise self.device.failed(code_of(result), "loading code")
             if code_of(result):
                 raise ValueError(f"the code has no kernel {symbol}")
             found = self._functions[symbol] = result[1]

@@ -131,12 +131,15 @@ def _load(arch: str) -> tuple[Any, Any]:
     if kept is not None:
         try:
             return _loaded(kept)
-        except CudaError:
-            pass  # damaged, or not for this driver
+        except CudaError as error:  # damaged, or not for this driver
+            if error.fatal:
+                raise
     try:
         made = link(nvptx.make_ptx(IR, arch, 3), arch)
         found = _loaded(made)
     except CudaError as error:
+        if error.fatal:
+            raise
         raise Unavailable(f"the driver refuses the kernel that decides about it: {error}") from None
     helper_code.put(name, made)
     return found

@@ -6,7 +6,9 @@ common. What is not: which context is current in a thread. A thread that has non
 another one is current, ours is pushed for as long as a call takes.
 
 A context does not survive an error that `errors` calls fatal, nor does it pass a fork. It is then
-``lost``: nothing more is asked of it, and the next program makes a new one.
+``lost``: nothing more is asked of it, and the next program makes a new one. There are drivers that
+give a process no further context; then every program that starts gets an error which says so, with
+the kernel that was at fault.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ from typing import Any, Final
 
 from ...errors import CudaError
 from .driver import binding, check, name_of
-from .errors import DESTROYED, code_of, error_of, is_fatal
+from .errors import DESTROYED, code_of, error_of, is_fatal, refused_context
 from .hardware import Hardware
 from .staging import Staging
 
-__all__ = ["Context", "context_of"]
+__all__ = ["Context", "context_of", "lost"]
 
 
 class Context:
     """See the module docstring.
 
-    lost: why it is of no use any more. users: those who are told of a fork. staging: pinned memory
-    for copies.
+    lost: why it is of no use any more. users: devices of programs and loaded kernels, for `forked`
+    and `lose`. staging: pinned memory for copies.
     """
 
     def __init__(self, hardware: Hardware) -> None:
@@ -40,14 +42,7 @@ class Context:
         self.driver: Final = driver
         self.device: Final = check(driver.cuDeviceGet(hardware.number))
         what = f"making a context on {hardware.name}"
-        result = driver.cuDevicePrimaryCtxRetain(self.device)
-        if is_fatal(code_of(result)):
-            name = name_of(code_of(result), driver)[0]
-            raise CudaError(
-                f"the CUDA driver gives this process no context on {hardware.name} any more, after"
-                f" an error of a kernel ({name})", hint="start the process anew",
-            )  # fmt: skip
-        self.handle: Final = check(result, what)
+        self.handle: Final = check(driver.cuDevicePrimaryCtxRetain(self.device), what)
         self._number: Final = int(self.handle)
         self.identity: Final = _identity(driver, self.handle)
         self.lost: CudaError | None = None
@@ -60,15 +55,31 @@ class Context:
 
     @contextmanager
     def active(self) -> Generator[None]:
-        """Within this the context is current in this thread. Raises `lost`."""
+        """Within this the context is current in this thread. Raises `lost`.
+
+        An error after which the context is of no use becomes `lost`, whichever call reported it.
+        """
         if self.lost is not None:
             raise self.lost.with_traceback(None)
         pushed = self.enter()
         try:
             yield
+        except CudaError as error:
+            if error.fatal:
+                self.lose(error)
+            raise
         finally:
             if pushed:
                 self.driver.cuCtxPopCurrent()
+
+    def lose(self, error: CudaError) -> None:
+        """Nothing can be done in this context after ``error``, which the first call sets."""
+        if self.lost is None:
+            for user in list(self.users):
+                explain: Any = getattr(user, "context_lost", None)
+                if explain is not None:
+                    explain(error)
+            self.lost = error
 
     def enter(self) -> bool:
         """Make it current in this thread; whether `cuCtxPopCurrent` has to follow."""
@@ -80,11 +91,10 @@ class Context:
         change = driver.cuCtxPushCurrent if current else driver.cuCtxSetCurrent
         code = code_of(change(self.handle))
         if code:
-            self.lost = error_of(
-                code if is_fatal(code) else DESTROYED, "making the context current",
-                name_of(code, driver)[0],
-            )  # fmt: skip
-            raise self.lost.with_traceback(None)
+            code = code if is_fatal(code) else DESTROYED
+            error = error_of(code, "making the context current", name_of(code, driver)[0])
+            self.lose(error)
+            raise error
         return bool(current)
 
     def is_current(self) -> bool:
@@ -161,18 +171,34 @@ _lock: Final = threading.Lock()
 
 
 def context_of(hardware: Hardware) -> Context:
-    """The context of a device, made or made anew if need be."""
+    """The context of a device, made or made anew if need be.
+
+    CudaError, which names the kernel that was at fault, where the driver makes no other context in
+    this process.
+    """
     key = id(binding()), hardware.number
     with _lock:
         found = _known.get(key)
-        if found is not None and not found.still_there():
-            if found.lost is not None and found.lost.fatal:
-                found.drop()
-            del _known[key]
-            found = None
-        if found is None:
-            found = _known[key] = Context(hardware)
-    return found
+        if found is not None and found.still_there():
+            return found
+        before = None if found is None else found.lost
+        if found is not None and before is not None and before.fatal:
+            found.drop()
+        try:
+            made = _known[key] = Context(hardware)
+        except CudaError as error:
+            if not error.fatal:
+                raise
+            raise refused_context(hardware.name, before or error) from None
+        return made
+
+
+def lost() -> CudaError | None:
+    """The error after which this process has no context on a device, if it has come to that."""
+    for context in list(_known.values()):
+        if context.lost is not None and context.lost.fatal:
+            return context.lost
+    return None
 
 
 def _after_fork() -> None:

@@ -164,7 +164,9 @@ class Control:
         what = self.executable.meta.tasks[k]
         loop = f" ({what.loop_name})" if what.loop_name else ""
         doing = f"launching its task {k}{loop} with {blocks} blocks of {task.block_dim} threads"
-        raise device.failed(int(code), doing, name).locate(what.loc)
+        error = device.failed(int(code), doing, name)
+        # The driver also reports here what an earlier kernel has done, which is elsewhere.
+        raise error.locate(what.loc) if error.kernel == name else error
 
     def _header(self, k: int, pointer: Any) -> int:
         """The number of blocks of a task that only the device knows."""

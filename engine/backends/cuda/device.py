@@ -6,7 +6,8 @@ with it.
 
 Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
 and the `frame.FramePool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
-waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1`` every launch does.
+waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``, every
+launch does.
 
 Memory comes from a pool of the program's own. What is freed stays in it for later arrays up to
 `device_memory_GB` (or `device_memory_fraction` of the device, which is also the most that a program
@@ -119,19 +120,27 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
 
     def failed(self, code: int, doing: str, kernel: str | None = None) -> CudaError:
         """The error for a code, and the end of the context if it is such a one."""
-        note = ""
-        if kernel is None and code in _KERNELS:
-            kernel, note = self._suspects()
         if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
             code = errors.DESTROYED
         error = errors.error_of(code, doing, *name_of(code, self.driver), kernel=kernel)
-        if note:
-            error.message += note
-            error.args = (error.message,)
         if error.fatal:
-            self.context.lost = error
-            self.pending.clear()
+            self.context.lose(error)
         return error
+
+    def context_lost(self, error: CudaError) -> None:
+        """Name in an error, which ends the context, the kernel that has caused it.
+
+        The driver reports what a kernel has failed with at any later call, often the launch of
+        another one: those that were launched before and not waited for come first.
+        """
+        if error.code in _KERNELS:
+            kernel, note = self._suspects()
+            if kernel or note:
+                error.kernel = kernel
+                error.message += note
+                error.args = (error.message,)
+        for pending in self._pending.values():
+            pending.clear()
 
     # --- memory ---------------------------------------------------------------------------------
 

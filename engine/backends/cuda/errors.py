@@ -2,7 +2,7 @@
 
 `table` says for the codes that users meet what happened and what to do. A code that is ``fatal``
 spoils the context: whatever is asked of it afterwards is answered with the same code, until the
-program ends and the context is made anew (`device.CudaDevice.end`).
+program ends and the next one makes a new context (`context.context_of`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...errors import CudaError, CudaMemoryError
 
 __all__ = [
     "DESTROYED", "FOREIGN", "INVALID_CONTEXT", "NO_DEVICE", "OUT_OF_MEMORY", "Trouble",
-    "code_of", "error_of", "is_fatal", "table",
+    "code_of", "error_of", "is_fatal", "refused_context", "table",
 ]  # fmt: skip
 
 OUT_OF_MEMORY: Final = 2
@@ -26,10 +26,12 @@ DESTROYED: Final = 709
 FOREIGN: Final = frozenset({NOT_INITIALIZED, INVALID_CONTEXT, INVALID_HANDLE, DESTROYED})
 """What a call gets where the context of the calling thread is not the one it needs."""
 
-_RESET: Final = "call qd.init() again: arrays of this program are lost"
+_RESET: Final = (
+    "the CUDA context is lost, and the arrays of this program with it: call qd.init() for a new"
+    " one, or start a new process if the driver refuses that"
+)
 _BOUNDS: Final = (
-    "qd.init(debug=True) checks indices; compute-sanitizer finds the access. Arrays of this program"
-    " are lost: call qd.init() again, or start the process anew where the driver refuses that"
+    f"qd.init(debug=True) checks indices, and raises at the launch of the kernel; {_RESET}"
 )
 
 
@@ -114,4 +116,17 @@ def error_of(
     where = f" while {doing}" if doing else ""
     error = kind(f"{trouble.text}{where} ({name or code})", hint=trouble.hint, kernel=kernel)
     error.code, error.name, error.fatal = code, name, trouble.fatal
+    return error
+
+
+def refused_context(device: str, before: CudaError) -> CudaError:
+    """The error for a process in which the driver makes no context after ``before``."""
+    cause = f"an error of kernel {before.kernel}" if before.kernel else "an error of a kernel"
+    error = CudaError(
+        f"the CUDA driver gives this process no context on {device} any more, after {cause}:"
+        f" {before.message}",
+        kernel=before.kernel,
+        hint="start a new process; arch=qd.cpu works in this one",
+    )
+    error.code, error.name, error.fatal = before.code, before.name, True
     return error

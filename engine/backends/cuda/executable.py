@@ -68,7 +68,7 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
                 result = device.driver.cuFuncSetAttribute(
                     function, getattr(which, name), task.shared
                 )
-            check(result, f"asking for {task.shared} bytes of shared memory", self.meta.name)
+                check(result, f"asking for {task.shared} bytes of shared memory", self.meta.name)
 
     def _events(self) -> list[Any]:
         """What takes the times of a timed kernel: before its first task and after each."""
@@ -85,7 +85,7 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
             result = device.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 self.functions[k], task.block_dim, task.shared
             )
-        each = int(check(result, "asking for the occupancy", self.meta.name))
+            each = int(check(result, "asking for the occupancy", self.meta.name))
         return max(1, each * device.hardware.processors)
 
     def grids(self, buffer: memoryview) -> list[int]:

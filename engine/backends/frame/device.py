@@ -4,6 +4,10 @@ Launches return at once. A kernel that can fail, report or print leaves that in 
 and the `remote.RemoteFrames` of it among what is *pending* on the stream. Whoever waits for the
 stream takes these off (`due`), waits, and looks at them (`_look`): errors are raised there, reports
 told and prints shown. A copy to the host does the same.
+
+A launch whose kernel holds checks waits itself (see `entry`), and under ``debug`` every launch
+does: then whatever goes wrong on the device, memory that is not there included, is raised by the
+call of the kernel that did it.
 """
 
 from __future__ import annotations
@@ -90,7 +94,7 @@ class RemoteDevice(Generic[H, C, S]):
         self.hardware: Final = hardware
         self.context: Final = context
         self.name: Final = hardware.name
-        self.blocking: Final = blocking
+        self.blocking: Final = blocking or config.debug
         self.pending: Final[Pending] = {}
         self._pending: Final[dict[int, Pending]] = {0: self.pending}
         self.used: int = 0

@@ -6,6 +6,10 @@ For a kernel that returns something it reads, in essence::
         ...                       the launches of its tasks
         pending[pool] = None
         return finish(buffer)
+
+So it does for a kernel that holds checks: programs expect an error of a check from the call that
+failed, and whoever asked for checks (``debug``, ``check_out_of_bound``, a tape's ``validation``)
+pays for them anyway.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ def around(
     several: they are more than one command, between which nothing of another thread may come.
     """
     meta, device = pool.meta, pool.device
-    waits = bool(meta.results) or device.blocking
+    waits = bool(meta.results or meta.asserts) or device.blocking
     names: dict[str, Any] = {
         "pool": pool, "pending": pool.pending, "finish": pool.finish,
         "printing": device.prints_for,

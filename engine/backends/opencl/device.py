@@ -5,7 +5,8 @@ streams of their own (see `queue`). Launches return at once. A kernel that can f
 leaves that in its device frame, and the `frame.FramePool` of it among `OpenclDevice.pending`;
 `sync`, and every copy to the host, waits and looks at these.
 
-With ``QD_OPENCL_BLOCKING=1`` every launch waits, so that an error comes where its cause is.
+With ``QD_OPENCL_BLOCKING=1``, and under ``debug``, every launch waits, so that an error comes where
+its cause is.
 
 Copies go through the queue, too: one to the host waits for what was launched before; one from the
 host has taken the bytes when it returns, and waits likewise, but for a few bytes.
