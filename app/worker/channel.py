@@ -32,6 +32,7 @@ from .protocol import (
     Unframer,
     Working,
     frame,
+    note_of,
 )
 
 __all__ = ["Channel", "JobSteps", "Superseded", "flush"]
@@ -208,6 +209,10 @@ class JobSteps(inspect.Steps):
         # Between two passes nothing is half done: a good moment to give up an old job.
         self.give_way()
         self._flight.note(text)
+
+    def at_line(self, line: int) -> None:
+        """Note the statement of the file that is executed next."""
+        self._flight.note(note_of(line))
 
     def held(self, backend: str, stage: str) -> ErrorRecord | None:
         kernel = "" if self.kernel is None else self.kernel.id

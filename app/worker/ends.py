@@ -6,7 +6,7 @@ import signal
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
-from .protocol import Held, Working
+from .protocol import Held, Working, line_in
 
 __all__ = ["crash_error", "held_of", "how_it_ended", "why_stale"]
 
@@ -46,9 +46,12 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
     if step is None:
         return ErrorRecord(kind=kind, message=reason, stage="worker", rendered=reason)
     message = reason if kind == "TimeLimit" else f"{reason} during {step.text}"
+    line = line_in(pass_name) or step.line
+    if line_in(pass_name):
+        pass_name = ""
     if pass_name:
         message += f", pass {pass_name}"
-    where = f'File "{step.file}"' + (f", line {step.line}" if step.line else "")
+    where = f'File "{step.file}"' + (f", line {line}" if line else "")
     return ErrorRecord(
         kind=kind,
         message=message,
@@ -58,7 +61,7 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         kernel=step.kernel_name,
         backend=step.backend,
         file=step.file,
-        line=step.line,
+        line=line,
         rendered=f"{where}:\n{message}",
     )
 

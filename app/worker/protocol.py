@@ -48,12 +48,15 @@ __all__ = [
     "KernelDone",
     "Limits",
     "Looked",
+    "Opening",
     "Problem",
     "Stop",
     "ToWorker",
     "Unframer",
     "Working",
     "frame",
+    "line_in",
+    "note_of",
 ]
 
 
@@ -74,10 +77,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float = 3.0
 
 
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What files find when they are executed.
+
+    arguments: each file's ``sys.argv`` after its own path. frames: how often windows are shown
+    before they close. modules: the name of a module by its path, where it was opened by name.
+    """
+
+    arguments: tuple[str, ...] = ()
+    frames: int = 8
+    modules: dict[str, str] = {}
+
+
 class Held(msgspec.Struct, frozen=True, kw_only=True):
     """A step that ended an earlier worker: the error is reported and the step not tried again.
 
-    kernel, backend: empty when the step belongs to the file.
+    kernel, backend: empty when the step belongs to the file. An import is tried again, up to the
+    line of its error.
     """
 
     file: str
@@ -113,6 +129,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     skip: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     limits: Limits = Limits()
+    opening: Opening = Opening()
     looks: dict[str, bytes] = {}
 
 
@@ -146,14 +163,16 @@ class Working(msgspec.Struct, frozen=True, kw_only=True, tag="working"):
 class FileLoaded(msgspec.Struct, frozen=True, kw_only=True, tag="file"):
     """A file was imported, or could not be (then ``errors`` says why and ``ok`` is false).
 
-    files: its text and those of the helper modules it imported, itself first. kernels: in source
-    order, without backends.
+    partial: an error ended the import, ``kernels`` are those that were defined before it. files:
+    its text and those of the helper modules it imported, itself first. kernels: in source order,
+    without backends.
     """
 
     job: int
     path: str
     ok: bool
     files: tuple[FileRecord, ...]
+    partial: bool = False
     kernels: tuple[KernelRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
     config: tuple[ConfigEntry, ...] = ()
@@ -226,6 +245,19 @@ class Unframer:
             start += 4 + size
         del self._bytes[:start]
         return out
+
+
+_LINE: Final = "line "
+
+
+def note_of(line: int) -> str:
+    """The note of a flight recorder for a line of the file that is executed."""
+    return f"{_LINE}{line}"
+
+
+def line_in(note: str) -> int:
+    """The line in a note; 0 if it is the note of a pass."""
+    return int(note[len(_LINE) :]) if note.startswith(_LINE) else 0
 
 
 class FlightRecorder:

@@ -18,8 +18,8 @@ from .record import ConfigEntry
 from .walk import bytes_of, copied, form_of
 
 __all__ = [
-    "Subject", "call_key", "effective_config", "ensure_program", "has_functions", "kernels_in",
-    "recorded_calls",
+    "RecordedCalls", "Subject", "call_key", "effective_config", "ensure_program", "has_functions",
+    "kernels_in", "recorded_calls",
 ]  # fmt: skip
 
 _ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "default": "default"}
@@ -144,19 +144,26 @@ def call_key(kernel: Kernel) -> str:
     return f"{os.path.realpath(kernel.decl.file)}:{kernel.decl.qualname}"
 
 
+class RecordedCalls(dict[str, list[Call]]):
+    """Calls by `call_key`: the first few of different form. launches: how many there were."""
+
+    launches = 0
+
+
 @contextmanager
-def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
-    """Within this, calls of kernels are noted: `call_key` -> the first few of different form.
+def recorded_calls() -> Generator[RecordedCalls, None, None]:
+    """Within this, calls of kernels are noted.
 
     Arguments are copied, and so is what fields hold before the call. Copies stop when they would
     take more than 256 MiB.
     """
-    calls: dict[str, list[Call]] = {}
+    calls = RecordedCalls()
     taken = 0
     original = Kernel.__call__
 
     def call(self: Kernel, *args: Any, **kwargs: Any) -> Any:
         nonlocal taken
+        calls.launches += 1
         if kwargs:
             args = self.launchers.bind(args, kwargs)
             kwargs = {}
