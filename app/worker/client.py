@@ -446,13 +446,13 @@ class WorkerClient:
             self._fail(job.files, crash_error(reason, step, pass_name))
             self._again(set())
         else:
-            self._after_crash(job, step, crash_error(reason, step, pass_name))
+            self._after_crash(job, step, crash_error(reason, step, pass_name), pass_name)
 
-    def _after_crash(self, job: Job, step: Working, error: ErrorRecord) -> None:
+    def _after_crash(self, job: Job, step: Working, error: ErrorRecord, note: str) -> None:
         """Say what was lost, and let a new worker do the rest without the fatal step."""
         files = set(job.files)
         tried = any((h.file, h.stage) == (step.file, "import") for h in self._held)
-        self._held = (*self._held, held_of(step, error))
+        self._held = (*self._held, held_of(step, error, note))
         if step.kernel:
             self._session = self._session.marked_stale([step.kernel])
             self._emit(events.Failed(error))

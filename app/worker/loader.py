@@ -32,7 +32,13 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from ...engine import alias
-from ...engine.inspect import StepLimit, count_as_user, error_record, is_user_file
+from ...engine.inspect import (
+    LaunchReached,
+    StepLimit,
+    count_as_user,
+    error_record,
+    is_user_file,
+)
 from ...engine.inspect.record import ErrorRecord, FileRecord
 from . import windows
 from .channel import Superseded
@@ -76,7 +82,7 @@ class _Helper(SourceFileLoader):
 class _Finder:
     """Finds the user's modules before the usual finders do; leaves all others to them.
 
-    folders: those of the opened file on `sys.path`. opened: that file.
+    folders: those of the opened file on `sys.path`. opened: that file. top: its outermost package.
     """
 
     def __init__(self, seen: Callable[[str, bytes], object]) -> None:
@@ -84,17 +90,25 @@ class _Finder:
         self.names: set[str] = set()
         self.folders: tuple[str, ...] = ()
         self.opened = ""
+        self.top = ""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As `importlib.abc.MetaPathFinder.find_spec`."""
-        if alias.serves(fullname) or fullname in sys.builtin_module_names:
+        if alias.serves(fullname):
+            # The alias wins over every package of that name; only the examples that come with a
+            # package, one of which was opened, import each other.
+            top, _, rest = fullname.partition(".")
+            if top != self.top or rest.partition(".")[0] != "examples":
+                return None
+            path = [os.path.join(self.folders[-1], top)] if rest == "examples" else path
+        elif fullname in sys.builtin_module_names:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.origin is None:
             return None
-        if not is_user_file(spec.origin):
+        if not is_user_file(spec.origin) and not alias.serves(fullname):
             return None
         if path is None and self._hides(spec.origin):
             elsewhere = [folder for folder in sys.path if folder not in self.folders]
@@ -157,14 +171,14 @@ class Loader:
             package, root = _package_of(os.path.realpath(path))
         name = f"_studio_{self._count}_{_identifier(path)}"
         loaded = self._now = Loaded(path, name, package)
-        self._enter(path, root, opening)
+        self._enter(path, package, root, opening)
         try:
             tree = self._parsed(loaded)
             if tree is not None:
                 self._execute(loaded, tree, loaded.name, stop)
         except windows.WindowsClosed:
             pass
-        except (StepLimit, Superseded):
+        except (StepLimit, Superseded, LaunchReached):
             raise
         except BaseException as error:
             if not _is_normal_exit(error):
@@ -205,7 +219,7 @@ class Loader:
                 main()
         except windows.WindowsClosed:
             pass
-        except (StepLimit, Superseded):
+        except (StepLimit, Superseded, LaunchReached):
             raise
         except BaseException as error:
             if not _is_normal_exit(error):
@@ -233,7 +247,7 @@ class Loader:
 
     # ---- parts
 
-    def _enter(self, path: str, root: str, opening: Opening) -> None:
+    def _enter(self, path: str, package: str, root: str, opening: Opening) -> None:
         """Make the process what a script finds: its folder on the path, its arguments, windows."""
         self._opening = opening
         self._before = [*sys.path], [*sys.argv], os.getcwd()
@@ -241,6 +255,7 @@ class Loader:
         folders = [os.path.dirname(os.path.realpath(path)), os.path.dirname(path), root]
         self._finder.folders = tuple(dict.fromkeys(filter(None, folders)))
         self._finder.opened = path
+        self._finder.top = package.partition(".")[0]
         sys.path[:0] = self._finder.folders
         sys.argv[:] = [path, *opening.arguments]
         count_as_user(path)

@@ -24,6 +24,7 @@ every pass would cost more than many passes do, and since it must outlive the wo
 from __future__ import annotations
 
 import mmap
+import re
 from typing import Final
 
 import msgspec
@@ -55,6 +56,7 @@ __all__ = [
     "Unframer",
     "Working",
     "frame",
+    "launch_in",
     "line_in",
     "note_of",
 ]
@@ -93,7 +95,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     """A step that ended an earlier worker: the error is reported and the step not tried again.
 
     kernel, backend: empty when the step belongs to the file. An import is tried again, up to the
-    line of its error.
+    line of its error. launch: the number of the recorded launch that did not return; then the
+    step is tried again up to that launch.
     """
 
     file: str
@@ -101,6 +104,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorRecord
     kernel: str = ""
     backend: str = ""
+    launch: int = 0
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
@@ -247,17 +251,24 @@ class Unframer:
         return out
 
 
-_LINE: Final = "line "
+_PLACE: Final = re.compile(r"line (\d+)(?:, launch (\d+))?")
 
 
-def note_of(line: int) -> str:
-    """The note of a flight recorder for a line of the file that is executed."""
-    return f"{_LINE}{line}"
+def note_of(line: int, launch: int = 0) -> str:
+    """The note of a flight recorder for a line of a file and the number of a recorded launch."""
+    return f"line {line}, launch {launch}" if launch else f"line {line}"
 
 
 def line_in(note: str) -> int:
     """The line in a note; 0 if it is the note of a pass."""
-    return int(note[len(_LINE) :]) if note.startswith(_LINE) else 0
+    found = _PLACE.fullmatch(note)
+    return int(found[1]) if found else 0
+
+
+def launch_in(note: str) -> int:
+    """The number of the launch in a note; 0 if there is none."""
+    found = _PLACE.fullmatch(note)
+    return int(found[2] or 0) if found else 0
 
 
 class FlightRecorder:

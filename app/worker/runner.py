@@ -15,7 +15,7 @@ from ...engine import inspect
 from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
-from .protocol import FileLoaded, Job, Looked, Problem
+from .protocol import FileLoaded, Held, Job, Looked, Problem
 
 __all__ = ["Runner"]
 
@@ -48,9 +48,11 @@ class Runner:
 
     def _file(self, job: Job, steps: JobSteps, path: str) -> None:
         engine.reset()
+        held = steps.held_step("", "import")
+        recording = inspect.recorded_calls(steps.at_launch, 0 if held is None else held.launch)
         calls = inspect.RecordedCalls()
-        with inspect.recorded_calls() if job.run else nullcontext(calls) as calls:
-            loaded = self._load(job, steps, path, calls)
+        with recording if job.run else nullcontext(calls) as calls:
+            loaded = self._load(job, steps, path, calls, held)
         errors = [] if loaded.error is None else [loaded.error]
         kernels: list[Any] = []
         config: Any = None
@@ -85,19 +87,27 @@ class Runner:
             kernels = _as_run(kernels, loaded)
             self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
 
-    def _load(self, job: Job, steps: JobSteps, path: str, calls: inspect.RecordedCalls) -> Loaded:
-        """Import the file. One whose import ended an earlier worker is imported up to the line
-        where it did."""
-        held = steps.held("", "import")
+    def _load(
+        self,
+        job: Job,
+        steps: JobSteps,
+        path: str,
+        calls: inspect.RecordedCalls,
+        held: Held | None,
+    ) -> Loaded:
+        """Import the file. One whose import ended an earlier worker is imported up to the launch
+        or the line where it did."""
         try:
             with steps.step("import", f"importing {os.path.basename(path)}", kind="import"):
-                stop = 0 if held is None else held.line
+                stop = 0 if held is None or held.launch else held.error.line
                 loaded = self._loader.load(path, job.opening, steps.at_line, stop)
         except inspect.StepLimit as error:
             loaded = self._loader.stopped()
             loaded.error = _in_file(_cut(error, "import", calls), path)
+        except inspect.LaunchReached:
+            loaded = self._loader.stopped()
         if held is not None and loaded.error is None:
-            loaded.error = inspect.error_at(held, path, held.line)
+            loaded.error = inspect.error_at(held.error, path, held.error.line)
         return loaded
 
     def _calls(
@@ -107,16 +117,12 @@ class Runner:
         failed, those that were ``imported``: the file made them as it was imported."""
         if loaded.error is not None or (imported and not self._loader.has_main(loaded)):
             return imported
-        error = steps.held("", "run")
+        held = steps.held_step("", "run")
+        error = None if held is None else held.error
         calls = imported
-        if error is None:
-            with inspect.recorded_calls() as calls:
-                try:
-                    text = f"running {os.path.basename(loaded.path)}"
-                    with steps.step("run", text, kind="run"):
-                        error = self._loader.run_main(loaded)
-                except inspect.StepLimit as limit:
-                    error = _cut(limit, "run", calls)
+        if held is None or held.launch:
+            calls, found = self._run(steps, loaded, 0 if held is None else held.launch)
+            error = error or found
             if loaded.ran is None:
                 # The same program: what it launched before counts, too.
                 calls.update({key: imported[key] for key in imported if key not in calls})
@@ -124,6 +130,22 @@ class Runner:
         if error is not None:
             steps.send(Problem(job=job.id, path=loaded.path, error=_in_file(error, loaded.path)))
         return calls
+
+    def _run(
+        self, steps: JobSteps, loaded: Loaded, stop: int
+    ) -> tuple[inspect.RecordedCalls, ErrorRecord | None]:
+        """Run the file's `main` for its calls, up to launch ``stop`` if that is not 0."""
+        error = None
+        with inspect.recorded_calls(steps.at_launch, stop) as calls:
+            try:
+                text = f"running {os.path.basename(loaded.path)}"
+                with steps.step("run", text, kind="run"):
+                    error = self._loader.run_main(loaded)
+            except inspect.StepLimit as limit:
+                error = _cut(limit, "run", calls)
+            except inspect.LaunchReached:
+                pass
+        return calls, error
 
     def _kernels(
         self,
@@ -150,6 +172,7 @@ class Runner:
                 described,
                 _look(job, described.id),
                 asked=bool(job.backends),
+                recorded=job.run,
             )
             captures.append(capture)
             capture.compile()

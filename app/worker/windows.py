@@ -302,7 +302,7 @@ def _imread(filename: str, channels: int = 0) -> Any:
 
 def _imresize(img: Any, w: int, h: int | None = None) -> Any:
     """The picture in another size, each pixel that of the nearest one."""
-    old = np.asarray(img)
+    old = np.asarray(img.to_numpy() if hasattr(img, "to_numpy") else img)
     x = np.arange(w) * old.shape[0] // w
     y = np.arange(h or w) * old.shape[1] // (h or w)
     return old[x[:, None], y]
@@ -338,16 +338,22 @@ def install() -> None:
     tools |= dict.fromkeys(
         ("make_video", "mp4_to_gif", "write_vtk", "interpolate_frames"), _nothing
     )
-    modules = {"ui": ui, "ui.gui": {"GUI": GUI, **colours}, "tools": tools, "tools.image": image}
+    # Files ask the compiled core what it was built with: with nothing that only it has.
+    core = {"core": _Refusing()}
+    modules = {
+        "_lib": core,
+        "ui": ui,
+        "ui.gui": {"GUI": GUI, **colours},
+        "tools": tools,
+        "tools.image": image,
+    }
     made = {name: _module(name, names) for name, names in modules.items()}
     for name, module in made.items():
         above, _, last = name.rpartition(".")
         setattr(made[above] if above else engine, last, module)
         for alias in _ALIASES:
             sys.modules[f"{alias}.{name}"] = module
-    # Files ask the compiled core which backends there are: none of those that only it has.
-    core = _Refusing()
-    for name, value in {"GUI": GUI, "_lib": SimpleNamespace(core=core), **colours}.items():
+    for name, value in {"GUI": GUI, **colours}.items():
         setattr(engine, name, value)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .describing import describe, kernel_id
     from .differentiable import gradient_name, gradient_of
     from .discover import (
+        LaunchReached,
         RecordedCalls,
         Subject,
         call_key,
@@ -70,6 +71,7 @@ __all__ = [
     "CudaPiece",
     "GradientCapture",
     "KernelCapture",
+    "LaunchReached",
     "LayerFolder",
     "Look",
     "LookUps",
@@ -140,6 +142,7 @@ _LAZY: Final = {
     "OptionInfo": "settings",
     "Look": "recorder",
     "LookUps": "caches",
+    "LaunchReached": "discover",
     "RecordedCalls": "discover",
     "Recorder": "recorder",
     "StepLimit": "steps",
