@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from ..engine.inspect.record import ErrorRecord, KernelRecord, Record
+from .core.format import backend_reason
 from .worker.events import Event, Failed, KernelUpdated
 from .worker.once import collect
 
@@ -27,11 +28,17 @@ def measured(
 ) -> Record:
     """A complete record of ``files``; what happens on the way is told to ``talk``."""
 
+    said: set[str] = set()
+
     def listen(event: Event) -> None:
         if isinstance(event, KernelUpdated) and event.final:
             talk(f"{event.kernel.id}: {_outcome(event.kernel)}")
         elif isinstance(event, Failed):
-            talk(event.error.rendered or event.error.message)
+            # A worker that takes over from one that crashed reports the crash again.
+            text = event.error.rendered or event.error.message
+            if text not in said:
+                said.add(text)
+                talk(text)
 
     return collect(files, on_event=listen, command=command, **settings)
 
@@ -42,7 +49,8 @@ def _outcome(kernel: KernelRecord) -> str:
         for b in kernel.backends
         if b.status in ("ok", "error")
     ]
-    return ", ".join(parts) or "nothing could be done"
+    reasons = (backend_reason(kernel, b) for b in kernel.backends)
+    return ", ".join(parts) or "; ".join(dict.fromkeys(reasons)) or "no backend was asked for"
 
 
 def failures(record: Record) -> list[str]:

@@ -1,6 +1,6 @@
 """``qd-studio``: arguments, exit codes, and what goes to which stream.
 
-    qd-studio FILE...                   the live studio (a report where there is no terminal for it)
+    qd-studio FILE... [-- ARGUMENTS]    the live studio (a report where there is no terminal for it)
     qd-studio --report FILE...          measure and write a report
     qd-studio open SESSION              a saved session or report, nothing is run
     qd-studio show FILE --panel P       one panel as text or JSON
@@ -23,8 +23,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from .opening import NotOpenedError, expanded, module_file, split_arguments
+
 if TYPE_CHECKING:
     from ..engine.inspect.record import Record
+    from .worker.protocol import Opening
 
 __all__ = ["EXIT_ENVIRONMENT", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_OK", "EXIT_USAGE", "main"]
 
@@ -80,13 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         command = {"open": _open, "show": _show, "doctor": _doctor, "cache": _cache}[words[0]]
-        return command(_command_parser(words[0]).parse_args(words[1:]))
+        own, arguments = split_arguments(words[1:]) if words[0] == "show" else (words[1:], ())
+        options = _command_parser(words[0]).parse_args(own)
+        options.arguments = arguments
+        return command(options)
     parser = _main_parser()
     if words and words[0] in _LATER and not os.path.exists(words[0]):
         parser.error(f"this version has no command {words[0]!r} yet")
-    options = parser.parse_args(words)
-    if not options.files:
-        parser.error("no files given")
+    own, arguments = split_arguments(words)
+    options = parser.parse_args(own)
+    options.arguments = arguments
+    if not options.files and not options.module:
+        parser.error("no files given" + ("; files come before --" if arguments else ""))
+    options.opening = _opening(options)
     if options.report or not _has_screen():
         if not options.report:
             _talk("no terminal to draw on: writing a report")
@@ -108,7 +117,9 @@ def _main_parser() -> _Parser:
         "cache ls, show, verify, clean; each has --help.",
     )
     add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="Python files with kernels")
+    add("files", nargs="*", metavar="FILE",
+        help="Python files with kernels, notebooks, or folders with such files; what follows -- is "
+        "passed to each of them as its arguments")  # fmt: skip
     _common(parser)
     add("--report", action="store_true", help="write a report and exit, no screen")
     add("--out", action="append", default=[], metavar="PATH",
@@ -157,6 +168,10 @@ def _common(parser: _Parser) -> None:
     add("--run", action="store_true",
         help="also run each file's own main for a while, and launch kernels with the arguments "
         "of the calls it makes")  # fmt: skip
+    add("-m", "--module", action="append", default=[], metavar="NAME",
+        help="open the module of this name, such as package.module; may be repeated")  # fmt: skip
+    add("--frames", type=_count, default=8, metavar="N",
+        help="how often a window of the file is shown before it closes; default: 8")  # fmt: skip
     add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
     add("--time-limit", type=_positive, metavar="SECONDS",
         help="how long importing a file, compiling a kernel and each launch may take")  # fmt: skip
@@ -166,6 +181,13 @@ def _positive(text: str) -> float:
     value = float(text)
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of 1 or more")
     return value
 
 
@@ -183,7 +205,8 @@ def _command_parser(command: str) -> _Parser:
         add("--no-color", action="store_true", help="no colours")
         _theme(parser)
     elif command == "show":
-        add("file", metavar="FILE", help="a Python file, or a saved record (.qds, .json)")
+        add("files", nargs="*", metavar="FILE",
+            help="a Python file, or a saved record (.qds, .json)")  # fmt: skip
         add("--panel", choices=PANELS, required=True)
         add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
         add("--pass", dest="pass_name", metavar="NAME",
@@ -226,7 +249,22 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         raise _Failure(EXIT_USAGE, str(error)) from None
     limit = options.time_limit
     limits = Limits(import_s=limit, run_s=limit, compile_s=limit, launch_s=limit) if limit else None
-    return {"config": config, "backends": backends, "run": options.run, "limits": limits}
+    return {
+        "config": config, "backends": backends, "run": options.run, "limits": limits,
+        "opening": options.opening,
+    }  # fmt: skip
+
+
+def _opening(options: argparse.Namespace) -> Opening:
+    """How the files are opened; ``options.files`` becomes the paths of all of them."""
+    from .worker.protocol import Opening
+
+    try:
+        modules = {module_file(name): name for name in options.module}
+        options.files = [*expanded(options.files), *modules]
+    except NotOpenedError as error:
+        raise _Failure(EXIT_USAGE, str(error)) from None
+    return Opening(arguments=options.arguments, frames=options.frames, modules=modules)
 
 
 # ---- commands
@@ -314,13 +352,18 @@ def _show(options: argparse.Namespace) -> int:
     from .batch import failures
     from .show import NothingToShow, show
 
-    if options.file.endswith((".qds", ".json")):
-        record = _saved(options.file)
+    if not options.files and not options.module:
+        raise _Failure(EXIT_USAGE, "show: no file given")
+    if options.files and options.files[0].endswith((".qds", ".json")):
+        if len(options.files) > 1 or options.module:
+            raise _Failure(EXIT_USAGE, "show: a saved record is shown alone")
+        record = _saved(options.files[0])
     else:
+        options.opening = _opening(options)
         settings = _settings(options)
         settings["launch"] = options.panel in ("launch", "log", "adstack")
         settings["only"] = [options.kernel] if options.kernel else []
-        record = _measured([options.file], ["show"], settings)
+        record = _measured(options.files, ["show"], settings)
     try:
         text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
     except NothingToShow as error:

@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["install", "remove"]
+__all__ = ["install", "remove", "serves"]
 
 _ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
 
@@ -182,6 +182,11 @@ class _Finder(MetaPathFinder):
 
 def _finders(name: str) -> Iterator[_Finder]:
     return (f for f in list(sys.meta_path) if isinstance(f, _Finder) and f.alias == name)
+
+
+def serves(module: str) -> bool:
+    """True if ``import module`` means the engine, or a part of it, in this process."""
+    return any(_finders(module.partition(".")[0]))
 
 
 def install(name: str = "quadrants") -> None:

@@ -324,6 +324,8 @@ def unlaunched_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
 
 def _no_arguments(reason: str) -> str:
     """reason: why none could be made up."""
+    if "did not call" in reason:
+        return "no arguments: not called in the run; give a workload"
     if "data_oriented" in reason:
         return "no arguments: decorate its class with @qd.data_oriented"
     if "no object of" in reason:

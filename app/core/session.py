@@ -84,10 +84,12 @@ class Session:
         kernels: tuple[KernelRecord, ...],
         errors: tuple[ErrorRecord, ...],
         current: Container[str] = (),
+        partial: bool = False,
     ) -> Session:
         """``path`` was imported: take its list of kernels.
 
-        What was known of them is kept, as stale except for the ids in ``current``.
+        What was known of them is kept, as stale except for the ids in ``current``. partial: the
+        import ended early, and kernels that are not in the list stay, too.
         """
         old = {k.id: k for k in self._state(path).kernels}
         taken: list[KernelRecord] = []
@@ -99,6 +101,9 @@ class Session:
             if gradient is not None:
                 same = gradient.id in current
                 taken.append(gradient if same else with_fields(gradient, stale=True))
+        if partial:
+            listed = {k.id for k in taken}
+            taken += [with_fields(k, stale=True) for k in old.values() if k.id not in listed]
         return self._with(FileState(path, files, tuple(taken), errors))
 
     def file_failed(

@@ -18,7 +18,7 @@ from ..core.keymap import KeyMap, keymap_of
 if TYPE_CHECKING:
     from ...engine.inspect.record import Record
     from ..worker.client import WorkerClient
-    from ..worker.protocol import Limits
+    from ..worker.protocol import Limits, Opening
 
 __all__ = ["THEMES", "open_session", "prepare", "read_keymap", "run_studio"]
 
@@ -52,6 +52,7 @@ def run_studio(
     backends: Iterable[str] = (),
     run: bool = False,
     limits: Limits | None = None,
+    opening: Opening | None = None,
     no_color: bool = False,
     theme: str | None = None,
     command: Sequence[str] = (),
@@ -64,7 +65,7 @@ def run_studio(
 
         return WorkerClient(
             files, config=config, backends=chosen, on_event=on_event, run=run, limits=limits,
-            command=command, watch=True,
+            opening=opening, command=command, watch=True,
         )  # fmt: skip
 
     return _run(files, start, None, theme, no_color, config, chosen)

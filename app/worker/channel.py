@@ -25,6 +25,7 @@ from .packing import Packer
 from .protocol import (
     FlightRecorder,
     FromWorker,
+    Held,
     Job,
     KernelDone,
     Stop,
@@ -32,6 +33,7 @@ from .protocol import (
     Unframer,
     Working,
     frame,
+    note_of,
 )
 
 __all__ = ["Channel", "JobSteps", "Superseded", "flush"]
@@ -116,6 +118,7 @@ class JobSteps(inspect.Steps):
         self.total = 0
         self.tainted = False
         self._kind = ""
+        self._line = 0
         self._packer: Final = Packer()
         self._limits: Final = {
             "import": job.limits.import_s,
@@ -134,6 +137,7 @@ class JobSteps(inspect.Steps):
         self, stage: str, text: str, *, backend: str = "", kind: str = ""
     ) -> Generator[None, None, None]:
         self.give_way()
+        self._line = 0
         self._flight.note("")
         limit = self._limits.get(kind, 0.0)
         kernel = self.kernel
@@ -209,13 +213,27 @@ class JobSteps(inspect.Steps):
         self.give_way()
         self._flight.note(text)
 
+    def at_line(self, line: int) -> None:
+        """Note the statement of the file that is executed next."""
+        self._line = line
+        self._flight.note(note_of(line))
+
+    def at_launch(self, count: int) -> None:
+        """Note the recorded launch that is made next."""
+        self._flight.note(note_of(self._line, count))
+
     def held(self, backend: str, stage: str) -> ErrorRecord | None:
+        held = self.held_step(backend, stage)
+        return None if held is None else held.error
+
+    def held_step(self, backend: str, stage: str) -> Held | None:
+        """What an earlier worker ended of, if it was this."""
         kernel = "" if self.kernel is None else self.kernel.id
         for held in self.job.held:
             if (held.file, held.kernel, held.backend, held.stage) == (
                 self.file, kernel, backend, stage,
             ):  # fmt: skip
-                return held.error
+                return held
         return None
 
     def updated(self, kernel: KernelRecord) -> None:

@@ -14,6 +14,7 @@ import time
 from typing import Final
 
 from ...engine import alias, inspect
+from . import windows
 from .channel import Channel, JobSteps, Superseded, flush
 from .protocol import FlightRecorder, Hello, JobDone
 from .runner import Runner
@@ -39,7 +40,9 @@ def main(arguments: list[str]) -> None:
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     channel = Channel(fds[0], fds[1])
     flight = FlightRecorder(fds[2])
-    alias.install("quadrants")
+    for name in ("quadrants", "taichi"):
+        alias.install(name)
+    windows.install()
     channel.send(Hello(pid=os.getpid(), tool=inspect.tool_info()))
     runner = Runner()
     # What is loaded now stays; looking through it again and again would find nothing.

@@ -52,6 +52,7 @@ from .protocol import (
     KernelDone,
     Limits,
     Looked,
+    Opening,
     Problem,
     Stop,
     Working,
@@ -92,6 +93,7 @@ class WorkerClient:
         launch: bool = True,
         only: Iterable[str] = (),
         limits: Limits | None = None,
+        opening: Opening | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
     ) -> None:
@@ -99,7 +101,8 @@ class WorkerClient:
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        command: kept in the record. watch: look again when a file or an imported helper is saved.
+        opening: see there. command: kept in the record. watch: look again when a file or an
+        imported helper is saved.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
@@ -113,6 +116,7 @@ class WorkerClient:
             launch=launch,
             only=tuple(only),
             limits=limits or Limits(),
+            opening=opening or Opening(),
         )
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
@@ -315,11 +319,6 @@ class WorkerClient:
         if hello is not None:
             self._handle(hello)
 
-    def _keep_spare(self) -> None:
-        """Start a spare worker if there is none; only for those who follow files."""
-        if self._watching and not self._stopping:
-            self._spare.start()
-
     # ---- news from the worker
 
     def _handle(self, message: FromWorker) -> None:
@@ -348,9 +347,8 @@ class WorkerClient:
                 if kernel is not None:
                     self._emit(events.KernelUpdated(kernel, message.final))
                     if kernel.stale and message.final:
-                        self._emit(
-                            events.Stale((kernel.id,), why_stale(kernel.errors, kernel.name))
-                        )
+                        why = why_stale(kernel.errors, kernel.name)
+                        self._emit(events.Stale((kernel.id,), why))
             case Looked():
                 self._looks |= message.looks
             case Problem():
@@ -360,25 +358,26 @@ class WorkerClient:
                 self._done(message)
 
     def _loaded(self, message: FileLoaded) -> None:
-        before = self._session
         self._imported.add(message.path)
         if message.config:
             self._session = replace(self._session, config=message.config)
+        path, files, errors = message.path, message.files, message.errors
+        now = self._session
         if message.ok:
-            self._session = self._session.file_loaded(
-                message.path, message.files, message.kernels, message.errors, self._final
-            )
+            kernels, partial = message.kernels, message.partial
+            now = now.file_loaded(path, files, kernels, errors, self._final, partial)
         else:
-            self._session = self._session.file_failed(message.path, message.files, message.errors)
+            now = now.file_failed(path, files, errors)
+        self._session = now
         for error in message.errors:
             self._emit(events.Failed(error))
         if not message.ok:
-            self._emit_stale(before, message.path, message.errors)
+            self._emit_stale(path, errors)
         self._follow()
         self._emit(events.RecordUpdated(self._record(), complete=False))
 
-    def _emit_stale(self, before: Session, path: str, errors: tuple[ErrorRecord, ...]) -> None:
-        if ids := before.ids_in({path}):
+    def _emit_stale(self, path: str, errors: tuple[ErrorRecord, ...]) -> None:
+        if ids := self._session.ids_in({path}):
             self._emit(events.Stale(ids, why_stale(errors, os.path.basename(path))))
 
     def _done(self, message: JobDone) -> None:
@@ -390,7 +389,8 @@ class WorkerClient:
         self._step = None
         self._deadline = None
         self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
-        self._keep_spare()
+        if self._watching and not self._stopping:
+            self._spare.start()
 
     def _record(self, elapsed_ms: float | None = None) -> Record:
         if elapsed_ms is None:
@@ -443,28 +443,28 @@ class WorkerClient:
         elif step is None and self._job_restarts <= _TRIES:
             self._again(set(job.files))  # it ended before it began with this job
         elif step is None or self._job_restarts > _MAX_RESTARTS:
-            self._give_up_job(job, crash_error(reason, step, pass_name))
+            self._fail(job.files, crash_error(reason, step, pass_name))
+            self._again(set())
         else:
-            self._after_crash(job, step, crash_error(reason, step, pass_name))
+            self._after_crash(job, step, crash_error(reason, step, pass_name), pass_name)
 
-    def _after_crash(self, job: Job, step: Working, error: ErrorRecord) -> None:
+    def _after_crash(self, job: Job, step: Working, error: ErrorRecord, note: str) -> None:
         """Say what was lost, and let a new worker do the rest without the fatal step."""
         files = set(job.files)
+        tried = any((h.file, h.stage) == (step.file, "import") for h in self._held)
+        self._held = (*self._held, held_of(step, error, note))
         if step.kernel:
-            self._held = (*self._held, held_of(step, error))
             self._session = self._session.marked_stale([step.kernel])
             self._emit(events.Failed(error))
             self._emit(events.Stale((step.kernel,), error.message))
-        else:
-            before = self._session
-            if step.stage == "import":
-                self._session = self._session.file_failed(step.file, (), (error,))
-                files.discard(step.file)
-            else:
-                self._session = self._session.file_problem(step.file, error)
-                self._held = (*self._held, held_of(step, error))
+        elif step.stage != "import":
+            self._session = self._session.file_problem(step.file, error)
             self._emit(events.Failed(error))
-            self._emit_stale(before, step.file, (error,))
+            self._emit_stale(step.file, (error,))
+        elif tried or not error.line:
+            files.discard(step.file)
+            self._fail((step.file,), error)
+        # Else the next worker imports the file up to that line, and sends the error with it.
         self._again(files)
 
     def _again(self, files: set[str]) -> None:
@@ -475,14 +475,13 @@ class WorkerClient:
             return
         self._send_job(files, self._final_in(files), set())
 
-    def _give_up_job(self, job: Job, error: ErrorRecord) -> None:
-        self._job = None
-        for path in job.files:
-            before = self._session
+    def _fail(self, paths: tuple[str, ...], error: ErrorRecord) -> None:
+        """The files at ``paths`` have no result for this reason."""
+        for path in paths:
             self._session = self._session.file_failed(path, (), (error,))
-            self._emit_stale(before, path, (error,))
         self._emit(events.Failed(error))
-        self._emit(events.RecordUpdated(self._record(), complete=True))
+        for path in paths:
+            self._emit_stale(path, (error,))
 
     def _shut_down(self) -> None:
         if self._watcher is not None:

@@ -6,7 +6,7 @@ import signal
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
-from .protocol import Held, Working
+from .protocol import Held, Working, launch_in, line_in, note_of
 
 __all__ = ["crash_error", "held_of", "how_it_ended", "why_stale"]
 
@@ -46,9 +46,14 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
     if step is None:
         return ErrorRecord(kind=kind, message=reason, stage="worker", rendered=reason)
     message = reason if kind == "TimeLimit" else f"{reason} during {step.text}"
+    line = line_in(pass_name) or step.line
+    if launch_in(pass_name):
+        message += f", after launch {launch_in(pass_name):,} began; the launches until then count"
+    if note_of(line_in(pass_name), launch_in(pass_name)) == pass_name:
+        pass_name = ""
     if pass_name:
         message += f", pass {pass_name}"
-    where = f'File "{step.file}"' + (f", line {step.line}" if step.line else "")
+    where = f'File "{step.file}"' + (f", line {line}" if line else "")
     return ErrorRecord(
         kind=kind,
         message=message,
@@ -58,13 +63,14 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         kernel=step.kernel_name,
         backend=step.backend,
         file=step.file,
-        line=step.line,
+        line=line,
         rendered=f"{where}:\n{message}",
     )
 
 
-def held_of(step: Working, error: ErrorRecord) -> Held:
-    """What tells a later worker not to try ``step`` again."""
+def held_of(step: Working, error: ErrorRecord, note: str = "") -> Held:
+    """What keeps a later worker from trying ``step`` again. note: that of the flight recorder."""
     return Held(
-        file=step.file, kernel=step.kernel, backend=step.backend, stage=step.stage, error=error
-    )
+        file=step.file, kernel=step.kernel, backend=step.backend, stage=step.stage, error=error,
+        launch=launch_in(note),
+    )  # fmt: skip

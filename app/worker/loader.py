@@ -1,41 +1,65 @@
-"""Imports the user's files into the worker: every time anew, helpers included.
+"""Imports the user's files into the worker: each time from the start, helpers included.
 
 `Loader.load` runs a file as a module of a fresh name, its folder first on the import path, as if it
-had been started as a script. Modules of the user that it imports (*helpers*) are compiled from
-their current text, never from a ``__pycache__`` entry, which is trusted by time and size and so may
-be older than a quick second save. The next load forgets them all.
+had been started as a script; a file of a package has its package, so that relative imports work.
+Modules of the user that it imports (*helpers*) are compiled from their current text, never from a
+``__pycache__`` entry, which is trusted by time and size and so may be older than a quick second
+save. The next load forgets them all.
 
-The texts are what the kernels are compiled from: `linecache` is told them, so that a file that
+The statements of the file are executed one by one, and the line of each is noted before: whatever
+ends the worker then has a line, and the next worker can run the file up to that line. What ran
+before an error keeps its kernels.
+
+The texts are what the kernels are compiled from: `linecache` holds them, so that a file that
 changes between the import and a compile cannot shift lines.
 """
 
 from __future__ import annotations
+import __future__
 
+import ast
+import contextlib
 import hashlib
 import importlib
-import io
+import inspect
 import linecache
 import os
 import sys
-import tokenize
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from ...engine.inspect import error_record, is_user_file
+from ...engine import alias
+from ...engine.inspect import (
+    LaunchReached,
+    StepLimit,
+    count_as_user,
+    error_record,
+    is_user_file,
+)
 from ...engine.inspect.record import ErrorRecord, FileRecord
+from . import windows
+from .channel import Superseded
+from .protocol import Opening
+from .source import decoded, in_file, python_of
 
 __all__ = ["Loaded", "Loader"]
 
+_FUTURE: Final = sum(
+    getattr(__future__, name).compiler_flag for name in __future__.all_feature_names
+)
+
 
 class Loaded:
-    """What came of loading a file. error: why there is no module. ran: the module of a run as a
-    script."""
+    """What came of loading a file. module: with what was defined before an ``error``; None if
+    nothing was executed. package: as in ``__package__``. ran: the module of a run as a script."""
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str, name: str, package: str = "") -> None:
         self.path: Final = path
         self.name: Final = name
+        self.package: Final = package
         self.module: ModuleType | None = None
         self.ran: ModuleType | None = None
         self.files: list[FileRecord] = []
@@ -56,25 +80,61 @@ class _Helper(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the user's modules before the usual finders do; leaves all others to them."""
+    """Finds the user's modules before the usual finders do; leaves all others to them.
+
+    folders: those of the opened file on `sys.path`. opened: that file. top: its outermost package.
+    """
 
     def __init__(self, seen: Callable[[str, bytes], object]) -> None:
         self._seen = seen
         self.names: set[str] = set()
+        self.folders: tuple[str, ...] = ()
+        self.opened = ""
+        self.top = ""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As `importlib.abc.MetaPathFinder.find_spec`."""
+        if alias.serves(fullname):
+            # The alias wins over every package of that name; only the examples that come with a
+            # package, one of which was opened, import each other.
+            top, _, rest = fullname.partition(".")
+            if top != self.top or rest.partition(".")[0] != "examples":
+                return None
+            path = [os.path.join(self.folders[-1], top)] if rest == "examples" else path
+        elif fullname in sys.builtin_module_names:
+            return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.origin is None:
             return None
-        if not is_user_file(spec.origin):
+        if not is_user_file(spec.origin) and not alias.serves(fullname):
             return None
+        if path is None and self._hides(spec.origin):
+            elsewhere = [folder for folder in sys.path if folder not in self.folders]
+            other = PathFinder.find_spec(fullname, elsewhere, target)
+            if other is not None and other.loader is not None:
+                return other
         self.names.add(fullname)
         spec.loader = _Helper(fullname, spec.origin, self._seen)
         spec.cached = None
         return spec
+
+    def _hides(self, origin: str) -> bool:
+        """True if a user's module may only be found where no installed one has its name.
+
+        A file called random.py must not become the `random` of its own import, and no module of the
+        user may become one that a library imports late.
+        """
+        if os.path.realpath(origin) == os.path.realpath(self.opened):
+            return True
+        frame = inspect.currentframe()
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file != __file__ and "importlib" not in file:
+                return not is_user_file(file)
+            frame = frame.f_back
+        return False
 
 
 class Loader:
@@ -82,38 +142,56 @@ class Loader:
 
     def __init__(self) -> None:
         self._count = 0
-        self._folder = ""
         self._now: Loaded | None = None
+        self._opening = Opening()
+        self._before: tuple[list[str], list[str], str] | None = None
         self._finder = _Finder(self._seen)
         self._texts: set[str] = set()
+        self._note: Callable[[int], object] = lambda line: None
         sys.meta_path.insert(0, self._finder)  # type: ignore[arg-type]
 
-    def load(self, path: str) -> Loaded:
+    def load(
+        self,
+        path: str,
+        opening: Opening,
+        note: Callable[[int], object] = lambda line: None,
+        stop: int = 0,
+    ) -> Loaded:
         """Import the file at ``path``. Exceptions of its code end up in ``Loaded.error``; those
-        that are not of it (a time limit) pass through."""
+        that come from outside (a time limit, a newer job) pass through.
+
+        note: called with the line of each statement before it is executed. stop: the line of the
+        statement to stop before; 0 for none.
+        """
         self.forget()
         self._count += 1
-        loaded = self._now = Loaded(path, f"_studio_{self._count}_{_identifier(path)}")
-        self._folder = os.path.dirname(path)
-        sys.path.insert(0, self._folder)
+        self._note = note
+        package, root = _package_of(path, opening.modules.get(path, ""))
+        if not package:
+            package, root = _package_of(os.path.realpath(path))
+        name = f"_studio_{self._count}_{_identifier(path)}"
+        loaded = self._now = Loaded(path, name, package)
+        self._enter(path, package, root, opening)
         try:
-            code = self._compiled(loaded)
-            if code is not None:
-                self._execute(loaded, code, loaded.name)
-        except (Exception, SystemExit) as error:
-            loaded.error = error_record(error, "import")
-            if not loaded.error.file:
-                loaded.error = _placed(loaded.error, path)
+            tree = self._parsed(loaded)
+            if tree is not None:
+                self._execute(loaded, tree, loaded.name, stop)
+        except windows.WindowsClosed:
+            pass
+        except (StepLimit, Superseded, LaunchReached):
+            raise
+        except BaseException as error:
+            if not _is_normal_exit(error):
+                loaded.error = self._error(error, "import")
         return loaded
 
     def stopped(self) -> Loaded:
         """What there is of a load that was stopped from outside."""
         assert self._now is not None
-        self._now.module = None
         return self._now
 
     def has_main(self, loaded: Loaded) -> bool:
-        """Whether there is something that `run_main` can run."""
+        """True if there is something that `run_main` can run."""
         return _is_script(loaded) or callable(getattr(loaded.module, "main", None))
 
     def run_main(self, loaded: Loaded) -> ErrorRecord | None:
@@ -127,21 +205,25 @@ class Loader:
             if _is_script(loaded):
                 for name in self._finder.names:
                     sys.modules.pop(name, None)
-                code = self._compiled(loaded)
-                if code is not None:
-                    self._execute(loaded, code, "__main__")
+                windows.begin(self._opening.frames)
+                tree = self._parsed(loaded)
+                if tree is not None:
+                    self._execute(loaded, tree, "__main__")
             else:
                 main: Any = getattr(loaded.module, "main", None)
                 if not callable(main):
                     message = "--run: the file has neither a __main__ part nor a function main()"
-                    return _placed(ErrorRecord(kind="NoMain", message=message, stage="run"),
+                    return in_file(ErrorRecord(kind="NoMain", message=message, stage="run"),
                                    loaded.path)  # fmt: skip
+                windows.begin(self._opening.frames)
                 main()
-        except SystemExit as error:
-            if error.code not in (None, 0):
-                return error_record(error, "run")
-        except Exception as error:
-            return error_record(error, "run")
+        except windows.WindowsClosed:
+            pass
+        except (StepLimit, Superseded, LaunchReached):
+            raise
+        except BaseException as error:
+            if not _is_normal_exit(error):
+                return self._error(error, "run")
         return None
 
     def forget(self) -> None:
@@ -151,8 +233,12 @@ class Loader:
         if self._now is not None:
             sys.modules.pop(self._now.name, None)
         self._finder.names.clear()
-        if self._folder in sys.path:
-            sys.path.remove(self._folder)
+        if self._before is not None:
+            # What the file did to these would change what the next load finds.
+            sys.path[:], sys.argv[:] = self._before[:2]
+            with contextlib.suppress(OSError):
+                os.chdir(self._before[2])
+            self._before = None
         for path in self._texts:
             linecache.cache.pop(path, None)
         self._texts.clear()
@@ -161,29 +247,46 @@ class Loader:
 
     # ---- parts
 
-    def _compiled(self, loaded: Loaded) -> CodeType | None:
+    def _enter(self, path: str, package: str, root: str, opening: Opening) -> None:
+        """Make the process what a script finds: its folder on the path, its arguments, windows."""
+        self._opening = opening
+        self._before = [*sys.path], [*sys.argv], os.getcwd()
+        # A script that is reached by a link finds the modules next to the file itself.
+        folders = [os.path.dirname(os.path.realpath(path)), os.path.dirname(path), root]
+        self._finder.folders = tuple(dict.fromkeys(filter(None, folders)))
+        self._finder.opened = path
+        self._finder.top = package.partition(".")[0]
+        sys.path[:0] = self._finder.folders
+        sys.argv[:] = [path, *opening.arguments]
+        count_as_user(path)
+        windows.begin(opening.frames)
+
+    def _parsed(self, loaded: Loaded) -> ast.Module | None:
         path = loaded.path
         try:
             with open(path, "rb") as file:
-                data = file.read()
+                data, broken = python_of(path, file.read())
         except OSError as error:
             what = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
-            loaded.error = _placed(
+            loaded.error = in_file(
                 ErrorRecord(kind=type(error).__name__, message=what, stage="import"), path
             )
             return None
         loaded.files.clear()
         self._seen(path, data)
-        broken = _undecodable(path, data)
         if broken is not None:
             loaded.error = broken
             return None
-        return compile(data, path, "exec", dont_inherit=True)
+        tree = compile(data, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        assert isinstance(tree, ast.Module)
+        return tree
 
-    def _execute(self, loaded: Loaded, code: CodeType, name: str) -> None:
-        module = ModuleType(name)
+    def _execute(self, loaded: Loaded, tree: ast.Module, name: str, stop: int = 0) -> None:
+        module = ModuleType(name, ast.get_docstring(tree, clean=False))
         module.__file__ = loaded.path
         module.__dict__["__builtins__"] = __builtins__
+        if loaded.package:
+            module.__package__ = loaded.package
         saved = sys.modules.get(name)
         sys.modules[name] = module
         if name != "__main__":
@@ -191,18 +294,28 @@ class Loader:
         else:
             loaded.ran = module
         try:
-            exec(code, module.__dict__)
-        except BaseException:
-            if name != "__main__":
-                loaded.module = None
-            raise
+            for line, code in _statements(tree, loaded.path):
+                if stop and line >= stop:
+                    break
+                self._note(line)
+                exec(code, module.__dict__)
         finally:
             if name == "__main__" and saved is not None:
                 sys.modules[name] = saved
 
+    def _error(self, error: BaseException, stage: str) -> ErrorRecord:
+        """What the file raised, as an error of the file."""
+        assert self._now is not None
+        path = self._now.path
+        if isinstance(error, SyntaxError) and error.filename == path and error.lineno:
+            # Python looks the line up in the file on disk, which a notebook's text is not.
+            error.text = linecache.getline(path, error.lineno) or error.text
+        found = error_record(error, stage)
+        return found if found.file else in_file(found, path)
+
     def _seen(self, path: str, data: bytes) -> None:
         """Note the text of a file that is about to be executed."""
-        text = _decoded(data)
+        text = decoded(data)
         lines = [line + "\n" for line in text.removesuffix("\n").split("\n")]
         # An entry without a time is never checked against the disk.
         linecache.cache[path] = (len(data), None, lines, path)
@@ -221,49 +334,42 @@ def _identifier(path: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in stem)
 
 
-def _encoding(data: bytes) -> tuple[str, str]:
-    """The encoding that Python reads ``data`` in, and what is wrong with its declaration."""
-    try:
-        return tokenize.detect_encoding(io.BytesIO(data).readline)[0], ""
-    except SyntaxError as error:
-        return "utf-8", str(error)
+def _package_of(path: str, module: str = "") -> tuple[str, str]:
+    """The package that the file belongs to, and the folder that holds its outermost package.
+
+    module: its name where it was given by name; else its packages are the folders above it that
+    have an ``__init__.py``. Both are empty for a file of no package.
+    """
+    folder = os.path.dirname(path)
+    if module:
+        package = module if os.path.basename(path) == "__init__.py" else module.rpartition(".")[0]
+        root = folder
+        for _ in filter(None, package.split(".")):
+            root = os.path.dirname(root)
+        return package, root
+    names: list[str] = []
+    while os.path.basename(folder).isidentifier() and os.path.isfile(
+        os.path.join(folder, "__init__.py")
+    ):
+        names.insert(0, os.path.basename(folder))
+        folder = os.path.dirname(folder)
+    return ".".join(names), folder if names else ""
 
 
-def _decoded(data: bytes) -> str:
-    """The text as Python reads it, with \\n line ends; what does not decode is replaced."""
-    text = data.decode(_encoding(data)[0], "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _statements(tree: ast.Module, path: str) -> Iterator[tuple[int, CodeType]]:
+    """The code of each statement at module level, after its first line."""
+    with warnings.catch_warnings():
+        # Each statement is compiled once more below, and warns then.
+        warnings.simplefilter("ignore")
+        whole = compile(tree, path, "exec", dont_inherit=True)
+    flags = whole.co_flags & _FUTURE
+    for node in tree.body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue  # alone it would become the module's docstring
+        one = ast.Module([node], [])
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        yield first, compile(one, path, "exec", flags, dont_inherit=True)
 
 
-def _undecodable(path: str, data: bytes) -> ErrorRecord | None:
-    """The error for a file that is not text in the encoding it claims to have."""
-    encoding, complaint = _encoding(data)
-    kind, hint, at = "SyntaxError", "", 0
-    if b"\x00" in data:
-        message, at = "the file holds a null byte; it is no Python source", data.index(b"\x00")
-    else:
-        try:
-            data.decode(encoding)
-            message = complaint
-        except UnicodeDecodeError as error:
-            kind, at = "UnicodeDecodeError", error.start
-            message = f"the file is not valid {encoding}: byte 0x{data[at]:02x}"
-            hint = (
-                "save it as UTF-8, or name its encoding in the first line: "
-                "# -*- coding: latin-1 -*-"
-            )
-    if not message:
-        return None
-    line = data.count(b"\n", 0, at) + 1
-    return _placed(
-        ErrorRecord(kind=kind, message=message, stage="import", line=line, hint=hint), path
-    )
-
-
-def _placed(error: ErrorRecord, path: str) -> ErrorRecord:
-    """``error`` in the file at ``path``."""
-    from msgspec.structs import replace
-
-    where = f'File "{path}"' + (f", line {error.line}" if error.line else "")
-    hint = f"\nhint: {error.hint}" if error.hint else ""
-    return replace(error, file=path, rendered=f"{where}:\n{error.message}{hint}")
+def _is_normal_exit(error: BaseException) -> bool:
+    return isinstance(error, SystemExit) and error.code in (None, 0)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ...engine.inspect.record import Record
 from .client import Value, WorkerClient
 from .events import Event, RecordUpdated
-from .protocol import Limits
+from .protocol import Limits, Opening
 
 __all__ = ["WorkerError", "collect"]
 
@@ -28,6 +28,7 @@ def collect(
     launch: bool = True,
     only: Iterable[str] = (),
     limits: Limits | None = None,
+    opening: Opening | None = None,
     command: Iterable[str] = (),
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
@@ -45,7 +46,7 @@ def collect(
 
     client = WorkerClient(
         files, config, backends, listen,
-        run=run, launch=launch, only=only, limits=limits, command=command,
+        run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

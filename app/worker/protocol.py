@@ -24,6 +24,7 @@ every pass would cost more than many passes do, and since it must outlive the wo
 from __future__ import annotations
 
 import mmap
+import re
 from typing import Final
 
 import msgspec
@@ -48,12 +49,16 @@ __all__ = [
     "KernelDone",
     "Limits",
     "Looked",
+    "Opening",
     "Problem",
     "Stop",
     "ToWorker",
     "Unframer",
     "Working",
     "frame",
+    "launch_in",
+    "line_in",
+    "note_of",
 ]
 
 
@@ -74,10 +79,24 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float = 3.0
 
 
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What files find when they are executed.
+
+    arguments: each file's ``sys.argv`` after its own path. frames: how often windows are shown
+    before they close. modules: the name of a module by its path, where it was opened by name.
+    """
+
+    arguments: tuple[str, ...] = ()
+    frames: int = 8
+    modules: dict[str, str] = {}
+
+
 class Held(msgspec.Struct, frozen=True, kw_only=True):
     """A step that ended an earlier worker: the error is reported and the step not tried again.
 
-    kernel, backend: empty when the step belongs to the file.
+    kernel, backend: empty when the step belongs to the file. An import is tried again, up to the
+    line of its error. launch: the number of the recorded launch that did not return; then the
+    step is tried again up to that launch.
     """
 
     file: str
@@ -85,6 +104,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorRecord
     kernel: str = ""
     backend: str = ""
+    launch: int = 0
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
@@ -113,6 +133,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     skip: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     limits: Limits = Limits()
+    opening: Opening = Opening()
     looks: dict[str, bytes] = {}
 
 
@@ -146,14 +167,16 @@ class Working(msgspec.Struct, frozen=True, kw_only=True, tag="working"):
 class FileLoaded(msgspec.Struct, frozen=True, kw_only=True, tag="file"):
     """A file was imported, or could not be (then ``errors`` says why and ``ok`` is false).
 
-    files: its text and those of the helper modules it imported, itself first. kernels: in source
-    order, without backends.
+    partial: an error ended the import, ``kernels`` are those that were defined before it. files:
+    its text and those of the helper modules it imported, itself first. kernels: in source order,
+    without backends.
     """
 
     job: int
     path: str
     ok: bool
     files: tuple[FileRecord, ...]
+    partial: bool = False
     kernels: tuple[KernelRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
     config: tuple[ConfigEntry, ...] = ()
@@ -226,6 +249,26 @@ class Unframer:
             start += 4 + size
         del self._bytes[:start]
         return out
+
+
+_PLACE: Final = re.compile(r"line (\d+)(?:, launch (\d+))?")
+
+
+def note_of(line: int, launch: int = 0) -> str:
+    """The note of a flight recorder for a line of a file and the number of a recorded launch."""
+    return f"line {line}, launch {launch}" if launch else f"line {line}"
+
+
+def line_in(note: str) -> int:
+    """The line in a note; 0 if it is the note of a pass."""
+    found = _PLACE.fullmatch(note)
+    return int(found[1]) if found else 0
+
+
+def launch_in(note: str) -> int:
+    """The number of the launch in a note; 0 if there is none."""
+    found = _PLACE.fullmatch(note)
+    return int(found[2] or 0) if found else 0
 
 
 class FlightRecorder:

@@ -15,7 +15,7 @@ from ...engine import inspect
 from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
-from .protocol import FileLoaded, Job, Looked, Problem
+from .protocol import FileLoaded, Held, Job, Looked, Problem
 
 __all__ = ["Runner"]
 
@@ -48,9 +48,11 @@ class Runner:
 
     def _file(self, job: Job, steps: JobSteps, path: str) -> None:
         engine.reset()
-        calls: dict[str, Any] = {}
-        with inspect.recorded_calls() if job.run else nullcontext(calls) as calls:
-            loaded = self._load(steps, path)
+        held = steps.held_step("", "import")
+        recording = inspect.recorded_calls(steps.at_launch, 0 if held is None else held.launch)
+        calls = inspect.RecordedCalls()
+        with recording if job.run else nullcontext(calls) as calls:
+            loaded = self._load(job, steps, path, calls, held)
         errors = [] if loaded.error is None else [loaded.error]
         kernels: list[Any] = []
         config: Any = None
@@ -64,12 +66,14 @@ class Runner:
             # A module of functions for kernels is no mistake, it only has nothing to show.
             if not (kernels or errors or inspect.has_functions(vars(loaded.module), path)):
                 errors.append(_no_kernels(path))
+        partial = loaded.error is not None
         described = _named([inspect.describe(k) for k in kernels], job.labels.get(path, ""))
         steps.send(
             FileLoaded(
                 job=job.id,
                 path=path,
-                ok=loaded.module is not None and config is not None,
+                ok=config is not None and bool(kernels or not partial),
+                partial=partial,
                 files=tuple(loaded.files),
                 kernels=tuple(described),
                 errors=tuple(errors),
@@ -83,36 +87,65 @@ class Runner:
             kernels = _as_run(kernels, loaded)
             self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
 
-    def _load(self, steps: JobSteps, path: str) -> Loaded:
+    def _load(
+        self,
+        job: Job,
+        steps: JobSteps,
+        path: str,
+        calls: inspect.RecordedCalls,
+        held: Held | None,
+    ) -> Loaded:
+        """Import the file. One whose import ended an earlier worker is imported up to the launch
+        or the line where it did."""
         try:
             with steps.step("import", f"importing {os.path.basename(path)}", kind="import"):
-                return self._loader.load(path)
+                stop = 0 if held is None or held.launch else held.error.line
+                loaded = self._loader.load(path, job.opening, steps.at_line, stop)
         except inspect.StepLimit as error:
             loaded = self._loader.stopped()
-            loaded.error = _in_file(inspect.error_record(error, "import"), path)
-            return loaded
+            loaded.error = _in_file(_cut(error, "import", calls), path)
+        except inspect.LaunchReached:
+            loaded = self._loader.stopped()
+        if held is not None and loaded.error is None:
+            loaded.error = inspect.error_at(held.error, path, held.error.line)
+        return loaded
 
     def _calls(
-        self, job: Job, steps: JobSteps, loaded: Loaded, imported: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The calls that the file's own `main` makes; of a file that has none, those that were
-        ``imported``: the file made them as it was imported."""
-        if imported and not self._loader.has_main(loaded):
+        self, job: Job, steps: JobSteps, loaded: Loaded, imported: inspect.RecordedCalls
+    ) -> inspect.RecordedCalls:
+        """The calls that the file's own `main` makes; of a file that has none, or whose import
+        failed, those that were ``imported``: the file made them as it was imported."""
+        if loaded.error is not None or (imported and not self._loader.has_main(loaded)):
             return imported
-        error = steps.held("", "run")
-        calls: dict[str, Any] = {}
-        if error is None:
-            with inspect.recorded_calls() as calls:
-                try:
-                    text = f"running {os.path.basename(loaded.path)}"
-                    with steps.step("run", text, kind="run"):
-                        error = self._loader.run_main(loaded)
-                except inspect.StepLimit as limit:
-                    error = inspect.error_record(limit, "run")
+        held = steps.held_step("", "run")
+        error = None if held is None else held.error
+        calls = imported
+        if held is None or held.launch:
+            calls, found = self._run(steps, loaded, 0 if held is None else held.launch)
+            error = error or found
+            if loaded.ran is None:
+                # The same program: what it launched before counts, too.
+                calls.update({key: imported[key] for key in imported if key not in calls})
             inspect.ensure_program()
         if error is not None:
             steps.send(Problem(job=job.id, path=loaded.path, error=_in_file(error, loaded.path)))
         return calls
+
+    def _run(
+        self, steps: JobSteps, loaded: Loaded, stop: int
+    ) -> tuple[inspect.RecordedCalls, ErrorRecord | None]:
+        """Run the file's `main` for its calls, up to launch ``stop`` if that is not 0."""
+        error = None
+        with inspect.recorded_calls(steps.at_launch, stop) as calls:
+            try:
+                text = f"running {os.path.basename(loaded.path)}"
+                with steps.step("run", text, kind="run"):
+                    error = self._loader.run_main(loaded)
+            except inspect.StepLimit as limit:
+                error = _cut(limit, "run", calls)
+            except inspect.LaunchReached:
+                pass
+        return calls, error
 
     def _kernels(
         self,
@@ -120,7 +153,7 @@ class Runner:
         steps: JobSteps,
         kernels: Sequence[tuple[Any, KernelRecord]],
         config: Any,
-        calls: dict[str, Any],
+        calls: inspect.RecordedCalls,
     ) -> None:
         """Compile all kernels first, so that everybody's IR is there soon; then launch them."""
         captures: list[Any] = []
@@ -139,6 +172,7 @@ class Runner:
                 described,
                 _look(job, described.id),
                 asked=bool(job.backends),
+                recorded=job.run,
             )
             captures.append(capture)
             capture.compile()
@@ -255,6 +289,17 @@ def _named(kernels: list[KernelRecord], label: str) -> list[KernelRecord]:
         taken.add(id)
         out.append(replace(kernel, id=id))
     return out
+
+
+def _cut(limit: inspect.StepLimit, stage: str, calls: inspect.RecordedCalls) -> ErrorRecord:
+    """A time limit in code of the file, and how many launches it did not take away."""
+    error = inspect.error_record(limit, stage)
+    if not calls.launches:
+        return error
+    count = "1 launch" if calls.launches == 1 else f"{calls.launches:,} launches"
+    more = f"; the {count} until then count"
+    message = error.message + more
+    return replace(error, message=message, rendered=error.rendered + more)
 
 
 def _in_file(error: ErrorRecord, path: str) -> ErrorRecord:

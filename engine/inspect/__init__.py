@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .describing import describe, kernel_id
     from .differentiable import gradient_name, gradient_of
     from .discover import (
+        LaunchReached,
+        RecordedCalls,
         Subject,
         call_key,
         effective_config,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
         kernels_in,
         recorded_calls,
     )
-    from .faults import error_record, is_user_file
+    from .faults import count_as_user, error_at, error_record, is_user_file
     from .folders import CacheFolder, LayerFolder, cache_folder
     from .gradients import GradientCapture
     from .hardware import (
@@ -69,6 +71,7 @@ __all__ = [
     "CudaPiece",
     "GradientCapture",
     "KernelCapture",
+    "LaunchReached",
     "LayerFolder",
     "Look",
     "LookUps",
@@ -76,6 +79,7 @@ __all__ = [
     "OpenclMachine",
     "OptionInfo",
     "RecordFileError",
+    "RecordedCalls",
     "Recorder",
     "StepLimit",
     "Steps",
@@ -86,6 +90,7 @@ __all__ = [
     "canonical",
     "capture_ir",
     "capture_kernel",
+    "count_as_user",
     "cpu_features",
     "cuda_machine",
     "describe",
@@ -93,6 +98,7 @@ __all__ = [
     "dumps",
     "effective_config",
     "ensure_program",
+    "error_at",
     "error_record",
     "every_backend",
     "expand",
@@ -136,6 +142,8 @@ _LAZY: Final = {
     "OptionInfo": "settings",
     "Look": "recorder",
     "LookUps": "caches",
+    "LaunchReached": "discover",
+    "RecordedCalls": "discover",
     "Recorder": "recorder",
     "StepLimit": "steps",
     "Steps": "steps",
@@ -150,6 +158,8 @@ _LAZY: Final = {
     "dry_caches": "caches",
     "effective_config": "discover",
     "ensure_program": "discover",
+    "count_as_user": "faults",
+    "error_at": "faults",
     "error_record": "faults",
     "every_backend": "settings",
     "expand": "settings",

@@ -74,11 +74,13 @@ class KernelCapture:
         described: KernelRecord | None = None,
         look: Look | None = None,
         asked: bool = True,
+        recorded: bool = False,
     ) -> None:
         """calls: recorded calls, used where the author declared no workload. described: what
         `describe` gives, perhaps under another id. look: the pass run of the first backend that
         is told of (`Steps.updated`) before the passes after it have run. asked: somebody named
-        the backends; else one that cannot launch here is left out, though it could compile."""
+        the backends; else one that cannot launch here is left out, though it could compile.
+        recorded: the file was run for ``calls``."""
         subject = subject_of(kernel)
         self.kernel: Final = subject.kernel
         self.instance: Final = subject.instance
@@ -89,6 +91,7 @@ class KernelCapture:
         self.seen: dict[tuple[Any, ...], int] = {}
         self.tried: dict[str, str] = {}
         self._calls = calls
+        self._recorded = recorded
         self._look = look
         self.asked: Final = asked
         self._targets: dict[str, Target] = {}
@@ -126,7 +129,7 @@ class KernelCapture:
             self.add_error(error_record(error, "workload", kernel=self.kernel.name))
         self._features = self._first_features()
         if not self.cases:
-            reason = why_none(self.kernel.decl, self.instance) or "no arguments"
+            reason = why_none(self.kernel.decl, self.instance, self._recorded) or "no arguments"
             none = WorkloadRecord(label="none", origin="none", reason=reason)
             self._grow(workloads=(none,))
         else:

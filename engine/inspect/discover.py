@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +18,8 @@ from .record import ConfigEntry
 from .walk import bytes_of, copied, form_of
 
 __all__ = [
-    "Subject", "call_key", "effective_config", "ensure_program", "has_functions", "kernels_in",
-    "recorded_calls",
+    "LaunchReached", "RecordedCalls", "Subject", "call_key", "effective_config", "ensure_program",
+    "has_functions", "kernels_in", "recorded_calls",
 ]  # fmt: skip
 
 _ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "default": "default"}
@@ -144,19 +144,33 @@ def call_key(kernel: Kernel) -> str:
     return f"{os.path.realpath(kernel.decl.file)}:{kernel.decl.qualname}"
 
 
+class LaunchReached(BaseException):
+    """A recorded run is at the launch that it was to stop at."""
+
+
+class RecordedCalls(dict[str, list[Call]]):
+    """Calls by `call_key`: the first few of different form. launches: how many there were."""
+
+    launches = 0
+
+
 @contextmanager
-def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
-    """Within this, calls of kernels are noted: `call_key` -> the first few of different form.
+def recorded_calls(
+    note: Callable[[int], object] = lambda count: None, stop: int = 0
+) -> Generator[RecordedCalls, None, None]:
+    """Within this, calls of kernels are noted.
 
     Arguments are copied, and so is what fields hold before the call. Copies stop when they would
-    take more than 256 MiB.
+    take more than 256 MiB. note: called with the number of each launch before it starts. stop: the
+    number of the launch that is recorded last and not made: `LaunchReached` is raised in its place.
     """
-    calls: dict[str, list[Call]] = {}
+    calls = RecordedCalls()
     taken = 0
     original = Kernel.__call__
 
     def call(self: Kernel, *args: Any, **kwargs: Any) -> Any:
         nonlocal taken
+        calls.launches += 1
         if kwargs:
             args = self.launchers.bind(args, kwargs)
             kwargs = {}
@@ -167,6 +181,9 @@ def recorded_calls() -> Generator[dict[str, list[Call]], None, None]:
                 contents = remember(limit=_MAX_BYTES - taken - size)
                 taken += size + sum(data.nbytes for data in contents.values())
                 known.append(Call(copied(args), contents))
+        note(calls.launches)
+        if calls.launches == stop:
+            raise LaunchReached
         return original(self, *args)
 
     Kernel.__call__ = call

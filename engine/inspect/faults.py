@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
 
+from msgspec.structs import replace
+
 from ..errors import (
     IRVerificationError,
     QuadrantsCompilationError,
@@ -18,22 +20,45 @@ from ..errors import (
 )
 from .record import ErrorRecord
 
-__all__ = ["error_record", "is_user_file"]
+__all__ = ["count_as_user", "error_at", "error_record", "is_user_file"]
 
 _PACKAGE: Final = str(Path(__file__).resolve().parents[1])
 _STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__))
 _APP: Final = str(Path(__file__).resolve().parents[2] / "app")
 
 
+_opened: Final[set[str]] = set()
+
+
+def count_as_user(path: str) -> None:
+    """Count the file at ``path`` as the user's, wherever it is: it was opened by name."""
+    _opened.add(os.path.abspath(path))
+
+
 def is_user_file(path: str) -> bool:
-    """Whether ``path`` is code of the user: not ours, not the standard library, not installed."""
-    if path.startswith("<") or not path.endswith(".py"):
+    """True if ``path`` is code of the user: not ours, not the standard library, not installed."""
+    if path.startswith("<"):
         return False
     path = os.path.abspath(path)
+    if path in _opened:
+        return True
     installed = f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
     return not installed and not path.startswith(
         (_STDLIB + os.sep, _PACKAGE + os.sep, _APP + os.sep)
     )
+
+
+def error_at(error: ErrorRecord, path: str, line: int) -> ErrorRecord:
+    """``error`` at a whole line of a file, whose text is shown with it."""
+    linecache.checkcache(path)
+    text = linecache.getline(path, line).rstrip("\r\n")
+    col = _byte_offset(text, len(text) - len(text.lstrip()))
+    end = _byte_offset(text, len(text))
+    span = SourceSpan(path, line, col, line, end, "", text)
+    return replace(
+        error, file=path, line=line, col=col, end_line=line, end_col=end, source=text,
+        rendered=f"{_banner(span)}\n{error.message}",
+    )  # fmt: skip
 
 
 def error_record(

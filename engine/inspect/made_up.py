@@ -36,10 +36,16 @@ def _members(cls: type) -> Iterator[ParamDecl]:
     return (known[f.name] for f in dataclasses.fields(cls) if f.init)
 
 
-def why_none(decl: KernelDecl, instance: Any = None) -> str:
-    """Why no arguments can be made from the signature alone; empty if they can."""
-    declare = f"declare a workload with @{decl.name}.workload(...), or let the file's own calls be"
-    declare += " recorded with --run"
+def why_none(decl: KernelDecl, instance: Any = None, recorded: bool = False) -> str:
+    """Why no arguments can be made from the signature alone; empty if they can.
+
+    recorded: the file was run for its calls, and none was of this kernel.
+    """
+    declare = f"declare a workload with @{decl.name}.workload(...)"
+    if recorded:
+        declare = f"the recorded run did not call {decl.name}; {declare}"
+    else:
+        declare += ", or let the file's own calls be recorded with --run"
     for param in decl.params:
         if param.kind == "self":
             if instance is None:
@@ -49,8 +55,8 @@ def why_none(decl: KernelDecl, instance: Any = None) -> str:
                     return f"{decl.name} is a method: decorate class {cls} with @qd.data_oriented"
                 return (
                     f"{decl.name} is a method, and no object of {cls} stands at the top level of "
-                    "the file; --run records the calls that the file makes"
-                )
+                    "the file; "
+                ) + (declare if recorded else "--run records the calls that the file makes")
             continue
         reason = _why(param, param.name)
         if reason:

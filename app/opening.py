@@ -1,0 +1,104 @@
+"""What the command line names, as files to open: scripts, notebooks, folders, modules; and their
+arguments."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Final
+
+__all__ = ["NotOpenedError", "expanded", "module_file", "split_arguments"]
+
+_KERNEL: Final = re.compile(rb"^[ \t]*@[\w.]*\bkernel\b", re.MULTILINE)
+
+
+class NotOpenedError(ValueError):
+    """A name that leads to no file; the message says why."""
+
+
+def split_arguments(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The words of the studio, and those after the first ``--``, which are the files' own."""
+    own = list(words)
+    if "--" not in own:
+        return own, ()
+    at = own.index("--")
+    return own[:at], tuple(own[at + 1 :])
+
+
+def expanded(names: Iterable[str]) -> list[str]:
+    """The files that ``names`` mean: a folder is the Python files in it that define kernels.
+
+    NotOpenedError for a folder without such a file.
+    """
+    out: list[str] = []
+    for name in names:
+        check_text(name)
+        if not os.path.isdir(name):
+            out.append(name)
+            continue
+        found = sorted(path for path in _python_files(name) if _defines_kernels(path))
+        for path in found:
+            check_text(path)
+        if not found:
+            raise NotOpenedError(
+                f"{name}: no Python file in this folder defines kernels (a line with @qd.kernel)"
+            )
+        out += found
+    return list(dict.fromkeys(out))
+
+
+def check_text(name: str) -> None:
+    """NotOpenedError for a name or argument whose bytes are no text: records hold text alone."""
+    try:
+        os.path.abspath(name).encode()
+    except UnicodeEncodeError:
+        shown = ascii(name)
+        raise NotOpenedError(f"{shown}: this is not valid UTF-8; rename the file") from None
+
+
+def _python_files(folder: str) -> Iterator[str]:
+    for above, folders, files in os.walk(folder):
+        # Hidden folders, installed packages and virtual environments are not the user's sources.
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith((".", "__pycache__"))
+            and name not in ("site-packages", "node_modules")
+            and not os.path.exists(os.path.join(above, name, "pyvenv.cfg"))
+        )
+        yield from (os.path.join(above, name) for name in files if name.endswith(".py"))
+
+
+def _defines_kernels(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return _KERNEL.search(file.read()) is not None
+    except OSError:
+        return False
+
+
+def module_file(name: str) -> str:
+    """The file of the module called ``name``; of a package that of its ``__main__``, if it has one.
+
+    Nothing is imported: packages above the module run in the worker only. NotOpenedError if there
+    is no such module, or if it has no Python source.
+    """
+    path: Sequence[str] | None = [os.getcwd(), *sys.path]
+    spec: ModuleSpec | None = None
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        full = ".".join(parts[:count])
+        spec = PathFinder.find_spec(full, path) if path is not None and parts[count - 1] else None
+        if spec is None:
+            above = f" in {'.'.join(parts[: count - 1])}" if count > 1 else ""
+            raise NotOpenedError(f"-m {name}: there is no module {parts[count - 1]!r}{above}")
+        path = spec.submodule_search_locations
+    if path is not None:
+        main = PathFinder.find_spec(f"{name}.__main__", list(path))
+        spec = main or spec
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise NotOpenedError(f"-m {name}: it has no Python file that could be opened")
+    return os.path.abspath(spec.origin)
