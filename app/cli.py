@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from . import ending, streams
 from .opening import NotOpenedError, expanded, module_file, split_arguments
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stderr:
+            _talk(message.removesuffix("\n"))
+        elif message:
+            _write(message)
+
 
 _LATER: Final = ("bisect", "diff")
 """Commands that are planned: better told apart from files that are missing."""
@@ -62,22 +70,26 @@ _LATER: Final = ("bisect", "diff")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; gives its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    streams.open_missing()
     try:
-        status = _run(words)
-        sys.stdout.flush()
-        return status
+        with ending.ending():
+            return _run(words)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_USAGE
     except _Failure as failure:
         _talk(f"qd-studio: {failure}")
         return failure.status
+    except streams.OutputError as error:
+        _talk(f"qd-studio: {error}")
+        return EXIT_ENVIRONMENT
     except KeyboardInterrupt:
         _talk("interrupted")
         return EXIT_INTERRUPTED
+    except ending.Ended as end:
+        _talk(f"ended by {signal.Signals(end.number).name}")
+        return 128 + end.number
     except BrokenPipeError:
-        # Whoever read our output has enough; Python must not complain about it while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return EXIT_OK
+        return EXIT_OK  # who read our output has enough
 
 
 def _run(words: list[str]) -> int:
@@ -96,7 +108,7 @@ def _run(words: list[str]) -> int:
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
     options.opening = _opening(options)
-    if options.report or not _has_screen():
+    if options.report or not streams.has_screen():
         if not options.report:
             _talk("no terminal to draw on: writing a report")
         return _report(options, words)
@@ -153,7 +165,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         from importlib.metadata import version
 
-        print(f"qd-studio {version('qd-studio')}")
+        _write(f"qd-studio {version('qd-studio')}\n")
         parser.exit()
 
 
@@ -286,7 +298,7 @@ def _studio(options: argparse.Namespace, words: list[str]) -> int:
 
 def _open(options: argparse.Namespace) -> int:
     record = _saved(options.session)
-    if not _has_screen():
+    if not streams.has_screen():
         from .report import to_markdown
 
         _write(to_markdown(record))
@@ -444,24 +456,12 @@ def _saved(path: str) -> Record:
         raise _Failure(EXIT_USAGE, str(error)) from None
 
 
-def _has_screen() -> bool:
-    """Whether the studio can be drawn here."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
 def _no_color(options: argparse.Namespace) -> bool:
     return bool(options.no_color or os.environ.get("NO_COLOR"))
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-
-
-def _talk(text: str) -> None:
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+_write: Final = streams.write
+_talk: Final = streams.talk
 
 
 if __name__ == "__main__":

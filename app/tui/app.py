@@ -8,8 +8,8 @@ saving, copying, comparing long listings) runs in threads. Actions are in `actio
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from textual.app import App, SystemCommand
+from textual.driver import Driver
 from textual.screen import Screen
 
 from ...engine.inspect.record import Record, RunName
@@ -86,6 +87,16 @@ class StudioApp(Actions, App[int]):
         self.set_keymap(self._keys)
         self.link = Link(start, self.post_message) if start is not None else None
         self._computer = Computer(self.post_message)
+        self._running_in: asyncio.AbstractEventLoop | None = None
+        self._ended_by = 0
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        if found.__name__ != "LinuxDriver":
+            return found
+        from .driver import StudioDriver
+
+        return StudioDriver
 
     # --- life ------------------------------------------------------------------------------
 
@@ -93,6 +104,9 @@ class StudioApp(Actions, App[int]):
         return HomeScreen()
 
     def on_mount(self) -> None:
+        self._running_in = asyncio.get_running_loop()
+        if self._ended_by:
+            self.end(self._ended_by)
         # Only after the first paint: the worker can wait, the person should not.
         self.call_after_refresh(self._after_first_paint)
 
@@ -105,7 +119,6 @@ class StudioApp(Actions, App[int]):
         gc.enable()
         # A thread that computes lets go often, so that a key need not wait for it.
         sys.setswitchinterval(0.001)
-        self._end_on_signals()
         if self.link is not None:
             self.link.connect()
             self.set_interval(1.0, self._tell_progress)
@@ -113,16 +126,13 @@ class StudioApp(Actions, App[int]):
             text = "\n".join((f"{self.keymap_path}:", *self._keymap_problems))
             self.notify(text, severity="warning", timeout=10, markup=False)
 
-    def _end_on_signals(self) -> None:
-        """A polite end on SIGTERM and SIGHUP, so that the terminal is given back."""
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None:
-                try:
-                    loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
-                except (NotImplementedError, RuntimeError, ValueError):
-                    return  # not on this platform, or not on the main thread
+    def end(self, number: int) -> None:
+        """End in order, so that the terminal is given back, as a signal asks for; any thread."""
+        self._ended_by = number
+        loop = self._running_in
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is closed: the end has come already
+                loop.call_soon_threadsafe(partial(self.exit, return_code=128 + number))
 
     def on_unmount(self) -> None:
         # The terminal need not wait until the worker has ended; whoever runs the app does.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.keymap import KeyMap, keymap_of
+from ..ending import asking
 
 if TYPE_CHECKING:
     from ...engine.inspect.record import Record
@@ -105,7 +106,8 @@ def _run(
     app.options.update(config or {})
     app.backends = backends
     try:
-        result = app.run()
+        with asking(app.end, sys.__stdin__.fileno() if sys.__stdin__ is not None else 0):
+            result = app.run()
     finally:
         gc.enable()
         if app.link is not None:

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -28,7 +28,6 @@ from .protocol import (
     Held,
     Job,
     KernelDone,
-    Stop,
     ToWorker,
     Unframer,
     Working,
@@ -68,13 +67,11 @@ class Channel:
         while data := os.read(self._requests, 65536):
             for body in unframer.feed(data):
                 message = _decoder.decode(body)
-                if isinstance(message, Stop):
-                    os._exit(0)
                 self.newest = message.id
                 self._jobs.put(message)
                 self._arrived.set()
                 self.interrupt()
-        os._exit(0)
+        _end()
 
     def waiting(self, timeout: float) -> bool:
         """Whether a job waits; one that comes within ``timeout`` seconds counts."""
@@ -96,7 +93,7 @@ class Channel:
             while data:
                 data = data[os.write(self._messages, data) :]
         except BrokenPipeError:
-            os._exit(0)
+            _end()
         finally:
             self.sending = False
 
@@ -250,6 +247,13 @@ class JobSteps(inspect.Steps):
         """Pass on another message, after what was printed before it."""
         flush()
         self._channel.send(message)
+
+
+def _end() -> NoReturn:
+    """End this process and what the user's code started, which is of its group."""
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 def flush() -> None:

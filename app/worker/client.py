@@ -54,7 +54,6 @@ from .protocol import (
     Looked,
     Opening,
     Problem,
-    Stop,
     Working,
 )
 from .spare import Bell, Spare
@@ -489,7 +488,8 @@ class WorkerClient:
         self._spare.stop()
         worker = self._worker
         if worker is not None:
-            worker.send(Stop())
+            # Killed, not asked: it has nothing to put in order, and it may be unable to answer.
+            worker.kill()
             worker.reap(_END_S)
             worker.close()
             self._worker = None

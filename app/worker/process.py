@@ -13,6 +13,7 @@ import time
 from typing import Final
 
 from ...engine.inspect.record import LogLine
+from . import guard
 from .protocol import FlightRecorder, ToWorker, Unframer, frame
 
 __all__ = ["LineCutter", "WorkerProcess"]
@@ -93,6 +94,7 @@ class WorkerProcess:
                 # what the user's file starts dies with the worker.
                 start_new_session=True,
             )
+        guard.protect(self.pid)
         os.close(to_worker)
         os.close(from_worker)
         assert self._popen.stdout is not None and self._popen.stderr is not None
@@ -168,6 +170,7 @@ class WorkerProcess:
         while os.waitid(os.P_PID, self.pid, flags) is None and time.monotonic() < deadline:
             time.sleep(0.002)
         self.kill()
+        guard.forget(self.pid)
         return self._popen.wait()
 
     def close(self) -> None:

@@ -14,8 +14,8 @@ code and are read as text. One job is in work at a time:
           ◀──────────── Looked       what the caches were asked, to compare the next look with
           ◀──────────── JobDone
       Job ─────────────────────▶     also in the middle of a job: the worker gives the old one up
-      Stop ────────────────────▶
 
+A worker ends when the studio's end of its pipe closes, or is killed.
 `Working.limit_s` arms the studio's clock: a worker that stays silent for longer is killed. Which
 pass runs is told through a `FlightRecorder`, a few bytes of shared memory, since a message for
 every pass would cost more than many passes do, and since it must outlive the worker.
@@ -51,7 +51,6 @@ __all__ = [
     "Looked",
     "Opening",
     "Problem",
-    "Stop",
     "ToWorker",
     "Unframer",
     "Working",
@@ -137,10 +136,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     looks: dict[str, bytes] = {}
 
 
-class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """End now."""
-
-
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     """The worker is up."""
 
@@ -215,7 +210,7 @@ class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     given_up: bool = False
 
 
-ToWorker = Job | Stop
+ToWorker = Job
 FromWorker = Hello | Working | FileLoaded | KernelDone | Looked | Problem | JobDone
 
 _encoder: Final = msgspec.msgpack.Encoder()

@@ -19,7 +19,6 @@ JOB = protocol.Job(
 )  # fmt: skip
 MESSAGES = [
     JOB,
-    protocol.Stop(),
     protocol.Hello(pid=1, tool=make_record().tool),
     protocol.Working(job=1, stage="import", text="importing", limit_s=2.0),
     protocol.FileLoaded(job=1, path="a.py", ok=True, files=make_record().files),
