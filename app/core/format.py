@@ -33,6 +33,7 @@ __all__ = [
     "error_text",
     "first_line",
     "launch_time",
+    "marks",
     "pass_label",
     "run_place",
     "size",
@@ -52,10 +53,16 @@ GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "hit": ("◆", "H"), "miss": ("◇", "M"), "bypass": ("▹", "B"), "off": ("·", "o"),
     "damaged": ("!", "!"),
     "not_applicable": (" ", " "), "absent": ("–", "-"), "error": ("✗", "x"), "stale": ("◌", "~"),
+    "pending": ("◔", ":"),
 }  # fmt: skip
 _UNITS: Final = ((10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB"))
 _CLOCKS: Final = {WALL_CLOCK: ", wall", DEVICE_TIME: ", device"}
 _BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+def marks(ascii_only: bool = False) -> dict[str, str]:
+    """The glyph before a cell that is pending or stale, by the name of its style; see `table`."""
+    return {state: GLYPHS[state][ascii_only] for state in ("pending", "stale")}
 
 
 def duration_us(us: float | None) -> str:

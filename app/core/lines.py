@@ -13,7 +13,7 @@ listing of 100,000 lines costs no more than the screenful that is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, overload
 
 __all__ = [
@@ -40,10 +40,11 @@ Span = tuple[str, str]
 STYLES: Final = (
     "", "dim", "title", "head", "num", "ok", "bad", "warn", "accent", "add", "del", "move",
     "add-mark", "del-mark", "op", "type", "id", "const", "str", "kw", "comment", "gutter", "heat1",
-    "heat2", "heat3",
+    "heat2", "heat3", "pending", "stale",
 )  # fmt: skip
 """Names of styles. ``add``/``del``/``move`` colour a whole row of a diff, ``*-mark`` the part of
-it that differs, ``heat1`` to ``heat3`` a bar beside source lines."""
+it that differs, ``heat1`` to ``heat3`` a bar beside source lines. ``pending`` and ``stale`` are of
+what an older save gave (see `pending`)."""
 
 
 class Line(NamedTuple):
@@ -278,10 +279,12 @@ def table(
     limits: Sequence[int],
     gap: int = 2,
     least: Sequence[int] = (),
+    marks: Mapping[str, str] | None = None,
 ) -> tuple[Line, list[Line]]:
     """Columns sized to their content up to ``limits``: (header line, rows).
 
-    least: columns that each takes in any case, so that nothing moves while it fills.
+    least: columns that each takes in any case, so that nothing moves while it fills. marks: by the
+    name of a style, the character that stands before each cell in that style.
     """
     widths = [
         max(
@@ -308,4 +311,24 @@ def table(
         )
         for row, key in zip(rows, keys, strict=True)
     ]
-    return head, lines
+    return head, [_with_marks(line, marks) for line in lines] if marks else lines
+
+
+def _with_marks(line: Line, marks: Mapping[str, str]) -> Line:
+    """A character before each cell of such a style: in its own blanks, or in the gap before it, so
+    that nothing moves when it comes and goes."""
+    spans = list(line.spans)
+    copies = (line.copy or "").split("\t")
+    for i, (text, style) in enumerate(spans):
+        mark, own = marks.get(style, ""), text.strip()
+        if not mark or own in ("", mark):
+            continue
+        if i < len(copies):
+            copies[i] = mark + copies[i]
+        at = len(text) - len(text.lstrip())
+        if at:
+            spans[i] = (text[: at - 1] + mark + text[at:], style)
+        elif i and spans[i - 1][0].endswith(" "):
+            before, kept = spans[i - 1]
+            spans[i - 1] = (before[:-1] + mark, kept)
+    return line._replace(spans=tuple(spans), copy="\t".join(copies))

@@ -1,14 +1,14 @@
 """The state of a live look at some files, and how news from the worker change it. Pure.
 
-A `Session` is immutable. It keeps the last good result of each kernel: what a failed save could
-not renew stays, marked stale, with the failure on top.
+A `Session` is immutable. It keeps the last good result of each kernel. From the moment a save is
+looked at, all that it holds is pending until the save has renewed it (see `pending`); what a failed
+save could not renew stays, marked stale, with the failure on top.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from msgspec.structs import replace as with_fields
 
@@ -23,6 +23,7 @@ from ...engine.inspect.record import (
     Record,
     ToolInfo,
 )
+from .pending import PARTS, finished, held_parts, waiting
 
 __all__ = ["FileState", "Session", "awaited", "labels_of", "merged"]
 
@@ -71,11 +72,30 @@ class Session:
             dict.fromkeys(p for s in self.states for p in (s.path, *(f.path for f in s.files)))
         )
 
-    def job_started(self, paths: Iterable[str]) -> Session:
-        """Forget what the last attempt at ``paths`` left behind: its errors, and all output."""
+    def job_started(self, paths: Iterable[str], current: Container[str] = ()) -> Session:
+        """Forget what the last attempt at ``paths`` left behind: its errors, and all output.
+
+        Results of their kernels are pending from now on, except for the ids in ``current``.
+        """
         again = set(paths)
-        states = tuple(replace(s, errors=()) if s.path in again else s for s in self.states)
+        states = tuple(
+            replace(
+                s,
+                errors=(),
+                kernels=tuple(k if k.id in current else waiting(k) for k in s.kernels),
+            )
+            if s.path in again
+            else s
+            for s in self.states
+        )
         return replace(self, states=states, log=(), errors=())
+
+    def job_over(self, reason: str) -> Session:
+        """No job is in work: what is still pending is stale. reason: of what has no result."""
+        states = tuple(
+            replace(s, kernels=tuple(finished(k, reason) for k in s.kernels)) for s in self.states
+        )
+        return replace(self, states=states)
 
     def file_loaded(
         self,
@@ -88,8 +108,8 @@ class Session:
     ) -> Session:
         """``path`` was imported: take its list of kernels.
 
-        What was known of them is kept, as stale except for the ids in ``current``. partial: the
-        import ended early, and kernels that are not in the list stay, too.
+        What was known of them is kept, as pending except for the ids in ``current``. partial: the
+        import ended early, and kernels that are not in the list stay, too, as stale.
         """
         old = {k.id: k for k in self._state(path).kernels}
         taken: list[KernelRecord] = []
@@ -100,10 +120,10 @@ class Session:
             gradient = old.get(before.gradient) if before is not None else None
             if gradient is not None:
                 same = gradient.id in current
-                taken.append(gradient if same else with_fields(gradient, stale=True))
+                taken.append(gradient if same else waiting(gradient))
         if partial:
             listed = {k.id for k in taken}
-            taken += [with_fields(k, stale=True) for k in old.values() if k.id not in listed]
+            taken += [_stale(k) for k in old.values() if k.id not in listed]
         return self._with(FileState(path, files, tuple(taken), errors))
 
     def file_failed(
@@ -111,12 +131,12 @@ class Session:
     ) -> Session:
         """``path`` could not be imported: all it had becomes stale.
 
-        Helpers stay known (unless new ones are told), so that mending one of them counts.
+        Helpers stay known (unless new ones are listed), so that mending one of them counts.
         """
         state = self._state(path)
-        kernels = tuple(with_fields(k, stale=True) for k in state.kernels)
-        told = {f.path for f in files}
-        kept = (*files, *(f for f in state.files if f.path not in told))
+        kernels = tuple(_stale(k) for k in state.kernels)
+        new = {f.path for f in files}
+        kept = (*files, *(f for f in state.files if f.path not in new))
         return self._with(FileState(path, kept, kernels, errors))
 
     def file_problem(self, path: str, error: ErrorRecord) -> Session:
@@ -135,12 +155,12 @@ class Session:
             for i, old in enumerate(state.kernels):
                 if old.id == kernel.id:
                     new = merged(kernel if final else awaited(kernel, old), old)
+                    if not final:  # more of it will come: nothing is stale yet
+                        new = with_fields(new, stale=False)
                     rest = state.kernels[i + 1 :]
                     if not new.gradient and old.gradient and _failed(kernel):
                         new = with_fields(new, gradient=old.gradient)
-                        rest = tuple(
-                            with_fields(k, stale=True) if k.primal == kernel.id else k for k in rest
-                        )
+                        rest = tuple(_stale(k) if k.primal == kernel.id else k for k in rest)
                     elif not new.gradient:
                         rest = tuple(k for k in rest if k.primal != kernel.id)
                     kernels = (*state.kernels[:i], new, *rest)
@@ -159,12 +179,7 @@ class Session:
         """The kernels ``ids`` show an older result."""
         stale = set(ids)
         states = tuple(
-            replace(
-                s,
-                kernels=tuple(
-                    with_fields(k, stale=True) if k.id in stale else k for k in s.kernels
-                ),
-            )
+            replace(s, kernels=tuple(_stale(k) if k.id in stale else k for k in s.kernels))
             for s in self.states
         )
         return replace(self, states=states)
@@ -214,55 +229,60 @@ def _failed(kernel: KernelRecord) -> bool:
     )
 
 
+def _stale(kernel: KernelRecord) -> KernelRecord:
+    """``kernel`` after a look that gave nothing of it."""
+    return with_fields(finished(waiting(kernel), ""), stale=True)
+
+
 def _carried(listed: KernelRecord, old: KernelRecord | None) -> KernelRecord:
-    """A kernel just listed, with the results it had before, as stale."""
+    """A kernel just listed, with the results it had before, as pending."""
     if old is None or not old.backends:
         return listed
     return with_fields(
         listed,
-        backends=old.backends,
+        backends=waiting(old).backends,
         workloads=old.workloads,
+        verdicts=old.verdicts,
         gradient=old.gradient,
-        stale=True,
     )
 
 
 def awaited(new: KernelRecord, old: KernelRecord) -> KernelRecord:
     """``new``, with the parts of ``old`` that are yet to be renewed, marked as of earlier."""
-    backends: list[BackendRecord] = []
-    for backend in new.backends:
-        before = old.backend(backend.backend)
-        if before is not None and before.compile is not None:
-            backend = _awaited(backend, before)
-        backends.append(backend)
-    return with_fields(new, backends=tuple(backends), gradient=new.gradient or old.gradient)
+    backends = tuple(_awaited(backend, old.backend(backend.backend)) for backend in new.backends)
+    return with_fields(
+        new,
+        backends=backends,
+        verdicts=new.verdicts or old.verdicts,
+        gradient=new.gradient or old.gradient,
+    )
 
 
-def _awaited(new: BackendRecord, before: BackendRecord) -> BackendRecord:
-    """One backend that works so far: its old code until there is new code, and so on."""
-    compiled, past = new.compile, before.compile
-    assert past is not None
-    if compiled is None:
-        return with_fields(before, earlier=_PARTS) if new.status == "not_run" else new
+def _awaited(new: BackendRecord, before: BackendRecord | None) -> BackendRecord:
+    """One backend so far: its old code until there is new code, and so on."""
     if new.status not in ("ok", "not_run"):
         return new
+    compiled = new.compile
+    past = before.compile if before is not None else None
+    if compiled is None:
+        if before is None or past is None:
+            return with_fields(new, earlier=PARTS)
+        return with_fields(
+            before, status="not_run", reason=new.reason, errors=(), agreement=None, earlier=PARTS
+        )
     earlier: list[str] = []
-    if past.artefacts and len(compiled.artefacts) < len(past.artefacts):
+    if past is not None and past.artefacts and len(compiled.artefacts) < len(past.artefacts):
         # Without their links to the source, whose lines may be others by now.
         kept = {a.name: with_fields(a, lines=()) for a in past.artefacts}
         kept.update((a.name, a) for a in compiled.artefacts)
         compiled = with_fields(compiled, artefacts=tuple(kept.values()))
         earlier.append("code")
-    launched = bool(before.launches or before.agreement)
-    if launched and not (new.launches or new.agreement):
-        new = with_fields(
-            new,
-            launches=before.launches,
-            agreement=before.agreement,
-            autodiff=_sized(new.autodiff, before.autodiff),
-        )
+    if not (new.launches or new.agreement or new.unlaunched):
         earlier.append("launches")
-    if before.caches and not new.caches:
+        if before is not None and before.launches:
+            sized = _sized(new.autodiff, before.autodiff)
+            new = with_fields(new, launches=before.launches, autodiff=sized)
+    if before is not None and before.caches and not new.caches:
         new = with_fields(new, caches=before.caches)
         earlier.append("caches")
     return with_fields(new, compile=compiled, earlier=tuple(earlier))
@@ -273,9 +293,6 @@ def _sized(new: AutodiffRecord | None, before: AutodiffRecord | None) -> Autodif
     if new is None or before is None or not before.sized:
         return new
     return with_fields(before, forward=new.forward, reverse=new.reverse, links=new.links)
-
-
-_PARTS: Final = ("passes", "code", "launches", "caches")
 
 
 def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
@@ -291,8 +308,9 @@ def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
                 backend,
                 compile=before.compile,
                 launches=before.launches,
-                agreement=before.agreement,
+                agreement=None,
                 autodiff=before.autodiff,
+                earlier=held_parts(before),
             )
         backends.append(backend)
     return with_fields(new, backends=tuple(backends), stale=stale or new.stale)

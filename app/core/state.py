@@ -98,7 +98,7 @@ def remember(history: History, record: Record) -> History:
             past = statements.get(kernel.id, ())
             statements[kernel.id] = (*past, float(found.value))[-_KEPT:]
         for backend in kernel.backends:
-            for launch in backend.launches:
+            for launch in backend.launches if "launches" not in backend.earlier else ():
                 key = (kernel.id, f"{backend.backend} {launch.workload}")
                 launches[key] = (*launches.get(key, ()), waited(launch))[-_KEPT:]
     return History(statements, launches, {k.id: k for k in record.kernels})

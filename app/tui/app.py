@@ -22,6 +22,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from ...engine.inspect.record import Record, RunName
+from ..core.pending import finished_record
 from ..core.state import History, Selection, remember, settle
 from .actions import Actions
 from .commands import COMMANDS, Command, bindings, command
@@ -70,7 +71,8 @@ class StudioApp(Actions, App[int]):
     ) -> None:
         super().__init__()
         self.files = files
-        self.record = record or Record()
+        # A saved session may be of the middle of a look, which nothing goes on with.
+        self.record = finished_record(record or Record(), "saved before it was done")
         self.history = remember(History(), self.record)
         self.sel = settle(self.record, Selection())
         self._focus: tuple[str, bool, RunName | None] = ("", False, None)

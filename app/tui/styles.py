@@ -27,6 +27,7 @@ _DARK: Final = {
     "op": "#d2a8ff", "type": "#7ee0c8", "id": "#a5d6ff", "const": "#f2cc60", "str": "#f2cc60",
     "kw": "#ff9bce", "comment": "#8b949e", "gutter": "#6e7681",
     "heat1": "#4b7bb5", "heat2": "#e3b341", "heat3": "#ff8f50",
+    "pending": "italic #8b949e", "stale": "italic #b59a5b",
 }  # fmt: skip
 _LIGHT: Final = {
     "dim": "#656d76", "title": "bold #1f2328", "head": "bold #44546a", "num": "#1f2328",
@@ -36,6 +37,7 @@ _LIGHT: Final = {
     "op": "#6f42c1", "type": "#0b6e5f", "id": "#0550ae", "const": "#8a5a00", "str": "#8a5a00",
     "kw": "#a6266e", "comment": "#656d76", "gutter": "#8c959f",
     "heat1": "#5b8dc9", "heat2": "#b58400", "heat3": "#c2410c",
+    "pending": "italic #656d76", "stale": "italic #7d5a1e",
 }  # fmt: skip
 _ANSI: Final = {
     "dim": "dim", "title": "bold", "head": "bold", "num": "", "ok": "cyan",
@@ -43,7 +45,7 @@ _ANSI: Final = {
     "move": "magenta", "add-mark": "bold underline blue", "del-mark": "underline yellow",
     "op": "magenta", "type": "cyan", "id": "blue", "const": "yellow", "str": "yellow",
     "kw": "magenta", "comment": "dim", "gutter": "dim", "heat1": "blue", "heat2": "yellow",
-    "heat3": "bold red",
+    "heat3": "bold red", "pending": "italic dim", "stale": "italic yellow",
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ import msgspec
 from ...engine.inspect.record import ErrorRecord, LogLine, Record, RunName
 from ..core.session import Session, labels_of
 from . import events
-from .ends import crash_error, held_of, how_it_ended, why_stale
+from .ends import crash_error, held_of, how_it_ended, undone, why_stale
 from .events import Event
 from .packing import Unpacker
 from .process import WorkerProcess
@@ -134,15 +134,15 @@ class WorkerClient:
         self._job_began = 0.0
         self._unpacker = Unpacker()
         self._last_id = 0
-        self._final, self._imported = set[str](), set[str]()
+        self._final: set[str] = set()
         self._held: tuple[Held, ...] = ()
         self._looks: dict[str, bytes] = {}
+        self._looks_before = self._looks
         self._step: Working | None = None
         self._deadline: float | None = None
         self._late_reason = ""
         self._killed_for = ""
-        self._restarts = 0
-        self._job_restarts = 0
+        self._restarts = self._job_restarts = 0
         self._thread = threading.Thread(target=self._run, name="worker-client", daemon=True)
         self._thread.start()
 
@@ -256,18 +256,18 @@ class WorkerClient:
 
     def _start_job(self) -> None:
         """Hand out what is wanted, together with what an unfinished job still owes."""
-        changed = self._wanted
-        self._wanted = set()
-        files = set(changed)
-        skip: list[str] = []
+        changed, self._wanted = self._wanted, set()
+        files, skip = set(changed), list[str]()
         if self._job is not None:
             files |= set(self._job.files)
             skip = self._final_in(set(self._job.files) - changed)
-        self._held = ()
-        self._job_restarts = 0
-        self._imported -= files
-        self._session = self._session.job_started(files)
+        self._held, self._job_restarts, self._looks_before = (), 0, self._looks
         self._send_job(files, skip, changed)
+        before = self._session
+        self._session = before.job_started(files, self._final)
+        if any(s.kernels or s.errors for s in before.states):
+            # What is on the screen is pending from now on, also while a slow file is imported.
+            self._emit(events.RecordUpdated(self._record(), complete=False))
 
     def _send_job(self, files: set[str], skip: list[str], anew: set[str]) -> None:
         if self._worker is None:
@@ -349,7 +349,7 @@ class WorkerClient:
                         why = why_stale(kernel.errors, kernel.name)
                         self._emit(events.Stale((kernel.id,), why))
             case Looked():
-                self._looks |= message.looks
+                self._looks = {**self._looks, **message.looks}
             case Problem():
                 self._session = self._session.file_problem(message.path, message.error)
                 self._emit(events.Failed(message.error))
@@ -387,6 +387,7 @@ class WorkerClient:
         self._job = None
         self._step = None
         self._deadline = None
+        self._session = self._session.job_over("this look gave no result")
         self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
         if self._watching and not self._stopping:
             self._spare.start()
@@ -436,9 +437,7 @@ class WorkerClient:
         if self._killed_for == _SUPERSEDED:
             self._again(set(job.files))
         elif self._killed_for == _CANCELLED:
-            missed = [s for s in self._session.states if s.path not in self._imported]
-            self._session = self._session.marked_stale(k.id for s in missed for k in s.kernels)
-            self._again(set())
+            self._again(set(), _CANCELLED)
         elif step is None and self._job_restarts <= _TRIES:
             self._again(set(job.files))  # it ended before it began with this job
         elif step is None or self._job_restarts > _MAX_RESTARTS:
@@ -466,12 +465,15 @@ class WorkerClient:
         # Else the next worker imports the file up to that line, and sends the error with it.
         self._again(files)
 
-    def _again(self, files: set[str]) -> None:
-        """Hand out the rest of a job to a new worker."""
+    def _again(self, files: set[str], reason: str = "") -> None:
+        """Hand out the rest of a job to a new worker. reason: of what has no result."""
         self._job = None
         if not files:
+            self._session = self._session.job_over(reason)
             self._emit(events.RecordUpdated(self._record(), complete=True))
             return
+        # A kernel whose look was cut short is compared with the save before, not with this one.
+        self._looks = undone(self._looks, self._looks_before, self._final)
         self._send_job(files, self._final_in(files), set())
 
     def _fail(self, paths: tuple[str, ...], error: ErrorRecord) -> None:

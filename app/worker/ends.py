@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Container, Mapping
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
 from .protocol import Held, Working, launch_in, line_in, note_of
 
-__all__ = ["crash_error", "held_of", "how_it_ended", "why_stale"]
+__all__ = ["crash_error", "held_of", "how_it_ended", "undone", "why_stale"]
 
 _SIGNALS: Final = {
     signal.SIGSEGV: "segmentation fault",
@@ -74,3 +75,12 @@ def held_of(step: Working, error: ErrorRecord, note: str = "") -> Held:
         file=step.file, kernel=step.kernel, backend=step.backend, stage=step.stage, error=error,
         launch=launch_in(note),
     )  # fmt: skip
+
+
+def undone(
+    looks: Mapping[str, bytes], before: Mapping[str, bytes], done: Container[str]
+) -> dict[str, bytes]:
+    """What the caches were asked (see `engine.inspect.LookUps`), without what a worker that ended
+    had asked for kernels that it did not finish. done: the ids of those that it did."""
+    kept = {key: value for key, value in looks.items() if key.rsplit(" ", 2)[0] in done}
+    return {**before, **kept}

@@ -412,9 +412,9 @@ class BackendRecord(_Base, frozen=True, kw_only=True):
     backend: its name, with the target where one was asked for (``cuda:sm_75``). unlaunched: why
     code that was compiled cannot be launched here. device: what it was launched on, where that is
     not the host. flow: the order of its tasks, where that is another than one after the other.
-    autodiff: of a kernel that differentiates another one. earlier: while a look goes on, the parts
-    that are still those of the one before: passes, code, launches, caches. Empty in a finished
-    record.
+    autodiff: of a kernel that differentiates another one. earlier: the parts that this look has not
+    renewed, and what they hold is of an older one: passes, code, launches, caches. They are pending
+    while the look goes on; in a finished record they are stale, as the kernel then is.
     """
 
     backend: str

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def committed_files() -> list[Path]:
-    """Files that are, or are about to be, in version control; without one, the whole tree."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+def committed_files(root: Path = ROOT) -> list[Path]:
+    """Files in version control. In a source archive, which has none, those of the tree itself:
+    without hidden folders, what builds leave, and virtual environments, whatever their name."""
+    command = ["git", "ls-files", "--cached", "-z"]
     try:
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+        listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
         names = [name for name in listed.decode().split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if _is_source(p)]
-    return sorted(path for name in names if (path := ROOT / name).is_file())
+        names = []
+    if "pyproject.toml" not in names:  # no checkout, or one of another project around this tree
+        names = [str(path.relative_to(root)) for path in _sources(root)]
+    return sorted(path for name in names if (path := root / name).is_file())
 
 
-def _is_source(path: Path) -> bool:
-    parts = path.relative_to(ROOT).parts
-    skipped = {"build", "dist", "__pycache__"}
-    hidden = any(part.startswith(".") and part != ".ci" for part in parts)
-    return not hidden and not skipped & set(parts) and "egg-info" not in str(path)
+_BUILT = {"build", "dist", "__pycache__", "node_modules", "site-packages"}
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name in _BUILT or path.name.endswith(".egg-info"):
+            continue
+        if path.name.startswith(".") and path.name != ".ci":
+            continue
+        if not path.is_dir():
+            yield path
+        elif not (path / "pyvenv.cfg").exists():
+            yield from _sources(path)
 
 
 def python_files(*folders: str) -> list[Path]:

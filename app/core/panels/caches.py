@@ -9,6 +9,7 @@ from typing import Final
 from ....engine.inspect.record import CacheDifference, CacheLayer, KernelRecord
 from .. import format as fmt
 from ..lines import Line, Span, table
+from ..pending import faded, state_of
 
 __all__ = [
     "cache_lines", "changed_lines", "chosen_layer", "compared_with", "layer_key", "layer_lines",
@@ -57,23 +58,26 @@ def cache_lines(kernel: KernelRecord, ascii_only: bool = False) -> tuple[list[Li
         reasons = [f"{b.backend}: {b.reason}" for b in kernel.backends if b.reason]
         texts = reasons or ["No cache was asked."]
         return [], [Line(((text, "dim"),)) for text in texts]
+    cells: list[list[Span]] = []
+    for backend, x in rows:
+        row: list[Span] = [
+            (fmt.GLYPHS[x.state][ascii_only], _STYLES.get(x.state, "dim")),
+            (_WORDS.get(x.state, x.state), _STYLES.get(x.state, "dim")),
+            (fmt.duration_ms(x.cost_ms) if x.cost_ms else "", "num"),
+            (fmt.size(x.size_bytes) if x.state == "hit" else "", "num"),
+            (x.reason, "" if x.state == "miss" else "dim"),
+        ]
+        state = state_of(kernel, kernel.backend(backend), "caches")
+        row = [(text, state or style) for text, style in row]
+        cells.append([(backend, "accent"), (x.name, ""), *row])
     head, lines = table(
         ("backend", "layer", "", "state", "miss costs", "size", "why"),
-        [
-            (
-                (backend, "accent"), (x.name, ""),
-                (fmt.GLYPHS[x.state][ascii_only], _STYLES.get(x.state, "dim")),
-                (_WORDS.get(x.state, x.state), _STYLES.get(x.state, "dim")),
-                (fmt.duration_ms(x.cost_ms) if x.cost_ms else "", "num"),
-                (fmt.size(x.size_bytes) if x.state == "hit" else "", "num"),
-                (x.reason, "" if x.state == "miss" else "dim"),
-            )
-            for backend, x in rows
-        ],
+        cells,
         [layer_key(backend, x) for backend, x in rows],
         (False, False, False, False, True, True, False),
         (10, 14, 2, 8, 10, 10, 200),
-    )  # fmt: skip
+        marks=fmt.marks(ascii_only),
+    )
     # Nothing stands after the last column: blanks there would only be cut off.
     return [_trimmed(head)], [_trimmed(line) for line in lines]
 
@@ -92,7 +96,9 @@ def layer_lines(
         return []
     backend, layer = found
     state = layer.state.replace("_", " ")
-    title: list[Span] = [(f"{backend} {layer.name}  ", "title"),
+    old = state_of(kernel, kernel.backend(backend), "caches")
+    mark = f"{fmt.GLYPHS[old][ascii_only]} " if old else ""
+    title: list[Span] = [(f"{mark}{backend} {layer.name}  ", "title"),
                          (f"{fmt.GLYPHS[layer.state][ascii_only].strip() or '-'} {state}",
                           _STYLES.get(layer.state, "dim"))]  # fmt: skip
     facts = [
@@ -117,7 +123,7 @@ def layer_lines(
     if layer.path:
         what = "nearest entry" if layer.state == "miss" else "entry"
         out.append(Line(((f"{what} ", "dim"), (layer.path, "")), ("path",), layer.path))
-    return [*out, *_parts(layer, ascii_only)]
+    return faded([*out, *_parts(layer, ascii_only)], old)
 
 
 def compared_with(layer: CacheLayer) -> str:

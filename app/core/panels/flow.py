@@ -16,6 +16,7 @@ from ....engine.inspect.record import (
 from .. import format as fmt
 from ..flow_layout import FlowRow, draw
 from ..lines import Line, Span
+from ..pending import faded, state_of
 from .places import user_line
 
 __all__ = ["facts", "flow_lines", "groups", "heading", "line_of", "title"]
@@ -84,16 +85,19 @@ def flow_lines(kernel: KernelRecord, width: int, ascii_only: bool = False) -> li
     """The drawings, each below the backends that it is of."""
     out: list[Line] = []
     for backends, flow in groups(kernel):
-        out.append(Line(()))
-        for name, text in map(heading, backends):
-            out.append(Line(((f"{name} tasks", "title"), (f"   {text}", "dim"))))
         first = backends[0]
+        state = state_of(kernel, first, "passes", "launches")
+        mark = f"{fmt.GLYPHS[state][ascii_only]} " if state else ""
+        drawn: list[Line] = []
+        for name, text in map(heading, backends):
+            drawn.append(Line(((f"{mark}{name} tasks", "title"), (f"   {text}", "dim"))))
         at = line_of(first.compile)
         for row in draw(flow, width, at, ascii_only):
             node = flow.nodes[row.node] if row.node >= 0 else None
             key = ("flow", first.backend, row.node) if node is not None else None
             line = at(node) if node is not None else 0
-            out.append(Line(_spans(row), key, line=line))
+            drawn.append(Line(_spans(row), key, line=line))
+        out += [Line(()), *faded(drawn, state)]
     return out
 
 

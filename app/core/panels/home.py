@@ -9,6 +9,7 @@ from itertools import groupby
 from ....engine.inspect.record import KernelRecord, ParamRecord, Record
 from .. import format as fmt
 from ..lines import Line
+from ..pending import all_of, faded, state_of
 from .matrix import absent, unlaunched
 from .sides import amounts_text, verdict_texts
 
@@ -52,10 +53,12 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
         if found is not None and found.check == "failed":
             out.append(Line(((f"{backend.backend} check failed ", "bad"),
                              (found.check_message, ""))))  # fmt: skip
-        if backend.status == "not_run":
+        if backend.status == "not_run" and backend.reason:
             out.append(Line(((f"{backend.backend} ", "accent"), (backend.reason, "dim"))))
     out += _missed(kernel, ascii_only)
-    out += [Line(((text, ""),)) for text in verdict_texts(kernel)]
+    state = all_of(state_of(kernel, b, "launches") for b in kernel.backends)
+    mark = f"{fmt.GLYPHS[state][ascii_only]} " if state else ""
+    out += faded([Line(((mark + text, ""),)) for text in verdict_texts(kernel)], state)
     width = max((len(w.label) for w in kernel.workloads), default=0)
     for workload in kernel.workloads:
         if workload.origin == "none":
@@ -74,11 +77,12 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
 def _missed(kernel: KernelRecord, ascii_only: bool) -> list[Line]:
     """Why the caches would not have the kernel, by layer, for the backend that comes first."""
     primary = next((b for b in kernel.backends if b.caches), None)
-    return [
+    lines = [
         Line(((f"{fmt.GLYPHS[x.state][ascii_only]} {x.name} {x.state} ", "warn"), (x.reason, "")))
         for x in (primary.caches if primary is not None else ())
         if x.state in ("miss", "damaged") or (x.state == "bypass" and x.name == "fastcache")
     ]
+    return faded(lines, state_of(kernel, primary, "caches"))
 
 
 def _counted(args: Sequence[str]) -> str:

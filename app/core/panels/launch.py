@@ -10,6 +10,7 @@ from ....engine.inspect.record import KernelRecord, LaunchRecord
 from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
 from ..lines import Line, Span, table
+from ..pending import faded, state_of
 from .flow import flow_lines
 from .sides import side_lines
 
@@ -28,11 +29,14 @@ def launch_lines(
     for workload in kernel.workloads:
         if workload.origin == "none":
             out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
-    sides = side_lines(kernel)
+    states = {b.backend: state_of(kernel, b, "launches") for b in kernel.backends}
+    sides = side_lines(kernel, ascii_only)
     if sides:
         out += [*sides, Line(())]
     if rows:
-        out += _table(rows)
+        out += _table(rows, states, ascii_only)
+    elif "pending" in states.values():
+        out.append(Line((("Not launched yet.", "pending"),)))
     else:
         reasons = dict.fromkeys(b.reason for b in kernel.backends if b.status == "not_run")
         out.append(Line((("Nothing was launched.", "dim"),)))
@@ -41,10 +45,13 @@ def launch_lines(
     out += flow_lines(kernel, width, ascii_only)
     for name, launch in rows:
         label = f"{name} {launch.workload}"
-        out += [Line(()), Line(((label, "title"), (f"   {launch.method}", "dim")))]
+        state = states[name]
+        mark = f"{fmt.GLYPHS[state][ascii_only]} " if state else ""
+        timed = [Line(((mark + label, "title"), (f"   {launch.method}", "dim")))]
         for title, samples in samples_of(launch):
-            out += [Line(((title, "dim"),))] if title else []
-            out += histogram(samples, min(width, 100), ascii_only)
+            timed += [Line(((title, "dim"),))] if title else []
+            timed += histogram(samples, min(width, 100), ascii_only)
+        out += [Line(()), *faded(timed, state)]
         past = list((history or {}).get(label, ()))
         if len(past) > 1 and not ascii_only:
             out.append(
@@ -54,7 +61,9 @@ def launch_lines(
     return out
 
 
-def _table(rows: Sequence[tuple[str, LaunchRecord]]) -> list[Line]:
+def _table(
+    rows: Sequence[tuple[str, LaunchRecord]], states: Mapping[str, str], ascii_only: bool
+) -> list[Line]:
     """A row a workload; by the wall clock, with a device's own time and the host's part beside."""
     on_device = any(x.by_device or x.memory_bytes is not None for _, x in rows)
     header = ["backend", "workload", "median", "min", "max", "n", "first", "rate"]
@@ -76,8 +85,11 @@ def _table(rows: Sequence[tuple[str, LaunchRecord]]) -> list[Line]:
         for row, (_, x) in zip(cells, rows, strict=True):
             row[3:3] = [(fmt.device_time(x), "num"), (fmt.duration_us(x.host_us), "dim")]
             row.append(("" if x.memory_bytes is None else fmt.size(x.memory_bytes), "dim"))
+    for i, (name, _) in enumerate(rows):
+        if states[name]:
+            cells[i] = [cells[i][0], *((text, states[name]) for text, _ in cells[i][1:])]
     keys = [f"{name} {x.workload}" for name, x in rows]
-    head, lines = table(header, cells, keys, right, limits)
+    head, lines = table(header, cells, keys, right, limits, marks=fmt.marks(ascii_only))
     return [head, *lines]
 
 

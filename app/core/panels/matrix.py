@@ -19,7 +19,7 @@ from ....engine.inspect.record import Record
 from .. import format as fmt
 from ..lines import Line, Span, cell, table
 from .machine import registers, spills
-from .matrix_cells import caches, cell_of, reason, sign, smaller, state_of, statements
+from .matrix_cells import caches, cell_of, reason, sign, sign_of, smaller, statements
 
 __all__ = ["Matrix", "absent", "backends_in_order", "backends_of", "matrix", "unlaunched"]
 
@@ -125,7 +125,7 @@ def matrix(
     kernel has no columns: `absent` tells its reason once. key: that shows the next page.
     """
     look = _Look(record, {k: v for k, v in (history or {}).items() if len(v) > 1}, ascii_only)
-    differs = any(state_of(kernel) == "differs" for kernel in record.kernels)
+    differs = any(sign_of(kernel) == "differs" for kernel in record.kernels)
     levels = [level for level in _LEVELS if differs or not level.differs]
     # How far a result is off matters more than that all backends are seen at once.
     for level in [x for x in levels if not (differs and "verdict" in x.rivals)]:
@@ -219,7 +219,7 @@ class _Look:
         self._fixed: Final = [
             _column("", [sign(k, ascii_only) for k in kernels], 1, False, 1),
             _column("kernel", [(k.name, "title") for k in kernels], 28),
-            _column("statements", [(statements(k), "") for k in kernels], 14, True),
+            _column("statements", [statements(k) for k in kernels], 14, True),
         ]
         if history and not ascii_only:
             saves = [(fmt.spark(list(history.get(k.id, ())), 10), "accent") for k in kernels]
@@ -227,7 +227,9 @@ class _Look:
         self._extra: Final = {
             "caches": _column("caches", [caches(k, ascii_only) for k in kernels], 8)
         }
-        self._told: Final = {name: [reason(k, k.backend(name)) for k in kernels] for name in names}
+        self._told: Final = {
+            name: [reason(k, k.backend(name), ascii_only) for k in kernels] for name in names
+        }
         self._made: Final[dict[tuple[str, str], _Column]] = {}
 
     def groups(self, level: _Level) -> list[_Group]:
@@ -306,7 +308,7 @@ class _Look:
         head, rows = table(
             [c.head for c in columns], [[c.cells[i] for c in columns] for i in range(len(kernels))],
             [k.id for k in kernels], [c.right for c in columns], [c.width for c in columns], _GAP,
-            [c.width for c in columns],
+            [c.width for c in columns], fmt.marks(self.ascii_only),
         )  # fmt: skip
         rows = [
             self._with_reasons(i, row, groups, 0 if extra else room) for i, row in enumerate(rows)

@@ -2,56 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
 from .. import format as fmt
 from ..lines import Span
+from ..pending import kernel_state, state_of
 from .machine import registers, spills, spills_text
 from .sides import last_launch, launch_text, verdict_of
 
-__all__ = ["caches", "cell_of", "reason", "sign", "smaller", "state_of", "statements"]
+__all__ = ["caches", "cell_of", "reason", "sign", "sign_of", "smaller", "statements"]
 
 _Cell = Callable[[KernelRecord, BackendRecord, bool], Span]
 
 
-def state_of(kernel: KernelRecord) -> str:
-    """error, stale, differs, ok; absent where there is nothing to tell."""
+def sign_of(kernel: KernelRecord) -> str:
+    """error, pending, stale, differs, ok, unchecked; absent where nothing was compiled.
+
+    ok: all that launched agree with the interpreter, on this save. unchecked: nothing differs, and
+    not all was compared.
+    """
     if kernel.errors or any(b.status == "error" for b in kernel.backends):
         return "stale" if kernel.stale else "error"
-    if kernel.stale:
-        return "stale"
     found = [b.agreement for b in kernel.backends if b.agreement is not None]
     if any(a.state == "differs" or a.check == "failed" for a in found):
         return "differs"
-    if any(b.status == "ok" for b in kernel.backends):
+    if state := kernel_state(kernel):
+        return state
+    rivals = [b for b in kernel.backends if b.backend != "interp" and b.status == "ok"]
+    compared = [b.agreement for b in rivals if not b.unlaunched]
+    if compared and all(a is not None and a.state == "ok" for a in compared):
         return "ok"
+    if any(b.status == "ok" for b in kernel.backends):
+        return "unchecked"
     return "absent" if any(w.origin == "none" for w in kernel.workloads) else ""
 
 
 def sign(kernel: KernelRecord, ascii_only: bool) -> Span:
-    state = state_of(kernel)
-    style = {"ok": "ok", "error": "bad", "differs": "bad", "stale": "warn"}.get(state, "dim")
-    return fmt.GLYPHS.get(state, (" ", " "))[ascii_only], style
+    """The glyph of a row."""
+    state = sign_of(kernel)
+    styles = {"ok": "ok", "error": "bad", "differs": "bad", "stale": "warn", "pending": "pending"}
+    return fmt.GLYPHS.get(state, (" ", " "))[ascii_only], styles.get(state, "dim")
 
 
-def statements(kernel: KernelRecord) -> str:
-    return fmt.statements(next((b.compile for b in kernel.backends if b.compile is not None), None))
+def statements(kernel: KernelRecord) -> Span:
+    """Of the first backend that has some; pending while its passes run."""
+    first = next((b for b in kernel.backends if b.compile is not None), None)
+    if first is None:
+        return "", ""
+    state = state_of(kernel, first, "passes")
+    return fmt.statements(first.compile), state or "pending" * (first.status == "not_run")
 
 
 def caches(kernel: KernelRecord, ascii_only: bool) -> Span:
+    """What the layers of the first backend that asked some would answer."""
     primary = next((b for b in kernel.backends if b.caches), None)
     layers = primary.caches if primary else ()
-    return "".join(fmt.GLYPHS[x.state][ascii_only] for x in layers), "dim"
+    text = "".join(fmt.GLYPHS[x.state][ascii_only] for x in layers)
+    return text, state_of(kernel, primary, "caches") or "dim"
 
 
-def reason(kernel: KernelRecord, backend: BackendRecord | None) -> Span:
+def reason(kernel: KernelRecord, backend: BackendRecord | None, ascii_only: bool = False) -> Span:
     """What stands in place of a backend's cells; empty where there are some."""
     if backend is None:
-        return "…", "dim"
+        return "...", "dim"
     if backend.status == "ok" or backend.compile is not None:
         return "", ""
+    if state_of(kernel, backend, "passes") == "pending":
+        text = fmt.first_line(backend.reason) or "pending"
+        return f"{fmt.GLYPHS['pending'][ascii_only]} {text}", "pending"
     text = fmt.first_line(fmt.backend_reason(kernel, backend))
     return text, "bad" if backend.status == "error" else "dim"
 
@@ -62,11 +82,16 @@ def cell_of(
     """head: the heading of the column."""
     if backend is None:
         return "", ""
+    state = state_of(kernel, backend, *_PARTS_OF.get(column, ("passes", "code")))
+    if state and column in ("agreement", "verdict"):
+        return (state if column == "agreement" else fmt.GLYPHS[state][ascii_only]), state
+    if state == "pending" and column in ("launch", "median") and last_launch(backend) is None:
+        return state, state
     text, style = (
         _against(kernel, backend, head) if column == "against"
         else _CELLS[column](kernel, backend, ascii_only)
     )  # fmt: skip
-    return text, "dim" if column in _awaited(backend.earlier) else style
+    return text, state or style
 
 
 def smaller(kernel: KernelRecord, backend: BackendRecord | None) -> bool:
@@ -157,13 +182,9 @@ _CELLS: Final[dict[str, _Cell]] = {
     "agreement": _agreement,
     "verdict": _verdict,
 }
-
-
-def _awaited(earlier: Sequence[str]) -> frozenset[str]:
-    """Columns whose values are those of the save before while new ones are made."""
-    columns: set[str] = set()
-    if "launches" in earlier:
-        columns |= {"launch", "device", "median", "rate", "agreement", "verdict", "against"}
-    if "passes" in earlier:
-        columns |= {"cold", "warm"}
-    return frozenset(columns)
+# The parts of a backend's record that a column shows, where they are not its compile.
+_LAUNCHED: Final = ("launches",)
+_PARTS_OF: Final = {
+    "launch": _LAUNCHED, "device": _LAUNCHED, "median": _LAUNCHED, "rate": _LAUNCHED,
+    "agreement": _LAUNCHED, "verdict": _LAUNCHED, "against": _LAUNCHED, "finished": ("passes",),
+}  # fmt: skip

@@ -15,6 +15,7 @@ from ....engine.inspect.record import (
 from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
 from ..lines import Line, Span, cell, table
+from ..pending import state_of
 
 __all__ = [
     "HEADER", "amounts_text", "comparable", "last_launch", "launch_text", "side_lines", "side_rows",
@@ -133,10 +134,11 @@ def _used(rows: Sequence[Sequence[str]]) -> list[int]:
 def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
     compiled, launch = backend.compile, last_launch(backend)
     name = (backend.backend, "accent")
-    if compiled is None or backend.status != "ok":
+    pending = state_of(kernel, backend, "passes") == "pending"
+    if compiled is None or not (backend.status == "ok" or pending):
         reason = fmt.first_line(fmt.backend_reason(kernel, backend))
         reason = reason.removeprefix(f"{backend.backend}: ")
-        style = "bad" if backend.status == "error" else "dim"
+        style = "bad" if backend.status == "error" else "pending" if pending else "dim"
         return [name, (reason, style), *[("", "")] * (len(HEADER) - 2)]
     found = backend.agreement
     bad = found is not None and (found.state == "differs" or found.check == "failed")
@@ -147,7 +149,7 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
     else:
         at = (launch_text(kernel, launch), "num")
     agrees = "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
-    return [
+    cells = [
         name,
         at,
         (fmt.device_time(launch) if launch is not None else "", ""),
@@ -158,6 +160,18 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
         (fmt.size(compiled.code_bytes) if compiled.code_bytes else "", ""),
         (fmt.throughput_waited(launch) if launch is not None else "", ""),
     ]
+    return [_of_save(kernel, backend, name, at) for name, at in zip(HEADER, cells, strict=True)]
+
+
+def _of_save(kernel: KernelRecord, backend: BackendRecord, column: str, at: Span) -> Span:
+    """A cell in the style of what an older save gave, if it is of one."""
+    launched = column in ("launch", "device", "against", "agreement", "rate")
+    state = state_of(kernel, backend, *(("launches",) if launched else ("passes", "code")))
+    if not state or column == "backend":
+        return at
+    if column == "agreement" and backend.backend != "interp":
+        return state, state
+    return (state if column == "launch" and last_launch(backend) is None else at[0]), state
 
 
 def _style_of(verdict: VerdictRecord | None) -> str:
@@ -178,7 +192,7 @@ def _over_empty(line: Line, text: str, style: str) -> tuple[Line, int]:
     return line._replace(spans=(line.spans[0], span, *line.spans[end:])), room
 
 
-def side_lines(kernel: KernelRecord) -> list[Line]:
+def side_lines(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
     """The table, and below it the verdicts in full."""
     if not comparable(kernel):
         return []
@@ -198,6 +212,7 @@ def side_lines(kernel: KernelRecord) -> list[Line]:
         [_RIGHT[i] and i != _LAUNCH for i in used],
         [_LIMITS[i] for i in used],
         _GAP,
+        marks=fmt.marks(ascii_only),
     )
     out = [head]
     more: list[Line] = []

@@ -8,6 +8,7 @@ from ....engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, 
 from .. import format as fmt
 from ..lines import Line, python_spans
 from ..memo import by_identity
+from ..pending import faded, state_of
 from .errors import errors_of
 from .params import param_lines
 
@@ -43,19 +44,23 @@ def source_lines(
     """The kernel's file; keys are line numbers. Counts: statements before > after the passes.
 
     Below the signature stand the parameters of the compiled kernel, where they are not simply the
-    declared ones: parts of aggregates, and fields with their layout.
+    declared ones: parts of aggregates, and fields with their layout. A compile of an older save has
+    no counts: its lines may be others by now.
     """
     text = next((f.text for f in record.files if f.path == kernel.file), "")
     lines = text.splitlines()
-    before = heat(compiled, 0) if compiled else Counter[tuple[str, int]]()
-    after = heat(compiled, -1) if compiled else Counter[tuple[str, int]]()
+    own = next((b for b in kernel.backends if compiled is not None and b.compile is compiled), None)
+    old = state_of(kernel, own, "passes")
+    counted = compiled if not old else None
+    before = heat(counted, 0) if counted else Counter[tuple[str, int]]()
+    after = heat(counted, -1) if counted else Counter[tuple[str, int]]()
     most = max(after.values(), default=0)
     errors: dict[int, list[ErrorRecord]] = {}
     for error in errors_of(record, kernel):
         if error.file == kernel.file and error.line:
             errors.setdefault(error.line, []).append(error)
     out: list[Line] = []
-    params = param_lines(kernel, compiled, _PARAMS_PAD)
+    params = faded(param_lines(kernel, compiled, _PARAMS_PAD), old)
     below = _signature_end(lines, kernel) if params else 0
     for number, line in enumerate(lines, 1):
         a, b = before[kernel.file, number], after[kernel.file, number]

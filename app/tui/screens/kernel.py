@@ -13,6 +13,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from ...core.format import GLYPHS
 from ...core.lines import Line, index_of, search_text
 from ...core.panels.cfg import cfg_lines, graph_of_run
 from ...core.panels.cfg import title as cfg_title
@@ -22,6 +23,7 @@ from ...core.panels.launch import launch_lines
 from ...core.panels.machine import machine_lines
 from ...core.panels.places import user_lines
 from ...core.panels.source import source_lines
+from ...core.pending import SENTENCES, all_of, state_of
 from ...core.state import TABS, backend_of, compiled_of, kernel_of, run_of, step_run
 from ..commands import bindings
 from ..widgets.autodiff import AutodiffPane
@@ -53,9 +55,9 @@ _LEADING: Final = ("diff", "cfg", "code", "launch", "layer", "adstack")
 _OPERAND: Final = re.compile(r"\$(\d+)")
 # A drawing wider than this is no easier to read.
 _WIDEST_GRAPH = 110
-# The part of a backend's record that a tab shows, where it may be older than the rest.
-_PART_OF_TAB: Final = {"passes": "passes", "cfg": "passes", "code": "code", "launch": "launches",
-                      "caches": "caches", "autodiff": "launches"}  # fmt: skip
+# The parts of a backend's record that a tab shows.
+_PARTS_OF_TAB: Final = {"source": ("passes",), "passes": ("passes",), "cfg": ("passes",),
+                       "code": ("code",)}  # fmt: skip
 
 
 class KernelScreen(StudioScreen):
@@ -138,11 +140,26 @@ class KernelScreen(StudioScreen):
         left = [(kernel.name, "bold"), (f"  {name}", "")]
         if backend is not None and backend.device is not None:
             left.append((f" on {backend.device.name}", ""))
-        if kernel.stale:
-            left.append(("  stale: last good result", "bold reverse"))
-        elif backend is not None and _PART_OF_TAB.get(state.sel.tab) in backend.earlier:
-            left.append(("  of the last save, being made anew", "bold"))
+        old = self._state
+        if old:
+            sign = GLYPHS[old][state.ascii_only]
+            style = "bold reverse" if old == "stale" else "bold"
+            left.append((f"  {sign} {SENTENCES[old]}", style))
         self.query_one(TitleBar).set(left, state.status)
+
+    @property
+    def _state(self) -> str:
+        """``pending`` or ``stale`` if something that the tab shows is of an older save."""
+        record, sel = self.studio.record, self.studio.sel
+        kernel, tab = kernel_of(record, sel), sel.tab
+        if kernel is None:
+            return ""
+        if tab in _PARTS_OF_TAB:
+            return state_of(kernel, backend_of(record, sel), *_PARTS_OF_TAB[tab])
+        if tab == "autodiff":
+            return self.query_one(AutodiffPane).state
+        part = "launches" if tab == "launch" else "caches"
+        return all_of(state_of(kernel, backend, part) for backend in kernel.backends)
 
     def _paint_errors(self) -> None:
         state = self.studio
@@ -190,7 +207,7 @@ class KernelScreen(StudioScreen):
         key = state.sel.op if self._key("cfg", (at, state.sel.op)) else None
         where = f"graph {at + 1} of {len(compiled.cfgs)}  "
         header = Line(((where, "dim"), (cfg_title(compiled.cfgs[at]), "title")))
-        view.show(lines, [header], key if key != -1 else None)
+        view.show(lines, [header], key if key != -1 else None, self._state)
 
     def _paint_launch(self) -> None:
         state = self.studio
@@ -219,7 +236,7 @@ class KernelScreen(StudioScreen):
         # What the machine code takes stays on top, where there is room for both.
         facts = machine_lines(backend) if names[at] in ("ptx", "sass") else []
         room = state.size.height // 2 - 4
-        view.show(lines, [header, *(facts if len(facts) <= room else facts[:1])])
+        view.show(lines, [header, *(facts if len(facts) <= room else facts[:1])], None, self._state)
         place = lines.first.get(state.sel.line)
         if self._key("code", (at, state.sel.line)) and place is not None:
             view.put(place)

@@ -25,6 +25,7 @@ from ...core.panels.autodiff import (
     why_none,
 )
 from ...core.panels.reversal import FORWARD, REVERSE, counterparts, linked_lines, titles
+from ...core.pending import state_of
 from ...core.state import backend_of, kernel_of
 from .lines import LineView
 
@@ -86,6 +87,14 @@ class AutodiffPane(Vertical):
         backend = backend_of(state.record, state.sel)
         return shown_of(state.record, kernel, backend.backend if backend is not None else "")
 
+    def _state_of(self, shown: Shown | None, *parts: str) -> str:
+        return "" if shown is None else state_of(shown.kernel, shown.backend, *parts)
+
+    @property
+    def state(self) -> str:
+        """``pending`` or ``stale`` if something that is shown is of an older save."""
+        return self._state_of(self._shown(), "passes", "launches")
+
     # --- painting --------------------------------------------------------------------------
 
     def paint(self) -> None:
@@ -128,7 +137,8 @@ class AutodiffPane(Vertical):
         )
         title = titles(shown.autodiff)[side == REVERSE]
         head = Line(((title, "title"), (f"  {len(lines):,} lines", "dim")))
-        view.show(lines, [head], marked[0] if go and marked else None)
+        key = marked[0] if go and marked else None
+        view.show(lines, [head], key, self._state_of(shown, "passes"))
 
     def _paint_stacks(self, shown: Shown) -> None:
         state = self.studio
@@ -138,7 +148,8 @@ class AutodiffPane(Vertical):
         key = put[1] if put != self._put else None
         self._put = put
         title = Line(((summary(shown.autodiff), "title"),))
-        self._view("adstacks").show(lines, [title, *head], key or None)
+        old = self._state_of(shown, "passes", "launches")
+        self._view("adstacks").show(lines, [title, *head], key or None, old)
         self._paint_stack(shown)
 
     def _paint_stack(self, shown: Shown) -> None:
@@ -149,7 +160,8 @@ class AutodiffPane(Vertical):
         lines = stack_lines(shown.autodiff, key, width, state.ascii_only)
         facts = fact_lines(shown.autodiff, width)
         gap = [Line(())] if lines and facts else []
-        view.show([*failure_lines(shown), *lines, *gap, *facts])
+        old = self._state_of(shown, "passes", "launches")
+        view.show([*failure_lines(shown), *lines, *gap, *facts], state=old)
 
     # --- what the person does --------------------------------------------------------------
 

@@ -76,6 +76,7 @@ class LineView(ScrollView, can_focus=True):
         self.lines: Sequence[Line] = ()
         self.header: Sequence[Line] = ()
         self.needle = ""
+        self.state = ""
         self._jumping = False
         self._strips: dict[int, Strip] = {}
         self._styles: dict[str, Style] = {}
@@ -87,14 +88,22 @@ class LineView(ScrollView, can_focus=True):
 
     # --- content ---------------------------------------------------------------------------
 
-    def show(self, lines: Sequence[Line], header: Sequence[Line] = (), key: object = None) -> None:
+    def show(
+        self,
+        lines: Sequence[Line],
+        header: Sequence[Line] = (),
+        key: object = None,
+        state: str = "",
+    ) -> None:
         """Replace the lines; the cursor goes to ``key``, or stays with the key it stood on.
 
-        Only a person moves: no message is posted.
+        Only a person moves: no message is posted. state: ``pending`` or ``stale`` if all of the
+        lines are of an older save; then they have that style and no other.
         """
-        same = lines is self.lines
+        same = lines is self.lines and state == self.state
         if same and list(header) == list(self.header) and key is None:
             return
+        self.state = state
         old = self.current
         row = self.cursor - self.scroll_offset.y
         self.lines, self.header = lines, header
@@ -150,7 +159,7 @@ class LineView(ScrollView, can_focus=True):
                     self._strips.clear()
                 cached = self._strips[index] = self._strip(line)
             strip = cached
-            if line.row:
+            if line.row and not self.state:
                 base = base + self._style(line.row)
             if index == self.cursor and (self._idle_cursor or self.has_focus):
                 theme = self.look
@@ -185,9 +194,12 @@ class LineView(ScrollView, can_focus=True):
 
     def _strip(self, line: Line) -> Strip:
         base = self.rich_style
-        if line.row:
+        if line.row and not self.state:
             base = base + self._style(line.row)
-        segments = [Segment(_safe(text), base + self._style(style)) for text, style in line.spans]
+        segments = [
+            Segment(_safe(text), base + self._style(self.state or style))
+            for text, style in line.spans
+        ]
         if self.needle:
             segments = list(self._marked(segments))
         return Strip(segments)

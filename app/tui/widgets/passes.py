@@ -19,7 +19,8 @@ from ...core.panels.changes import DiffLines, diff_size, run_lines
 from ...core.panels.misc import remark_lines
 from ...core.panels.passes import list_lines, run_title
 from ...core.panels.source import source_lines
-from ...core.state import compiled_of, kernel_of, name_of, names_of, run_of
+from ...core.pending import state_of
+from ...core.state import backend_of, compiled_of, kernel_of, name_of, names_of, run_of
 from .lines import LineView
 
 if TYPE_CHECKING:
@@ -90,10 +91,17 @@ class PassesPane(Horizontal):
         remarks = self.query_one("#remarks", LineView)
         found = remark_lines(run)
         remarks.display = bool(found)
-        remarks.show(found)
+        remarks.show(found, state=self.state)
         kernel = kernel_of(state.record, sel)
         if self.has_class("three") and kernel is not None:
             self._paint_side(kernel, compiled)
+
+    @property
+    def state(self) -> str:
+        """``pending`` or ``stale`` if the passes that are shown are those of an older save."""
+        record, sel = self.studio.record, self.studio.sel
+        kernel = kernel_of(record, sel)
+        return "" if kernel is None else state_of(kernel, backend_of(record, sel), "passes")
 
     def _lay_out(self) -> None:
         width = self.studio.size.width
@@ -123,11 +131,11 @@ class PassesPane(Horizontal):
         )
         name = name_of(compiled, run)
         if name == self._run and state.sel.kernel == self._kernel and view.lines:
-            view.show(lines)
+            view.show(lines, state=self.state)
         elif index_of(lines, name) is not None:
-            view.show(lines, (), name)
+            view.show(lines, (), name, self.state)
         else:
-            view.show(lines)
+            view.show(lines, state=self.state)
             view.put(_line_of_folded(compiled, lines, name))
 
     def _paint_diff(self, compiled: CompileRecord, run: PassRun) -> None:
@@ -149,7 +157,7 @@ class PassesPane(Horizontal):
         lines = run_lines(*request)
         waited = view.lines and view.lines[0].spans[0][0].startswith("Comparing")
         place = sel.op if sel.op >= 0 and (other_run or sel.op != self._op or waited) else None
-        view.show(lines, header, place)
+        view.show(lines, header, place, self.state)
         if (other_run or waited) and index_of(lines, place) is None:
             hunks = self.hunks
             view.put(hunks[0] if hunks else 0)
@@ -189,7 +197,7 @@ class PassesPane(Horizontal):
         remarks = self.query_one("#remarks", LineView)
         found = remark_lines(run)
         remarks.display = bool(found)
-        remarks.show(found)
+        remarks.show(found, state=self.state)
 
     @on(LineView.Moved, "#diff")
     def _op_picked(self, event: LineView.Moved) -> None:

@@ -1,6 +1,7 @@
 """How news change what is known of some files."""
 
 from msgspec.structs import replace
+from qd_studio.app.core.pending import PARTS, waiting
 from qd_studio.app.core.session import Session, awaited, labels_of, merged
 from qd_studio.engine.inspect.record import BackendRecord, ErrorRecord, FileRecord, LogLine
 
@@ -47,19 +48,21 @@ def test_helpers_touch_those_that_import_them():
 def test_a_failed_load_keeps_everything_as_stale():
     session = loaded().kernel_updated(KERNEL).file_failed("a.py", (text("a.py"),), (ERROR,))
     (kernel,) = session.record().kernels
-    assert kernel == replace(KERNEL, stale=True)
+    assert kernel.stale
+    assert kernel.backend("cpu").earlier == ("passes", "code", "launches", "caches")
+    assert kernel.backend("cpu").launches == KERNEL.backend("cpu").launches
     assert session.record().errors == (ERROR,)
     # The helper still counts: mending it may be what helps.
     assert "help.py" in session.watched()
     again = loaded(session.job_started(["a.py"]))
     assert again.record().errors == ()
-    assert again.record().kernels[0].stale
+    assert again.record().kernels[0] == waiting(kernel)
     assert not again.kernel_updated(KERNEL).record().kernels[0].stale
 
 
-def test_listing_again_keeps_results_as_stale_unless_they_hold():
+def test_listing_again_keeps_results_as_pending_unless_they_hold():
     session = loaded().kernel_updated(KERNEL)
-    assert loaded(session).record().kernels[0] == replace(KERNEL, stale=True)
+    assert loaded(session).record().kernels[0] == waiting(KERNEL)
     files = (text("a.py"),)
     held = session.file_loaded("a.py", files, (LISTED,), (), {KERNEL.id})
     assert held.record().kernels[0] == KERNEL
@@ -123,11 +126,11 @@ def test_a_gradient_without_its_kernel_is_nobodys():
     assert names(loaded().kernel_updated(replace(GRADIENT, primal="a.py:gone"))) == ["scale"]
 
 
-def test_a_gradient_stays_stale_until_its_kernel_says_that_it_has_none():
+def test_a_gradient_stays_pending_until_its_kernel_says_that_it_has_none():
     session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
     session = loaded(session)
     assert names(session) == ["scale", "scale.grad"]
-    assert all(k.stale for k in session.record().kernels)
+    assert all(k.backend("cpu").earlier == PARTS for k in session.record().kernels)
     # What is known so far says nothing of gradients yet.
     session = session.kernel_updated(KERNEL, final=False)
     assert names(session) == ["scale", "scale.grad"]
@@ -150,7 +153,7 @@ def test_the_gradient_of_a_kernel_that_fails_stays_as_stale():
 def test_gradients_that_still_hold_are_not_stale():
     session = loaded().kernel_updated(DIFFERENTIATED).kernel_updated(GRADIENT)
     again = session.file_loaded("a.py", (text("a.py"),), (LISTED,), (), {KERNEL.id, GRADIENT.id})
-    assert not any(k.stale for k in again.record().kernels)
+    assert not any(k.stale or k.backend("cpu").earlier for k in again.record().kernels)
 
 
 def test_sizes_of_the_last_launch_stay_beside_the_new_ir_until_there_are_others():

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from qd_studio.app.core import pending
 from qd_studio.app.core.state import TABS
 from qd_studio.app.tui.commands import COMMANDS
 from qd_studio.app.tui.link import Link
@@ -384,3 +385,26 @@ async def test_long_listings_are_compared_on_another_thread(record, monkeypatch)
         app.repaint()
         await pilot.pause()
         assert "Comparing" not in text_of(app) and len(view(app, "diff").lines) > 3
+
+
+async def test_every_tab_says_what_is_pending_and_what_is_stale(record, live):
+    client, start = live
+    async with studio(record, (120, 40)) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        await press(pilot, "enter")
+        for old, sign in ((False, "◔ pending"), (True, "◌ stale")):
+            waiting = msgspec.structs.replace(pending.waiting(record.kernels[0]), stale=old)
+            for number, _ in enumerate(TABS[:-1], 1):
+                await press(pilot, str(number))
+                await told(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
+                assert sign not in text_of(app)
+                await told(app, pilot, client, ev.KernelUpdated(waiting, True))
+                assert sign in text_of(app).splitlines()[0], app.sel.tab
+                # No colour of a good verdict, in any list.
+                for shown in app.screen.query("LineView"):
+                    good = shown._table()["ok"].color
+                    strips = [shown.render_line(y) for y in range(shown.size.height)]
+                    assert not any(s.style and s.style.color == good for x in strips for s in x)
+        await press(pilot, "escape")
+        assert "◌" in text_of(app)

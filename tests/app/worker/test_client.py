@@ -337,3 +337,50 @@ def test_fields_of_a_script_and_its_helpers_live_as_long_as_its_program(tmp_path
         assert (cpu.status, cpu.agreement.state) == ("ok", "ok"), cpu.errors
         names = {p.name: p.origin for p in cpu.compile.params}
         assert names == {"by": "argument", "self.count": "field", "held.offsets": "field"}
+
+
+def test_what_is_shown_is_pending_from_the_save_on_and_nothing_is_at_the_end(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    with Live(path) as studio:
+        studio.complete()
+        studio.forget()
+        path.write_text("import time; time.sleep(1.0)\n" + SCALE.replace("* a", "* a + 0"))
+        studio.client.request_refresh([path])
+        # Before the slow import is over.
+        first = studio.wait(lambda e: isinstance(e, events.RecordUpdated)).record
+        assert backend(first).earlier == ("passes", "code", "launches", "caches")
+        assert backend(first).agreement is None and backend(first).launches
+        assert "sleep" not in first.files[0].text
+        last = studio.complete()
+        states = [e.kernel.backend("cpu") for e in studio.of(events.KernelUpdated)]
+        assert all(b.agreement is None or not b.earlier for b in states)
+        assert backend(last).earlier == () and backend(last).agreement.state == "ok"
+
+
+def test_a_look_that_is_cancelled_leaves_nothing_pending(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    with Live(path) as studio:
+        studio.complete()
+        path.write_text("import time; time.sleep(60.0)\n" + SCALE)
+        studio.client.request_refresh([path])
+        studio.wait(lambda e: isinstance(e, events.Progress) and e.text.startswith("importing"))
+        studio.client.cancel()
+        last = studio.complete()
+        assert last.kernels[0].stale and backend(last).agreement is None
+
+
+def test_an_error_that_was_mended_is_gone_when_the_next_look_begins(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(SCALE)
+    with Live(path) as studio:
+        studio.complete()
+        path.write_text(SCALE.replace("* a", "* nothing"))
+        studio.client.request_refresh([path])
+        assert backend(studio.complete()).errors
+        path.write_text("import time; time.sleep(0.5)\n" + SCALE)
+        studio.client.request_refresh([path])
+        first = studio.wait(lambda e: isinstance(e, events.RecordUpdated)).record
+        assert not backend(first).errors and not first.kernels[0].stale
+        assert not backend(studio.complete()).errors

@@ -133,7 +133,11 @@ def test_what_was_good_stays_as_stale(tmp_path):
         record = live.complete()
         assert [e.kind for e in record.errors] == ["FileNotFoundError"]
         assert record.kernels[0].stale
-        assert record.kernels[0].backends == good.kernels[0].backends
+        for old, now in zip(good.kernels[0].backends, record.kernels[0].backends, strict=True):
+            parts = ("compile", "launches", "caches")
+            assert all(getattr(now, part) == getattr(old, part) for part in parts)
+            # A verdict on older code says nothing about this one.
+            assert now.agreement is None and now.earlier
         assert live.of(events.Stale)[0].kernels == ("kernels.py:scale",)
         # A kernel that no longer compiles keeps its last result, too, with the error on top.
         path.write_text(SCALE.replace("x[i] * a", "x[i] * b"))

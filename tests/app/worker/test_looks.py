@@ -5,6 +5,7 @@ import signal
 
 import pytest
 from qd_studio.app.worker import events
+from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine.inspect import LookUps
 
 from tests.app.worker.live import HEAD, Live, backend
@@ -143,3 +144,30 @@ def test_code_that_ends_the_worker_while_the_caches_are_asked_costs_only_their_a
     assert [f.error.stage for f in live.of(events.Failed)] == ["caches"]
     assert "exited with status 3" in offline(record).reason
     assert offline(record).state == "bypass"
+
+
+ENDLESS = (
+    HEAD
+    + """
+@qd.kernel
+def k(x: qd.types.ndarray(dtype=qd.i32, ndim=1)):
+    for i in x:
+        while x[i] >= {least}:
+            x[i] = 1
+"""
+)
+
+
+def test_a_look_that_ran_out_of_time_is_no_save_before(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(ENDLESS.format(least=5))
+    limits = Limits(measure_s=0.01, launch_s=0.3, interpret_s=0.1, grace_s=0.3)
+    with Live(str(path), backends=("cpu",), limits=limits) as live:
+        assert live.complete().kernels[0].backends[0].status == "ok"
+        path.write_text(ENDLESS.format(least=0))
+        live.client.request_refresh()
+        record = live.complete()
+        assert live.of(events.Exited), "the worker should have been killed"
+    layer = offline(record)
+    assert "nothing has changed" not in layer.reason
+    assert [d.part for d in layer.differences] == ["source"] and layer.against == "look"
