@@ -48,7 +48,8 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
     message = reason if kind == "TimeLimit" else f"{reason} during {step.text}"
     if pass_name:
         message += f", pass {pass_name}"
-    where = f'File "{step.file}"' + (f", line {step.line}" if step.line else "")
+    line = step.loop if kind == "TimeLimit" and step.loop else step.line
+    where = f'File "{step.file}"' + (f", line {line}" if line else "")
     return ErrorRecord(
         kind=kind,
         message=message,
@@ -58,7 +59,7 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         kernel=step.kernel_name,
         backend=step.backend,
         file=step.file,
-        line=step.line,
+        line=line,
         rendered=f"{where}:\n{message}",
     )
 

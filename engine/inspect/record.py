@@ -27,6 +27,7 @@ from .record_launch import (
     FlowNode,
     FlowRecord,
     LaunchRecord,
+    LoadRecord,
     VerdictRecord,
 )
 from .record_machine import MachineKernel, MachineRecord
@@ -53,6 +54,7 @@ __all__ = [
     "LaunchRecord",
     "LayoutRecord",
     "LeafRecord",
+    "LoadRecord",
     "LocRecord",
     "LogLine",
     "MachineKernel",
@@ -488,5 +490,6 @@ VOLATILE: Final = frozenset(
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
         "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
+        "waited", "loop_us", "loop_fast_us", "loop_slow_us",
     }
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..analysis.cfg import Cfg
 from ..ir import Func, Loc, all_ops, walk
@@ -27,7 +27,7 @@ from .record import (
     TaskRecord,
 )
 
-__all__ = ["LocTable", "Look", "Recorder", "count_kinds"]
+__all__ = ["KINDS", "LocTable", "Look", "Recorder", "count_kinds"]
 
 
 class Look(NamedTuple):
@@ -280,3 +280,5 @@ _KINDS = (
     ("asserts", _only(C.ASSERT)),
     ("casts", _only(C.CAST_VALUE, C.CAST_BITS)),
 )
+KINDS: Final = (*(name for name, _ in _KINDS), "tasks")
+"""The names of what `count_kinds` counts."""
