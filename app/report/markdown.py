@@ -301,7 +301,7 @@ def _passes(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
     ]
     rows = [
         [str(r.index), r.stage, str(r.round or ""), "" if r.task is None else str(r.task), r.name,
-         f"+{r.added} -{r.removed} ~{r.rewritten}", fmt.duration_us(r.us)]
+         f"+{r.added} -{r.removed} ~{r.rewritten} >{r.moved}", fmt.duration_us(r.us)]
         for r in changed
     ]  # fmt: skip
     out += _table(["#", "stage", "round", "task", "pass", "ops", "time"], rows)

@@ -20,6 +20,15 @@ _SIGNALS: Final = {
 }
 
 
+_PARTS: Final = {
+    "frontend": "in the frontend",
+    "passes": "before the first pass",
+    "codegen": "in code generation",
+    "load": "while loading the code",
+}
+"""Parts of a compile that no pass is to blame for, by `ErrorRecord.stage`."""
+
+
 def how_it_ended(status: int) -> str:
     """An exit status in words."""
     if status >= 0:
@@ -46,15 +55,20 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
     if step is None:
         return ErrorRecord(kind=kind, message=reason, stage="worker", rendered=reason)
     message = reason if kind == "TimeLimit" else f"{reason} during {step.text}"
-    if pass_name:
+    # A step may tell itself apart by a further word, as in "check n=64".
+    stage = step.stage.split(" ", 1)[0]
+    if pass_name in _PARTS:
+        stage = pass_name
+        message += f", {_PARTS[stage]}"
+        pass_name = ""
+    elif pass_name:
         message += f", pass {pass_name}"
     line = step.loop if kind == "TimeLimit" and step.loop else step.line
     where = f'File "{step.file}"' + (f", line {line}" if line else "")
     return ErrorRecord(
         kind=kind,
         message=message,
-        # A step may tell itself apart by a further word, as in "check n=64".
-        stage=step.stage.split(" ", 1)[0],
+        stage=stage,
         pass_name=pass_name,
         kernel=step.kernel_name,
         backend=step.backend,

@@ -263,7 +263,7 @@ class PassRun(_Base, frozen=True, kw_only=True):
 
     before / after index `CompileRecord.snapshots`; equal when nothing changed. round: 0 outside
     of repeated groups, else from 1. task: number of the task the run was limited to, or None.
-    added / removed / rewritten: counts of ops by identity.
+    added / removed / rewritten / moved: counts of ops by identity.
     """
 
     index: int
@@ -278,6 +278,7 @@ class PassRun(_Base, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     rewritten: int = 0
+    moved: int = 0
     remarks: tuple[Remark, ...] = ()
 
 

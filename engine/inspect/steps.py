@@ -47,7 +47,8 @@ class Steps:
         yield
 
     def passing(self, text: str) -> None:
-        """The pass that is about to run, as "stage/pass"."""
+        """What a compile is about to do: a pass, as "stage/pass", or another part of a compile,
+        as in `ErrorRecord.stage`."""
 
     def held(self, backend: str, stage: str) -> ErrorRecord | None:
         """The error to report in place of doing ``stage``, if it is known to be fatal."""

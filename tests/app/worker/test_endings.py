@@ -95,3 +95,31 @@ CpuExecutable.launch = hang
     (error,) = backend(record).errors
     assert "it has loops without a fixed end at kernels.py:7" in error.message
     assert backend(record, kernel=1).agreement.check == "passed"
+
+
+CRASHING = """
+import os, signal
+from qd_studio.engine.backends.cpu.backend import CpuBackend
+wrapped = CpuBackend.{method}
+def crash(self, first, *rest):
+    if getattr(first, "meta", first).name == "k":
+        {how}
+    return wrapped(self, first, *rest)
+CpuBackend.{method} = crash
+"""
+
+
+@pytest.mark.parametrize(("method", "stage", "words"), [
+    ("lower", "codegen", "compiling k for cpu, in code generation"),
+    ("load", "load", "compiling k for cpu, while loading the code"),
+])  # fmt: skip
+def test_a_crash_after_the_passes_is_not_blamed_on_the_last_of_them(tmp_path, method, stage, words):
+    for name, how in (("dies", "os.kill(os.getpid(), signal.SIGSEGV)"), ("raises", "1 / 0")):
+        path = tmp_path / f"{name}.py"
+        body = "for i in range(x.shape[0]):\n    x[i] = 1.0"
+        path.write_text(two_kernels(body) + CRASHING.format(method=method, how=how))
+        record = collect([path], backends=("cpu",), limits=QUICK)
+        (error,) = backend(record).errors
+        assert (error.stage, error.pass_name, error.backend) == (stage, "", "cpu")
+        assert words in error.message or name == "raises"
+        assert backend(record, kernel=1).agreement.check == "passed"
