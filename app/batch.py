@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
-from ..engine.inspect.record import ErrorRecord, KernelRecord, Record
+from ..engine.inspect.record import BackendRecord, ErrorRecord, KernelRecord, Record
 from .core.format import backend_reason
 from .worker.events import Event, Failed, KernelUpdated
 from .worker.once import collect
@@ -44,13 +44,21 @@ def measured(
 
 
 def _outcome(kernel: KernelRecord) -> str:
-    parts = [
-        f"{b.backend} {'compiled' if b.status == 'ok' and b.unlaunched else b.status}"
-        for b in kernel.backends
-        if b.status in ("ok", "error")
-    ]
+    parts = [f"{b.backend} {_word(b)}" for b in kernel.backends if b.status in ("ok", "error")]
     reasons = (backend_reason(kernel, b) for b in kernel.backends)
     return ", ".join(parts) or "; ".join(dict.fromkeys(reasons)) or "no backend was asked for"
+
+
+def _word(backend: BackendRecord) -> str:
+    """What became of a kernel on a backend: ``ok`` only if its results were shown to be right."""
+    found = backend.agreement
+    if backend.status == "error":
+        return "error"
+    if backend.unlaunched or found is None:
+        return "compiled"
+    if backend.backend == "interp":
+        return "ran" if backend.launches else "unknown"
+    return found.verdict
 
 
 def failures(record: Record) -> list[str]:

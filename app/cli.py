@@ -8,8 +8,9 @@
     qd-studio doctor --conformance      features of the language by backends, as a table
     qd-studio cache ls|show|verify|clean   the caches on disk
 
-Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a gate failed;
-2 usage; 3 the environment (nothing to run on, a place that cannot be written); 130 interrupted.
+Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a rule failed;
+2 usage; 3 the environment (nothing to run on, a place that cannot be written); 4 nothing failed,
+but a rule about a time could not be judged, since the machine was too busy; 130 interrupted.
 
 Everything heavy is imported where it is needed: the first screen must not wait for a compiler, and
 a report not for a screen.
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
     from ..engine.inspect.record import Record
     from .worker.protocol import Opening
 
-__all__ = ["EXIT_ENVIRONMENT", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_OK", "EXIT_USAGE", "main"]
+__all__ = [
+    "EXIT_ENVIRONMENT", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_NOT_JUDGED", "EXIT_OK",
+    "EXIT_USAGE", "main",
+]  # fmt: skip
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_ENVIRONMENT: Final = 3
+EXIT_NOT_JUDGED: Final = 4
 EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = ("open", "show", "doctor", "cache")
 PANELS: Final = ("source", "passes", "ir", "cfg", "adstack", "caches", "launch", "code", "log")
@@ -140,8 +145,8 @@ def _main_parser() -> _Parser:
     add("--baseline", metavar="RECORD", help="with --report: a saved record to compare with")
     add("--fail-on", action="append", default=[], metavar="RULE",
         help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
-        "'launch.cpu.median_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded'; may be "
-        "repeated; rules under "
+        "'launch.cpu.median_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded', or if there "
+        "is nothing to judge it by, unless RULE ends in '?'; may be repeated; rules under "
         "[tool.qd-studio] fail-on of a pyproject.toml count, too")  # fmt: skip
     _theme(parser)
     add("--version", action=_Version, help="print the version and exit")
@@ -310,7 +315,7 @@ def _open(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace, words: list[str]) -> int:
     from .batch import PyprojectError, failures, rules_for
-    from .core.gates import RuleError, evaluate, parse_rule
+    from .core.gates import FAILING, RuleError, evaluate, parse_rule
     from .report import SUFFIXES, to_markdown, write
 
     for path in options.out:
@@ -329,7 +334,7 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
         raise _Failure(EXIT_USAGE, str(error)) from None
     record = _measured(options.files, words, settings)
     try:
-        findings = evaluate(record, rules, baseline)
+        findings = evaluate(record, rules, baseline, _asked(options))
     except RuleError as error:
         raise _Failure(EXIT_USAGE, str(error)) from None
     if not options.out:
@@ -341,13 +346,22 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
             raise _Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
         _talk(f"wrote {path}")
     failed = failures(record)
-    failed += [f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings if f.state == "failed"]
+    texts = {f: f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings}
+    failed += [text for f, text in texts.items() if f.state in FAILING]
     for line in failed:
         _talk(f"FAILED {line}")
-    for f in findings:
-        if f.state == "skipped":
-            _talk(f"skipped gate {f.rule}: {f.kernel}: {f.message}")
-    return EXIT_FAILED if failed else _nothing_ran(record)
+    for f, text in texts.items():
+        if f.state in ("skipped", "not judged"):
+            _talk(f"{f.state} {text}")
+    if failed:
+        return EXIT_FAILED
+    unjudged = any(f.state == "not judged" for f in findings)
+    return EXIT_NOT_JUDGED if unjudged else _nothing_ran(record)
+
+
+def _asked(options: argparse.Namespace) -> set[str]:
+    """The backends that were named one by one."""
+    return {name for text in options.backend for name in text.split(",")} - {"all", ""}
 
 
 def _nothing_ran(record: Record) -> int:

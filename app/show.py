@@ -168,9 +168,11 @@ def _agreement(kernel: KernelRecord) -> list[Line]:
         if found is None:
             continue
         text = f"{backend.backend}: {found.state}"
-        if found.state != "unchecked":
-            text += f" ({found.workload}; largest error {found.max_abs:.3g}, relative "
-            text += f"{found.max_rel:.3g}, {found.max_ulp:g} ulp; {found.tolerance})"
+        if found.state != "unknown":
+            text += f" over {found.elements:,} elements of {found.workload}, compared with "
+            text += f"{found.against or 'the interpreter'} (largest error {found.max_abs:.3g}, "
+            text += f"relative {found.max_rel:.3g}, {found.max_ulp:g} ulp; {found.tolerance})"
+            text += f"; {found.nans:,} of them NaN" if found.nans else ""
         wrong = f"{found.differing:,} of {found.elements:,} differ" if found.differing else ""
         for extra in (found.reason, wrong, found.first_difference):
             text += f"; {extra}" if extra else ""

@@ -41,6 +41,7 @@ __all__ = [
     "statements",
     "throughput",
     "throughput_waited",
+    "ulps",
     "unlaunched_reason",
     "verdict",
     "waited",
@@ -49,7 +50,7 @@ __all__ = [
 # Glyph and ASCII twin of a state.
 GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "changed": ("●", "*"), "noop": ("○", "."), "failed": ("✗", "x"), "skipped": ("–", "-"),
-    "ok": ("✓", "ok"), "differs": ("≠", "!="), "unchecked": ("?", "?"),
+    "ok": ("✓", "ok"), "differs": ("≠", "!="), "unknown": ("?", "?"),
     "hit": ("◆", "H"), "miss": ("◇", "M"), "bypass": ("▹", "B"), "off": ("·", "o"),
     "damaged": ("!", "!"),
     "not_applicable": (" ", " "), "absent": ("–", "-"), "error": ("✗", "x"), "stale": ("◌", "~"),
@@ -106,7 +107,7 @@ def size(n: int) -> str:
 
 def counted(n: int, thing: str) -> str:
     """``1 parameter``, ``2 parameters``."""
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
 def device(found: DeviceRecord) -> str:
@@ -230,20 +231,54 @@ def _rate(giga: float) -> str:
     return f"{_digits(giga * 1e6)} k"
 
 
-def agreement(found: AgreementRecord | None, ascii_only: bool = False) -> str:
-    """``✓ exact``, ``✓ max 2e-07, 3 ulp``, ``≠ differs max 0.5 at y[3], 9 ulp``, ``? reason``."""
+def agreement(found: AgreementRecord | None, ascii_only: bool = False, *, full: bool = True) -> str:
+    """``✓ exact over 64 elements``, ``✓ max 2e-07, 3 ulp over 64 elements``,
+    ``≠ differs max 0.5 at y[3], 9 ulp``, ``? reason``.
+
+    full: False for a narrow column: ``✓ exact of 64``; a ``+`` behind the number says that some
+    workloads were not compared.
+    """
     if found is None:
         return ""
     mark = GLYPHS[found.state][ascii_only]
-    if found.state == "unchecked":
-        return f"{mark} {found.reason}".rstrip()
     check = "" if found.check != "failed" else ", check failed"
-    ulp = f", {count(found.max_ulp)} ulp" if found.max_ulp else ""
-    error = f"max {found.max_abs:.1e}"
+    if found.state == "unknown":
+        passed = "; the author's check passed" if full and found.check == "passed" else ""
+        return f"{mark} {first_line(found.reason)}".rstrip() + passed + check
+    error = f"max {found.max_abs:.1e}{ulps(found)}"
     if found.state == "ok":
-        return f"{mark} {error}{ulp}{check}" if found.max_abs else f"{mark} exact{check}"
+        text = error if found.max_abs else "exact"
+        return f"{mark} {text} {_over(found) if full else _of(found)}{check}"
     where = found.first_difference.partition(": ")[0]
-    return f"{mark} differs {error}{f' at {where}' if where else ''}{ulp}{check}"
+    at = f" at {where}" if where else ""
+    return f"{mark} differs max {found.max_abs:.1e}{at}{ulps(found)}{check}"
+
+
+_FAR_ULP: Final = 100_000
+
+
+def ulps(found: AgreementRecord) -> str:
+    """``, 3 ulp``; empty for none.
+
+    From 100,000 on the number of floats between two values says no more than that they have
+    opposite signs or another order of magnitude. Then it is ``, rel 0.5`` of values that differ;
+    values that agree are so far apart only if both are near 0 beside the largest of the array.
+    """
+    if found.max_ulp < _FAR_ULP:
+        return f", {count(found.max_ulp)} ulp" if found.max_ulp else ""
+    return ", near 0" if found.state == "ok" else f", rel {found.max_rel:.2g}"
+
+
+def _over(found: AgreementRecord) -> str:
+    """``over 64 elements (9 of them NaN); not compared: n=4096``."""
+    text = f"over {counted(found.elements, 'element')}"
+    text += f" ({found.nans:,} of them NaN)" if found.nans else ""
+    return text + (f"; not compared: {', '.join(found.uncompared)}" if found.uncompared else "")
+
+
+def _of(found: AgreementRecord) -> str:
+    nans = f", {count(found.nans)} NaN" if found.nans else ""
+    return f"of {count(found.elements)}{'+' if found.uncompared else ''}{nans}"
 
 
 def statements(compiled: CompileRecord | None) -> str:

@@ -1,19 +1,24 @@
 """Gates: rules that make a report fail, and the comparison with a baseline.
 
-A rule is ``metric OP value``, checked for every kernel that has the metric (see `metrics`)::
+A rule is ``metric OP value``, checked for every kernel (see `metrics`)::
 
     ir.statements>200            an absolute limit
     ir.statements>+5%            more than 5 % above the baseline
-    launch.cpu.median_us>+20%    slower than the baseline by more than 20 % and by more than noise
+    launch.cpu.median_us>+20%    slower than the baseline by more than 20 %, beyond all noise
     agreement!=ok                a word; `agreement` stands for every backend's
     code.cuda:sm_90.spills>0     tasks of a GPU may not spill registers
     cache.fastcache!=loaded      a layer's state: hit (or loaded), miss, bypass, off, damaged
     adstack.bytes>+0%            adstacks of a gradient kernel take more than at the baseline
     compile.error                short for compile.error>0
+    launch.cuda.wall_us>50?      says nothing where there is no value
 
-The rule states the *failure*: a gate trips when it is true. Relative rules need a baseline; a
-kernel that the baseline lacks is skipped and said so. A time is compared with a noise verdict:
-a difference within three combined median absolute deviations is "within noise" and never trips.
+The rule states the *failure*: a gate trips when it is true. A metric that no record can have is an
+error. One that has no value for a kernel it concerns is *unknown*, and fails like a rule that is
+true; with ``?`` at the end it is skipped. A rule that concerns no kernel at all is unknown, too.
+
+Relative rules need a baseline; a kernel that the baseline lacks is skipped. A time is compared
+beyond the noise of both runs (`verdicts.noise_of`). Where that is not known, or a machine was too
+busy (`machine_load`), the rule is *not judged*: neither passed nor failed.
 """
 
 from __future__ import annotations
@@ -21,13 +26,30 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ...engine.inspect.record import Record
-from .metrics import FAMILIES, Metric, is_time, record_metrics
+from ...engine.inspect.machine_load import busy, unlike
+from ...engine.inspect.record import KernelRecord, Record
+from ...engine.inspect.verdicts import noise_of
+from .metrics import (
+    Metric,
+    UnknownMetric,
+    check_name,
+    has_noise,
+    is_time,
+    missing,
+    record_metrics,
+)
 
-__all__ = ["Finding", "Rule", "RuleError", "evaluate", "parse_rule", "verdict"]
+__all__ = [
+    "AGREEMENTS", "FAILING", "STATES", "Finding", "Rule", "RuleError", "counts_text", "evaluate",
+    "parse_rule",
+]  # fmt: skip
+
+FAILING: Final = ("failed", "unknown")
+"""States of findings that make a report fail."""
 
 
 class RuleError(ValueError):
@@ -35,17 +57,25 @@ class RuleError(ValueError):
 
 
 class Rule(NamedTuple):
-    """A parsed rule. relative: ``limit`` is a fraction of the baseline's value (0.05 for +5%)."""
+    """A parsed rule. relative: ``limit`` is a fraction of the baseline's value (0.05 for +5%).
+
+    optional: it ended in ``?``, and says nothing where there is no value.
+    """
 
     text: str
     metric: str
     op: str
     limit: float | str
     relative: bool
+    optional: bool = False
 
 
 class Finding(NamedTuple):
-    """What a rule said about a kernel. state: failed, passed, skipped. message: one sentence."""
+    """What a rule said about a kernel.
+
+    state: failed, passed, skipped (it does not concern the kernel), unknown (there is no value),
+    not judged (a time that says nothing). message: one sentence.
+    """
 
     rule: str
     kernel: str
@@ -65,29 +95,47 @@ _RULE: Final = re.compile(r"^\s*([A-Za-z_][\w.:\[\]=, -]*?)\s*(>=|<=|!=|==|>|<)\
 
 def parse_rule(text: str) -> Rule:
     """Read a rule; RuleError says what is wrong with it."""
-    rule = _read(text)
-    if rule.metric.split(".")[0] not in FAMILIES:
+    optional = text.rstrip().endswith("?")
+    rule = _read(text.rstrip().removesuffix("?") if optional else text, text)
+    rule = rule._replace(optional=optional)
+    try:
+        check_name(rule.metric)
+    except UnknownMetric as error:
+        raise RuleError(f"rule {text!r}: {error}") from None
+    if rule.relative and is_time(rule.metric) and not has_noise(rule.metric):
         raise RuleError(
-            f"rule {text!r}: there is no metric {rule.metric!r}; metrics begin with "
-            f"{', '.join(FAMILIES)}"
+            f"rule {text!r}: {rule.metric} is measured too seldom to know its noise, so it is not "
+            "compared with a baseline; give a fixed limit, or use median_us or wall_us of a launch"
         )
-    return _of_cache(rule) if rule.metric.split(".")[0] == "cache" else rule
+    family = rule.metric.split(".")[0]
+    if family == "agreement":
+        _check_word(rule, AGREEMENTS, "verdict")
+    return _of_cache(rule) if family == "cache" else rule
+
+
+AGREEMENTS: Final = ("ok", "differs", "unknown")
+"""What rules may call a verdict."""
+
+
+def _check_word(rule: Rule, words: Sequence[str], what: str) -> None:
+    if rule.limit not in words or rule.op not in ("==", "!="):
+        raise RuleError(
+            f"rule {rule.text!r}: {rule.metric} is a {what}: write == or != and one of "
+            f"{', '.join(words)}"
+        )
 
 
 def _of_cache(rule: Rule) -> Rule:
     """A rule about a layer of caches, with the word that records have for its state."""
-    if isinstance(rule.limit, str) and rule.limit not in STATES:
-        raise RuleError(
-            f"rule {rule.text!r}: {rule.limit!r} is no state of a cache; there are "
-            f"{', '.join(STATES)}"
-        )
+    _check_word(rule, STATES, "state of a cache")
     return rule._replace(limit="hit") if rule.limit == "loaded" else rule
 
 
-def _read(text: str) -> Rule:
-    if re.fullmatch(r"\s*[A-Za-z_][\w.:]*\s*", text):
-        return Rule(text, text.strip(), ">", 0.0, False)
-    match = _RULE.match(text)
+def _read(rule: str, text: str) -> Rule:
+    """The parts of ``rule``; text: as it was written."""
+    if re.fullmatch(r"\s*[A-Za-z_][\w.:]*\s*", rule):
+        return Rule(text, rule.strip(), ">", 0.0, False)
+    match = _RULE.match(rule)
     if match is None:
         raise RuleError(
             f"cannot read rule {text!r}: write METRIC OP VALUE, such as ir.statements>+5% "
@@ -111,19 +159,17 @@ def _read(text: str) -> Rule:
         return Rule(text, metric, op, value, False)
 
 
-def verdict(now: Metric, before: Metric) -> str:
-    """``better``, ``worse`` or ``within noise`` for a time against its baseline."""
-    if not isinstance(now.value, (int, float)) or not isinstance(before.value, (int, float)):
-        return "within noise" if now.value == before.value else "worse"
-    noise = 3 * math.hypot(now.spread, before.spread)
-    difference = now.value - before.value
-    if abs(difference) <= noise:
-        return "within noise"
-    return "worse" if difference > 0 else "better"
+def evaluate(
+    record: Record,
+    rules: Sequence[str],
+    baseline: Record | None = None,
+    asked: Container[str] = (),
+) -> list[Finding]:
+    """Check every rule against every kernel. RuleError for an unreadable or unusable rule.
 
-
-def evaluate(record: Record, rules: Sequence[str], baseline: Record | None = None) -> list[Finding]:
-    """Check every rule against every kernel. RuleError for an unreadable or unusable rule."""
+    asked: backends that were named one by one: `agreement` stands for these, too, where they are
+    absent or cannot launch.
+    """
     parsed = [parse_rule(text) for text in rules]
     for rule in parsed:
         if rule.relative and baseline is None:
@@ -132,40 +178,71 @@ def evaluate(record: Record, rules: Sequence[str], baseline: Record | None = Non
     before = record_metrics(baseline) if baseline is not None else {}
     out: list[Finding] = []
     for rule in parsed:
-        for kernel, metrics in now.items():
-            names = [n for n in metrics if n == rule.metric or n.startswith(rule.metric + ".")]
-            if rule.metric in names:
-                names = [rule.metric]
-            if not names:
-                out.append(Finding(rule.text, kernel, "skipped", f"has no {rule.metric}"))
-            for name in names:
-                old = before.get(kernel, {}).get(name)
-                out.append(_check(rule, kernel, name, metrics[name], old))
-        if not now:
-            out.append(Finding(rule.text, "", "skipped", "no kernels"))
-        _known(rule, now)
+        found: list[Finding] = []
+        for kernel in record.kernels:
+            for name in _names(rule, kernel, asked):
+                metric = now[kernel.id].get(name)
+                if metric is None:
+                    found.append(_without(rule, kernel, name))
+                else:
+                    found.append(_check(rule, kernel.id, name, metric, before.get(kernel.id)))
+        if not found or (not rule.optional and all(f.state == "skipped" for f in found)):
+            why = f": {found[0].kernel} {found[0].message}" if found else ""
+            text = f"the rule concerns no kernel{why}"
+            found.append(Finding(rule.text, "", _unknown(rule), text))
+        out += found
     return out
 
 
-def _known(rule: Rule, now: Mapping[str, Mapping[str, Metric]]) -> None:
-    """RuleError for a statement count that no compiled kernel has: a slip that would never trip."""
-    names = {name for metrics in now.values() for name in metrics if name.startswith("ir.")}
-    if rule.metric.startswith("ir.") and names and rule.metric not in names:
-        raise RuleError(
-            f"rule {rule.text!r}: there is no {rule.metric}; there are {', '.join(sorted(names))}"
-        )
+def counts_text(findings: Sequence[Finding]) -> str:
+    """``1 failed of 3``, ``1 failed, 2 unknown of 3``."""
+    found = Counter(f.state for f in findings)
+    parts = [f"{found['failed']} failed"]
+    parts += [f"{found[state]} {state}" for state in ("unknown", "not judged") if found[state]]
+    return f"{', '.join(parts)} of {len(findings)}"
 
 
-def _check(rule: Rule, kernel: str, name: str, now: Metric, old: Metric | None) -> Finding:
+def _names(rule: Rule, kernel: KernelRecord, asked: Container[str]) -> list[str]:
+    """The metrics of ``kernel`` that a rule is about."""
+    if rule.metric != "agreement":
+        return [rule.metric]
+    found = [
+        f"agreement.{b.backend}"
+        for b in kernel.backends
+        if b.backend != "interp"
+        and (b.backend in asked or not (b.status == "absent" or b.unlaunched))
+    ]
+    return found or ["agreement"]
+
+
+def _unknown(rule: Rule) -> str:
+    return "skipped" if rule.optional else "unknown"
+
+
+def _without(rule: Rule, kernel: KernelRecord, name: str) -> Finding:
+    """What a rule says of a kernel that has no such metric."""
+    foreign, why = missing(kernel, name)
+    return Finding(rule.text, kernel.id, "skipped" if foreign else _unknown(rule), why)
+
+
+def _check(
+    rule: Rule, kernel: str, name: str, now: Metric, before: Mapping[str, Metric] | None
+) -> Finding:
     compare = _OPS[rule.op]
     if not rule.relative:
         if isinstance(rule.limit, str) != isinstance(now.value, str):
             raise RuleError(f"rule {rule.text!r}: {name} is {now.value!r}, not comparable")
         tripped = compare(now.value, rule.limit)
         text = f"{name} is {_show(now.value)}{': ' if now.why else ''}{now.why}"
+        why = busy(now.launch.load) if tripped and _by_wall(name, now) and now.launch else ""
+        if why:
+            return Finding(rule.text, kernel, _unjudged(rule), f"{text}, but {why}")
         return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
+    if before is None:
+        return Finding(rule.text, kernel, "skipped", "is not in the baseline")
+    old = before.get(name)
     if old is None:
-        return Finding(rule.text, kernel, "skipped", f"the baseline has no {name}")
+        return Finding(rule.text, kernel, _unknown(rule), f"the baseline has no {name}")
     if isinstance(now.value, str) or isinstance(old.value, str) or isinstance(rule.limit, str):
         raise RuleError(f"rule {rule.text!r}: {name} is not a number")
     change = (now.value - old.value) / old.value if old.value else math.inf * (now.value > 0 or 0)
@@ -173,7 +250,44 @@ def _check(rule: Rule, kernel: str, name: str, now: Metric, old: Metric | None) 
         change = 0.0
     text = f"{name} {_show(old.value)} -> {_show(now.value)} ({change:+.1%})"
     tripped = compare(change, rule.limit)
-    if tripped and is_time(name) and verdict(now, old) == "within noise":
+    if is_time(name):
+        return _timed(rule, kernel, name, (now, old), (change, tripped), text)
+    return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
+
+
+def _by_wall(name: str, metric: Metric) -> bool:
+    """True for a time of launches that other programs on the machine make longer."""
+    device = metric.launch is not None and metric.launch.by_device and name.endswith(".median_us")
+    return has_noise(name) and not device
+
+
+def _unjudged(rule: Rule) -> str:
+    return "skipped" if rule.optional else "not judged"
+
+
+def _timed(
+    rule: Rule, kernel: str, name: str, pair: tuple[Metric, Metric], found: tuple[float, bool],
+    text: str,
+) -> Finding:  # fmt: skip
+    """A time against its baseline. found: (relative change, True if the rule trips by it)."""
+    (now, old), (change, tripped) = pair, found
+    limit, why = rule.limit, ""
+    assert now.launch is not None and old.launch is not None and not isinstance(limit, str)
+    if _by_wall(name, now):
+        # A baseline that was measured too slow hides what became slower.
+        why = unlike(now.launch, old.launch) if tripped else busy(old.launch.load)
+    if why:
+        return Finding(rule.text, kernel, _unjudged(rule), f"{text}: {why}")
+    noises = noise_of(now.samples), noise_of(old.samples)
+    if tripped and (noises[0] is None or noises[1] is None):
+        few = min(len(now.samples), len(old.samples))
+        return Finding(
+            rule.text, kernel, _unjudged(rule),
+            f"{text}: only {few} were timed, too few to know the noise",
+        )  # fmt: skip
+    band = (1 + change) * ((noises[0] or 0.0) + (noises[1] or 0.0))
+    text += f", band {band:.1%}"
+    if tripped and abs(change - limit) <= band:
         return Finding(rule.text, kernel, "passed", text + ", within noise")
     return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
 

@@ -20,7 +20,7 @@ baseline::
     launch.<backend>.wall_us                    the same by the wall clock, the wait included
     launch.<backend>.<workload>.wall_us         ... of the named one
     launch.<backend>.host_us                    of a device: what the host needs to issue it
-    agreement.<backend>                         ok, differs, unchecked; of all but the interpreter
+    agreement.<backend>                         ok, differs, unknown; of all but the interpreter
     adstack.bytes, .stacks, .slots              heap that a gradient kernel's launch needed, its
                                                 adstacks, and the slots of one row of each, summed;
                                                 of the first backend that told them
@@ -34,35 +34,52 @@ baseline::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...engine.inspect.record import (
     AutodiffRecord,
     BackendRecord,
     KernelRecord,
+    LaunchRecord,
     MachineRecord,
     Record,
 )
+from . import format as fmt
 
-__all__ = ["FAMILIES", "Metric", "is_time", "kernel_metrics", "record_metrics"]
+__all__ = [
+    "FAMILIES", "Metric", "UnknownMetric", "check_name", "has_noise", "is_time", "kernel_metrics",
+    "missing", "record_metrics",
+]  # fmt: skip
 
 Value = int | float | str
 FAMILIES: Final = ("adstack", "agreement", "cache", "code", "compile", "gradient", "ir", "launch")
 """What the name of a metric begins with."""
+_LAYERS: Final = ("in_process", "fastcache", "offline", "ptx", "driver")
+_STACKS: Final = ("bytes", "overflow", "slots", "stacks")
 _TIMES: Final = ("_ms", "_us")
 _COMPILE: Final = frozenset({"frontend", "passes", "codegen", "load", "compile"})
 
 
 class Metric(NamedTuple):
-    """A value, and for a time its spread (median absolute deviation) in the same unit.
+    """A value; why: the reason for it, where it has one.
 
-    why: the reason for the value, where it has one.
+    launch: of a time that was measured several times, what it is from; samples: all of them.
     """
 
     value: Value
-    spread: float = 0.0
     why: str = ""
+    launch: LaunchRecord | None = None
+    samples: Sequence[float] = ()
+
+
+class UnknownMetric(ValueError):
+    """No kernel can have a metric of this name; the message says which is near."""
+
+
+def has_noise(name: str) -> bool:
+    """True for times of launches, which are measured many times in each run."""
+    return name.startswith("launch.") and name.endswith((".median_us", ".wall_us"))
 
 
 def is_time(name: str) -> bool:
@@ -121,10 +138,10 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
             yield f"code.{name}.bytes", Metric(backend.compile.code_bytes)
         yield from _machine_metrics(name, backend.compile.machine)
     for i, launch in enumerate(backend.launches):
-        metric = Metric(launch.median_us, launch.mad_us)
+        metric = Metric(launch.median_us, "", launch, launch.samples_us)
         wall = None if launch.by_device else metric
         if launch.wall_us is not None:
-            wall = Metric(launch.wall_us, launch.wall_mad_us or 0.0)
+            wall = Metric(launch.wall_us, "", launch, launch.wall_samples_us)
         for place in [f"{name}.{launch.workload}", *([name] if i == 0 else [])]:
             yield f"launch.{place}.median_us", metric
             if wall is not None:
@@ -133,7 +150,7 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
             yield f"launch.{name}.host_us", Metric(launch.host_us)
     if backend.agreement is not None and name != "interp":
         # The interpreter is what the others are compared with.
-        yield f"agreement.{name}", Metric(backend.agreement.state)
+        yield f"agreement.{name}", Metric(backend.agreement.state, backend.agreement.reason)
 
 
 def _machine_metrics(name: str, machine: MachineRecord | None) -> Iterator[tuple[str, Metric]]:
@@ -148,6 +165,149 @@ def _machine_metrics(name: str, machine: MachineRecord | None) -> Iterator[tuple
         yield f"code.{name}.registers", Metric(max(k.registers for k in known))
         yield f"code.{name}.shared", Metric(max(k.shared for k in known))
         yield f"code.{name}.spills", Metric(spilled)
+
+
+# ---- names
+
+
+def check_name(name: str) -> None:
+    """Raise UnknownMetric if no record can have the metric ``name``.
+
+    ``agreement`` stands for several. Names of workloads are not checked: only a record knows them.
+    """
+    family, _, rest = name.partition(".")
+    if family not in FAMILIES:
+        known = f"metrics begin with {', '.join(FAMILIES)}"
+        raise UnknownMetric(f"there is no metric {name!r}{_near(family, FAMILIES)}; {known}")
+    if name == "agreement" or name in _plain_names():
+        return
+    backend, dot, last = rest.partition(".")
+    ends = _of_backends()[family]
+    if family == "ir" and rest.startswith("ops."):
+        return
+    if family == "cache":  # cache.<layer>.<backend>
+        if backend in _LAYERS and dot:
+            _check_backend(name, last)
+            return
+    elif family == "agreement" or last in ends:
+        _check_backend(name, rest if family == "agreement" else backend)
+        return
+    elif family == "launch" and last.rpartition(".")[2] in _OF_WORKLOAD:
+        _check_backend(name, backend)
+        return
+    names = [*_plain_names(), *(f"{family}.{backend}.{end}" for end in ends)]
+    near = _near(name, [x for x in names if x.startswith(f"{family}.")])
+    raise UnknownMetric(f"there is no {name}{near}; there are {_listed(family)}")
+
+
+_OF_WORKLOAD: Final = ("median_us", "wall_us")
+
+
+def _of_backends() -> dict[str, tuple[str, ...]]:
+    """What is known of each backend, by family."""
+    return {
+        "adstack": _STACKS,
+        "agreement": (),
+        "cache": (),
+        "code": ("bytes", "ptx_bytes", "registers", "shared", "spills"),
+        "compile": ("cold_ms", "warm_ms"),
+        "gradient": (),
+        "ir": (),
+        "launch": (*_OF_WORKLOAD, "host_us"),
+    }
+
+
+def _plain_names() -> tuple[str, ...]:
+    """The names without a backend in them."""
+    from ...engine.inspect.recorder import KINDS
+
+    return (
+        "compile.error", "gradient.error", "code.bytes", "ir.statements", "ir.initial",
+        *(f"ir.{kind}" for kind in KINDS), *(f"adstack.{x}" for x in _STACKS),
+        *(f"cache.{x}" for x in _LAYERS),
+    )  # fmt: skip
+
+
+def _listed(family: str) -> str:
+    own = [x for x in _plain_names() if x.startswith(f"{family}.")]
+    own += [f"{family}.<backend>.{x}" for x in _of_backends()[family]]
+    own += [f"cache.{x}.<backend>" for x in _LAYERS] if family == "cache" else []
+    own += ["agreement", "agreement.<backend>"] if family == "agreement" else []
+    return ", ".join(own)
+
+
+def _check_backend(name: str, backend: str) -> None:
+    from ...engine.inspect.targets import split
+
+    try:
+        split(backend)
+    except ValueError as error:
+        raise UnknownMetric(f"there is no {name}: {error}") from None
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    import difflib  # for messages alone
+
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+# ---- what has no value
+
+
+def missing(kernel: KernelRecord, name: str) -> tuple[bool, str]:
+    """(True if the metric does not concern this kernel, why it has no value)."""
+    family, _, rest = name.partition(".")
+    compiled = any(b.compile is not None for b in kernel.backends)
+    reasons = (fmt.backend_reason(kernel, b) for b in kernel.backends if b.status != "ok")
+    why = next((fmt.first_line(text) for text in reasons if text), "")
+    if kernel.primal and not compiled:
+        return True, f"has no gradient: {why}"
+    if family in ("adstack", "gradient") and not kernel.primal:
+        return True, "is not a gradient"
+    if name == "compile.error" and kernel.primal:
+        return True, "is a gradient; see gradient.error"
+    if family == "cache":
+        return _missing_layer(kernel, name)
+    named = name == "agreement" or name in _plain_names()
+    backend = rest if family == "agreement" else rest.partition(".")[0]
+    if not named and (found := _why_not_there(kernel, backend)):
+        return False, found
+    if name == "agreement":
+        return False, f"nothing was compared with the interpreter{f': {why}' if why else ''}"
+    if family == "launch":
+        workload = rest.partition(".")[2].rpartition(".")[0]
+        labels = [w.label for w in kernel.workloads]
+        if workload and workload not in labels:
+            return True, f"has no workload {workload!r}, only {', '.join(labels) or 'none'}"
+        record = kernel.backend(backend)
+        if record is not None and not record.launches:
+            return False, f"was not launched: {fmt.unlaunched_reason(kernel, record)}"
+    return False, f"has no {name}{f': {why}' if why and named else ''}"
+
+
+def _missing_layer(kernel: KernelRecord, name: str) -> tuple[bool, str]:
+    layer, _, backend = name.removeprefix("cache.").partition(".")
+    for each in kernel.backends:
+        for x in each.caches:
+            if x.name == layer and backend in ("", each.backend):
+                return True, f"has no {layer} cache: {x.reason}"
+    if backend and (found := _why_not_there(kernel, backend)):
+        return False, found
+    return False, f"has no {name}"
+
+
+def _why_not_there(kernel: KernelRecord, backend: str) -> str:
+    """Why nothing is known of a backend; empty if something is."""
+    if backend == "interp":
+        return "the interpreter is what others are compared with"
+    found = kernel.backend(backend)
+    if found is None:
+        return f"was not compiled for {backend}; add --backend {backend}"
+    if found.status != "ok":
+        reason = fmt.first_line(fmt.backend_reason(kernel, found)).removeprefix(f"{backend}: ")
+        return f"{backend}: {reason or found.status}"
+    return f"{backend} was not launched: {found.unlaunched}" if found.unlaunched else ""
 
 
 def record_metrics(record: Record) -> dict[str, dict[str, Metric]]:

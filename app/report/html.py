@@ -25,7 +25,7 @@ from ...engine.inspect.record import (
 from ..core import format as fmt
 from ..core.cfg_layout import to_svg
 from ..core.diff import DiffRow, Lines, diff, fold, intraline
-from ..core.gates import Finding
+from ..core.gates import FAILING, Finding, counts_text
 from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
 from ..core.panels.code import in_order, title_of
 from ..core.panels.errors import by_backends
@@ -83,19 +83,20 @@ def _gates(findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
     rows = "".join(
-        f'<tr class="gate-{f.state}"><td>{_mark(f.state)} {esc(f.state)}</td>'
+        f'<tr class="{"gate-failed" if f.state in FAILING else ""}">'
+        f"<td>{_mark(f.state)} {esc(f.state)}</td>"
         f"<td><code>{esc(f.rule)}</code></td><td>{esc(f.kernel)}</td><td>{esc(f.message)}</td></tr>"
         for f in findings
     )
-    failed = sum(f.state == "failed" for f in findings)
     return (
-        f"<h2>Gates: {failed} failed of {len(findings)}</h2><table><thead><tr><th>state</th>"
+        f"<h2>Gates: {counts_text(findings)}</h2><table><thead><tr><th>state</th>"
         f"<th>rule</th><th>kernel</th><th>what</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
 def _mark(state: str) -> str:
-    return {"failed": "✗", "passed": "✓", "skipped": "–"}.get(state, "")
+    marks = {"failed": "✗", "passed": "✓", "skipped": "–", "unknown": "?", "not judged": "?"}
+    return marks.get(state, "")
 
 
 def anchor(kernel: KernelRecord) -> str:

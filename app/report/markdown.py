@@ -13,7 +13,7 @@ from ...engine.inspect.record import (
 )
 from ..core import format as fmt
 from ..core.flow_layout import draw
-from ..core.gates import Finding
+from ..core.gates import Finding, counts_text
 from ..core.panels import flow, machine
 from ..core.panels.autodiff import (
     REDUCER_HEAD,
@@ -82,8 +82,7 @@ def _facts(record: Record) -> list[str]:
 def _gates(findings: Sequence[Finding]) -> list[str]:
     if not findings:
         return []
-    failed = sum(f.state == "failed" for f in findings)
-    out = ["## Gates", "", f"{failed} failed of {len(findings)} checked.", ""]
+    out = ["## Gates", "", f"{counts_text(findings)}.", ""]
     rows = [[f.state, f"`{f.rule}`", _text(f.kernel), _text(f.message)] for f in findings]
     return out + _table(["state", "rule", "kernel", "what"], rows)
 
@@ -302,7 +301,7 @@ def _passes(kernel: KernelRecord, compiled: CompileRecord) -> list[str]:
     ]
     rows = [
         [str(r.index), r.stage, str(r.round or ""), "" if r.task is None else str(r.task), r.name,
-         f"+{r.added} -{r.removed} ~{r.rewritten}", fmt.duration_us(r.us)]
+         f"+{r.added} -{r.removed} ~{r.rewritten} >{r.moved}", fmt.duration_us(r.us)]
         for r in changed
     ]  # fmt: skip
     out += _table(["#", "stage", "round", "task", "pass", "ops", "time"], rows)

@@ -131,8 +131,9 @@ class JobSteps(inspect.Steps):
 
     @contextmanager
     def step(
-        self, stage: str, text: str, *, backend: str = "", kind: str = ""
-    ) -> Generator[None, None, None]:
+        self, stage: str, text: str, *, backend: str = "", kind: str = "", note: str = "",
+        loop: int = 0,
+    ) -> Generator[None, None, None]:  # fmt: skip
         self.give_way()
         self._line = 0
         self._flight.note("")
@@ -151,9 +152,11 @@ class JobSteps(inspect.Steps):
                 line=0 if kernel is None else kernel.line,
                 done=self.done,
                 total=self.total,
+                note=note,
+                loop=loop,
             )
         )
-        self._what, self._limit, self._kind = text, limit, kind
+        self._what, self._note, self._limit, self._kind = text, note, limit, kind
         if limit:
             signal.setitimer(signal.ITIMER_REAL, limit)
         try:
@@ -173,7 +176,7 @@ class JobSteps(inspect.Steps):
         if self.superseded and kind in _INTERRUPTIBLE:
             raise Superseded
         self.tainted |= kind in _FRAGILE
-        raise inspect.StepLimit(self._limit, self._what)
+        raise inspect.StepLimit(self._limit, self._what, self._note)
 
     def _interrupt(self) -> None:
         if self._kind in _INTERRUPTIBLE:

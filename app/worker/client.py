@@ -332,7 +332,7 @@ class WorkerClient:
                 self._step = message
                 self._deadline = None
                 if message.limit_s:
-                    reason = f"stopped after {message.limit_s:g} s: {message.text} did not end"
+                    reason = message.late_text()
                     self._arm(message.limit_s + self._template.limits.grace_s, reason)
                 self._emit(events.Progress(message.text, message.done, message.total))
             case FileLoaded():

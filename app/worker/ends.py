@@ -21,6 +21,15 @@ _SIGNALS: Final = {
 }
 
 
+_PARTS: Final = {
+    "frontend": "in the frontend",
+    "passes": "before the first pass",
+    "codegen": "in code generation",
+    "load": "while loading the code",
+}
+"""Parts of a compile that no pass is to blame for, by `ErrorRecord.stage`."""
+
+
 def how_it_ended(status: int) -> str:
     """An exit status in words."""
     if status >= 0:
@@ -52,14 +61,21 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         message += f", after launch {launch_in(pass_name):,} began; the launches until then count"
     if note_of(line_in(pass_name), launch_in(pass_name)) == pass_name:
         pass_name = ""
-    if pass_name:
+    # A step may tell itself apart by a further word, as in "check n=64".
+    stage = step.stage.split(" ", 1)[0]
+    if pass_name in _PARTS:
+        stage = pass_name
+        message += f", {_PARTS[stage]}"
+        pass_name = ""
+    elif pass_name:
         message += f", pass {pass_name}"
+    if kind == "TimeLimit" and step.loop:
+        line = step.loop
     where = f'File "{step.file}"' + (f", line {line}" if line else "")
     return ErrorRecord(
         kind=kind,
         message=message,
-        # A step may tell itself apart by a further word, as in "check n=64".
-        stage=step.stage.split(" ", 1)[0],
+        stage=stage,
         pass_name=pass_name,
         kernel=step.kernel_name,
         backend=step.backend,

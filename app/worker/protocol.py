@@ -37,6 +37,7 @@ from ...engine.inspect.record import (
     RunName,
     ToolInfo,
 )
+from ...engine.inspect.steps import late_text
 
 __all__ = [
     "FileLoaded",
@@ -144,7 +145,10 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
 
 
 class Working(msgspec.Struct, frozen=True, kw_only=True, tag="working"):
-    """The step that starts now. stage: as in `ErrorRecord`; limit_s: 0 for no limit."""
+    """The step that starts now. stage: as in `ErrorRecord`; limit_s: 0 for no limit.
+
+    note, loop: what may keep it from ending, in words, and the line of that in the kernel.
+    """
 
     job: int
     stage: str
@@ -157,6 +161,12 @@ class Working(msgspec.Struct, frozen=True, kw_only=True, tag="working"):
     line: int = 0
     done: int = 0
     total: int = 0
+    note: str = ""
+    loop: int = 0
+
+    def late_text(self) -> str:
+        """What is said of the step if it takes longer than it may."""
+        return late_text(self.limit_s, self.text, self.note)
 
 
 class FileLoaded(msgspec.Struct, frozen=True, kw_only=True, tag="file"):

@@ -1,5 +1,7 @@
 """Do two backends agree? Results and written arrays, compared element by element.
 
+`compare` looks at one launch, `judged` makes the verdict of all launches of a backend.
+
 Integers and bools must be equal. Reals may differ by a stated tolerance, since threads add in
 another order and `fast_math` allows rewriting: relative to the larger of the two values, or
 relative to the largest value of the array (sums that cancel lose digits).
@@ -7,12 +9,16 @@ relative to the largest value of the array (sums that cancel lose digits).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-__all__ = ["Comparison", "Named", "compare"]
+from .record_launch import AgreementRecord
+
+__all__ = ["AGAINST", "Comparison", "Named", "compare", "judged"]
+
+AGAINST: Final = "the interpreter"
 
 # relative to the values, relative to the array's largest value
 _TOLERANCE: Final = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-9, 1e-10)}
@@ -23,8 +29,9 @@ _HUGE: Final = float(np.finfo(np.float64).max)
 class Comparison(NamedTuple):
     """What `compare` found. The three errors are the largest over all numbers, finite always.
 
-    max_ulp: over reals only. elements, differing: how many numbers were compared, and how many of
-    them are too far apart.
+    max_ulp: over floats only. elements: the numbers of results that were compared. differing: the
+    numbers, of results and of what the kernel only reads, that are too far apart. nans: the
+    elements that are NaN on both sides.
     """
 
     agrees: bool
@@ -35,6 +42,7 @@ class Comparison(NamedTuple):
     first_difference: str
     elements: int = 0
     differing: int = 0
+    nans: int = 0
 
 
 class Named(NamedTuple):
@@ -58,16 +66,23 @@ class Named(NamedTuple):
         return text + (f"[{', '.join(map(str, inside))}]" if inside else "")
 
 
-def compare(names: Sequence[str | Named], ours: Sequence[Any], theirs: Sequence[Any]) -> Comparison:
+def compare(
+    names: Sequence[str | Named],
+    ours: Sequence[Any],
+    theirs: Sequence[Any],
+    results: Container[int] | None = None,
+) -> Comparison:
     """Compare values (arrays or numbers) pairwise; ``theirs`` are the interpreter's.
 
-    names: of each value; a text is the name of a number, or of an array of numbers.
+    names: of each value; a text is the name of a number, or of an array of numbers. results: the
+    indices of the values that the kernel writes or returns, all if None. Others must be equal too,
+    but that they are shows nothing, so they are not among `Comparison.elements`.
     """
     max_abs = max_rel = max_ulp = 0.0
-    elements = differing = 0
+    elements = differing = nans = 0
     first = ""
     sizes: set[int] = set()
-    for name, a, b in zip(names, ours, theirs, strict=True):
+    for i, (name, a, b) in enumerate(zip(names, ours, theirs, strict=True)):
         x, y = np.asarray(a), np.asarray(b)
         if x.shape != y.shape:
             called = name.name if isinstance(name, Named) else name
@@ -83,15 +98,70 @@ def compare(names: Sequence[str | Named], ours: Sequence[Any], theirs: Sequence[
         max_abs = max(max_abs, errors[0])
         max_rel = max(max_rel, errors[1])
         max_ulp = max(max_ulp, errors[2])
-        elements += x.size
         wrong = int(np.count_nonzero(bad))
+        if results is None or i in results or wrong:
+            elements += x.size
+            nans += _nans(x, y)
         differing += wrong
         if wrong and not first:
             first = _first(name, x, y, bad)
     tolerance = _tolerance(sizes)
     return Comparison(
-        not first, max_abs, max_rel, max_ulp, tolerance, first, elements, differing
+        not first, max_abs, max_rel, max_ulp, tolerance, first, elements, differing, nans
     )  # fmt: skip
+
+
+def judged(
+    compared: Sequence[tuple[str, Comparison]],
+    uncompared: Sequence[str] = (),
+    reason: str = "",
+    check: str = "none",
+    check_message: str = "",
+) -> AgreementRecord:
+    """The verdict of a backend's launches.
+
+    compared: by the label of each workload. uncompared: labels of what was launched and not
+    compared. reason: why not, or why nothing was launched.
+    """
+    worst = next((pair for pair in compared if not pair[1].agrees), None)
+    elements, nans = sum(c.elements for _, c in compared), sum(c.nans for _, c in compared)
+    if worst is None and not compared:
+        reason = reason or "it was not launched"
+    elif worst is None and not elements:
+        reason = "the kernel writes nothing and returns nothing that could be compared"
+    elif worst is None and nans == elements:
+        reason = f"NaN in all {elements:,} elements, here and in {AGAINST}, shows nothing"
+    else:
+        counted = [worst[1]] if worst is not None else [c for _, c in compared]
+        labels = [worst[0]] if worst is not None else [label for label, _ in compared]
+        return AgreementRecord(
+            state="ok" if worst is None else "differs",
+            reason=reason,
+            workload="; ".join(labels),
+            max_abs=max(c.max_abs for _, c in compared),
+            max_rel=max(c.max_rel for _, c in compared),
+            max_ulp=max(c.max_ulp for _, c in compared),
+            tolerance=compared[0][1].tolerance,
+            differing=0 if worst is None else worst[1].differing,
+            elements=sum(c.elements for c in counted),
+            first_difference="" if worst is None else worst[1].first_difference,
+            check=check,
+            check_message=check_message,
+            against=AGAINST,
+            nans=sum(c.nans for c in counted),
+            uncompared=tuple(uncompared),
+        )
+    return AgreementRecord(
+        state="unknown", reason=reason, check=check, check_message=check_message,
+        uncompared=tuple(dict.fromkeys([*(label for label, _ in compared), *uncompared])),
+    )  # fmt: skip
+
+
+def _nans(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> int:
+    """The elements that are NaN in both."""
+    if x.dtype.kind != "f" or y.dtype.kind != "f":
+        return 0
+    return int(np.count_nonzero(np.isnan(x) & np.isnan(y)))
 
 
 def _integers(

@@ -363,6 +363,12 @@ class KernelCapture:
             lambda: self._passed(name, recorder, "running passes"),
         )
         text = f"compiling {self.kernel.name} for {name}"
+        parts: list[str] = []
+
+        def began(part: str) -> None:
+            parts.append(part)
+            self.steps.passing(part)
+
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
                 compiled, self.lent[name] = compile_for(
@@ -371,12 +377,14 @@ class KernelCapture:
                     self.config_for(name),
                     self._target(name),
                     (recorder,),
+                    began=began,
                 )
                 record = _compile_record(recorder, compiled, self.kernel)
         except BackendUnavailableError as error:
             self.put(BackendRecord(backend=name, status="absent", reason=error.message))
         except (Exception, StepLimit) as error:
-            described = error_record(error, _stage_of(error), kernel=self.kernel.name, backend=name)
+            stage = _stage_of(error, parts)
+            described = error_record(error, stage, kernel=self.kernel.name, backend=name)
             partial = CompileRecord(**_seen(recorder)) if recorder.runs else None
             self._failed(name, described, partial)
         else:
@@ -416,11 +424,13 @@ class KernelCapture:
 _STAGES: Final = ("frontend", "passes", "codegen", "load")
 
 
-def _stage_of(error: BaseException) -> str:
-    """The part of the compile that failed, from what the error knows."""
+def _stage_of(error: BaseException, parts: Sequence[str]) -> str:
+    """The part of the compile that failed: as the error knows it, else the last that began."""
     if getattr(error, "pass_name", None):
         return "passes"
-    stage = getattr(error, "stage", None)
+    if isinstance(error, StepLimit):
+        return "compile"
+    stage = getattr(error, "stage", None) or (parts[-1] if parts else "")
     return stage if stage in _STAGES else "compile"
 
 

@@ -10,8 +10,10 @@ When every backend has been launched once with a workload, they are timed, in tu
 
 The interpreter sees every access outside of an array. Where it finds one, compiled code is not
 launched with these arguments: it would write to memory that belongs to somebody else, and the
-worker would fail later, somewhere else. This happens above all with arguments made up from a
-signature. (A check that the compiler put in stops every backend alike, so that is no reason.)
+worker would fail later, somewhere else. With arguments of the author's that is an error of every
+backend, also where the interpreter is not among them. With arguments made up from a signature it
+shows nothing of the kernel: the verdict is unknown. (A check that the compiler put in stops every
+backend alike, so that is no reason not to launch with the author's arguments.)
 
 No launch works on the user's own arrays and fields: each is given copies, see `inputs`.
 """
@@ -32,7 +34,7 @@ from ..backends.base import StackPlan
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from ..runtime.compile import FullCompile
 from ..runtime.status import status
-from .agreement import Comparison, Named, compare
+from .agreement import Comparison, Named, compare, judged
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
 from .counting import Instrumented
@@ -42,7 +44,6 @@ from .inputs import Inputs
 from .measuring import Started, amounts_of, measured, warm_start
 from .placing import Placed, placed
 from .record import (
-    AgreementRecord,
     BackendRecord,
     DeviceRecord,
     ErrorRecord,
@@ -52,9 +53,11 @@ from .record import (
     WorkloadRecord,
 )
 from .steps import StepLimit
+from .unending import late_error, made_up_unfit, place_of, reason_of, unending
 from .verdicts import Rival, verdicts_of
 
 if TYPE_CHECKING:
+    from ..ir import Loc
     from .capture import KernelCapture
 
 __all__ = [
@@ -71,15 +74,23 @@ _Printer = Callable[[str], object]
 
 
 class TooLong(Exception):
-    """The interpreter did not finish within its steps."""
+    """The interpreter did not finish within its steps or its time. loop: the one it was in."""
+
+    def __init__(self, loop: Loc | None = None) -> None:
+        super().__init__()
+        self.loop = loop
 
 
 class _Outcome:
-    """What a launch left: contents of arrays and fields, then results. names: one for each."""
+    """What a launch left: contents of arrays and fields, then results.
 
-    def __init__(self, names: list[str | Named], values: list[Any]) -> None:
+    names: one for each. results: the indices of what the kernel writes or returns.
+    """
+
+    def __init__(self, names: list[str | Named], values: list[Any], results: set[int]) -> None:
         self.names: Final = names
         self.values: Final = values
+        self.results: Final = results
 
 
 @dataclass
@@ -89,6 +100,7 @@ class _State:
     launches: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
     errors: list[ErrorRecord] = field(default_factory=list[ErrorRecord])
     compared: list[tuple[str, Comparison]] = field(default_factory=list[tuple[str, Comparison]])
+    uncompared: list[str] = field(default_factory=list[str])
     unchecked: str = ""
     checks: int = 0
     check_failure: str = ""
@@ -101,7 +113,9 @@ class Round:
     """One case while it is launched on one backend after the other.
 
     contents: of the fields, before each launch. first: it is the first of the kernel's cases.
-    started: what was launched once and can be timed.
+    unchecked: why there is nothing to compare with. unfit: why compiled code is not launched.
+    failure: how the interpreter failed on arguments of the author's. loop: the one that the
+    interpreter did not get out of in its time. started: what was launched once and can be timed.
     """
 
     case: LaunchCase
@@ -112,6 +126,8 @@ class Round:
     oracle: _Outcome | None = None
     unchecked: str = ""
     unfit: ErrorRecord | None = None
+    failure: ErrorRecord | None = None
+    loop: Loc | None = None
     started: list[Started] = field(default_factory=list[Started])
 
 
@@ -183,13 +199,13 @@ class Launcher:
 
     def _interpret(self, found: Round) -> None:
         """Let the interpreter say what is right."""
-        state = self._state[ORACLE]
         shown = self._names == [ORACLE]
         held = self._steps.held(ORACLE, "launch")
         if held is not None:
-            found.unchecked = f"the interpreter failed: {held.message}"
-            if held not in state.errors:
-                state.errors.append(held)
+            if held.kind == "TimeLimit":
+                self._late(found, shown, None)
+            else:
+                self._refused(found, held)
             return
         try:
             compiled, given = self.ready(ORACLE, found)
@@ -200,27 +216,53 @@ class Launcher:
                 results = interpret(most)
                 first_us = (time.perf_counter_ns() - began) / 1e3
             found.oracle = self._outcome(compiled, given, results)
-        except (TooLong, StepLimit):
-            found.unchecked = f"{found.case.label} takes the interpreter too long"
-            state.unchecked = state.unchecked or found.unchecked
+        except (TooLong, StepLimit) as late:
+            self._late(found, shown, late.loop if isinstance(late, TooLong) else None)
         except Exception as raised:
             error = self._error(raised, ORACLE)
-            found.unchecked = f"the interpreter failed: {error.message}"
-            if not isinstance(raised, QuadrantsAssertionError):
+            self._refused(found, error)
+            if found.case.origin == "synthetic" or not isinstance(raised, QuadrantsAssertionError):
                 found.unfit = error
-            state.errors.append(error)
         else:
             self._check(ORACLE, found, compiled, given, results)
             if ORACLE in self._names:
                 found.started.append(Started(ORACLE, compiled, first_us, "interpret"))
 
+    def _late(self, found: Round, shown: bool, loop: Loc | None) -> None:
+        """The interpreter did not come to the end of ``found``.
+
+        Others may still, so that is no failure; but where nothing else is launched, the first
+        workload must come to an end.
+        """
+        found.loop = loop
+        at = f", in the loop at {place_of(loop)}" if loop is not None else ""
+        found.unchecked = f"{found.case.label} takes the interpreter too long{at}"
+        state = self._state[ORACLE]
+        state.unchecked = state.unchecked or found.unchecked
+        if shown and found.first:
+            text = f"stopped: {self._kernel.name} on {ORACLE} with {found.case.label} did not end"
+            state.errors.append(late_error(self._kernel, ORACLE, text, loop))
+
+    def _refused(self, found: Round, error: ErrorRecord) -> None:
+        """The interpreter failed on ``found``; `Round.failure` where the author's arguments did."""
+        found.unchecked = f"the interpreter failed: {reason_of(error)}"
+        state = self._state[ORACLE]
+        if found.case.origin == "synthetic":
+            state.unchecked = state.unchecked or made_up_unfit(error)
+        else:
+            found.failure = error
+            if error not in state.errors:
+                state.errors.append(error)
+
     def _launch(self, name: str, found: Round) -> None:
         """Launch on a backend, compare, check, and time."""
         state = self._state[name]
         if found.unfit is not None:
-            made_up = "made-up arguments do not fit the kernel: "
-            why = made_up if found.case.origin == "synthetic" else "not launched: "
-            state.unchecked = state.unchecked or why + found.unfit.message
+            if found.failure is None:
+                state.unchecked = state.unchecked or made_up_unfit(found.unfit)
+            else:
+                state.unchecked = state.unchecked or f"not launched: {reason_of(found.failure)}"
+                state.errors.append(found.failure)
             return
         held = self._steps.held(name, "launch")
         if held is not None:
@@ -231,20 +273,24 @@ class Launcher:
             compiled, given = self.ready(name, found)
             place = placed(compiled, given)
             start = self.starter(compiled, place, found)
-            with self.limited(name, found, "launch"):
+            with self.limited(name, found, "launch", unending(compiled, found.loop)):
                 began = time.perf_counter_ns()
                 results = start()
                 place.wait()
                 first_us = (time.perf_counter_ns() - began) / 1e3
                 place.fetch()
+            ours = self._outcome(compiled, given, results)
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
             return
+        if found.failure is not None:
+            state.errors.append(found.failure)
         if found.oracle is None:
             state.unchecked = state.unchecked or found.unchecked
+            state.uncompared.append(found.case.label)
         else:
-            ours = self._outcome(compiled, given, results)
-            comparison = compare(ours.names, ours.values, found.oracle.values)
+            results_of_either = ours.results | found.oracle.results
+            comparison = compare(ours.names, ours.values, found.oracle.values, results_of_either)
             state.compared.append((found.case.label, comparison))
         self._check(name, found, compiled, given, results)
         found.started.append(Started(name, compiled, first_us, "launch"))
@@ -257,9 +303,13 @@ class Launcher:
             compiled = self._capture.compiled(name, found.features, False)
         return compiled, given
 
-    def limited(self, name: str, found: Round, kind: str) -> Any:
+    def limited(
+        self, name: str, found: Round, kind: str, unending: tuple[str, int] = ("", 0)
+    ) -> Any:
+        """unending: of `Steps.step`, what may keep it from ending, and the line of that."""
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
-        return self._steps.step("launch", text, backend=name, kind=kind)
+        note, loop = unending
+        return self._steps.step("launch", text, backend=name, kind=kind, note=note, loop=loop)
 
     def inputs(self, compiled: FullCompile, found: Round) -> Inputs:
         """Fresh copies of what the kernel is launched with."""
@@ -289,20 +339,30 @@ class Launcher:
     def _outcome(self, compiled: FullCompile, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
         names: list[str | Named] = []
         kept: list[Any] = []
-        for param, value in zip(compiled.executable.meta.params, given.values, strict=True):
+        meta = compiled.executable.meta
+        written: set[int] = set()
+        for i, (param, value) in enumerate(zip(meta.params, given.values, strict=True)):
+            if i in meta.written:
+                written.add(len(kept))
             if param.kind == "ndarray":
                 names.append(Named(param.name, param.ndim))
                 kept.append(np.array(value))
             elif param.layout is not None:
                 names.append(Named(param.name, param.ndim, param.layout.origin[: param.ndim]))
                 kept.append(elements(param.layout, value))
-        meta = compiled.executable.meta
+        wanted = len(meta.results) + bool(meta.labels)
+        if len(results) != wanted:
+            raise QuadrantsRuntimeError(
+                f"{compiled.artifact.backend} returned {len(results)} of {wanted} results",
+                kernel=self._kernel.name,
+            )
         returned = [t.np(r) for r, t in zip(results, meta.results, strict=False)]
         names += self._capture.result_names()
         if meta.labels:  # 0, or 1 + the label of the checkpoint that yielded
             names.append("yielded")
             returned.append(np.int32(results[-1]))
-        return _Outcome(names, [*kept, *returned])
+        written.update(range(len(kept), len(kept) + len(meta.results)))
+        return _Outcome(names, [*kept, *returned], written)
 
     def _check(
         self,
@@ -368,12 +428,17 @@ class Launcher:
 
     def _finished(self, backend: BackendRecord) -> BackendRecord:
         state = self._state[backend.backend]
-        agreement = self._agreement(backend.backend, state)
+        check = "none" if not state.checks else "failed" if state.check_failure else "passed"
+        oracle = backend.backend == ORACLE
+        why = "" if oracle and not (state.unchecked or state.errors) else state.unchecked
+        if oracle:
+            why = why or "it is what others are compared with"
+        agreement = judged(state.compared, state.uncompared, why, check, state.check_failure)
         failed = bool(state.errors)
         return msgspec.structs.replace(
             backend,
             status="error" if failed else "ok",
-            reason=state.errors[0].message if failed else "",
+            reason=reason_of(state.errors[0]) if failed else "",
             launches=tuple(state.launches),
             agreement=agreement,
             device=state.device,
@@ -389,34 +454,6 @@ class Launcher:
         locs = [task.loc for task in backend.compile.tasks]
         return told_by_graph(backend.flow, facts, state.last.executable.meta, locs)
 
-    def _agreement(self, name: str, state: _State) -> AgreementRecord:
-        check = "none" if not state.checks else "failed" if state.check_failure else "passed"
-        if name == ORACLE or not state.compared:
-            reason = "it is what others are compared with" if name == ORACLE else state.unchecked
-            return AgreementRecord(
-                state="unchecked",
-                reason=reason or "it was not launched",
-                check=check,
-                check_message=state.check_failure,
-            )
-        worst = next((c for _, c in state.compared if not c.agrees), None)
-        label = next((label for label, c in state.compared if c is worst), "")
-        comparisons = [c for _, c in state.compared]
-        return AgreementRecord(
-            state="ok" if worst is None else "differs",
-            reason=state.unchecked,
-            workload=label or "; ".join(label for label, _ in state.compared),
-            max_abs=max(c.max_abs for c in comparisons),
-            max_rel=max(c.max_rel for c in comparisons),
-            max_ulp=max(c.max_ulp for c in comparisons),
-            tolerance=comparisons[0].tolerance,
-            differing=0 if worst is None else worst.differing,
-            elements=sum(c.elements for c in comparisons) if worst is None else worst.elements,
-            first_difference="" if worst is None else worst.first_difference,
-            check=check,
-            check_message=state.check_failure,
-        )
-
 
 def discard(text: str) -> None:
     """Where the interpreter's prints go when another backend prints the same."""
@@ -429,10 +466,11 @@ def counted(
     most: int,
     stacks: StackPlan | None = None,
 ) -> tuple[Any, ...]:
-    """Interpret with at most ``most`` steps; TooLong if it takes more."""
+    """Interpret with at most ``most`` steps; TooLong if it takes more, or more than its time."""
     try:
         return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
-    except QuadrantsRuntimeError as error:
-        if "step limit" in error.message:
-            raise TooLong from None
-        raise
+    except (QuadrantsRuntimeError, StepLimit) as error:
+        if isinstance(error, QuadrantsRuntimeError) and "step limit" not in error.message:
+            raise
+        loop = program.loop_at(error)
+        raise TooLong(None if loop is None else loop.loc) from None

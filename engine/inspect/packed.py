@@ -60,6 +60,7 @@ class SavedRun(_Base, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     rewritten: int = 0
+    moved: int = 0
     remarks: tuple[Remark, ...] = ()
 
 

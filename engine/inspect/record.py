@@ -27,6 +27,7 @@ from .record_launch import (
     FlowNode,
     FlowRecord,
     LaunchRecord,
+    LoadRecord,
     VerdictRecord,
 )
 from .record_machine import MachineKernel, MachineRecord
@@ -53,6 +54,7 @@ __all__ = [
     "LaunchRecord",
     "LayoutRecord",
     "LeafRecord",
+    "LoadRecord",
     "LocRecord",
     "LogLine",
     "MachineKernel",
@@ -261,7 +263,7 @@ class PassRun(_Base, frozen=True, kw_only=True):
 
     before / after index `CompileRecord.snapshots`; equal when nothing changed. round: 0 outside
     of repeated groups, else from 1. task: number of the task the run was limited to, or None.
-    added / removed / rewritten: counts of ops by identity.
+    added / removed / rewritten / moved: counts of ops by identity.
     """
 
     index: int
@@ -276,6 +278,7 @@ class PassRun(_Base, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     rewritten: int = 0
+    moved: int = 0
     remarks: tuple[Remark, ...] = ()
 
 
@@ -488,5 +491,6 @@ VOLATILE: Final = frozenset(
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
         "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
+        "waited", "loop_us", "loop_fast_us", "loop_slow_us",
     }
 )  # fmt: skip

@@ -14,12 +14,29 @@ from __future__ import annotations
 import msgspec
 
 __all__ = [
-    "AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord", "VerdictRecord",
+    "AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord", "LoadRecord",
+    "VerdictRecord",
 ]  # fmt: skip
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """Settings shared by all parts of a record."""
+
+
+class LoadRecord(_Base, frozen=True, kw_only=True):
+    """How busy the machine was while launches were timed; see `machine_load`.
+
+    cpus: of the machine. waited: seconds that threads of this process were ready and waited for a
+    processor, for each second of timing; with several threads it can be above 1. None if it is not
+    known. loop_us, loop_fast_us, loop_slow_us: what a fixed loop of Python took next to the
+    launches: the median, and the tenth of the times below and above.
+    """
+
+    cpus: int = 0
+    waited: float | None = None
+    loop_us: float = 0.0
+    loop_fast_us: float = 0.0
+    loop_slow_us: float = 0.0
 
 
 class LaunchRecord(_Base, frozen=True, kw_only=True):
@@ -34,7 +51,8 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
     that the host needed to issue one. wall_us, wall_mad_us, wall_samples_us: the same launches, or
     as many between them, by the wall clock, from the call until they were over, which is what a
     caller waits for; None and empty where the times above are that, and in records of earlier
-    versions. memory_bytes: of the device, in use with all arguments in place.
+    versions. memory_bytes: of the device, in use with all arguments in place. load: of the machine
+    meanwhile; None where that was not measured.
     """
 
     workload: str
@@ -54,6 +72,7 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
     wall_us: float | None = None
     wall_mad_us: float | None = None
     wall_samples_us: tuple[float, ...] = ()
+    load: LoadRecord | None = None
 
     @property
     def by_device(self) -> bool:
@@ -67,13 +86,18 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
 
 
 class AgreementRecord(_Base, frozen=True, kw_only=True):
-    """Result compared with the interpreter's on the same arguments.
+    """Results of a backend, compared with those of the interpreter on the same arguments.
 
-    state: ok, differs, unchecked. check: the author's own check: passed, failed, none.
-    max_abs, max_rel, max_ulp: the largest errors over all workloads; ulp counts representable
-    values between two reals. differing, elements: how many elements of the workload that differs
-    are too far off, and how many were compared in all. first_difference: "parameter[index]: got x,
-    interpreter y".
+    state: ``ok``, ``differs``, or ``unknown``: nothing was compared, and reason says why. It is
+    never ``ok`` without elements: where none were compared, the state becomes ``unknown``.
+    against: what the results were compared with. elements: the numbers that the kernel writes or
+    returns, and that were compared. nans: those of them that are NaN on both sides.
+    workload: what was compared; of results that differ, the workload that does. uncompared: the
+    workloads that were launched and not compared, for the reason in ``reason``.
+    check: the author's own check: passed, failed, none. max_abs, max_rel, max_ulp: the largest
+    errors over all workloads; ulp counts representable values between two floats. differing: the
+    elements of the workload that differs that are too far off; ``elements`` are then its own.
+    first_difference: "parameter[index]: got x, interpreter y".
     """
 
     state: str
@@ -88,6 +112,22 @@ class AgreementRecord(_Base, frozen=True, kw_only=True):
     first_difference: str = ""
     check: str = "none"
     check_message: str = ""
+    against: str = ""
+    nans: int = 0
+    uncompared: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.state == "unchecked":  # the word in records of earlier versions
+            msgspec.structs.force_setattr(self, "state", "unknown")
+        elif self.state == "ok" and not self.elements:
+            msgspec.structs.force_setattr(self, "state", "unknown")
+            reason = self.reason or "no element of a result was compared"
+            msgspec.structs.force_setattr(self, "reason", reason)
+
+    @property
+    def verdict(self) -> str:
+        """``ok``, ``differs`` or ``unknown``; ``differs`` too where the author's check failed."""
+        return "differs" if self.check == "failed" else self.state
 
 
 class VerdictRecord(_Base, frozen=True, kw_only=True):

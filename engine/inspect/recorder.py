@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..analysis.cfg import Cfg
 from ..ir import Func, Loc, all_ops, walk
@@ -16,6 +16,7 @@ from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..passes.manager import Instrument, PassCx, Run
 from .listings import LineCache
+from .moves import moved
 from .record import (
     CfgNode,
     CfgRecord,
@@ -27,7 +28,7 @@ from .record import (
     TaskRecord,
 )
 
-__all__ = ["LocTable", "Look", "Recorder", "count_kinds"]
+__all__ = ["KINDS", "LocTable", "Look", "Recorder", "count_kinds"]
 
 
 class Look(NamedTuple):
@@ -215,7 +216,7 @@ class Recorder(Instrument):
         return index
 
     def _add(self, run: Run, state: str, before: int) -> None:
-        added, removed, rewritten = self._difference(before, self._now)
+        added, removed, rewritten, moves = self._difference(before, self._now)
         remarks = tuple(
             Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs.number(r.loc))
             for r in run.remarks
@@ -234,21 +235,23 @@ class Recorder(Instrument):
                 added=added,
                 removed=removed,
                 rewritten=rewritten,
+                moved=moves,
                 remarks=remarks,
             )
         )
 
-    def _difference(self, before: int, after: int) -> tuple[int, int, int]:
-        """Ops added, removed, and rewritten in place, by identity."""
+    def _difference(self, before: int, after: int) -> tuple[int, int, int, int]:
+        """Ops added, removed, rewritten in place, and moved, by identity."""
         replaced = self._lines.replaced
         self._lines.replaced = {}
         if before == after:
-            return 0, 0, 0
+            return 0, 0, 0, 0
         old, new = self._ids[before], self._ids[after]
         now = self._lines.now
         kept = (id for id in replaced if id in old and id in new)
         rewritten = sum(1 for id in kept if now[id] != replaced[id])
-        return len(new - old), len(old - new), rewritten
+        moves = moved(self.snapshots[before], self.snapshots[after])
+        return len(new - old), len(old - new), rewritten, moves
 
 
 def count_kinds(func: Func) -> dict[str, int]:
@@ -280,3 +283,5 @@ _KINDS = (
     ("asserts", _only(C.ASSERT)),
     ("casts", _only(C.CAST_VALUE, C.CAST_BITS)),
 )
+KINDS: Final = (*(name for name, _ in _KINDS), "tasks")
+"""The names of what `count_kinds` counts."""

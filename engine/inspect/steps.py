@@ -12,15 +12,20 @@ from contextlib import contextmanager
 
 from .record import ErrorRecord, KernelRecord
 
-__all__ = ["StepLimit", "Steps"]
+__all__ = ["StepLimit", "Steps", "late_text"]
 
 
 class StepLimit(BaseException):
     """A step took too long. Not an Exception: code of the user shall not catch it by accident."""
 
-    def __init__(self, seconds: float, what: str) -> None:
-        super().__init__(f"stopped after {seconds:g} s: {what} did not end")
+    def __init__(self, seconds: float, what: str, note: str = "") -> None:
+        super().__init__(late_text(seconds, what, note))
         self.seconds = seconds
+
+
+def late_text(seconds: float, what: str, note: str = "") -> str:
+    """What is said of a step that was stopped. note: what may keep it from ending."""
+    return f"stopped after {seconds:g} s: {what} did not end" + (f"; {note}" if note else "")
 
 
 class Steps:
@@ -28,10 +33,12 @@ class Steps:
 
     @contextmanager
     def step(
-        self, stage: str, text: str, *, backend: str = "", kind: str = ""
-    ) -> Generator[None, None, None]:
+        self, stage: str, text: str, *, backend: str = "", kind: str = "", note: str = "",
+        loop: int = 0,
+    ) -> Generator[None, None, None]:  # fmt: skip
         """Around one step. stage: as in `ErrorRecord`. kind: which limit applies: compile,
-        launch, interpret, make (the user's function that makes arguments), check."""
+        launch, interpret, make (the user's function that makes arguments), check. note, loop: what
+        may keep the step from ending, in words, and the line of it in the kernel's file."""
         yield
 
     @contextmanager
@@ -40,7 +47,8 @@ class Steps:
         yield
 
     def passing(self, text: str) -> None:
-        """The pass that is about to run, as "stage/pass"."""
+        """What a compile is about to do: a pass, as "stage/pass", or another part of a compile,
+        as in `ErrorRecord.stage`."""
 
     def held(self, backend: str, stage: str) -> ErrorRecord | None:
         """The error to report in place of doing ``stage``, if it is known to be fatal."""

@@ -172,13 +172,15 @@ def compile_for(
     target: Target,
     instruments: Sequence[Any] = (),
     noalias: bool = True,
+    began: Callable[[str], object] | None = None,
 ) -> tuple[FullCompile, NoCaches]:
     """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
 
-    config: as of `config_for`. Gives what was lent to the backend, too.
+    config: as of `config_for`. began: of `Clock`. Gives what was lent to the backend, too.
     """
     with lend(NoCaches(config)) as layers:
-        found = _compiled(decl, features, config, target, instruments, noalias)
+        clock = Clock(began)
+        found = _compiled(decl, features, config, target, instruments, noalias, clock)
     return found, layers
 
 
@@ -199,13 +201,12 @@ def _open(backend: base.Backend, config: CompileConfig) -> None:
 
 def _compiled(
     decl: KernelDecl, features: tuple[Any, ...], config: CompileConfig, target: Target,
-    instruments: Sequence[Any], noalias: bool,
+    instruments: Sequence[Any], noalias: bool, clock: Clock,
 ) -> FullCompile:  # fmt: skip
     backend = base.find(target.backend)
     if target.launches:
         _open(backend, config)
-        return compile_kernel(decl, features, config, backend, instruments, noalias)
-    clock = Clock()
+        return compile_kernel(decl, features, config, backend, instruments, noalias, clock)
     build = make_ir(decl, features, config, clock)
     build.func.noalias = noalias
     func, artifact = make_code(build.func, config, backend, instruments, clock)

@@ -21,7 +21,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from .clocks import Clock, HostClock, Took
-from .record import LaunchRecord
+from .machine_load import LoadClock
+from .record import LaunchRecord, LoadRecord
 from .steps import StepLimit
 
 __all__ = ["Contender", "measure", "measure_together", "share"]
@@ -41,7 +42,7 @@ class Contender:
     and calls it in between. first_us: the time of a launch that has been made already, the first of
     the warm-up. budget_s: how long it may go on, preparing included; a launch that takes longer is
     timed once more (`settle`) and, if it still does, no further. error: why it left before its
-    time.
+    time. load: of the machine meanwhile.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Contender:
         self.clock: Final = clock
         self.first_us = first_us
         self.error: BaseException | None = None
+        self.load: LoadRecord | None = None
         self._warmup = 0 if first_us is None else 1
         self._likely_us = first_us
         self._spent_ns = 0
@@ -77,7 +79,9 @@ class Contender:
         """
         if self.error is not None or not self.slow or self._us:
             return
+        clock = LoadClock()
         took = self._turn()
+        self.load = clock.record()
         if took is None:
             return
         self._likely_us = took.waited_us
@@ -165,6 +169,7 @@ class Contender:
             wall_us=wall,
             wall_mad_us=_deviation(walls) if walls else None,
             wall_samples_us=tuple(walls),
+            load=self.load,
         )
 
 
@@ -191,13 +196,18 @@ def measure_together(contenders: Sequence[Contender]) -> None:
         pass
     collecting = gc.isenabled()
     gc.disable()
+    clock = LoadClock()
     try:
         first = 0
         while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
             first = (first + 1) % len(contenders)
+            clock.tick()
     finally:
         if collecting:
             gc.enable()
+        load = clock.record()
+        for one in contenders:
+            one.load = one.load if one.slow and one.load is not None else load
 
 
 def measure(

@@ -18,6 +18,10 @@ told in two ways, of which the larger counts:
 
 The band is three standard errors, yet at least 2 % of the ratio, and more where there are fewer
 than five pairs: then deviations say little. A ratio within the band around 1 is within noise.
+
+Launches of two runs belong to no common moment. There the noise of each counts in full
+(`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
+down a whole run shows in neither: see `machine_load`.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from typing import Final, NamedTuple
 
 from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
 
-__all__ = ["DEVICE_TIME", "WALL_CLOCK", "Rival", "verdict_between", "verdicts_of"]
+__all__ = ["DEVICE_TIME", "WALL_CLOCK", "Rival", "noise_of", "verdict_between", "verdicts_of"]
 
 WALL_CLOCK: Final = "wall clock"
 DEVICE_TIME: Final = "device time"
@@ -61,6 +65,20 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
     if abs(ratio - 1.0) <= band:
         return ratio, band, "within noise"
     return ratio, band, "slower" if ratio > 1.0 else "faster"
+
+
+def noise_of(times: Sequence[float]) -> float | None:
+    """How far off the median of one run may be, relative to it; None where too few tell."""
+    n = len(times)
+    if n < _BLOCK or median(times) <= 0.0:
+        return None
+    middle = median(times)
+    deviation = _OF_NORMAL * median(abs(t - middle) for t in times)
+    blocks = min(_BLOCKS, n // _BLOCK)
+    cuts = [n * i // blocks for i in range(blocks + 1)]
+    middles = [median(times[start:end]) for start, end in pairwise(cuts)]
+    width = max(_ERRORS * deviation, max(middles) - min(middles))
+    return max(width / middle, _LEAST[0][1])
 
 
 def _relative_error(times: Sequence[float]) -> float:

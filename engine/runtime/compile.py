@@ -7,7 +7,7 @@ caches before each of the parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,17 +65,23 @@ class FullCompile(Compiled):
 
 
 class Clock:
-    """Times consecutive parts of a compile, and says in an error which part failed."""
+    """Times consecutive parts of a compile, and says in an error which part failed.
 
-    def __init__(self) -> None:
+    began: called with the name of each part before it runs.
+    """
+
+    def __init__(self, began: Callable[[str], object] | None = None) -> None:
         self.timings: dict[str, float] = {}
         self.part = ""
+        self._began = began
 
     def __call__(self, part: str) -> Clock:
         self.part = part
         return self
 
     def __enter__(self) -> None:
+        if self._began is not None:
+            self._began(self.part)
         self.started = perf_counter()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -123,13 +129,14 @@ def compile_kernel(
     backend: Backend,
     instruments: Sequence[Any] = (),
     noalias: bool = True,
+    clock: Clock | None = None,
 ) -> FullCompile:
     """Compile ``decl`` for arguments with these features, asking no cache.
 
     noalias: assume that a written array argument overlaps no other. Raises
     QuadrantsCompilationError; its ``stage`` says how far it came.
     """
-    clock = Clock()
+    clock = clock or Clock()
     build = make_ir(decl, features, config, clock)
     build.func.noalias = noalias
     func, artifact = make_code(build.func, config, backend, instruments, clock)

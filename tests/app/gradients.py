@@ -147,7 +147,13 @@ def make_record() -> rec.Record:
         workload="n=1000", method="host wall clock", n=2, warmup=1, first_us=90.0, median_us=50.0,
         mad_us=1.0, min_us=49.0, max_us=51.0, samples_us=(49.0, 51.0),
     )  # fmt: skip
-    agreement = rec.AgreementRecord(state="ok", workload="n=1000", tolerance="4 ulp")
+    agreement = rec.AgreementRecord(
+        state="ok",
+        workload="n=1000",
+        tolerance="4 ulp",
+        elements=1000,
+        against="the interpreter",
+    )
     common = {
         "file": "power.py", "line": 5, "end_line": 11,
         "workloads": (rec.WorkloadRecord(label="n=1000", origin="workload"),),

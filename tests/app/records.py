@@ -17,6 +17,9 @@ def scale(x: qd.types.ndarray(dtype=qd.f32, ndim=1), a: qd.f32):
 """
 
 
+QUIET = rec.LoadRecord(cpus=2, waited=0.0, loop_us=10.0, loop_fast_us=9.5, loop_slow_us=11.0)
+"""A machine that did nothing else."""
+
 LAYERS = (
     rec.CacheLayer(name="in_process", state="bypass", reason="a capture compiles everything"),
     rec.CacheLayer(
@@ -104,11 +107,22 @@ def _record(before, after, locs, cpu_us, mad_us) -> rec.Record:
         metrics={"loads": 1, "stores": 1}, code_bytes=900,
     )  # fmt: skip
     launch = rec.LaunchRecord(
-        workload="n=1024", method="host wall clock", n=4, warmup=1, first_us=300.0,
+        workload="n=1024", method="host wall clock", n=8, warmup=1, first_us=300.0,
         median_us=cpu_us, mad_us=mad_us, min_us=cpu_us - 2, max_us=cpu_us + 9,
-        samples_us=(cpu_us - 2, cpu_us, cpu_us, cpu_us + 9), gbps=12.0,
+        samples_us=(
+            cpu_us - 2, cpu_us + mad_us, cpu_us - mad_us, cpu_us, cpu_us, cpu_us + mad_us,
+            cpu_us - mad_us, cpu_us + 9,
+        ),
+        gbps=12.0, load=QUIET,
     )  # fmt: skip
-    agreement = rec.AgreementRecord(state="ok", workload="n=1024", max_abs=2e-7, tolerance="4 ulp")
+    agreement = rec.AgreementRecord(
+        state="ok",
+        workload="n=1024",
+        max_abs=2e-7,
+        tolerance="4 ulp",
+        elements=1024,
+        against="the interpreter",
+    )
     kernel = rec.KernelRecord(
         id="scale.py:scale", name="scale", file="scale.py", line=5, doc="Scale <x>.",
         params=(rec.ParamRecord(name="x", kind="ndarray", dtype="f32", ndim=1),),

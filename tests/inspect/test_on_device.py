@@ -119,6 +119,10 @@ def test_what_fails_on_the_device_fails_in_the_record():
         for i in range(x.shape[0]):
             assert x[i] > 1e9, "too small"
 
+    @never.workload(n=[4])
+    def _(n):
+        return (np.zeros(n, np.float32),)
+
     (cuda,) = captured(never, "cuda", debug=True)
     assert cuda.status == "error" and cuda.errors[0].message.startswith("too small")
     assert cuda.errors[0].line > 0

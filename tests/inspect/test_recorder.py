@@ -1,9 +1,12 @@
 """What the recorder keeps of a compile, and that watching changes nothing."""
 
 import pytest
-from qd_studio.engine import ir, passes
+from qd_studio import engine as qd
+from qd_studio.engine import inspect, ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder, capture_ir
+from qd_studio.engine.inspect.moves import moved
+from qd_studio.engine.inspect.record import Snapshot
 from qd_studio.engine.ir import codes as C
 
 from tests.app.records import make_func
@@ -108,3 +111,35 @@ def test_call_sites_come_before_what_was_inlined_there():
     parent = found.locs[at].parent
     assert 0 <= parent < at
     assert (found.locs[parent].file, found.locs[parent].line) == ("scale.py", 7)
+
+
+def test_ops_that_only_moved_are_counted():
+    @qd.kernel
+    def invariant(x: qd.types.ndarray(dtype=qd.f32, ndim=1), a: qd.f32):
+        for i in x:
+            total = 0.0
+            for _ in range(10):
+                total += qd.sin(a) * x[i]
+            x[i] = total
+
+    captured = inspect.capture_kernel(invariant, ("cpu",), CompileConfig(), launch=False)
+    runs = captured.backends[0].compile.runs
+    moving = [r for r in runs if r.name == "loop_invariant_code_motion" and r.state == "changed"]
+    assert moving and all(r.moved and not (r.added or r.removed) for r in moving)
+    assert all(r.moved == 0 for r in runs if r.state != "changed")
+
+
+def test_a_loop_around_ops_has_not_moved_them_and_passing_the_end_of_one_has():
+    def shot(lines, ids):
+        return Snapshot(lines=tuple(lines), ids=tuple(ids), locs=(-1,) * len(ids))
+
+    flat = shot(["k {", " a", " b", "}"], [-1, 1, 2, -1])
+    inside = shot(["k {", " for {", "  a", "  b", " }", "}"], [-1, 3, 1, 2, -1, -1])
+    behind = shot(["k {", " for {", "  a", " }", " b", "}"], [-1, 3, 1, -1, 2, -1])
+    turned = shot(["k {", " b", " a", "}"], [-1, 2, 1, -1])
+    assert moved(flat, inside) == moved(inside, flat) == 0
+    assert moved(inside, behind) == moved(behind, inside) == 1
+    assert moved(flat, turned) == 1 and moved(flat, flat) == 0
+    either = shot(["if {", " a", "} else {", "}"], [3, 1, -1, -1])
+    other = shot(["if {", "} else {", " a", "}"], [3, -1, 1, -1])
+    assert moved(either, other) == 1

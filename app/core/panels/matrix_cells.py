@@ -10,7 +10,7 @@ from .. import format as fmt
 from ..lines import Span
 from ..pending import kernel_state, state_of
 from .machine import registers, spills, spills_text
-from .sides import last_launch, launch_text, verdict_of
+from .sides import agreement_style, last_launch, launch_text, verdict_of
 
 __all__ = ["caches", "cell_of", "reason", "sign", "sign_of", "smaller", "statements"]
 
@@ -18,32 +18,39 @@ _Cell = Callable[[KernelRecord, BackendRecord, bool], Span]
 
 
 def sign_of(kernel: KernelRecord) -> str:
-    """error, pending, stale, differs, ok, unchecked; absent where nothing was compiled.
+    """error, pending, stale, differs, unknown, ok; absent where no backend is here; empty while
+    launches are awaited.
 
-    ok: all that launched agree with the interpreter, on this save. unchecked: nothing differs, and
-    not all was compared.
+    It is ok only where every backend that launches, and at least one, agrees with the interpreter,
+    on this save.
     """
     if kernel.errors or any(b.status == "error" for b in kernel.backends):
         return "stale" if kernel.stale else "error"
-    found = [b.agreement for b in kernel.backends if b.agreement is not None]
-    if any(a.state == "differs" or a.check == "failed" for a in found):
+    if any(b.agreement is not None and b.agreement.verdict == "differs" for b in kernel.backends):
         return "differs"
     if state := kernel_state(kernel):
         return state
-    rivals = [b for b in kernel.backends if b.backend != "interp" and b.status == "ok"]
-    compared = [b.agreement for b in rivals if not b.unlaunched]
-    if compared and all(a is not None and a.state == "ok" for a in compared):
-        return "ok"
-    if any(b.status == "ok" for b in kernel.backends):
-        return "unchecked"
-    return "absent" if any(w.origin == "none" for w in kernel.workloads) else ""
+    there = [b for b in kernel.backends if b.status == "ok"]
+    if not there:
+        return "absent" if any(w.origin == "none" for w in kernel.workloads) else ""
+    rivals = [b for b in there if b.backend != "interp" and not b.unlaunched]
+    verdicts = [b.agreement.verdict if b.agreement is not None else "" for b in rivals]
+    for state in ("", "unknown"):
+        if state in verdicts:
+            return state
+    return "ok" if verdicts else "unknown"
+
+
+_STYLES: Final = {
+    "ok": "ok", "error": "bad", "differs": "bad", "stale": "warn", "unknown": "warn",
+    "pending": "pending",
+}  # fmt: skip
 
 
 def sign(kernel: KernelRecord, ascii_only: bool) -> Span:
     """The glyph of a row."""
     state = sign_of(kernel)
-    styles = {"ok": "ok", "error": "bad", "differs": "bad", "stale": "warn", "pending": "pending"}
-    return fmt.GLYPHS.get(state, (" ", " "))[ascii_only], styles.get(state, "dim")
+    return fmt.GLYPHS.get(state, (" ", " "))[ascii_only], _STYLES.get(state, "dim")
 
 
 def statements(kernel: KernelRecord) -> Span:
@@ -140,20 +147,15 @@ def _against(kernel: KernelRecord, backend: BackendRecord, head: str) -> Span:
 
 def _agreement(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
     oracle = backend.backend == "interp"
-    text = "oracle" if oracle else fmt.agreement(backend.agreement, ascii_only)
-    return text, _agrees(backend)
+    text = "oracle" if oracle else fmt.agreement(backend.agreement, ascii_only, full=False)
+    return text, agreement_style(backend)
 
 
 def _verdict(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
     found = backend.agreement
-    state = "" if found is None else "differs" if _agrees(backend) == "bad" else found.state
-    return (fmt.GLYPHS[state][ascii_only] if state else "", _agrees(backend))
-
-
-def _agrees(backend: BackendRecord) -> str:
-    found = backend.agreement
-    bad = found is not None and (found.state == "differs" or found.check == "failed")
-    return "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
+    if found is None or backend.backend == "interp":
+        return "", ""
+    return fmt.GLYPHS[found.verdict][ascii_only], agreement_style(backend)
 
 
 def _registers(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:

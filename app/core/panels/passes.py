@@ -67,7 +67,10 @@ def _run_line(run: PassRun, key: object, ascii_only: bool, width: int) -> Line:
 
 def _counts(run: PassRun) -> str:
     return " ".join(
-        f"{sign}{n}" for sign, n in (("+", run.added), ("-", run.removed), ("~", run.rewritten))
+        f"{sign}{n}"
+        for sign, n in (
+            ("+", run.added), ("-", run.removed), ("~", run.rewritten), (">", run.moved),
+        )
         if n
     )  # fmt: skip
 

@@ -18,8 +18,8 @@ from ..lines import Line, Span, cell, table
 from ..pending import state_of
 
 __all__ = [
-    "HEADER", "amounts_text", "comparable", "last_launch", "launch_text", "side_lines", "side_rows",
-    "side_table", "verdict_of", "verdict_texts",
+    "HEADER", "agreement_style", "amounts_text", "comparable", "last_launch", "launch_text",
+    "side_lines", "side_rows", "side_table", "verdict_of", "verdict_texts",
 ]  # fmt: skip
 
 HEADER: Final = (
@@ -48,6 +48,14 @@ def launch_text(kernel: KernelRecord, launch: LaunchRecord, spread: bool = True)
     if kernel.workloads and launch.workload != kernel.workloads[-1].label:
         return f"{launch.workload}: {text}"
     return text
+
+
+def agreement_style(backend: BackendRecord) -> str:
+    """Only what agrees is drawn as ok; the interpreter is what others are compared with."""
+    found = backend.agreement
+    if found is None or backend.backend == "interp":
+        return "dim"
+    return {"ok": "ok", "differs": "bad", "unknown": "warn"}[found.verdict]
 
 
 def verdict_of(kernel: KernelRecord, backend: str) -> VerdictRecord | None:
@@ -140,21 +148,18 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
         reason = reason.removeprefix(f"{backend.backend}: ")
         style = "bad" if backend.status == "error" else "pending" if pending else "dim"
         return [name, (reason, style), *[("", "")] * (len(HEADER) - 2)]
-    found = backend.agreement
-    bad = found is not None and (found.state == "differs" or found.check == "failed")
     oracle = backend.backend == "interp"
     verdict = verdict_of(kernel, backend.backend)
     if launch is None:
         at = (fmt.unlaunched_reason(kernel, backend), "dim")
     else:
         at = (launch_text(kernel, launch), "num")
-    agrees = "bad" if bad else "ok" if found is not None and found.state == "ok" else "dim"
     cells = [
         name,
         at,
         (fmt.device_time(launch) if launch is not None else "", ""),
         (fmt.against(verdict), _style_of(verdict)),
-        ("oracle" if oracle else fmt.agreement(found), agrees),
+        ("oracle" if oracle else fmt.agreement(backend.agreement), agreement_style(backend)),
         (fmt.duration_ms(compiled.cold_ms), ""),
         (fmt.duration_ms(compiled.warm_ms), ""),
         (fmt.size(compiled.code_bytes) if compiled.code_bytes else "", ""),

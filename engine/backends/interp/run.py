@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsUnsupportedError
-from ...ir import Func, Op, Param, all_ops
+from ...ir import Block, Func, Op, Param, all_ops
 from ...ir import codes as C
 from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
@@ -217,14 +217,35 @@ class Program:
             return [place.op.attr.max_size or math.inf for place in self.stacks]
         return [n for task in plan.tasks if task is not None for n in task.capacities]
 
-    def lost(self, error: IndexError) -> BaseException:
-        """The error for an access outside of memory, from the line that made it."""
+    def _line_of(self, error: BaseException) -> int:
+        """The innermost line of the source that ``error`` came through; 0 if there is none."""
         trace = error.__traceback__
-        line = 0  # the innermost one of the source
+        line = 0
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self.file:
                 line = trace.tb_lineno
             trace = trace.tb_next
+        return line
+
+    def loop_at(self, error: BaseException) -> Op | None:
+        """The loop that was running when ``error`` stopped a launch; None if there is none.
+
+        Of nested loops it is the innermost ``while``: a loop with a range comes to its end.
+        """
+        line = self._line_of(error)
+        op = self.ops[line - 1] if line else None
+        if op is None:
+            return None
+        functions = (self.func, *self.func.callees.values())
+        loops: list[Op] = []
+        for function in functions:
+            loops = loops or _loops_around(function.body, op) or []
+        whiles = [loop for loop in loops if loop.code == C.WHILE]
+        return (whiles or loops or [None])[-1]
+
+    def lost(self, error: IndexError) -> BaseException:
+        """The error for an access outside of memory, from the line that made it."""
+        line = self._line_of(error)
         if not line:
             return error
         op = self.ops[line - 1]
@@ -238,6 +259,25 @@ class Program:
             kernel=self.func.name,
             hint="check_out_of_bound=True tells which index of which array is out of range",
         )
+
+
+def _is_loop(op: Op) -> bool:
+    return op.code in (C.WHILE, C.RANGE_FOR) or (
+        op.code == C.OFFLOADED and op.attr.kind != "serial"
+    )
+
+
+def _loops_around(block: Block, op: Op) -> list[Op] | None:
+    """The loops that ``op`` is in, outermost first, itself if it is one; None if not in there."""
+    for each in block.ops:
+        own = [each] if _is_loop(each) else []
+        if each is op:
+            return own
+        for region in each.regions:
+            inside = _loops_around(region, op)
+            if inside is not None:
+                return [*own, *inside]
+    return None
 
 
 def compile_func(

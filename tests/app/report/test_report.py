@@ -14,7 +14,7 @@ from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect import store
 
 from tests.app.pages import unpacked
-from tests.app.records import make_record
+from tests.app.records import QUIET, make_record
 
 RECORD = make_record()
 ERROR = rec.ErrorRecord(
@@ -139,14 +139,86 @@ def test_write_chooses_by_suffix_and_refuses_others(tmp_path):
         ("cache.offline.cpu==miss", "failed"),
         ("cache.fastcache!=off", "passed"),
         ("cache.fastcache==loaded", "passed"),
-        ("cache.ptx!=hit", "skipped"),
         ("launch.cpu.median_us>50", "failed"),
-        ("launch.cuda.median_us>1", "skipped"),
+        ("launch.cpu.n=1024.wall_us>50", "failed"),
     ],
 )
 def test_absolute_rules(rule, state):
     states = {f.state for f in evaluate(RECORD, [rule])}
     assert states == {state}
+    assert {f.state for f in evaluate(RECORD, [rule + "?"])} == {state}
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("cache.ptx!=hit", "the cpu backend makes no PTX"),
+        ("cache.driver!=hit", "has no cache.driver"),
+        ("launch.cuda.median_us>1", "cuda: no driver found"),
+        ("launch.opencl.wall_us>1", "was not compiled for opencl; add --backend opencl"),
+        ("launch.cpu.n=7.median_us>1", "has no workload 'n=7', only n=1024"),
+        ("launch.cpu.host_us>1", "has no launch.cpu.host_us"),
+        ("agreement.cuda!=ok", "cuda: no driver found"),
+        ("agreement.interp!=ok", "the interpreter is what others are compared with"),
+        ("code.cpu.spills>0", "has no code.cpu.spills"),
+        ("adstack.bytes>10", "is not a gradient"),
+        ("gradient.error", "is not a gradient"),
+        ("code.cuda:sm_90.registers>10", "was not compiled for cuda:sm_90"),
+    ],
+)
+def test_a_rule_that_cannot_be_judged_fails_unless_it_may(rule, why):
+    found = evaluate(RECORD, [rule])
+    assert [f.state for f in found][-1] == "unknown"
+    assert why in found[-1].message or why in found[0].message
+    assert {f.state for f in evaluate(RECORD, [rule + "?"])} == {"skipped"}
+
+
+def test_a_rule_without_any_kernel_is_not_passed():
+    (found,) = evaluate(msgspec.structs.replace(RECORD, kernels=()), ["agreement!=ok"])
+    assert found.state == "unknown" and "no kernel" in found.message
+
+
+def test_a_verdict_that_is_unknown_never_passes_the_rule_on_agreement():
+    (kernel,) = RECORD.kernels
+    cpu, cuda = kernel.backends
+    unknown = rec.AgreementRecord(state="unknown", reason="n=9 takes the interpreter too long")
+    for agreement, reason in ((unknown, unknown.reason), (None, "nothing")):
+        changed = msgspec.structs.replace(cpu, agreement=agreement)
+        kernel = msgspec.structs.replace(kernel, backends=(changed, cuda))
+        record = msgspec.structs.replace(RECORD, kernels=(kernel,))
+        (found,) = evaluate(record, ["agreement!=ok"])
+        assert found.state in ("failed", "unknown"), reason
+
+
+def test_the_rule_on_agreement_is_about_backends_that_were_named_too():
+    assert [f.state for f in evaluate(RECORD, ["agreement!=ok"])] == ["passed"]
+    found = evaluate(RECORD, ["agreement!=ok"], asked={"cpu", "cuda"})
+    assert [f.state for f in found] == ["passed", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("code.cpu.banana>10", "there is no code.cpu.banana"),
+        ("code.cpu.register>10", 'did you mean "code.cpu.registers"?'),
+        ("launch.cpu>10", "there is no launch.cpu"),
+        ("launch.cpuu.median_us>10", "there is no backend 'cpuu'; did you mean \"cpu\"?"),
+        ("launch.cpu.n=4.median>10", "there is no launch.cpu.n=4.median"),
+        ("agreement.cpo!=ok", 'did you mean "cpu"?'),
+        ("agreement!=fine", "agreement is a verdict"),
+        ("agreement==1", "one of ok, differs, unknown"),
+        ("compile.errors", 'did you mean "compile.error"?'),
+        ("cache.fastcach!=hit", 'did you mean "cache.fastcache"?'),
+        ("adstack.cpu.byte>1", "there is no adstack.cpu.byte"),
+        ("launches.cpu.wall_us>1", 'did you mean "launch"?'),
+        ("compile.cpu.cold_ms>+10%", "too seldom to know its noise"),
+        ("launch.cuda.host_us>+10%", "too seldom to know its noise"),
+    ],
+)
+def test_a_metric_that_nothing_can_have_is_an_error(rule, text):
+    for each in (rule, rule + "?"):
+        with pytest.raises(RuleError, match=re.escape(text)):
+            parse_rule(each)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +231,64 @@ def test_times_gate_against_a_baseline_beyond_noise(now, mad, state):
     )
     assert [f.state for f in found] == [state]
     assert ("within noise" in found[0].message) == (now == 150.0 and mad == 40.0)
+
+
+BUSY = msgspec.structs.replace(QUIET, waited=0.6)
+SLOW = msgspec.structs.replace(QUIET, loop_us=17.0, loop_fast_us=16.0, loop_slow_us=18.0)
+UNEVEN = msgspec.structs.replace(QUIET, loop_slow_us=30.0)
+
+
+def with_load(record, load, samples=None):
+    (kernel,) = record.kernels
+    cpu, *others = kernel.backends
+    (launch,) = cpu.launches
+    launch = msgspec.structs.replace(launch, load=load, samples_us=samples or launch.samples_us)
+    cpu = msgspec.structs.replace(cpu, launches=(launch,))
+    kernel = msgspec.structs.replace(kernel, backends=(cpu, *others))
+    return msgspec.structs.replace(record, kernels=(kernel,))
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "state", "why"),
+    [
+        (BUSY, QUIET, "not judged", "in this run the machine was busy: threads waited"),
+        (QUIET, BUSY, "not judged", "in the baseline the machine was busy"),
+        (UNEVEN, QUIET, "not judged", "a fixed loop took up to 3.2 times as long as at best"),
+        (SLOW, QUIET, "not judged", "took 1.70 times as long as in the baseline"),
+        (None, QUIET, "not judged", "is not known"),
+        (QUIET, None, "not judged", "is not known"),
+        (QUIET, QUIET, "failed", ""),
+        (SLOW, SLOW, "failed", ""),
+    ],
+)
+def test_times_of_a_busy_machine_are_not_judged(now, before, state, why):
+    rule = "launch.cpu.wall_us>+20%"
+    slower = with_load(make_record(cpu_us=167.0), now)
+    (found,) = evaluate(slower, [rule], with_load(make_record(), before))
+    assert found.state == state and why in found.message
+    (found,) = evaluate(slower, [rule + "?"], with_load(make_record(), before))
+    assert found.state == ("skipped" if state == "not judged" else state)
+
+
+def test_a_baseline_of_a_busy_machine_lets_nothing_pass():
+    same = make_record()
+    (found,) = evaluate(same, ["launch.cpu.wall_us>+20%"], with_load(make_record(), BUSY))
+    assert found.state == "not judged"
+    # What was no slower although the machine was busy is not slower.
+    (found,) = evaluate(with_load(same, BUSY), ["launch.cpu.wall_us>+20%"], same)
+    assert found.state == "passed"
+
+
+def test_too_few_launches_have_no_noise():
+    few = with_load(make_record(cpu_us=300.0), QUIET, (300.0, 300.0, 301.0))
+    (found,) = evaluate(few, ["launch.cpu.median_us>+20%"], make_record())
+    assert found.state == "not judged" and "only 3 were timed" in found.message
+
+
+def test_what_fails_and_what_is_not_judged_is_counted():
+    found = evaluate(RECORD, ["launch.cpu.median_us>50", "launch.cuda.wall_us>1"])
+    for text in (report.to_markdown(RECORD, found), report.to_html(RECORD, found)):
+        assert "1 failed, 1 unknown of 2" in text
 
 
 def test_gate_findings_stand_in_the_reports():
@@ -181,7 +311,9 @@ def test_unreadable_rules_say_what_to_write(rule):
 
 
 def test_a_misspelt_count_is_an_error_and_not_a_gate_that_never_trips():
-    with pytest.raises(RuleError, match=r"there is no ir\.statments; there are .*ir\.statements"):
+    with pytest.raises(
+        RuleError, match=r'there is no ir\.statments; did you mean "ir\.statements"'
+    ):
         evaluate(RECORD, ["ir.statments>5"])
 
 

@@ -89,3 +89,15 @@ class Live:
 def backend(record, name="cpu", kernel=0):
     """The record of a backend of one kernel."""
     return record.kernels[kernel].backend(name)
+
+
+def two_kernels(body: str, workload: str = "np.ones(64, np.float32)") -> str:
+    """``k`` with ``body`` and a workload, then the harmless `scale`."""
+    declared = f"\n\n@k.workload(n=[1])\ndef args(n):\n    return {workload}\n\n"
+    return kernel_file(body) + declared + SCALE.removeprefix(HEAD)
+
+
+QUICK = Limits(
+    measure_s=0.01, import_s=1.0, run_s=1.0, compile_s=30.0, launch_s=1.0, interpret_s=1.0,
+    grace_s=0.5,
+)  # fmt: skip

@@ -14,12 +14,7 @@ from qd_studio.app.worker.process import LineCutter
 from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine.inspect.launching import ORACLE_STEPS_FIRST
 
-from .live import HEAD, SCALE, Live, backend, kernel_file
-
-QUICK = Limits(
-    measure_s=0.01, import_s=1.0, run_s=1.0, compile_s=30.0, launch_s=1.0, interpret_s=1.0,
-    grace_s=0.5,
-)  # fmt: skip
+from .live import HEAD, QUICK, SCALE, Live, backend, kernel_file, two_kernels
 
 # name -> (content, kind, line, part of the message)
 BROKEN_FILES = {
@@ -188,12 +183,6 @@ def test_a_crash_at_import_ends_the_worker_only(tmp_path, name):
         assert not any(k.stale for k in record.kernels)
 
 
-def two_kernels(body: str, workload: str = "np.ones(64, np.float32)") -> str:
-    """``k`` with ``body`` and a workload, then the harmless `scale`."""
-    declared = f"\n\n@k.workload(n=[1])\ndef args(n):\n    return {workload}\n\n"
-    return kernel_file(body) + declared + SCALE.removeprefix(HEAD)
-
-
 def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
     path = tmp_path / "kernels.py"
     # Too long for the interpreter, which takes such a loop step by step: it would see it coming.
@@ -216,30 +205,6 @@ def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
         assert backend(record, kernel=1).agreement.check == "passed"
         assert not fine.stale
         assert len(live.of(events.Started)) == 2
-
-
-def test_what_the_interpreter_sees_go_astray_is_not_launched(tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(two_kernels("for i in range(x.shape[0]):\n    x[i + 2000000000] = 1.0"))
-    record = collect([path], limits=QUICK)
-    astray = record.kernels[0]
-    assert astray.backend("interp").errors[0].line == 7
-    assert (astray.backend("cpu").status, astray.backend("cpu").launches) == ("ok", ())
-    assert astray.backend("cpu").agreement.reason.startswith("not launched: interp: ")
-    assert backend(record, kernel=1).agreement.check == "passed"
-
-
-def test_a_launch_that_does_not_end_is_stopped(tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(
-        two_kernels("for i in range(1):\n    while x[0] > 0.0:\n        x[0] = x[0] + 1.0")
-    )
-    with Live(path, limits=QUICK) as live:
-        record = live.complete()
-    (error,) = backend(record).errors
-    assert (error.kind, error.stage) == ("TimeLimit", "launch")
-    assert "stopped after 1 s: launching k on cpu with n=1 did not end" in error.message
-    assert backend(record, kernel=1).agreement.check == "passed"
 
 
 def test_a_crash_in_a_pass_is_named(tmp_path):

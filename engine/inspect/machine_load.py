@@ -1,0 +1,107 @@
+"""How busy the machine was while launches were timed, so that times of two runs can be compared.
+
+A busy machine makes every launch of a run longer by about the same, which the spread within the
+run does not show: unchanged code took 1.67 times as long in one run out of five. Two things are
+measured next to the launches:
+
+* a fixed loop of Python, once in each round. Compared with the loop in the other run it shows a
+  machine that is slower altogether (another clock rate, the other half of a core in use);
+* how long threads of this process were ready and waited for a processor, which Linux counts in
+  nanoseconds. Elsewhere that is not known, and the spread of the fixed loop has to do.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Final
+
+from .record_launch import LaunchRecord, LoadRecord
+
+__all__ = ["LoadClock", "busy", "unlike"]
+
+_TURNS: Final = 400
+_LEAST: Final = 15
+_WAITED: Final = 0.05
+"""A share of the time spent waiting for a processor from which times are not compared."""
+_SPREAD: Final = 1.35
+_SLOWER: Final = 1.25
+
+
+class LoadClock:
+    """Measures from its making to `record`; call `tick` in each round."""
+
+    def __init__(self) -> None:
+        self._began: Final = time.perf_counter()
+        self._waited: Final = _waited_s()
+        self._us: Final[list[float]] = []
+
+    def tick(self) -> None:
+        """Time the fixed loop once."""
+        began = time.perf_counter_ns()
+        for _ in range(_TURNS):
+            pass
+        self._us.append((time.perf_counter_ns() - began) / 1e3)
+
+    def record(self) -> LoadRecord:
+        """What was measured so far."""
+        while len(self._us) < _LEAST:
+            self.tick()
+        waited, before = _waited_s(), self._waited
+        wall = time.perf_counter() - self._began
+        share = None
+        if waited is not None and before is not None and wall > 0:
+            share = max(0.0, waited - before) / wall
+        quarter = statistics.quantiles(self._us, n=10)
+        return LoadRecord(
+            cpus=os.cpu_count() or 0,
+            waited=share,
+            loop_us=statistics.median(self._us),
+            loop_fast_us=quarter[0],
+            loop_slow_us=quarter[-1],
+        )
+
+
+def _waited_s() -> float | None:
+    """Seconds that threads of this process have waited for a processor; None if not known.
+
+    Threads that have ended are missing, so that this is at times less than before.
+    """
+    total = 0
+    try:
+        for thread in Path("/proc/self/task").iterdir():
+            total += int((thread / "schedstat").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / 1e9
+
+
+def busy(load: LoadRecord | None) -> str:
+    """Why the machine was too busy for its times to be compared; empty if it was not."""
+    if load is None:
+        return "how busy the machine was is not known"
+    if load.waited is not None and load.waited > _WAITED:
+        share = f"{load.waited:.0%} of the time" if load.waited < 1 else "all the time"
+        return f"the machine was busy: threads waited for a processor {share}"
+    if load.loop_fast_us and load.loop_slow_us / load.loop_fast_us > _SPREAD:
+        ratio = load.loop_slow_us / load.loop_fast_us
+        return f"the machine was busy: a fixed loop took up to {ratio:.1f} times as long as at best"
+    return ""
+
+
+def unlike(now: LaunchRecord, before: LaunchRecord) -> str:
+    """Why times of two runs cannot be compared by the wall clock; empty if they can."""
+    for when, launch in (("in this run", now), ("in the baseline", before)):
+        why = busy(launch.load)
+        if why:
+            return f"{when} {why}"
+    assert now.load is not None and before.load is not None
+    ours, theirs = now.load.loop_us, before.load.loop_us
+    if not (ours and theirs):
+        return "how fast the machine was is not known"
+    ratio = ours / theirs
+    if not 1 / _SLOWER <= ratio <= _SLOWER:
+        return f"a fixed loop of Python took {ratio:.2f} times as long as in the baseline"
+    return ""

@@ -1,0 +1,89 @@
+"""How many ops a pass has moved: in both listings, but elsewhere in the order or in another block.
+
+Ops are known by their ids. Of those in both listings the longest run that keeps its order stays;
+the others have moved. An op that keeps its place in the order, but passes the end of a block, has
+moved as well. What both listings begin and end with is left out first: most passes change little.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Container, Mapping, Sequence
+from itertools import pairwise
+
+from .record import Snapshot
+
+__all__ = ["moved"]
+
+_Block = tuple[int, int]
+"""The op that a block belongs to, and which of its blocks; -1 for the outermost one."""
+
+
+def moved(old: Snapshot, new: Snapshot) -> int:
+    """The number of ops of ``new`` that stand elsewhere in ``old``."""
+    start, end = 0, 0
+    least = min(len(old.ids), len(new.ids))
+    while start < least and old.ids[start] == new.ids[start]:
+        start += 1
+    while end < least - start and old.ids[-1 - end] == new.ids[-1 - end]:
+        end += 1
+    before = _blocks(old.lines[start : len(old.lines) - end], old.ids[start:])
+    after = _blocks(new.lines[start : len(new.lines) - end], new.ids[start:])
+    kept = [id for id in after if id in before]
+    place = {id: i for i, id in enumerate(before)}
+    stay = _increasing([place[id] for id in kept])
+    return sum(
+        i not in stay or _around(id, before, after) != _around(id, after, before)
+        for i, id in enumerate(kept)
+    )
+
+
+def _around(id: int, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
+    """The innermost block around an op whose owner both listings have: a loop that was put around
+    ops, or taken away, has not moved them."""
+    owner, number = blocks[id]
+    while owner >= 0 and owner not in others:
+        owner, number = blocks[owner]
+    return owner, number
+
+
+def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
+    """The block that each op is in, in order."""
+    out: dict[int, _Block] = {}
+    stack: list[_Block] = [(-1, 0)]
+    for text, id in zip(lines, ids, strict=False):
+        opens = text.endswith("{")
+        if id >= 0:
+            out[id] = stack[-1]
+            if opens:
+                stack.append((id, 0))
+        elif text.lstrip().startswith("}"):
+            owner, number = stack.pop() if len(stack) > 1 else (-1, stack.pop()[1] + 1)
+            if opens or not stack:  # another block of the same op, or the end of one from above
+                stack.append((owner, number + opens))
+        elif opens:
+            stack.append((-1, len(out)))
+    return out
+
+
+def _increasing(places: Sequence[int]) -> set[int]:
+    """The indices of one longest increasing subsequence."""
+    if all(a < b for a, b in pairwise(places)):
+        return set(range(len(places)))
+    tails: list[int] = []
+    tail_at: list[int] = []
+    back = [-1] * len(places)
+    for i, value in enumerate(places):
+        at = bisect_left(tails, value)
+        if at == len(tails):
+            tails.append(value)
+            tail_at.append(i)
+        else:
+            tails[at], tail_at[at] = value, i
+        back[i] = tail_at[at - 1] if at else -1
+    out: set[int] = set()
+    i = tail_at[-1] if tail_at else -1
+    while i >= 0:
+        out.add(i)
+        i = back[i]
+    return out
