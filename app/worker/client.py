@@ -357,7 +357,6 @@ class WorkerClient:
                 self._done(message)
 
     def _loaded(self, message: FileLoaded) -> None:
-        self._imported.add(message.path)
         if message.config:
             self._session = replace(self._session, config=message.config)
         path, files, errors = message.path, message.files, message.errors
