@@ -18,8 +18,7 @@ _Cell = Callable[[KernelRecord, BackendRecord, bool], Span]
 
 
 def sign_of(kernel: KernelRecord) -> str:
-    """error, pending, stale, differs, unknown, ok; absent where no backend is here; empty while
-    launches are awaited.
+    """error, pending, stale, differs, unknown, ok; absent where no backend is here.
 
     It is ok only where every backend that launches, and at least one, agrees with the interpreter,
     on this save.
@@ -34,11 +33,8 @@ def sign_of(kernel: KernelRecord) -> str:
     if not there:
         return "absent" if any(w.origin == "none" for w in kernel.workloads) else ""
     rivals = [b for b in there if b.backend != "interp" and not b.unlaunched]
-    verdicts = [b.agreement.verdict if b.agreement is not None else "" for b in rivals]
-    for state in ("", "unknown"):
-        if state in verdicts:
-            return state
-    return "ok" if verdicts else "unknown"
+    shown = [b.agreement is not None and b.agreement.verdict == "ok" for b in rivals]
+    return "ok" if shown and all(shown) else "unknown"
 
 
 _STYLES: Final = {

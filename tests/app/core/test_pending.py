@@ -129,10 +129,10 @@ def test_a_kernel_that_was_only_compiled_is_not_called_ok():
     now = first.kernel_updated(compiled, final=False).record()
     assert matrix(now, 200).rows[0].spans[0] == ("◔  ", "pending")
     over = first.kernel_updated(compiled).record()
-    assert matrix(over, 200).rows[0].spans[0] == ("?  ", "dim")
+    assert matrix(over, 200).rows[0].spans[0] == ("?  ", "warn")
     unchecked = rec.AgreementRecord(state="unchecked", reason="takes the interpreter too long")
     partly = replace(KERNEL, backends=(CPU, replace(CPU, backend="opencl", agreement=unchecked)))
-    assert matrix(replace(now, kernels=(partly,)), 200).rows[0].spans[0] == ("?  ", "dim")
+    assert matrix(replace(now, kernels=(partly,)), 200).rows[0].spans[0] == ("?  ", "warn")
     assert matrix(replace(now, kernels=(KERNEL,)), 400).rows[0].spans[0] == ("✓  ", "ok")
 
 
