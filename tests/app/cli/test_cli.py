@@ -163,6 +163,23 @@ def test_rules_of_pyproject_count(path, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"tool = 1", "must be a table"),
+        (b"[tool]\nqd-studio = 3", "must be a table"),
+        (b"x = '\xff'", "cannot read"),
+        (b"x = " + b"[" * 5000, "nested too deeply"),
+        (b"x = [", "cannot read"),
+    ],
+)
+def test_rules_that_cannot_be_read_are_a_sentence(path, tmp_path, capsys, content, said):
+    (tmp_path / "pyproject.toml").write_bytes(content)
+    assert cli.main(["--report", str(path)]) == 2
+    talk = capsys.readouterr().err
+    assert said in talk and len(talk.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("words", "status", "message"),
     [
         ([], 2, "no files given"),
