@@ -100,6 +100,7 @@ def _run(words: list[str]) -> int:
     options = parser.parse_args(words)
     if not options.files:
         parser.error("no files given")
+    _check_names(options.files)
     if options.report or not streams.has_screen():
         if not options.report:
             _talk("no terminal to draw on: writing a report")
@@ -306,10 +307,10 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
     failed = failures(record)
     failed += [f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings if f.state == "failed"]
     for line in failed:
-        _talk(f"FAILED {line}")
+        streams.talk_line(f"FAILED {line}")
     for f in findings:
         if f.state == "skipped":
-            _talk(f"skipped gate {f.rule}: {f.kernel}: {f.message}")
+            streams.talk_line(f"skipped gate {f.rule}: {f.kernel}: {f.message}")
     return EXIT_FAILED if failed else _nothing_ran(record)
 
 
@@ -331,6 +332,7 @@ def _show(options: argparse.Namespace) -> int:
         record = _saved(options.file)
     else:
         settings = _settings(options)
+        _check_names([options.file])
         settings["launch"] = options.panel in ("launch", "log", "adstack")
         settings["only"] = [options.kernel] if options.kernel else []
         record = _measured([options.file], ["show"], settings)
@@ -338,12 +340,12 @@ def _show(options: argparse.Namespace) -> int:
         text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
     except NothingToShow as error:
         for line in failures(record):
-            _talk(f"FAILED {line}")
+            streams.talk_line(f"FAILED {line}")
         raise _Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
     _write(text)
     failed = failures(record)
     for line in failed:
-        _talk(f"FAILED {line}")
+        streams.talk_line(f"FAILED {line}")
     return EXIT_FAILED if failed else _nothing_ran(record)
 
 
@@ -391,6 +393,16 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 # ---- small things
+
+
+def _check_names(files: Sequence[str]) -> None:
+    """Records, and messages to the worker, are text."""
+    for name in files:
+        try:
+            os.path.abspath(name).encode()
+        except UnicodeEncodeError:
+            message = f"{name}: the path of this file is not UTF-8; rename it or its folder"
+            raise _Failure(EXIT_USAGE, message) from None
 
 
 def _measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:
