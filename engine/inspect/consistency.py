@@ -8,9 +8,10 @@ that shows a record has to.
 
 from __future__ import annotations
 
-import math
+import functools
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -57,7 +58,7 @@ _WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
 
 def check(record: Record) -> None:
     """ValueError with what does not fit, and where, if anything does not."""
-    _values(record, "record", 0)
+    _part(record, 0, set())
     names = [kernel.id for kernel in record.kernels]
     if len(set(names)) != len(names):
         raise ValueError("two kernels have one id")
@@ -68,47 +69,83 @@ def check(record: Record) -> None:
 # ---- values
 
 
-def _values(value: Any, where: str, depth: int) -> None:
-    """Numbers that can be printed and added, known words, no nesting without end."""
+class _Field(NamedTuple):
+    """What may be in a field. words: if it is one of some words. kind: its annotation. least,
+    most: of a number."""
+
+    name: str
+    where: str
+    kind: str
+    words: frozenset[str] | None
+    least: int
+    most: float
+
+
+@functools.cache
+def _fields(owner: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    """The fields of a part of a record in which something can be wrong."""
+    out: list[_Field] = []
+    kinds: dict[str, str] = {}
+    for base in reversed(owner.__mro__):
+        kinds |= getattr(base, "__annotations__", {})
+    for name in owner.__struct_fields__:
+        words = _WORDS.get((owner.__name__, name))
+        if words is None and kinds[name] in ("str", "bool", "tuple[str, ...]"):
+            continue
+        least = -_MOST if name in _ANY else -1 if name in _OR_NONE else 0
+        # Errors may be as large as values are; all other reals are times and rates.
+        most = sys.float_info.max if name in _ERRORS else float(_MOST)
+        where = f"{owner.__name__}.{name}"
+        out.append(_Field(name, where, kinds[name], words, least, most))
+    return tuple(out)
+
+
+def _part(part: msgspec.Struct, depth: int, seen: set[int]) -> None:
+    """Known words, numbers that can be printed and added, no nesting without end.
+
+    seen: the identities of parts that were looked at: compiles share most of what they have.
+    """
+    if id(part) in seen:
+        return
+    seen.add(id(part))
+    for field in _fields(type(part)):
+        value = getattr(part, field.name)
+        if field.words is not None:
+            if value not in field.words:
+                raise ValueError(f"{field.where} is {value[:40]!r}")
+        elif field.kind == "int":
+            if not field.least <= value <= _MOST:
+                raise ValueError(f"{field.where} is out of range")
+        elif field.kind == "tuple[int, ...]":
+            if value and not (field.least <= min(value) and max(value) <= _MOST):
+                raise ValueError(f"{field.where} is out of range")
+        elif value:
+            _value(value, field, depth + 1, seen)
+
+
+def _value(value: Any, field: _Field, depth: int, seen: set[int]) -> None:
     if depth > _DEEPEST:
-        raise ValueError(f"{where[:80]} is nested too deeply")
+        raise ValueError(f"{field.where} is nested too deeply")
     if isinstance(value, msgspec.Struct):
-        owner = type(value).__name__
-        for name in value.__struct_fields__:
-            part = getattr(value, name)
-            known = _WORDS.get((owner, name))
-            if known is not None and part not in known:
-                raise ValueError(f"{owner}.{name} is {part[:40]!r}")
-            _field(part, owner, name, depth)
+        _part(value, depth, seen)
     elif isinstance(value, tuple | list):
-        for part in cast("Sequence[Any]", value):
-            _values(part, where, depth + 1)
+        for item in cast("Sequence[Any]", value):
+            _value(item, field, depth + 1, seen)
     elif isinstance(value, dict):
-        for part in cast("dict[str, Any]", value).values():
-            _values(part, where, depth + 1)
-    elif isinstance(value, int) and not -_MOST <= value <= _MOST:
-        raise ValueError(f"{where} is out of range")
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{where} is no number")
-
-
-def _field(value: Any, owner: str, name: str, depth: int) -> None:
-    where = f"{owner}.{name}"
-    numbers = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
-    if name not in _ANY:
-        least = -1 if name in _OR_NONE else 0
-        for number in numbers:
-            if isinstance(number, int) and not least <= number <= _MOST:
-                raise ValueError(f"{where} is out of range")
-            # Errors may be as large as values are; all other reals are times and rates.
-            if isinstance(number, float) and name not in _ERRORS and abs(number) > _MOST:
-                raise ValueError(f"{where} is out of range")
-    _values(value, where, depth + 1)
+        for item in cast("dict[str, Any]", value).values():
+            _value(item, field, depth + 1, seen)
+    elif isinstance(value, float):
+        # Neither infinite nor NaN: they are not in JSON, but not every decoder minds.
+        if not -field.most <= value <= field.most:
+            raise ValueError(f"{field.where} is out of range")
+    elif isinstance(value, int) and not field.least <= value <= _MOST:
+        raise ValueError(f"{field.where} is out of range")
 
 
 def _within(numbers: Iterable[int], count: int, what: str) -> None:
     """Each is -1 or one of ``count`` things."""
-    if any(not -1 <= n < count for n in numbers):
+    several = list(numbers)
+    if several and not (min(several) >= -1 and max(several) < count):
         raise ValueError(f"a number of {what} leads to none")
 
 
