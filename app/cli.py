@@ -9,7 +9,8 @@
     qd-studio cache ls|show|verify|clean   the caches on disk
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a gate failed;
-2 usage; 3 the environment (nothing to run on, a place that cannot be written); 130 interrupted.
+2 usage; 3 the environment (nothing to run on, a place that cannot be written); 130 interrupted;
+128 + n ended by signal n. Text of users is made visible on its way out (`streams`).
 
 Everything heavy is imported where it is needed: the first screen must not wait for a compiler, and
 a report not for a screen.
