@@ -157,7 +157,8 @@ def test_arguments_are_not_printed_raw(capsys, words):
     assert talk and "Traceback" not in talk
 
 
-def test_the_studio_shows_hostile_text_and_is_not_steered_by_it(tmp_path):
+def test_the_studio_shows_hostile_text_and_is_not_steered_by_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a key saves the session
     path = tmp_path / "s.qds"
     path.write_bytes(poisoned(damage.healthy()[1]))
     words = ["-c", "import sys; from qd_studio.app.cli import main; sys.exit(main())", "open"]
