@@ -110,9 +110,16 @@ def rules_for(files: Iterable[str]) -> list[str]:
     try:
         with open(path, "rb") as file:
             tool = tomllib.load(file).get("tool", {})
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise PyprojectError(f"cannot read {path}: it is nested too deeply") from None
+    except (OSError, ValueError) as error:
         raise PyprojectError(f"cannot read {path}: {error}") from None
-    table = cast("dict[str, Any]", tool.get("qd-studio", {}))
+    found: object = tool
+    if isinstance(tool, dict):
+        found = cast("dict[str, Any]", tool).get("qd-studio", {})
+    if not isinstance(found, dict):
+        raise PyprojectError(f"{path}: [tool.qd-studio] must be a table")
+    table = cast("dict[str, Any]", found)
     unknown = sorted(set(table) - set(_TABLE))
     if unknown:
         raise PyprojectError(f"{path}: [tool.qd-studio] has no {unknown[0]!r}, only fail-on")

@@ -10,7 +10,8 @@
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a rule failed;
 2 usage; 3 the environment (nothing to run on, a place that cannot be written); 4 nothing failed,
-but a rule about a time could not be judged, since the machine was too busy; 130 interrupted.
+but a rule about a time could not be judged, since the machine was too busy; 130 interrupted;
+128 + n ended by signal n. Text of users is made visible on its way out (`streams`).
 
 Everything heavy is imported where it is needed: the first screen must not wait for a compiler, and
 a report not for a screen.
@@ -112,6 +113,7 @@ def _run(words: list[str]) -> int:
     options.arguments = arguments
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
+    _check_names(options.files)
     options.opening = _opening(options)
     if options.report or not streams.has_screen():
         if not options.report:
@@ -349,10 +351,10 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
     texts = {f: f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings}
     failed += [text for f, text in texts.items() if f.state in FAILING]
     for line in failed:
-        _talk(f"FAILED {line}")
+        streams.talk_line(f"FAILED {line}")
     for f, text in texts.items():
         if f.state in ("skipped", "not judged"):
-            _talk(f"{f.state} {text}")
+            streams.talk_line(f"{f.state} {text}")
     if failed:
         return EXIT_FAILED
     unjudged = any(f.state == "not judged" for f in findings)
@@ -385,6 +387,7 @@ def _show(options: argparse.Namespace) -> int:
             raise _Failure(EXIT_USAGE, "show: a saved record is shown alone")
         record = _saved(options.files[0])
     else:
+        _check_names(options.files)
         options.opening = _opening(options)
         settings = _settings(options)
         settings["launch"] = options.panel in ("launch", "log", "adstack")
@@ -394,12 +397,12 @@ def _show(options: argparse.Namespace) -> int:
         text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
     except NothingToShow as error:
         for line in failures(record):
-            _talk(f"FAILED {line}")
+            streams.talk_line(f"FAILED {line}")
         raise _Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
     _write(text)
     failed = failures(record)
     for line in failed:
-        _talk(f"FAILED {line}")
+        streams.talk_line(f"FAILED {line}")
     return EXIT_FAILED if failed else _nothing_ran(record)
 
 
@@ -447,6 +450,16 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 # ---- small things
+
+
+def _check_names(files: Sequence[str]) -> None:
+    """Records, and messages to the worker, are text."""
+    for name in files:
+        try:
+            os.path.abspath(name).encode()
+        except UnicodeEncodeError:
+            message = f"{name}: the path of this file is not UTF-8; rename it or its folder"
+            raise _Failure(EXIT_USAGE, message) from None
 
 
 def _measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:

@@ -50,6 +50,7 @@ from .core.panels import (
     source,
 )
 from .core.panels.reversal import FORWARD, REVERSE, listing
+from .core.visible import visible_json
 
 __all__ = ["NothingToShow", "show"]
 
@@ -259,7 +260,7 @@ _TEXT: Final[dict[str, Callable[[BackendRecord, CompileRecord, str | None], list
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    return visible_json(json.dumps(value, indent=1, ensure_ascii=False)) + "\n"
 
 
 def _head(kernel: KernelRecord, backend: BackendRecord) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import os
 import sys
 from typing import Final, TextIO
 
-from .core.visible import visible
+from .core.visible import visible, visible_line
 
-__all__ = ["OutputError", "has_screen", "open_missing", "talk", "write"]
+__all__ = ["OutputError", "has_screen", "open_missing", "talk", "talk_line", "write"]
 
 _NAMES: Final = ("stdin", "stdout", "stderr")
 _missing: Final = set[str]()
@@ -41,16 +41,15 @@ def open_missing() -> None:
         setattr(sys, name, stream)
 
 
-def write(text: str, *, exact: bool = False) -> None:
+def write(text: str) -> None:
     """Write data to standard output; all of it is out when this returns.
 
-    exact: it is JSON, which has its own escapes. BrokenPipeError if the reader has gone,
-    OutputError if it cannot be written for another reason.
+    BrokenPipeError if the reader has gone, OutputError if it cannot be written for another reason.
     """
     if "stdout" in _missing:
         raise OutputError("standard output is closed: give it a place to write to")
     try:
-        _put(sys.stdout, text if exact else visible(text))
+        _put(sys.stdout, visible(text))
     except OSError as error:
         _drop(1)
         if isinstance(error, BrokenPipeError):
@@ -64,6 +63,11 @@ def talk(text: str) -> None:
         _put(sys.stderr, visible(text) + "\n")
     except OSError:
         _drop(2)
+
+
+def talk_line(text: str) -> None:
+    """`talk`, where a line end in ``text`` (in a name, say) must not begin a line."""
+    talk(visible_line(text))
 
 
 def has_screen() -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...engine.inspect import store
 from ...engine.inspect.record import Record
 from ..core.gates import Finding
+from ..core.visible import visible, visible_json
 
 __all__ = ["SUFFIXES", "render", "to_html", "to_json", "to_markdown", "write"]
 
@@ -25,21 +26,21 @@ def to_json(record: Record, findings: Sequence[Finding] = ()) -> str:
     if findings:
         gates = [finding._asdict() for finding in findings]
         record = msgspec.structs.replace(record, extra={**record.extra, "gates": gates})
-    return store.dumps(record).decode()
+    return visible_json(store.dumps(record).decode())
 
 
 def to_markdown(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The record as Markdown that CI job summaries take as it is."""
     from .markdown import render as render_markdown
 
-    return render_markdown(record, findings)
+    return visible(render_markdown(record, findings))
 
 
 def to_html(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The record as one HTML file without references to anything outside it."""
     from .html import render as render_html
 
-    return render_html(record, findings)
+    return visible(render_html(record, findings))
 
 
 def render(record: Record, suffix: str, findings: Sequence[Finding] = ()) -> str:

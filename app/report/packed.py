@@ -23,6 +23,8 @@ import zlib
 from html import escape as esc
 from typing import Final
 
+from ..core.visible import visible
+
 __all__ = ["POLICY", "Pack", "notice", "script"]
 
 _SCRIPT: Final = """
@@ -116,7 +118,7 @@ class Pack:
 
     def _put(self, body: str, kind: str) -> str:
         number = len(self._parts)
-        self._parts.append((kind, number, body))
+        self._parts.append((kind, number, visible(body)))
         return f'data-z="{self._name}:{number}"'
 
     def block(self) -> str:

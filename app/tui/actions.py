@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ...engine.inspect.record import Record
     from .app import StudioApp
 
-__all__ = ["Actions"]
+__all__ = ["Actions", "export_name"]
 
 Value = str | int | float | bool
 _NO_WORKER = "This is a saved session: nothing can be compiled here."
@@ -134,7 +135,7 @@ class Actions:
         view = self._view
         if view is not None:
             sel = self._app.sel
-            name = f"{sel.kernel.rpartition(':')[2] or self._stem()}-{view.id}"
+            name = export_name(sel.kernel, self._stem(), str(view.id))
             graph = self._graph() if view.id == "cfg" else None
             self._thread(self._export, view.lines, name, graph)
 
@@ -161,7 +162,7 @@ class Actions:
         for suffix, make in texts.items():
             path = _free(name, suffix)
             try:
-                path.write_text(make(), encoding="utf-8")
+                path.write_text(make(), encoding="utf-8", errors="replace")
             except OSError as error:
                 self._say(f"cannot write {path}: {error.strerror}", "error")
                 return
@@ -233,6 +234,15 @@ class Actions:
         for screen in self._app.screen_stack:
             if isinstance(screen, StudioScreen):
                 screen.restyle()
+
+
+def export_name(kernel: str, stem: str, view: str) -> str:
+    """The name, without suffix, of the files that a view of a kernel (its id) is written to.
+
+    The id in a saved session is what somebody put there, a path even.
+    """
+    name = re.sub(r"[^\w.-]+", "_", kernel.rpartition(":")[2])[:80].lstrip(".")
+    return f"{name or stem}-{view}"
 
 
 def _free(name: str, suffix: str) -> Path:

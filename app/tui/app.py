@@ -19,11 +19,13 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.driver import Driver
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ...engine.inspect.record import Record, RunName
 from ..core.pending import finished_record
 from ..core.state import History, Selection, remember, settle
+from ..core.visible import visible, visible_line
 from .actions import Actions
 from .commands import COMMANDS, Command, bindings, command
 from .link import Computed, Computer, Link, News, Start
@@ -99,6 +101,21 @@ class StudioApp(Actions, App[int]):
         from .driver import StudioDriver
 
         return StudioDriver
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As Textual's; text of users is shown as it is: it is no markup, and steers nothing."""
+        super().notify(
+            visible(message), title=visible_line(title), severity=severity, timeout=timeout,
+            markup=markup,
+        )  # fmt: skip
 
     # --- life ------------------------------------------------------------------------------
 

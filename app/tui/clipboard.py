@@ -27,7 +27,7 @@ _TOOLS = (
 
 def osc52(text: str, tmux: bool) -> str:
     """The escape sequence that asks the terminal to put ``text`` on the clipboard."""
-    sequence = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07"
+    sequence = f"\x1b]52;c;{base64.b64encode(text.encode(errors='replace')).decode()}\x07"
     if tmux:
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
     return sequence
@@ -44,7 +44,7 @@ def copy(text: str, write: Callable[[str], object]) -> str:
     try:
         # A name that others cannot have planted: replaced, never followed.
         handle, part = tempfile.mkstemp(dir=path.parent, prefix="qd-studio-copy-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
         Path(part).replace(path)
     except OSError:
@@ -56,7 +56,7 @@ def _local(text: str) -> str:
     for name, command, variable in _TOOLS:
         if shutil.which(name) and (not variable or variable in os.environ):
             try:
-                subprocess.run(command, input=text.encode(), check=True, timeout=2,
+                subprocess.run(command, input=text.encode(errors="replace"), check=True, timeout=2,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
             except (OSError, subprocess.SubprocessError):
                 continue

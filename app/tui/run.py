@@ -139,4 +139,6 @@ def read_keymap(text: str) -> KeyMap:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return KeyMap({}, (str(error),))
+    except RecursionError:
+        return KeyMap({}, ("it is nested too deeply",))
     return keymap_of(values, {c.id: (c.scope, c.keys) for c in COMMANDS})

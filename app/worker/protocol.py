@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import mmap
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -229,8 +230,26 @@ _MAX_FRAME: Final = 1 << 30
 
 def frame(message: ToWorker | FromWorker) -> bytes:
     """``message`` as it goes through the pipe."""
-    body = _encoder.encode(message)
+    try:
+        body = _encoder.encode(message)
+    except UnicodeEncodeError:
+        body = _encoder.encode(_encodable(message))
     return len(body).to_bytes(4, "little") + body
+
+
+def _encodable(value: Any) -> Any:
+    """``value`` with halves of surrogate pairs, which messages of users may hold, as escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, msgspec.Struct):
+        parts = {name: _encodable(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **parts)
+    if isinstance(value, tuple | list):
+        return tuple(map(_encodable, cast("Sequence[Any]", value)))
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_encodable(key): _encodable(part) for key, part in items}
+    return value
 
 
 class Unframer:

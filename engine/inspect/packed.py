@@ -233,10 +233,15 @@ def pack(record: Record) -> SavedRecord:
     )
 
 
+# Characters of generated code: a table lets a small file name a long line very often.
+_LONGEST_CODE: Final = 256 << 20
+
+
 def unpack(saved: SavedRecord) -> Record:
     """The record that was packed. ValueError for numbers of what is not there."""
     shared = saved.shared
     try:
+        _check_lengths(saved)
         snapshots = [_snapshot(shared, shot) for shot in shared.snapshots]
         backends: dict[int, list[BackendRecord]] = {}
         for one in saved.compiles:
@@ -282,3 +287,10 @@ def _run(run: SavedRun, us: float) -> PassRun:
 
 def _artefact(shared: Shared, x: SavedArtefact) -> Artefact:
     return Artefact(text="\n".join([shared.texts[n] for n in x.text]), **_ARTEFACT.of(x))
+
+
+def _check_lengths(saved: SavedRecord) -> None:
+    lengths = [len(text) + 1 for text in saved.shared.texts]
+    code = [x for one in saved.compiles for x in one.artefacts]
+    if sum(lengths[n] for x in code for n in x.text) > _LONGEST_CODE:
+        raise ValueError("its code is too long")

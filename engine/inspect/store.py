@@ -3,20 +3,25 @@
 A record is written as JSON (``.json``) or, for sessions (``.qds``), as a zip archive that holds the
 same JSON as ``record.json``. What several compiles have in common is in it once; see `packed`.
 Reading looks at the content, not at the name. A file made by a newer version of the format is
-refused with a message that says so; older versions are read.
+refused with a message that says so; older versions are read. Files may come from anywhere: one
+that is damaged, too large, or whose parts do not fit together (`consistency`) is refused in one
+sentence.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 import tempfile
 import zipfile
+import zlib
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import IO, Annotated, Any, Final, cast
 
 import msgspec
 
+from .consistency import check
 from .packed import SavedRecord, pack, unpack
 from .record import VERSION, VOLATILE, Record
 
@@ -32,8 +37,15 @@ __all__ = [
 ]
 
 _MEMBER: Final = "record.json"
-_MAX_BYTES: Final = 2 << 30
+_MAX_BYTES: Final = 512 << 20
+"""Of the JSON; what would be larger in memory than it is of use to anybody."""
+# What reading a damaged archive or text raises. Memory: sizes that are stated, not there.
+_DAMAGE: Final = (
+    ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError, EOFError,
+    RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 _PACKED_SINCE: Final = 3
+_LONGEST: Final = 200
 SCHEMA_FILE: Final = Path(__file__).with_name("record.schema.json")
 
 
@@ -44,7 +56,7 @@ class RecordFileError(ValueError):
 class _Head(msgspec.Struct):
     """The part of a record that tells whether the rest can be read."""
 
-    version: int
+    version: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
     tool: dict[str, Any] = {}
 
 
@@ -79,20 +91,31 @@ def loads(data: bytes, name: str = "record") -> Record:
     """The record in ``data``; ``name`` is for messages. RecordFileError if there is none."""
     try:
         head = msgspec.json.decode(data, type=_Head)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RecordFileError(f"{name} is not a qd-studio record: {error}") from None
+    except (msgspec.DecodeError, *_DAMAGE) as error:
+        raise RecordFileError(f"{name} is not a qd-studio record: {_said(error)}") from None
     if head.version > VERSION:
-        made_by = head.tool.get("version") or "a newer qd-studio"
+        made_by = str(head.tool.get("version") or "a newer qd-studio")[:40]
         raise RecordFileError(
             f"{name} has record version {head.version}, made by {made_by}; this version reads up "
             f"to {VERSION}. A newer qd-studio can open it."
         )
     try:
         if head.version < _PACKED_SINCE:
-            return msgspec.json.decode(data, type=Record)
-        return unpack(msgspec.json.decode(data, type=SavedRecord))
-    except ValueError as error:
-        raise RecordFileError(f"{name} is not a valid record: {error}") from None
+            record = msgspec.json.decode(data, type=Record)
+        else:
+            record = unpack(msgspec.json.decode(data, type=SavedRecord))
+        check(record)
+    except (msgspec.DecodeError, *_DAMAGE) as error:
+        raise RecordFileError(f"{name} is not a valid record: {_said(error)}") from None
+    return record
+
+
+def _said(error: Exception) -> str:
+    """The message of an error in one short line."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def save(record: Record, path: str | os.PathLike[str]) -> None:
@@ -125,17 +148,25 @@ def load(path: str | os.PathLike[str]) -> Record:
     """The record in a ``.json`` or ``.qds`` file. OSError, or RecordFileError for other content."""
     name = os.fspath(path)
     with open(path, "rb") as file:
-        if file.read(2) != b"PK":
-            file.seek(0)
-            return loads(file.read(), name)
+        start = file.read(2)
+        if start != b"PK":
+            return loads(start + _limited(file, name), name)
         try:
-            with zipfile.ZipFile(file) as archive:
-                if archive.getinfo(_MEMBER).file_size > _MAX_BYTES:
-                    raise RecordFileError(f"{name} is too large to be a session")
-                data = archive.read(_MEMBER)
-        except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-            raise RecordFileError(f"{name} is not a qd-studio session: {error}") from None
+            with zipfile.ZipFile(file) as archive, archive.open(_MEMBER) as member:
+                data = _limited(member, name)
+        except RecordFileError:
+            raise
+        except (OSError, *_DAMAGE) as error:
+            raise RecordFileError(f"{name} is not a qd-studio session: {_said(error)}") from None
     return loads(data, name)
+
+
+def _limited(file: IO[bytes], name: str) -> bytes:
+    """The rest of a file; what its head says of its size is not trusted."""
+    data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise RecordFileError(f"{name} is too large: over {_MAX_BYTES >> 20} MiB")
+    return data
 
 
 _BLANK: Final[dict[type, Any]] = {str: "", int: 0, float: 0.0, tuple: (), dict: {}}

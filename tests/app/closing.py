@@ -72,7 +72,7 @@ _KEYS = ("2", "]", "]", "[", "3", "5", "1", "?", "\x1b", "\r", "j", "k", "x", "s
 
 
 def marked(mark: str) -> list[str]:
-    """The processes that have ``QD_CLOSING=mark`` in their environment, those that ended left out."""
+    """The processes with ``QD_CLOSING=mark`` in their environment, without those that ended."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

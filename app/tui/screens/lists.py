@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from ...core.lines import Line
 from ...core.panels.misc import config_lines, log_lines
+from ...core.visible import visible_line
 from ..commands import SCOPES, by_scope, key_names
 from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
@@ -138,7 +139,7 @@ class ConfigScreen(ListScreen):
             self.studio.change_option(entry.name, not entry.value)
             return
         bar = self.query_one("#value", PromptBar)
-        bar.value = "" if entry.value is None else str(entry.value)
+        bar.value = "" if entry.value is None else visible_line(str(entry.value))
         self._option = entry.name
         bar.add_class("open")
         bar.focus()

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from ...core.visible import visible_line
 from ..commands import command, key_names
 
 if TYPE_CHECKING:
@@ -57,12 +58,12 @@ class TitleBar(Bar):
 
     def _paint(self) -> None:
         width = max(1, self.size.width - 2)
-        right = self._right
+        right = visible_line(self._right)
         if len(right) > max(0, width - 24):
             right = right[: max(0, width - 25)] + "…"
         text = Text(no_wrap=True)
         for part, style in self._left:
-            text.append(part, style=style)
+            text.append(visible_line(part), style=style)
         text.truncate(max(0, width - len(right) - 2), overflow="ellipsis")
         text.append(" " * max(1, width - len(text) - len(right)))
         text.append(right)

@@ -21,22 +21,13 @@ from textual.strip import Strip
 from textual.theme import Theme
 
 from ...core.lines import Line, index_of, search_text, text_of, width_of
+from ...core.visible import visible_line
 from ..commands import bindings
 from ..styles import cursor_style, search_style, styles
 
 __all__ = ["LineView"]
 
 _KEPT = 2000
-# Text of users may hold anything; what would steer the terminal is shown, not sent.
-_CONTROLS = {
-    **{i: 0x2400 + i for i in range(32)}, 127: 0x2421, 
-    **dict.fromkeys(range(128, 160), 0xFFFD),
-    **dict.fromkeys((0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
-}  # fmt: skip
-
-
-def _safe(text: str) -> str:
-    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class LineView(ScrollView, can_focus=True):
@@ -197,7 +188,7 @@ class LineView(ScrollView, can_focus=True):
         if line.row and not self.state:
             base = base + self._style(line.row)
         segments = [
-            Segment(_safe(text), base + self._style(self.state or style))
+            Segment(visible_line(text), base + self._style(self.state or style))
             for text, style in line.spans
         ]
         if self.needle:

@@ -163,6 +163,23 @@ def test_rules_of_pyproject_count(path, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"tool = 1", "must be a table"),
+        (b"[tool]\nqd-studio = 3", "must be a table"),
+        (b"x = '\xff'", "cannot read"),
+        (b"x = " + b"[" * 5000, "nested too deeply"),
+        (b"x = [", "cannot read"),
+    ],
+)
+def test_rules_that_cannot_be_read_are_a_sentence(path, tmp_path, capsys, content, said):
+    (tmp_path / "pyproject.toml").write_bytes(content)
+    assert cli.main(["--report", str(path)]) == 2
+    talk = capsys.readouterr().err
+    assert said in talk and len(talk.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("words", "status", "message"),
     [
         ([], 2, "no files given"),
@@ -327,3 +344,41 @@ def test_without_a_worker_the_environment_is_to_blame(path, monkeypatch, capsys)
     assert out == ""
     assert "the worker cannot be run here" in err
     assert "/no/such/python" in err
+
+
+@pytest.mark.parametrize(
+    ("streams", "status", "said"),
+    [
+        ("<&-", 0, ""),
+        (">&-", 3, "standard output is closed"),
+        ("2>&-", 0, ""),
+        ("<&- >&- 2>&-", 3, ""),
+        (">/dev/full", 3, "No space left on device"),
+        ("2>/dev/full", 0, ""),
+        (">/dev/full 2>/dev/full", 3, ""),
+        ("</dev/zero", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full(saved, tmp_path, streams, status, said):
+    shell = f'"$0" -m qd_studio.app.cli open "$1" {streams}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell, sys.executable, str(saved)], capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    if status:
+        assert said in done.stderr
+    else:
+        assert "scale" in done.stdout
+
+
+@pytest.mark.parametrize("streams", ["<&-", "<&- 2>&-"])
+def test_a_worker_runs_without_standard_input(path, streams):
+    shell = f'"$0" -m qd_studio.app.cli --backend cpu "$1" {streams}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell, sys.executable, str(path)], capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "scale" in done.stdout

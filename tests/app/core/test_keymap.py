@@ -38,3 +38,9 @@ def test_a_file_that_is_no_toml_is_told():
     found = read_keymap("quit = ")
     assert found.keys == {} and len(found.problems) == 1
     assert read_keymap('quit = "X"').keys == {"quit": "X"}
+
+
+def test_a_file_without_end_of_nesting_is_a_problem_not_a_crash():
+    from qd_studio.app.tui.run import read_keymap
+
+    assert read_keymap("quit = " + "[" * 5000).problems == ("it is nested too deeply",)

@@ -41,7 +41,8 @@ def test_nothing_is_left_of_a_report_that_was_ended(tmp_path, number):
     environment = os.environ | {"QD_CLOSING": mark}
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     try:
         until = time.monotonic() + 60

@@ -145,6 +145,24 @@ def test_a_signal_ends_it_politely(record_path, tmp_path, number):
         assert t.clean() == []
 
 
+ELSEWHERE = """
+import os, sys
+os.dup2(os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT), 2)
+from qd_studio.app.cli import main
+sys.exit(main(["open", sys.argv[1]]))
+"""
+
+
+def test_the_screen_is_not_drawn_into_a_log_of_errors(record_path, tmp_path):
+    log = tmp_path / "log"
+    with Terminal(["-c", ELSEWHERE, record_path, str(log)], XDG_CONFIG_HOME=str(tmp_path)) as t:
+        t.shows("scale", "quit")
+        t.press("q")
+        assert t.end() == 0
+        assert t.clean() == []
+    assert log.read_text() == ""
+
+
 CRASH = """
 import sys
 from qd_studio.app.tui.screens.kernel import KernelScreen
