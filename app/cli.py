@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from .opening import NotOpenedError, expanded, module_file, split_arguments
+from .opening import NotOpenedError, check_text, expanded, module_file, split_arguments
 
 if TYPE_CHECKING:
     from ..engine.inspect.record import Record
@@ -260,6 +260,8 @@ def _opening(options: argparse.Namespace) -> Opening:
     from .worker.protocol import Opening
 
     try:
+        for word in options.arguments:
+            check_text(word, "an argument")
         modules = {module_file(name): name for name in options.module}
         options.files = [*expanded(options.files), *modules]
     except NotOpenedError as error:
