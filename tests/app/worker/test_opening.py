@@ -151,6 +151,44 @@ def main():
     assert found["endless"].backend("cpu").status == "error"
 
 
+MADE = """\
+import quadrants as qd
+
+
+def main():
+    qd.init(arch=qd.cpu)
+
+    @qd.data_oriented
+    class Sim:
+        def __init__(self):
+            self.x = qd.field(qd.f32, shape=16)
+
+        @qd.kernel
+        def step(self, a: qd.f32):
+            for i in self.x:
+                self.x[i] += a
+
+    Sim().step(2.0)
+    raise ValueError("late")
+"""
+
+
+def test_kernels_that_functions_make_are_listed_when_they_are_called(tmp_path):
+    guarded = "\n\nif __name__ == '__main__':\n    main()\n"
+    helper = "import quadrants as qd\n\n\n@qd.func\ndef f(x):\n    return x\n"
+    files = {"a.py": MADE, "b.py": MADE + guarded, "c.py": MADE + "\n\nmain()\n", "d.py": helper}
+    record, kernels = opened(tmp_path, files, run=True)
+    for name, stage in (("a.py", "run"), ("b.py", "run"), ("c.py", "import")):
+        (kernel,) = kernels(name).values()
+        assert (kernel.name, origins(kernel)) == ("main.Sim.step", ["recorded"])
+        assert kernel.backend("cpu").launches
+        (error,) = [e for e in record.errors if e.file.endswith(name)]
+        assert (error.kind, error.stage, error.line) == ("ValueError", stage, 18)
+    assert not [e for e in record.errors if e.file.endswith("d.py")]
+    record, _ = opened(tmp_path, {"b.py": MADE + guarded})
+    assert "kernels that functions make are listed with --run" in record.errors[0].message
+
+
 # ---- windows
 
 GUI = """
