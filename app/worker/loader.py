@@ -43,7 +43,7 @@ from ...engine.inspect.record import ErrorRecord, FileRecord
 from . import windows
 from .channel import Superseded
 from .protocol import Opening
-from .source import decoded, in_file, python_of
+from .source import decoded, in_cell, in_file, is_notebook, python_of
 
 __all__ = ["Loaded", "Loader"]
 
@@ -287,6 +287,8 @@ class Loader:
         module = ModuleType(name, ast.get_docstring(tree, clean=False))
         module.__file__ = loaded.path
         module.__dict__["__builtins__"] = __builtins__
+        if is_notebook(loaded.path):
+            module.__dict__.update(windows.notebook_names())
         if loaded.package:
             module.__package__ = loaded.package
         saved = sys.modules.get(name)
@@ -313,6 +315,8 @@ class Loader:
             # Python looks the line up in the file on disk, which a notebook's text is not.
             error.text = linecache.getline(path, error.lineno) or error.text
         found = error_record(error, stage)
+        if found.file == path and is_notebook(path):
+            found = in_cell(found, linecache.getlines(path))
         return found if found.file else in_file(found, path)
 
     def _seen(self, path: str, data: bytes) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from ... import engine
 
-__all__ = ["WindowsClosed", "begin", "install"]
+__all__ = ["WindowsClosed", "begin", "install", "notebook_names"]
 
 _ALIASES: Final = ("quadrants", "taichi")
 # So often an event is asked for, without a frame in between, by a program that waits for it.
@@ -317,6 +317,11 @@ def _rgb_to_hex(c: Any) -> Any:
 def _hex_to_rgb(color: int) -> tuple[float, float, float]:
     """A number of 24 bits as three parts from 0 to 1."""
     return tuple((color >> shift & 255) / 255 for shift in (16, 8, 0))  # type: ignore[return-value]
+
+
+def notebook_names() -> dict[str, Any]:
+    """What every notebook finds without an import."""
+    return {"display": _nothing, "get_ipython": _Accepting}
 
 
 def install() -> None:
