@@ -93,7 +93,7 @@ def test_a_kernel_that_the_run_does_not_call_says_so(tmp_path, capsys):
     assert "--run" not in workload["reason"]
 
 
-def test_a_folder_stands_for_the_files_in_it_that_define_kernels(tmp_path):
+def test_a_folder_means_the_files_in_it_that_define_kernels(tmp_path):
     names = ("b.py", "a.py", "deep/c.py", ".hidden/d.py", "env/e.py", "notes.txt", "help.py")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
