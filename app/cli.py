@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from . import ending, streams
-from .opening import NotOpenedError, expanded, module_file, split_arguments
+from .opening import NotOpenedError, check_text, expanded, module_file, split_arguments
 
 if TYPE_CHECKING:
     from ..engine.inspect.record import Record
@@ -113,7 +113,6 @@ def _run(words: list[str]) -> int:
     options.arguments = arguments
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
-    _check_names(options.files)
     options.opening = _opening(options)
     if options.report or not streams.has_screen():
         if not options.report:
@@ -279,6 +278,8 @@ def _opening(options: argparse.Namespace) -> Opening:
     from .worker.protocol import Opening
 
     try:
+        for word in options.arguments:
+            check_text(word, "an argument")
         modules = {module_file(name): name for name in options.module}
         options.files = [*expanded(options.files), *modules]
     except NotOpenedError as error:
@@ -387,7 +388,6 @@ def _show(options: argparse.Namespace) -> int:
             raise _Failure(EXIT_USAGE, "show: a saved record is shown alone")
         record = _saved(options.files[0])
     else:
-        _check_names(options.files)
         options.opening = _opening(options)
         settings = _settings(options)
         settings["launch"] = options.panel in ("launch", "log", "adstack")
@@ -450,16 +450,6 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 # ---- small things
-
-
-def _check_names(files: Sequence[str]) -> None:
-    """Records, and messages to the worker, are text."""
-    for name in files:
-        try:
-            os.path.abspath(name).encode()
-        except UnicodeEncodeError:
-            message = f"{name}: the path of this file is not UTF-8; rename it or its folder"
-            raise _Failure(EXIT_USAGE, message) from None
 
 
 def _measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Final
 
-__all__ = ["NotOpenedError", "expanded", "module_file", "split_arguments"]
+__all__ = ["NotOpenedError", "check_text", "expanded", "module_file", "split_arguments"]
 
 _KERNEL: Final = re.compile(rb"^[ \t]*@[\w.]*\bkernel\b", re.MULTILINE)
 
@@ -50,12 +50,17 @@ def expanded(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(out))
 
 
-def check_text(name: str) -> None:
-    """NotOpenedError for a name or argument whose bytes are no text: records hold text alone."""
+def check_text(name: str, what: str = "") -> None:
+    """NotOpenedError for a name or argument whose bytes are no text: records hold text alone.
+
+    what: what it is, if not the path of a file.
+    """
     try:
-        os.path.abspath(name).encode()
+        (name if what else os.path.abspath(name)).encode()
     except UnicodeEncodeError:
         shown = ascii(name)
+        if what:
+            raise NotOpenedError(f"{what} is not valid UTF-8: {shown}") from None
         raise NotOpenedError(f"{shown}: this is not valid UTF-8; rename the file") from None
 
 
@@ -86,19 +91,19 @@ def module_file(name: str) -> str:
     Nothing is imported: packages above the module run in the worker only. NotOpenedError if there
     is no such module, or if it has no Python source.
     """
-    path: Sequence[str] | None = [os.getcwd(), *sys.path]
+    path: list[str] | None = [os.getcwd(), *sys.path]
     spec: ModuleSpec | None = None
     parts = name.split(".")
-    for count in range(1, len(parts) + 1):
-        full = ".".join(parts[:count])
-        spec = PathFinder.find_spec(full, path) if path is not None and parts[count - 1] else None
+    for count, part in enumerate(parts):
+        # By its last name alone: with a full one the import system asks for the packages above.
+        spec = PathFinder.find_spec(part, path) if path is not None and part else None
         if spec is None:
-            above = f" in {'.'.join(parts[: count - 1])}" if count > 1 else ""
-            raise NotOpenedError(f"-m {name}: there is no module {parts[count - 1]!r}{above}")
-        path = spec.submodule_search_locations
+            above = f" in {'.'.join(parts[:count])}" if count else ""
+            raise NotOpenedError(f"-m {name}: there is no module {part!r}{above}")
+        inner = spec.submodule_search_locations
+        path = None if inner is None else list(inner)
     if path is not None:
-        main = PathFinder.find_spec(f"{name}.__main__", list(path))
-        spec = main or spec
+        spec = PathFinder.find_spec("__main__", path) or spec
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise NotOpenedError(f"-m {name}: it has no Python file that could be opened")
     return os.path.abspath(spec.origin)

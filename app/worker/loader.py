@@ -43,7 +43,7 @@ from ...engine.inspect.record import ErrorRecord, FileRecord
 from . import windows
 from .channel import Superseded
 from .protocol import Opening
-from .source import decoded, in_file, python_of
+from .source import decoded, in_cell, in_file, is_notebook, python_of
 
 __all__ = ["Loaded", "Loader"]
 
@@ -82,7 +82,7 @@ class _Helper(SourceFileLoader):
 class _Finder:
     """Finds the user's modules before the usual finders do; leaves all others to them.
 
-    folders: those of the opened file on `sys.path`. opened: that file. top: its outermost package.
+    folders: those of the opened file on `sys.path`. opened: that file.
     """
 
     def __init__(self, seen: Callable[[str, bytes], object]) -> None:
@@ -90,7 +90,6 @@ class _Finder:
         self.names: set[str] = set()
         self.folders: tuple[str, ...] = ()
         self.opened = ""
-        self.top = ""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -100,12 +99,16 @@ class _Finder:
             # The alias wins over every package of that name; only the examples that come with a
             # package, one of which was opened, import each other.
             top, _, rest = fullname.partition(".")
-            if top != self.top or rest.partition(".")[0] != "examples":
+            above, inside, _ = self.opened.partition(f"{os.sep}{top}{os.sep}examples{os.sep}")
+            if not inside or rest.partition(".")[0] != "examples":
                 return None
-            path = [os.path.join(self.folders[-1], top)] if rest == "examples" else path
+            path = [os.path.join(above, top)] if rest == "examples" else path
         elif fullname in sys.builtin_module_names:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is None and alias.serves(fullname):
+            self.names.add(fullname)
+            return spec  # the folder of the examples, which need not be a package
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.origin is None:
             return None
         if not is_user_file(spec.origin) and not alias.serves(fullname):
@@ -171,7 +174,7 @@ class Loader:
             package, root = _package_of(os.path.realpath(path))
         name = f"_studio_{self._count}_{_identifier(path)}"
         loaded = self._now = Loaded(path, name, package)
-        self._enter(path, package, root, opening)
+        self._enter(path, root, opening)
         try:
             tree = self._parsed(loaded)
             if tree is not None:
@@ -247,7 +250,7 @@ class Loader:
 
     # ---- parts
 
-    def _enter(self, path: str, package: str, root: str, opening: Opening) -> None:
+    def _enter(self, path: str, root: str, opening: Opening) -> None:
         """Make the process what a script finds: its folder on the path, its arguments, windows."""
         self._opening = opening
         self._before = [*sys.path], [*sys.argv], os.getcwd()
@@ -255,7 +258,6 @@ class Loader:
         folders = [os.path.dirname(os.path.realpath(path)), os.path.dirname(path), root]
         self._finder.folders = tuple(dict.fromkeys(filter(None, folders)))
         self._finder.opened = path
-        self._finder.top = package.partition(".")[0]
         sys.path[:0] = self._finder.folders
         sys.argv[:] = [path, *opening.arguments]
         count_as_user(path)
@@ -285,6 +287,8 @@ class Loader:
         module = ModuleType(name, ast.get_docstring(tree, clean=False))
         module.__file__ = loaded.path
         module.__dict__["__builtins__"] = __builtins__
+        if is_notebook(loaded.path):
+            module.__dict__.update(windows.notebook_names())
         if loaded.package:
             module.__package__ = loaded.package
         saved = sys.modules.get(name)
@@ -311,6 +315,8 @@ class Loader:
             # Python looks the line up in the file on disk, which a notebook's text is not.
             error.text = linecache.getline(path, error.lineno) or error.text
         found = error_record(error, stage)
+        if found.file == path and is_notebook(path):
+            found = in_cell(found, linecache.getlines(path))
         return found if found.file else in_file(found, path)
 
     def _seen(self, path: str, data: bytes) -> None:

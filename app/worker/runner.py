@@ -54,38 +54,72 @@ class Runner:
         with recording if job.run else nullcontext(calls) as calls:
             loaded = self._load(job, steps, path, calls, held)
         errors = [] if loaded.error is None else [loaded.error]
-        kernels: list[Any] = []
         config: Any = None
         entries: tuple[ConfigEntry, ...] = ()
+        kernels: list[Any] = []
         if loaded.module is not None:
             try:
                 config, entries = inspect.effective_config(job.config)
                 kernels = inspect.kernels_in(vars(loaded.module), path)
+                kernels += inspect.kernels_called(calls, path, kernels)
             except (KeyError, TypeError, ValueError) as error:
                 errors.append(_in_file(inspect.error_record(error, "config"), path))
-            # A module of functions for kernels is no mistake, it only has nothing to show.
-            if not (kernels or errors or inspect.has_functions(vars(loaded.module), path)):
-                errors.append(_no_kernels(path))
-        partial = loaded.error is not None
-        described = _named([inspect.describe(k) for k in kernels], job.labels.get(path, ""))
+        runs = job.run and config is not None and self._runs(loaded, kernels, calls)
+        if not (kernels or errors or runs):
+            errors += _none_found(loaded, job)
+        described = self._send_file(job, steps, loaded, kernels, errors, entries)
+        if config is None or not (kernels or runs):
+            return
+        inspect.ensure_program()
+        if runs:
+            calls, error = self._calls(steps, loaded, calls)
+            more = inspect.kernels_called(calls, path, kernels)
+            if more or not kernels:
+                # Kernels that are made in functions are known only now.
+                kernels += more
+                errors += [] if kernels or error else _none_found(loaded, job)
+                described = self._send_file(job, steps, loaded, kernels, errors, entries)
+            if error is not None:
+                steps.send(Problem(job=job.id, path=path, error=_in_file(error, path)))
+        kernels = _as_run(kernels, loaded)
+        self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
+
+    def _send_file(
+        self,
+        job: Job,
+        steps: JobSteps,
+        loaded: Loaded,
+        kernels: list[Any],
+        errors: list[ErrorRecord],
+        config: tuple[ConfigEntry, ...],
+    ) -> list[KernelRecord]:
+        """Send what the file holds; returns what is known of its kernels."""
+        path, partial = loaded.path, loaded.error is not None
+        label = job.labels.get(path, "")
+        described = _named([inspect.describe(k) for k in kernels], label)
         steps.send(
             FileLoaded(
                 job=job.id,
                 path=path,
-                ok=config is not None and bool(kernels or not partial),
+                ok=bool(config) and bool(kernels or not partial),
                 partial=partial,
                 files=tuple(loaded.files),
                 kernels=tuple(described),
                 errors=tuple(errors),
-                config=entries,
+                config=config,
             )
         )
-        if kernels:
-            inspect.ensure_program()
-            if job.run:
-                calls = self._calls(job, steps, loaded, calls)
-            kernels = _as_run(kernels, loaded)
-            self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
+        return described
+
+    def _runs(self, loaded: Loaded, kernels: list[Any], calls: inspect.RecordedCalls) -> bool:
+        """True if the file's own `main` is to be run for its calls.
+
+        Not where the import failed, or where it made ``calls`` and there is no `main`: then these
+        count.
+        """
+        if loaded.error is not None:
+            return False
+        return self._loader.has_main(loaded) or (bool(kernels) and not calls)
 
     def _load(
         self,
@@ -111,12 +145,9 @@ class Runner:
         return loaded
 
     def _calls(
-        self, job: Job, steps: JobSteps, loaded: Loaded, imported: inspect.RecordedCalls
-    ) -> inspect.RecordedCalls:
-        """The calls that the file's own `main` makes; of a file that has none, or whose import
-        failed, those that were ``imported``: the file made them as it was imported."""
-        if loaded.error is not None or (imported and not self._loader.has_main(loaded)):
-            return imported
+        self, steps: JobSteps, loaded: Loaded, imported: inspect.RecordedCalls
+    ) -> tuple[inspect.RecordedCalls, ErrorRecord | None]:
+        """The calls that the file's own `main` makes, and what went wrong in it."""
         held = steps.held_step("", "run")
         error = None if held is None else held.error
         calls = imported
@@ -127,9 +158,7 @@ class Runner:
                 # The same program: what it launched before counts, too.
                 calls.update({key: imported[key] for key in imported if key not in calls})
             inspect.ensure_program()
-        if error is not None:
-            steps.send(Problem(job=job.id, path=loaded.path, error=_in_file(error, loaded.path)))
-        return calls
+        return calls, error
 
     def _run(
         self, steps: JobSteps, loaded: Loaded, stop: int
@@ -309,9 +338,16 @@ def _in_file(error: ErrorRecord, path: str) -> ErrorRecord:
     return replace(error, file=path, rendered=f'File "{path}":\n{error.message}')
 
 
-def _no_kernels(path: str) -> ErrorRecord:
+def _none_found(loaded: Loaded, job: Job) -> list[ErrorRecord]:
+    """The error for a file without kernels; none for one of functions for kernels, which only has
+    nothing to show."""
+    if loaded.module is None or inspect.has_functions(vars(loaded.module), loaded.path):
+        return []
     message = (
         "the file has no kernels: no function at module level and no method of a class there is "
         "decorated with @qd.kernel"
     )
-    return _in_file(ErrorRecord(kind="NoKernels", message=message, stage="discover"), path)
+    if not job.run:
+        message += "; kernels that functions make are listed with --run, when they are called"
+    error = ErrorRecord(kind="NoKernels", message=message, stage="discover")
+    return [_in_file(error, loaded.path)]

@@ -12,16 +12,18 @@ import io
 import json
 import re
 import tokenize
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from ...engine.inspect.record import ErrorRecord
 
-__all__ = ["decoded", "in_file", "is_notebook", "python_of", "undecodable"]
+__all__ = ["decoded", "in_cell", "in_file", "is_notebook", "python_of", "undecodable"]
 
 # Cell magics whose cell is Python all the same.
 _PYTHON_CELLS: Final = frozenset({"time", "timeit", "capture", "prun", "python", "python3"})
+_CELL: Final = re.compile(r"# %% cell (\d+)$")
 _ONLY_IPYTHON: Final = re.compile(
     r"\s*(%{1,2}[A-Za-z_]|!(?!=)|\?{1,2}[\w.]+\s*$|[\w.]+\?{1,2}\s*$)"
 )
@@ -70,6 +72,16 @@ def _without_magic(line: str) -> str:
     """The line as a comment that keeps its indentation, with ``pass``: a block may need one."""
     indent = line[: len(line) - len(line.lstrip())]
     return f"{indent}pass  # {line.strip()}" if indent else f"# {line}"
+
+
+def in_cell(error: ErrorRecord, lines: Sequence[str]) -> ErrorRecord:
+    """``error`` of a notebook, with its cell. lines: those of the notebook's text."""
+    for line in range(error.line, 0, -1):
+        found = _CELL.match(lines[line - 1]) if line <= len(lines) else None
+        if found:
+            where = f"line {error.line - line} of cell {found[1]}"
+            return replace(error, hint=where, rendered=f"{error.rendered}\n({where})")
+    return error
 
 
 def decoded(data: bytes) -> str:

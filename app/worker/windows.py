@@ -24,7 +24,7 @@ import numpy as np
 
 from ... import engine
 
-__all__ = ["WindowsClosed", "begin", "install"]
+__all__ = ["WindowsClosed", "begin", "install", "notebook_names"]
 
 _ALIASES: Final = ("quadrants", "taichi")
 # So often an event is asked for, without a frame in between, by a program that waits for it.
@@ -47,6 +47,7 @@ def begin(frames: int) -> None:
     """A file is about to be executed: from now on windows close after ``frames`` frames."""
     global _frames
     _frames = frames
+    _said.clear()
 
 
 class _Accepting:
@@ -55,10 +56,20 @@ class _Accepting:
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("__"):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
             raise AttributeError(name)
         return _nothing
+
+
+class _Nothing(_Accepting):
+    """A function that takes anything and returns None; it has every method, too."""
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+_nothing: Final = _Nothing()
 
 
 class _Refusing:
@@ -66,10 +77,6 @@ class _Refusing:
 
     def __getattr__(self, name: str) -> Callable[..., bool]:
         return lambda *_, **__: False
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    pass
 
 
 class _Window(_Accepting):
@@ -161,7 +168,7 @@ def _say_closed(name: str) -> None:
 
 
 class GUI(_Window):
-    """Stands in for the window with a drawing surface of its own."""
+    """Replaces the window with a drawing surface of its own."""
 
     EXIT = "WMClose"
     WHEEL = "Wheel"
@@ -196,7 +203,7 @@ class GUI(_Window):
 
 
 class Window(_Window):
-    """Stands in for the window with a canvas."""
+    """Replaces the window with a canvas."""
 
     def __init__(self, name: str = "window", res: Any = 512, *rest: Any, **options: Any) -> None:
         super().__init__(name, res, *rest, **options)
@@ -317,6 +324,11 @@ def _rgb_to_hex(c: Any) -> Any:
 def _hex_to_rgb(color: int) -> tuple[float, float, float]:
     """A number of 24 bits as three parts from 0 to 1."""
     return tuple((color >> shift & 255) / 255 for shift in (16, 8, 0))  # type: ignore[return-value]
+
+
+def notebook_names() -> dict[str, Any]:
+    """What every notebook finds without an import."""
+    return {"display": _nothing, "get_ipython": _Accepting}
 
 
 def install() -> None:

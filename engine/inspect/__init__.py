@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         effective_config,
         ensure_program,
         has_functions,
+        kernels_called,
         kernels_in,
         recorded_calls,
     )
@@ -107,6 +108,7 @@ __all__ = [
     "has_functions",
     "is_user_file",
     "kernel_id",
+    "kernels_called",
     "kernels_in",
     "lacking",
     "load",
@@ -169,6 +171,7 @@ _LAZY: Final = {
     "has_functions": "discover",
     "is_user_file": "faults",
     "kernel_id": "describing",
+    "kernels_called": "discover",
     "kernels_in": "discover",
     "opencl_machine": "hardware",
     "lacking": "settings",

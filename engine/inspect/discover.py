@@ -19,7 +19,7 @@ from .walk import bytes_of, copied, form_of
 
 __all__ = [
     "LaunchReached", "RecordedCalls", "Subject", "call_key", "effective_config", "ensure_program",
-    "has_functions", "kernels_in", "recorded_calls",
+    "has_functions", "kernels_called", "kernels_in", "recorded_calls",
 ]  # fmt: skip
 
 _ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "default": "default"}
@@ -149,9 +149,25 @@ class LaunchReached(BaseException):
 
 
 class RecordedCalls(dict[str, list[Call]]):
-    """Calls by `call_key`: the first few of different form. launches: how many there were."""
+    """Calls by `call_key`: the first few of different form.
 
-    launches = 0
+    launches: how many there were. kernels: the first kernel of each key.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches = 0
+        self.kernels: dict[str, Kernel] = {}
+
+
+def kernels_called(calls: RecordedCalls, file: str, known: Iterable[Subject]) -> list[Subject]:
+    """The kernels of ``file`` that were called and are not ``known``: those made in functions."""
+    have = {(subject.kernel.name, subject.kernel.decl.line) for subject in known}
+    return [
+        Subject(kernel, kernel.decl.qualname.replace(".<locals>", ""))
+        for kernel in calls.kernels.values()
+        if _same_file(kernel.decl.file, file) and (kernel.name, kernel.decl.line) not in have
+    ]
 
 
 @contextmanager
@@ -174,7 +190,9 @@ def recorded_calls(
         if kwargs:
             args = self.launchers.bind(args, kwargs)
             kwargs = {}
-        known = calls.setdefault(call_key(self), [])
+        key = call_key(self)
+        known = calls.setdefault(key, [])
+        calls.kernels.setdefault(key, self)
         if len(known) < _MAX_CALLS and _is_new(known, args):
             size = bytes_of(args)
             if taken + size <= _MAX_BYTES:

@@ -42,6 +42,8 @@ def is_user_file(path: str) -> bool:
     path = os.path.abspath(path)
     if path in _opened:
         return True
+    if not path.endswith(".py"):
+        return False
     installed = f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
     return not installed and not path.startswith(
         (_STDLIB + os.sep, _PACKAGE + os.sep, _APP + os.sep)

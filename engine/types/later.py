@@ -28,6 +28,11 @@ class NotYetError(QuadrantsUnsupportedError, AttributeError):
 
 def unsupported(module: str, name: str) -> AttributeError:
     """The error for ``module.name``: `NotYetError`, or a plain AttributeError for other names."""
+    if module == "qd" and name in ("GUI", "ui"):
+        return AttributeError(
+            f"qd.{name}: there are no windows; draw field.to_numpy() with another library, or open "
+            "the file with qd-studio --run, in which windows are stand-ins"
+        )
     if name in LATER[module]:
         return NotYetError(feature=f"{module}.{name}")
     return AttributeError(f"{module} has no attribute {name!r}")

@@ -30,6 +30,13 @@ def test_unknown_names_are_attribute_errors():
         assert type(caught.value) is AttributeError
 
 
+@pytest.mark.parametrize("name", ["GUI", "ui"])
+def test_windows_say_what_to_do_instead(name):
+    with pytest.raises(AttributeError, match=f"qd.{name}: there are no windows; draw .*--run"):
+        getattr(qd, name)
+    assert not hasattr(qd, name)
+
+
 def test_star_import_gives_the_public_names():
     names = {}
     exec("from qd_studio.engine import *", names)

@@ -151,6 +151,44 @@ def main():
     assert found["endless"].backend("cpu").status == "error"
 
 
+MADE = """\
+import quadrants as qd
+
+
+def main():
+    qd.init(arch=qd.cpu)
+
+    @qd.data_oriented
+    class Sim:
+        def __init__(self):
+            self.x = qd.field(qd.f32, shape=16)
+
+        @qd.kernel
+        def step(self, a: qd.f32):
+            for i in self.x:
+                self.x[i] += a
+
+    Sim().step(2.0)
+    raise ValueError("late")
+"""
+
+
+def test_kernels_that_functions_make_are_listed_when_they_are_called(tmp_path):
+    guarded = "\n\nif __name__ == '__main__':\n    main()\n"
+    helper = "import quadrants as qd\n\n\n@qd.func\ndef f(x):\n    return x\n"
+    files = {"a.py": MADE, "b.py": MADE + guarded, "c.py": MADE + "\n\nmain()\n", "d.py": helper}
+    record, kernels = opened(tmp_path, files, run=True)
+    for name, stage in (("a.py", "run"), ("b.py", "run"), ("c.py", "import")):
+        (kernel,) = kernels(name).values()
+        assert (kernel.name, origins(kernel)) == ("main.Sim.step", ["recorded"])
+        assert kernel.backend("cpu").launches
+        (error,) = [e for e in record.errors if e.file.endswith(name)]
+        assert (error.kind, error.stage, error.line) == ("ValueError", stage, 18)
+    assert not [e for e in record.errors if e.file.endswith("d.py")]
+    record, _ = opened(tmp_path, {"b.py": MADE + guarded})
+    assert "kernels that functions make are listed with --run" in record.errors[0].message
+
+
 # ---- windows
 
 GUI = """
@@ -239,10 +277,29 @@ NOTEBOOK = {
         },
         {"cell_type": "code", "source": "%%bash\nrm -rf nothing\n"},
         {"cell_type": "code", "source": CODE},
-        {"cell_type": "code", "source": ["if True:\n", "    %time\n", "len?\n", "1 / 0"]},
+        {
+            "cell_type": "code",
+            "source": [
+                "if True:\n",
+                "    %time\n",
+                "len?\n",
+                "display(get_ipython().x(1))\n",
+                "1 / 0",
+            ],
+        },
     ],
 }
 RELATIVE = "from .help import FACTOR\nfrom ..above import ABOVE\n" + PLAIN
+# As an editable checkout puts itself before all other ways of finding modules.
+HOOK = """\
+import importlib.util, os, sys
+class Editable:
+    def find_spec(self, name, path=None, target=None):
+        if name == "quadrants":
+            file = os.path.join(os.path.dirname(__file__), "quadrants", "__init__.py")
+            return importlib.util.spec_from_file_location(name, file)
+sys.meta_path.insert(0, Editable())
+"""
 ODD_FILES = {
     "random.py": PLAIN
     + "import random\nassert random.random() < 1 and not hasattr(random, 'qd')\n",
@@ -253,16 +310,16 @@ ODD_FILES = {
     "with space é.py": PLAIN,
     "no_suffix": "#!/usr/bin/env python\n" + PLAIN.rstrip(),
     "bom.py": b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").replace("    ", "\t").encode(),
-    "taichi/__init__.py": "",
-    "taichi/examples/__init__.py": "",
+    "taichi/__init__.py": "raise ImportError('the wrong one')\n",
     "taichi/examples/patterns.py": "LOGO = 1\n",
-    "taichi/examples/logo.py": "from taichi.examples.patterns import LOGO\nimport taichi as ti\n"
-    + "assert ti.kernel\n"
+    "taichi/examples/drawn/logo.py": "from taichi.examples.patterns import LOGO\n"
+    + "import taichi\nassert taichi.kernel\n"
     + PLAIN,
     "latin.py": b"# -*- coding: latin-1 -*-\n# \xe9\n" + PLAIN.encode(),
     "pkg/sub/kernels.py": RELATIVE,
     "site-packages/inside.py": PLAIN,
     "package/quadrants/__init__.py": "raise ImportError('the wrong one')\n",
+    "package/sitecustomize.py": HOOK,
     "package/own.py": PLAIN,
     "late.py": "from __future__ import annotations\n'text'\n__doc__ = 'own'\n'more'\n"
     + PLAIN.replace("qd.types.ndarray(dtype=qd.f32, ndim=1)", "qd.types.ndarray()")
@@ -282,7 +339,7 @@ def test_files_of_every_kind_open(tmp_path, monkeypatch):
     (tmp_path / "none.ipynb").write_text("{}")
     # A checkout of Quadrants that PYTHONPATH names does not win over the alias.
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "package"))
-    names = [name for name, text in ODD_FILES.items() if "kernel" in str(text)]
+    names = [name for name, text in ODD_FILES.items() if "@qd.kernel" in str(text)]
     for name, text in ODD_FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -295,6 +352,7 @@ def test_files_of_every_kind_open(tmp_path, monkeypatch):
     assert list(errors) == ["notebook.ipynb", "none.ipynb"]
     error = errors["notebook.ipynb"]
     assert (error.kind, error.source) == ("ZeroDivisionError", "1 / 0")
+    assert error.hint == "line 5 of cell 5" and "(line 5 of cell 5)" in error.rendered
     text = next(f.text for f in record.files if f.path.endswith("notebook.ipynb"))
     assert text.splitlines()[error.line - 1] == "1 / 0"
     assert "# %% cell 4\n@qd.kernel" in text and "# %matplotlib inline\n# !ls\n" in text
