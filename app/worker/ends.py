@@ -6,7 +6,7 @@ import signal
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
-from .protocol import Held, Working
+from .protocol import AFRESH, Held, Working
 
 __all__ = ["crash_error", "held_of", "how_it_ended", "why_stale"]
 
@@ -22,6 +22,8 @@ _SIGNALS: Final = {
 
 def how_it_ended(status: int) -> str:
     """An exit status in words."""
+    if status == AFRESH:
+        return "a kernel has ended the context of its device, which only a new process gets back"
     if status >= 0:
         return f"the worker process exited with status {status}"
     try:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         OpenclDeviceInfo,
         OpenclMachine,
         cuda_machine,
+        lost_device,
         opencl_machine,
     )
     from .recorder import Look, Recorder
@@ -105,6 +106,7 @@ __all__ = [
     "lacking",
     "load",
     "loads",
+    "lost_device",
     "opencl_machine",
     "options",
     "parse_setting",
@@ -160,6 +162,7 @@ _LAZY: Final = {
     "is_user_file": "faults",
     "kernel_id": "describing",
     "kernels_in": "discover",
+    "lost_device": "hardware",
     "opencl_machine": "hardware",
     "lacking": "settings",
     "options": "settings",
