@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from qd_studio import engine
+from qd_studio.app.core.state import TABS
+from qd_studio.engine import errors
+from qd_studio.engine.cache.folder import is_layer
 from qd_studio.engine.option_table import OptionTable
 
 from tests.hygiene.tree import ROOT, committed_files, python_files
@@ -202,3 +205,32 @@ def test_flags_of_the_command_that_a_page_shows_exist(page):
         for flag in FLAGS.findall(source)
     }
     assert sorted(used - known) == []
+
+
+def test_the_table_of_errors_is_whole_and_true():
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*Error`) \|([^|]*)\|", text, re.M)
+    named = set()
+    for classes, bases in rows:
+        for name in re.findall(r"`(\w+)`", classes):
+            named.add(name)
+            for base in re.findall(r"`(\w+)`", bases):
+                above = getattr(errors, base, None) or getattr(builtins, base)
+                assert issubclass(getattr(errors, name), above), f"{name} is no {base}"
+    known = {k for k, v in vars(errors).items() if isinstance(v, type) and k.endswith("Error")}
+    assert known - named == {"IRParseError", "IRVerificationError"}  # of the compiler's own
+
+
+def test_the_tabs_of_a_kernel_are_those_of_the_page():
+    text = (ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
+    part = text[text.index("**A kernel** has seven tabs") :]
+    names = re.findall(r"^([1-9])\. \*(\w+)\*", part, re.M)[:7]
+    assert [int(number) for number, _ in names] == list(range(1, 8))
+    assert [name.lower() for _, name in names] == [tab.lower() for tab in TABS]
+
+
+def test_layers_of_the_caches_are_those_of_the_page():
+    text = (ROOT / "docs" / "caches.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)(?:_<arch>)?` \|", text[: text.index("## When code")], re.M)
+    assert rows == ["offline", "fastcache", "ptx_cache", "runtime"]
+    assert all(is_layer(name) for name in rows)
