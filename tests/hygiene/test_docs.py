@@ -102,7 +102,7 @@ NOT_OF_THE_TREE = {
 
 
 def inline(page) -> list[str]:
-    """What stands in backticks within the text of a page."""
+    """The texts in backticks of a page, outside of code blocks."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     return re.findall(r"`([^`\n]+)`", text)
 
