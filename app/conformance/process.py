@@ -2,7 +2,9 @@
 
 The child (`__main__`) is told which features to run and writes a line of JSON for each. One that
 ends early, or says nothing for `LIMIT_S` seconds, is followed by another that goes on behind the
-feature that broke it. So a table is always whole, and what broke a process is a FAILED cell.
+feature that broke it. So a table is always whole, and what broke a process is a FAILED cell. A
+kernel that ends the context of its device costs one cell, too: the child answers for it, and then
+leaves the rest to another one (`AFRESH`).
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from .progress import Watch
 from .run import FAILED, Cell
 from .table import Column, Table
 
-__all__ = ["LIMIT_S", "chosen", "features", "measure"]
+__all__ = ["AFRESH", "LIMIT_S", "chosen", "features", "measure"]
 
 LIMIT_S: Final = 120.0
 """The longest that one feature may take."""
+AFRESH: Final = 75
+"""Exit status of a child that is of no more use after the last cell that it has written."""
 _DEFAULT: Final = ("interp", "cpu", "cuda", "opencl")
 
 
@@ -81,13 +85,15 @@ def _column(
 ) -> Iterator[Cell]:
     done = 0
     while done < len(wanted):
-        end = ""
+        end, before = "", done
         for found in _child(backend, [f.id for f in wanted[done:]], options, limit_s):
             if isinstance(found, str):
                 end = found
                 break
             yield found
             done += 1
+        if not end and done > before:
+            continue  # the child asked for another one
         if done < len(wanted):
             yield Cell(wanted[done].id, backend, FAILED, end or "the process ended early")
             done += 1
@@ -118,8 +124,10 @@ def _child(
                 yield f"no answer within {limit_s:g} s"
                 return
             if line is None:
+                status = process.wait()
                 reader.join(1)
-                yield _ended(process.wait(), [text for text in errors if text])
+                if status != AFRESH:
+                    yield _ended(status, [text for text in errors if text])
                 return
             yield Cell(**json.loads(line))
     finally:

@@ -23,6 +23,8 @@ from ...engine import inspect
 from ...engine.inspect.record import ErrorRecord, KernelRecord
 from .packing import Packer
 from .protocol import (
+    AFRESH,
+    DeviceLost,
     FlightRecorder,
     FromWorker,
     Held,
@@ -101,8 +103,9 @@ class Channel:
 class JobSteps(inspect.Steps):
     """Announces and limits the steps of one job; see `engine.inspect.Steps`.
 
-    file, kernel: what the next steps belong to; set by the runner. tainted: a step was stopped
-    where that may have left something in pieces.
+    file, kernel: what the next steps belong to, left: the files that the job still needs, with this
+    one, lost_before: the error by which the file itself has lost a device; set by the runner.
+    tainted: a step was stopped where that may have left something in pieces.
     """
 
     def __init__(self, channel: Channel, flight: FlightRecorder, job: Job) -> None:
@@ -111,6 +114,8 @@ class JobSteps(inspect.Steps):
         self.job: Final = job
         self.file = ""
         self.kernel: KernelRecord | None = None
+        self.left: tuple[str, ...] = ()
+        self.lost_before: Exception | None = None
         self.done = 0
         self.total = 0
         self.tainted = False
@@ -164,6 +169,25 @@ class JobSteps(inspect.Steps):
         finally:
             self._kind = ""
             signal.setitimer(signal.ITIMER_REAL, 0)
+            if kernel is not None:
+                self.end_without_device()
+
+    def end_without_device(self) -> None:
+        """End the process if a device is of no more use to it, be it after a launch of a kernel.
+
+        A new process gets the device back, and does the rest of the job without that launch.
+        """
+        lost, kernel = inspect.lost_device(), self.kernel
+        if lost is None or (kernel is not None and lost is self.lost_before):
+            return
+        held: list[Held] = []
+        if kernel is not None:
+            error = inspect.error_record(lost, "launch", kernel=kernel.name, backend="cuda")
+            held.append(
+                Held(file=self.file, kernel=kernel.id, backend="cuda", stage="launch", error=error)
+            )
+        self.send(DeviceLost(job=self.job.id, files=self.left, held=tuple(held)))
+        os._exit(AFRESH)
 
     def _alarm(self, number: int, frame: Any) -> None:
         kind = self._kind

@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> None:
         if not channel.waiting(0.0):
             gc.collect()
         channel.send(JobDone(job=job.id, elapsed_ms=elapsed_ms, given_up=given_up))
-        if steps.tainted:
+        if steps.tainted or inspect.lost_device() is not None:
             os._exit(0)
 
 

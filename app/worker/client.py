@@ -43,6 +43,7 @@ from .events import Event
 from .packing import Unpacker
 from .process import WorkerProcess
 from .protocol import (
+    DeviceLost,
     FileLoaded,
     FromWorker,
     Held,
@@ -106,17 +107,11 @@ class WorkerClient:
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
         self._template = Job(
-            id=0,
-            files=paths,
-            config=dict(config or {}),
-            labels=labels_of(paths),
-            backends=tuple(backends),
-            run=run,
-            launch=launch,
-            only=tuple(only),
+            id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
+            backends=tuple(backends), run=run, launch=launch, only=tuple(only),
             limits=limits or Limits(),
             opening=opening or Opening(),
-        )
+        )  # fmt: skip
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
         self._bell: Final = Bell()
@@ -353,6 +348,10 @@ class WorkerClient:
             case Problem():
                 self._session = self._session.file_problem(message.path, message.error)
                 self._emit(events.Failed(message.error))
+            case DeviceLost():  # a new worker does what is left, but not the launch at fault
+                self._held, self._step = (*self._held, *message.held), None
+                self._job = msgspec.structs.replace(self._job, files=message.files)
+                self._job_restarts = 0
             case JobDone():
                 self._done(message)
 

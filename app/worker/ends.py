@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
-from .protocol import Held, Working, launch_in, line_in, note_of
+from .protocol import AFRESH, Held, Working, launch_in, line_in, note_of
 
 __all__ = ["crash_error", "held_of", "how_it_ended", "undone", "why_stale"]
 
@@ -32,6 +32,8 @@ _PARTS: Final = {
 
 def how_it_ended(status: int) -> str:
     """An exit status in words."""
+    if status == AFRESH:
+        return "a kernel has ended the context of its device, which only a new process gets back"
     if status >= 0:
         return f"the worker process exited with status {status}"
     try:

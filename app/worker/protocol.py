@@ -41,6 +41,8 @@ from ...engine.inspect.record import (
 from ...engine.inspect.steps import late_text
 
 __all__ = [
+    "AFRESH",
+    "DeviceLost",
     "FileLoaded",
     "FlightRecorder",
     "FromWorker",
@@ -213,6 +215,21 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, tag="problem"):
     error: ErrorRecord
 
 
+AFRESH: Final = 75
+"""Exit status of a worker after `DeviceLost`."""
+
+
+class DeviceLost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
+    """A device is of no more use to this process, which ends: another one does the rest of the job.
+
+    held: the launch that was at fault, if it was that of a kernel. files: what is left to be done.
+    """
+
+    job: int
+    files: tuple[str, ...]
+    held: tuple[Held, ...] = ()
+
+
 class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """The job is over; ``given_up`` when a newer one took its place."""
 
@@ -222,7 +239,7 @@ class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
 
 
 ToWorker = Job
-FromWorker = Hello | Working | FileLoaded | KernelDone | Looked | Problem | JobDone
+FromWorker = Hello | Working | FileLoaded | KernelDone | Looked | Problem | DeviceLost | JobDone
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _MAX_FRAME: Final = 1 << 30

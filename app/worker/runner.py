@@ -33,9 +33,12 @@ class Runner:
         """Do ``job``. Superseded passes through."""
         self._looks.take(job.looks)
         steps.total = len(job.files)
-        for path in job.files:
+        for number, path in enumerate(job.files):
             steps.file = path
             steps.kernel = None
+            steps.left = job.files[number:]
+            if number:
+                steps.end_without_device()  # the file before this one has lost it
             try:
                 self._file(job, steps, path)
             except Superseded:
@@ -82,6 +85,7 @@ class Runner:
             if error is not None:
                 steps.send(Problem(job=job.id, path=path, error=_in_file(error, path)))
         kernels = _as_run(kernels, loaded)
+        steps.lost_before = inspect.lost_device()
         self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
 
     def _send_file(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         OpenclDeviceInfo,
         OpenclMachine,
         cuda_machine,
+        lost_device,
         opencl_machine,
     )
     from .recorder import Look, Recorder
@@ -113,6 +114,7 @@ __all__ = [
     "lacking",
     "load",
     "loads",
+    "lost_device",
     "opencl_machine",
     "options",
     "parse_setting",
@@ -173,6 +175,7 @@ _LAZY: Final = {
     "kernel_id": "describing",
     "kernels_called": "discover",
     "kernels_in": "discover",
+    "lost_device": "hardware",
     "opencl_machine": "hardware",
     "lacking": "settings",
     "options": "settings",

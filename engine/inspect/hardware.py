@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from .record import DeviceRecord
 
 __all__ = [
     "CudaDeviceInfo", "CudaMachine", "CudaPiece", "OpenclDeviceInfo", "OpenclMachine",
-    "cuda_machine", "device_record", "opencl_machine",
+    "cuda_machine", "device_record", "lost_device", "opencl_machine",
 ]  # fmt: skip
 
 VARIABLES: Final = (
@@ -251,3 +252,12 @@ def _quietly(find: Callable[[], str | None]) -> str:
         return find() or ""
     except Exception:
         return ""
+
+
+def lost_device() -> Exception | None:
+    """The error after which CUDA is of no more use to this process; None while all is well.
+
+    Some drivers give a process another context then, some do not: a new process is sure to work.
+    """
+    module = sys.modules.get(archs.__name__.replace(".archs", ".context"))
+    return None if module is None else module.lost()

@@ -1,13 +1,22 @@
 """The README's promises, and that generated pages and links are good."""
 
+import ast
+import builtins
 import importlib.util
 import re
 import subprocess
 import sys
+from functools import cache
+from pathlib import Path
 
 import pytest
+from qd_studio import engine
+from qd_studio.app.core.state import TABS
+from qd_studio.engine import errors
+from qd_studio.engine.cache.folder import is_layer
+from qd_studio.engine.option_table import OptionTable
 
-from tests.hygiene.tree import ROOT, committed_files
+from tests.hygiene.tree import ROOT, committed_files, python_files
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(path for path in committed_files() if path.suffix == ".md")
@@ -76,3 +85,152 @@ def test_the_index_lists_every_page():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     pages = {path.name for path in PAGES if path.parent == ROOT / "docs"} - {"index.md"}
     assert not {name for name in pages if f"({name})" not in index}
+
+
+# ---- what pages say of the source can be looked up in it
+
+SOURCES = {
+    path: path.read_text(encoding="utf-8") for path in python_files("engine", "app", "tests")
+}
+NOT_OF_THE_TREE = {
+    "qd-studio/qdcache": "a folder below the user's cache directory",
+    "lib/libintelocl.so": "of Intel's runtime",
+    "keymap.toml": "of the user",
+    "i/8": "an expression",
+}
+"""What looks like a path of the tree in a page, and is none."""
+
+
+def inline(page) -> list[str]:
+    """The texts in backticks of a page, outside of code blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def ids(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_files_that_a_page_names_exist(page):
+    files = [path.relative_to(ROOT).as_posix() for path in committed_files()]
+    folders = {parent.as_posix() for name in files for parent in Path(name).parents}
+
+    def exists(name):
+        pattern = re.compile(r"(?:.*/)?" + re.escape(name.rstrip("/")).replace(r"\*", "[^/]*"))
+        return any(map(pattern.fullmatch, files)) or any(map(pattern.fullmatch, folders))
+
+    paths = [
+        text
+        for text in inline(page)
+        if re.fullmatch(r"[\w.*-]+\.(py|md|toml|json)|[\w.-]+/[\w./*-]*", text)
+    ]
+    assert [name for name in paths if name not in NOT_OF_THE_TREE and not exists(name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_options_that_a_page_names_exist(page):
+    options = set(OptionTable.__annotations__)
+    options |= {"arch", "default_fp", "default_ip", "enable_fallback", "require_version"}
+    text = page.read_text(encoding="utf-8")
+    keywords = {
+        name
+        for call in re.findall(r"qd\.init\(([^()]*)\)", text)
+        for name in re.findall(r"(?<![\w.])(\w+)=", call)
+    }
+    variables = set(re.findall(r"\bQD_[A-Z][A-Z0-9_]*\b", text))
+    known = {f"QD_{name.upper()}" for name in options}
+    known |= {v for source in SOURCES.values() for v in re.findall(r"\bQD_[A-Z0-9_]+\b", source)}
+    assert sorted(keywords - options - {"name"}) == []
+    assert sorted(variables - known) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_names_of_the_language_that_a_page_uses_exist(page):
+    unknown = []
+    for text in inline(page):
+        for dotted in re.findall(r"\bqd((?:\.[A-Za-z_]\w*)+)", text):
+            found = engine
+            for name in dotted[1:].split("."):
+                if not hasattr(found, name):
+                    unknown.append("qd" + dotted)
+                    break
+                found = getattr(found, name)
+    assert unknown == []
+
+
+NAMES_OF_OTHERS = {"IntEnum", "PhysicalStorageBuffer64"} | set(dir(builtins))
+
+
+@cache
+def definitions() -> set[str]:
+    """What the source defines: classes, functions, parameters and whatever is assigned to."""
+    found = set()
+    for source in SOURCES.values():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return found
+
+
+def defined(dotted: str) -> bool:
+    return set(dotted.split(".")) <= definitions()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_classes_that_a_page_names_exist(page):
+    named = {t for t in inline(page) if re.fullmatch(r"[A-Z][a-z0-9]+[A-Z]\w*(\.\w+)?", t)}
+    missing = [text for text in sorted(named - NAMES_OF_OTHERS) if not defined(text)]
+    assert missing == []
+
+
+FLAGS = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_flags_of_the_command_that_a_page_shows_exist(page):
+    """In what begins with ``qd-studio``, up to a remark."""
+    text = page.read_text(encoding="utf-8")
+    lines = [
+        line for line in inline(page) + text.splitlines() if line.strip().startswith("qd-studio ")
+    ]
+    used = {
+        flag for line in lines for flag in FLAGS.findall(re.split(r"\s{3,}|\s#", line.strip())[0])
+    }
+    known = {
+        flag
+        for source in (SOURCES[p] for p in SOURCES if p.is_relative_to(ROOT / "app"))
+        for flag in FLAGS.findall(source)
+    }
+    assert sorted(used - known) == []
+
+
+def test_the_table_of_errors_is_whole_and_true():
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*Error`) \|([^|]*)\|", text, re.M)
+    named = set()
+    for classes, bases in rows:
+        for name in re.findall(r"`(\w+)`", classes):
+            named.add(name)
+            for base in re.findall(r"`(\w+)`", bases):
+                above = getattr(errors, base, None) or getattr(builtins, base)
+                assert issubclass(getattr(errors, name), above), f"{name} is no {base}"
+    known = {k for k, v in vars(errors).items() if isinstance(v, type) and k.endswith("Error")}
+    assert known - named == {"IRParseError", "IRVerificationError"}  # of the compiler's own
+
+
+def test_the_tabs_of_a_kernel_are_those_of_the_page():
+    text = (ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
+    part = text[text.index("**A kernel** has seven tabs") :]
+    names = re.findall(r"^([1-9])\. \*(\w+)\*", part, re.M)[:7]
+    assert [int(number) for number, _ in names] == list(range(1, 8))
+    assert [name.lower() for _, name in names] == [tab.lower() for tab in TABS]
+
+
+def test_layers_of_the_caches_are_those_of_the_page():
+    text = (ROOT / "docs" / "caches.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)(?:_<arch>)?` \|", text[: text.index("## When code")], re.M)
+    assert rows == ["offline", "fastcache", "ptx_cache", "runtime"]
+    assert all(is_layer(name) for name in rows)

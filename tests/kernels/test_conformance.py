@@ -19,6 +19,7 @@ from qd_studio.engine.backends import base
 from qd_studio.engine.runtime.program import current
 
 from tests import cuda_sim
+from tests.hygiene.tree import ROOT
 from tests.twins.sides import MAPPINGS, OPENCL
 
 FEATURES = process.features()
@@ -175,6 +176,37 @@ def test_a_child_that_dies_or_hangs_costs_one_cell(tmp_path, monkeypatch):
         "loops.nested": "no answer within 2 s",
         "loops.stencil": "the process ended with status 1: out of luck",
     }
+
+
+def test_a_kernel_that_costs_the_device_costs_one_cell(tmp_path, monkeypatch):
+    """Also where the driver gives the process no other context."""
+    child = tmp_path / "child.py"
+    child.write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests import cuda_sim\n"
+        "from tests.cuda_sim.state import Result\n"
+        "from qd_studio.app.conformance import __main__, run\n"
+        "honest = run.Runner.run\n"
+        "with cuda_sim.simulated(recovers=False) as sim:\n"
+        "    def odd(self, feature):\n"
+        "        if feature.id == 'checks.field_bounds':\n"
+        "            sim.die(Result.CUDA_ERROR_ILLEGAL_ADDRESS)\n"
+        "        return honest(self, feature)\n"
+        "    run.Runner.run = odd\n"
+        "    status = __main__.main()\n"
+        "sys.exit(status)\n"
+    )
+    honest = process.subprocess.Popen
+    monkeypatch.setattr(
+        process.subprocess, "Popen",
+        lambda command, **more: honest([command[0], str(child), command[-1]], **more),
+    )  # fmt: skip
+    wanted = process.features(["checks"])
+    found = process.measure([table.Column("cuda")], wanted, {})
+    assert len(found.cells) == len(wanted) > 1
+    (failed,) = found.failed
+    assert failed.feature == "checks.field_bounds"
+    assert "memory that is not there" in failed.detail
 
 
 def test_a_table_as_text_and_as_json():

@@ -171,7 +171,7 @@ _lock: Final = threading.Lock()
 
 
 def context_of(hardware: Hardware) -> Context:
-    """The context of a device, made or made anew if need be.
+    """The context of a device, made where there is none or the last one is lost.
 
     CudaError, which names the kernel that was at fault, where the driver makes no other context in
     this process.

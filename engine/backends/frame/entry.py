@@ -8,8 +8,8 @@ For a kernel that returns something it reads, in essence::
         return finish(buffer)
 
 So it does for a kernel that holds checks: programs expect an error of a check from the call that
-failed, and whoever asked for checks (``debug``, ``check_out_of_bound``, a tape's ``validation``)
-pays for them anyway.
+failed, and checks (``debug``, ``check_out_of_bound``, a tape's ``validation``) are for finding
+mistakes, not for speed.
 """
 
 from __future__ import annotations
