@@ -327,7 +327,7 @@ def _show(options: argparse.Namespace) -> int:
         for line in failures(record):
             _talk(f"FAILED {line}")
         raise _Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
-    _write(text)
+    _write(text, options.json)
     failed = failures(record)
     for line in failed:
         _talk(f"FAILED {line}")
@@ -342,7 +342,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.backend or options.feature or options.config:
         raise _Failure(EXIT_USAGE, "--backend, --feature and --config go with --conformance")
     found = examine()
-    _write(to_json(found) if options.json else to_text(found))
+    _write(to_json(found) if options.json else to_text(found), options.json)
     return EXIT_OK if found.works else EXIT_ENVIRONMENT
 
 
@@ -358,7 +358,7 @@ def _conform(options: argparse.Namespace) -> int:
         raise _Failure(EXIT_USAGE, str(error)) from None
     with progress.watching(columns, len(wanted), sys.stderr) as watch:
         found = process.measure(columns, wanted, config, watch)
-    _write(table.to_json(found) if options.json else table.to_text(found))
+    _write(table.to_json(found) if options.json else table.to_text(found), options.json)
     if all(column.absent for column in columns):
         return EXIT_ENVIRONMENT
     return EXIT_FAILED if found.failed else EXIT_OK
@@ -410,7 +410,12 @@ def _no_color(options: argparse.Namespace) -> bool:
     return bool(options.no_color or os.environ.get("NO_COLOR"))
 
 
-def _write(text: str) -> None:
+def _write(text: str, json: bool = False) -> None:
+    """Print a result, in ASCII where the locale has no more."""
+    from .core.charset import escaped, plain_locale, spelled
+
+    if plain_locale(os.environ, sys.stdout.encoding):
+        text = escaped(text) if json else spelled(text)
     sys.stdout.write(text)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from textual import events
 from textual.app import App, SystemCommand
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from ...engine.inspect.record import Record, RunName
@@ -29,6 +30,7 @@ from .commands import COMMANDS, Command, bindings, command
 from .link import Computed, Computer, Link, News, Start
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
+from .styles import AsciiFilter
 from .widgets.bars import PromptBar
 from .widgets.lines import LineView
 
@@ -91,6 +93,10 @@ class StudioApp(Actions, App[int]):
         self.set_keymap(self._keys)
         self.link = Link(start, self.post_message) if start is not None else None
         self._computer = Computer(self.post_message)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        found = super().get_line_filters()
+        return [*found, AsciiFilter()] if self.ascii_only else found
 
     # --- life ------------------------------------------------------------------------------
 

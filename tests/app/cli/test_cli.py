@@ -1,6 +1,7 @@
 """The command line's contract: what goes to which stream, and the exit codes."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -327,3 +328,14 @@ def test_without_a_worker_the_environment_is_to_blame(path, monkeypatch, capsys)
     assert out == ""
     assert "the worker cannot be run here" in err
     assert "/no/such/python" in err
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "iso-8859-1"}])
+def test_a_locale_without_utf_8_gets_ascii(saved, locale):
+    environment = os.environ | locale
+    for words in (["open", saved], ["show", saved, "--panel", "caches"]):
+        done = program(*words, env=environment)
+        assert (done.returncode, done.stderr) == (0, "") and done.stdout.isascii(), done
+    assert "ok max" in program("open", saved, env=environment).stdout
+    done = program("show", saved, "--panel", "source", "--json", env=environment)
+    assert done.stdout.isascii() and json.loads(done.stdout)
