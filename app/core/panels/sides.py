@@ -15,7 +15,7 @@ from ....engine.inspect.record import (
 from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
 from ..lines import Line, Span, cell, table
-from ..pending import state_of
+from ..pending import all_of, state_of
 
 __all__ = [
     "HEADER", "amounts_text", "comparable", "last_launch", "launch_text", "side_lines", "side_rows",
@@ -235,8 +235,10 @@ def side_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -
                 more.append(Line(((f"{backend.backend} ", "accent"), (told, "dim"))))
         out.append(line)
     out += more
+    state = all_of(state_of(kernel, backend, "launches") for backend in kernel.backends)
+    mark = f"{marks[state]} " if state else ""
     for text in verdict_texts(kernel):
-        out.append(Line(((text, "dim"),)))
+        out.append(Line(((mark + text, state or "dim"),)))
     for workload in kernel.workloads:
         amounts = amounts_text(workload)
         if amounts:
