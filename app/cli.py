@@ -399,7 +399,7 @@ def _show(options: argparse.Namespace) -> int:
         for line in failures(record):
             streams.talk_line(f"FAILED {line}")
         raise _Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
-    _write(text)
+    _write(text, options.json)
     failed = failures(record)
     for line in failed:
         streams.talk_line(f"FAILED {line}")
@@ -414,7 +414,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.backend or options.feature or options.config:
         raise _Failure(EXIT_USAGE, "--backend, --feature and --config go with --conformance")
     found = examine()
-    _write(to_json(found) if options.json else to_text(found))
+    _write(to_json(found) if options.json else to_text(found), options.json)
     return EXIT_OK if found.works else EXIT_ENVIRONMENT
 
 
@@ -430,7 +430,7 @@ def _conform(options: argparse.Namespace) -> int:
         raise _Failure(EXIT_USAGE, str(error)) from None
     with progress.watching(columns, len(wanted), sys.stderr) as watch:
         found = process.measure(columns, wanted, config, watch)
-    _write(table.to_json(found) if options.json else table.to_text(found))
+    _write(table.to_json(found) if options.json else table.to_text(found), options.json)
     if all(column.absent for column in columns):
         return EXIT_ENVIRONMENT
     return EXIT_FAILED if found.failed else EXIT_OK

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Final, TextIO
 
+from .core.charset import escaped, plain_locale, spelled
 from .core.visible import visible, visible_line
 
 __all__ = ["OutputError", "has_screen", "open_missing", "talk", "talk_line", "write"]
@@ -41,15 +42,19 @@ def open_missing() -> None:
         setattr(sys, name, stream)
 
 
-def write(text: str) -> None:
+def write(text: str, json: bool = False) -> None:
     """Write data to standard output; all of it is out when this returns.
 
+    It is in ASCII where the locale is not UTF-8. json: ``text`` is JSON, and means the same then.
     BrokenPipeError if the reader has gone, OutputError if it cannot be written for another reason.
     """
     if "stdout" in _missing:
         raise OutputError("standard output is closed: give it a place to write to")
     try:
-        _put(sys.stdout, visible(text))
+        text = visible(text)
+        if plain_locale(os.environ, sys.stdout.encoding):
+            text = escaped(text) if json else spelled(text)
+        _put(sys.stdout, text)
     except OSError as error:
         _drop(1)
         if isinstance(error, BrokenPipeError):

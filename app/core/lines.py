@@ -56,6 +56,9 @@ class Line(NamedTuple):
     row: str = ""
     """Style of the whole row, under those of the spans."""
     line: int = 0
+    folded: str = ""
+    """What the line stands in for, if it hides others: a search finds it there. The rest of such a
+    line's key is that of the first line it hides."""
 
 
 class LazyLines(Sequence[Line]):
@@ -125,7 +128,10 @@ def width_of(lines: Sequence[Line]) -> int:
 
 def search_text(lines: Sequence[Line], index: int) -> str:
     """What a search sees of line ``index``."""
-    return lines.text(index) if isinstance(lines, LazyLines) else text_of(lines[index])
+    if isinstance(lines, LazyLines):
+        return lines.text(index)
+    line = lines[index]
+    return f"{text_of(line)}\n{line.folded}" if line.folded else text_of(line)
 
 
 def text_of(line: Line) -> str:

@@ -17,8 +17,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.driver import Driver
+from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -31,6 +33,9 @@ from .commands import COMMANDS, Command, bindings, command
 from .link import Computed, Computer, Link, News, Start
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
+from .styles import AsciiFilter
+from .widgets.bars import PromptBar
+from .widgets.lines import LineView
 
 __all__ = ["StudioApp"]
 
@@ -116,6 +121,10 @@ class StudioApp(Actions, App[int]):
             visible(message), title=visible_line(title), severity=severity, timeout=timeout,
             markup=markup,
         )  # fmt: skip
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        found = super().get_line_filters()
+        return [*found, AsciiFilter()] if self.ascii_only else found
 
     # --- life ------------------------------------------------------------------------------
 
@@ -256,6 +265,30 @@ class StudioApp(Actions, App[int]):
         """Go to a kernel's screen."""
         self.select_kernel(kernel)
         self.push_screen("kernel")
+
+    # --- keys ------------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys of the studio's own screens are done one after the other, as they come.
+
+        Textual hands each to the widget that has the focus when it arrives; of a burst such as
+        ``/mul`` all would go to the list, before the first has opened the search.
+        """
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            screen = self.screen
+            if isinstance(screen, StudioScreen) and screen.is_mounted and await self._key(event):
+                return
+        await super().on_event(event)
+
+    async def _key(self, event: events.Key) -> bool:
+        """True if that was all there was to do for the key."""
+        bar = self.focused
+        if isinstance(bar, PromptBar) and event.is_printable and event.character is not None:
+            bar.typed(event.character)
+            return True
+        if bar is not None and not isinstance(bar, PromptBar | LineView):
+            return False
+        return await self._check_bindings(event.key)
 
     # --- commands --------------------------------------------------------------------------
 

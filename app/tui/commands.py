@@ -107,12 +107,12 @@ COMMANDS: Final = (
     Command("pane", "w", "Other pane", "Move between the list of passes and the diff, or the cache "
             "layers and what is known of one; on Autodiff: the next of its panes.",
             "screen.other_pane", "kernel"),
-    Command("narrower", "less_than_sign", "Narrower list", "Give the diff more columns.",
+    Command("narrower", "less_than_sign", "Narrower list", "On Passes: give the diff more columns.",
             "screen.widen(-6)", "kernel"),
-    Command("wider", "greater_than_sign", "Wider list", "Give the list of passes more columns.",
+    Command("wider", "greater_than_sign", "Wider list", "On Passes: give the list more columns.",
             "screen.widen(6)", "kernel"),
-    Command("zoom", "m", "Only this pane", "Let the focused pane have all of the room, or not.",
-            "screen.zoom", "kernel"),
+    Command("zoom", "m", "Only this pane", "On Passes, Caches and Autodiff: let the focused pane "
+            "have all of the room, or not.", "screen.zoom", "kernel"),
     Command("split", "u", "Split or unified", "Show the diff in two columns or in one.",
             "screen.flip('split')", "kernel"),
     Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from ..core.charset import plain_locale
 from ..core.keymap import KeyMap, keymap_of
 from ..ending import asking
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ..worker.client import WorkerClient
     from ..worker.protocol import Limits, Opening
 
-__all__ = ["THEMES", "open_session", "prepare", "read_keymap", "run_studio"]
+__all__ = ["THEMES", "few_colors", "open_session", "prepare", "read_keymap", "run_studio"]
 
 Value = str | int | float | bool
 THEMES = {
@@ -33,17 +35,44 @@ THEMES = {
 
 
 def prepare(theme: str | None, no_color: bool) -> bool:
-    """Set what Textual reads at import; True if only ASCII should be drawn."""
+    """Set what Textual reads at import; True if only ASCII should be drawn.
+
+    A terminal of few colours gets its own ones, unless a theme was asked for: the nearest of 16 to
+    a colour of the others may well be that of the ground.
+    """
     if no_color:
         os.environ["NO_COLOR"] = "1"
-    name = THEMES.get(theme or "", theme or "textual-dark")
+    usual = "ansi-dark" if few_colors(os.environ) else "textual-dark"
+    name = THEMES.get(theme or "", theme or usual)
     if os.environ.get("NO_COLOR"):
         name = "ansi-light" if name.endswith("light") else "ansi-dark"
     os.environ["TEXTUAL_THEME"] = name
     if os.environ.get("SSH_TTY"):
         os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
-    encoding = (sys.stdout.encoding or "").lower()
-    return "utf" not in encoding
+    return plain_locale(os.environ, sys.stdout.encoding)
+
+
+# What people's terminals call themselves, where terminfo knows nothing of the name.
+_FEW: Final = re.compile(
+    r"(linux|cons25|ansi|vt\d+|xterm(-16color|-color)?|screen|rxvt|cygwin)(-|$)"
+)
+_MANY: Final = re.compile(r"256col|direct|truecolor|24bit")
+
+
+def few_colors(environment: Mapping[str, str]) -> bool:
+    """True if the terminal has no more than 16 colours, as far as can be known."""
+    if environment.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return False
+    name = environment.get("TERM", "")
+    if not name or _MANY.search(name):
+        return False
+    try:
+        import curses
+
+        curses.setupterm(name, 1)
+        return curses.tigetnum("colors") < 256
+    except Exception:  # no curses here, or no such terminal in its files
+        return bool(_FEW.match(name))
 
 
 def run_studio(

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
 
-__all__ = ["TWINS", "cursor_style", "search_style", "styles"]
+from ..core.charset import narrowed
+
+__all__ = ["TWINS", "AsciiFilter", "cursor_style", "search_style", "styles"]
 
 TWINS: Final = {
     "textual-dark": "textual-light", "textual-light": "textual-dark",
@@ -69,3 +74,14 @@ def search_style(theme: str, dark: bool) -> Style:
     if theme.startswith("ansi"):
         return Style(reverse=True, bold=True)
     return Style(color="#000000", bgcolor="#f2cc60", bold=True)
+
+
+class AsciiFilter(LineFilter):
+    """The last step of drawing where the terminal shows only ASCII: also borders, scroll bars,
+    toasts and what users print."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            segment if segment.text.isascii() else segment._replace(text=narrowed(segment.text))
+            for segment in segments
+        ]

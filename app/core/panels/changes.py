@@ -142,14 +142,14 @@ def diff_lines(
     def build(i: int) -> Line:
         if parts[i] == 2:
             n = plan.ends[i] - rows[i]
-            return Line(((f"     ⋯ {n} unchanged lines", "dim"),), plan.keys[i])
+            return Line(((f"     ⋯ {n} unchanged lines", "dim"),), plan.keys[i], folded=text(i))
         row = found.rows[rows[i]]
         return draw.split(row) if width else draw.unified(row, parts[i])
 
     def text(i: int) -> str:
         row = found.rows[rows[i]]
         if parts[i] == 2:
-            return ""
+            return "\n".join(draw.text(found.rows[k], 0) for k in range(rows[i], plan.ends[i]))
         if width:
             return draw.text(row, 0) + "\n" + draw.text(row, 1)
         return draw.text(row, parts[i] if row.old >= 0 else 1)

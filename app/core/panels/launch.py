@@ -30,7 +30,7 @@ def launch_lines(
         if workload.origin == "none":
             out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
     states = {b.backend: state_of(kernel, b, "launches") for b in kernel.backends}
-    sides = side_lines(kernel, ascii_only)
+    sides = side_lines(kernel, ascii_only, width)
     if sides:
         out += [*sides, Line(())]
     if rows:

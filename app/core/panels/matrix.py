@@ -98,6 +98,12 @@ class _Column(NamedTuple):
         """At least so wide."""
         return self._replace(width=max(self.width, least))
 
+    def filled(self, left: int) -> tuple[_Column, int]:
+        """As wide as its cells are, if ``left`` columns more allow that; and what is left then."""
+        most = max((len(text) for text, _ in self.cells), default=0)
+        more = max(0, min(most - self.width, left))
+        return self.widened(self.width + more), left - more
+
 
 class _Group(NamedTuple):
     """A backend and its columns."""
@@ -304,17 +310,19 @@ class _Look:
     ) -> tuple[list[Line], list[Line]]:
         """(header lines, a line a kernel, under the names of files)."""
         kernels = self.record.kernels
-        columns = self._columns(groups, extra)
+        groups, fixed = self._grown(groups, room - self.width(groups, extra))
+        own = [column for group in groups for column in group.columns]
+        columns = [*fixed, *own, *(self._extra[name] for name in extra)]
         head, rows = table(
             [c.head for c in columns], [[c.cells[i] for c in columns] for i in range(len(kernels))],
             [k.id for k in kernels], [c.right for c in columns], [c.width for c in columns], _GAP,
             [c.width for c in columns], fmt.marks(self.ascii_only),
         )  # fmt: skip
-        rows = [
-            self._with_reasons(i, row, groups, 0 if extra else room) for i, row in enumerate(rows)
-        ]
+        start = sum(column.width + _GAP for column in fixed)
+        end = 0 if extra else room - start
+        rows = [self._with_reasons(i, row, groups, end) for i, row in enumerate(rows)]
         rule = "-" if self.ascii_only else "─"
-        top: list[Span] = [(" " * sum(c.width + _GAP for c in self._fixed), "")]
+        top: list[Span] = [(" " * start, "")]
         for group in groups:
             name = f"{rule} {group.name} ".ljust(group.width, rule)
             top.append((cell(name, group.width) + " " * _GAP, "accent"))
@@ -322,9 +330,30 @@ class _Look:
         ended = [_without_gap(line) for line in (Line(tuple(top)), head, *rows)]
         return ended[:2], self._under_files(ended[2:])
 
+    def _grown(
+        self, groups: Sequence[_Group], left: int
+    ) -> tuple[Sequence[_Group], Sequence[_Column]]:
+        """The groups, and the columns before them, with ``left`` columns of the terminal given to
+        cells that would be cut: names first, then reasons and what else is long."""
+        fixed = list(self._fixed)
+        for i, column in enumerate(fixed):
+            fixed[i], left = column.filled(left)
+        out: list[_Group] = []
+        for group in groups:
+            columns = list(group.columns)
+            for i, column in enumerate(columns):
+                columns[i], left = column.filled(left)
+            grown = group._replace(columns=columns)
+            told = max((len(text) for text, _ in self._told[group.name]), default=0)
+            more = max(0, min(told - grown.width, left))
+            columns[-1] = columns[-1].widened(columns[-1].width + more)
+            left -= more
+            out.append(grown)
+        return out, fixed
+
     def _with_reasons(self, at: int, row: Line, groups: Sequence[_Group], room: int) -> Line:
         """The row with a reason over all columns of each backend that has no more to tell; over
-        those of all backends, and up to ``room``, where it is the same."""
+        those of all backends, and up to ``room`` from the first on, where it is the same."""
         told = [self._told[group.name][at] for group in groups]
         if not any(text for text, _ in told):
             return row
@@ -332,7 +361,7 @@ class _Look:
         out = list(row.spans[:start])
         if len(set(told)) == 1:
             width = sum(group.width + _GAP for group in groups) - _GAP
-            width = max(width, room - sum(column.width + _GAP for column in self._fixed))
+            width = max(width, room)
             out.append((cell(told[0][0], width) + " " * _GAP, told[0][1]))
             start += sum(len(group.columns) for group in groups)
         else:

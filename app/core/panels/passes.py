@@ -31,7 +31,8 @@ def list_lines(
         if quiet:
             n = len(quiet)
             text = f"{'':7}{fmt.GLYPHS['noop'][ascii_only]} {n} without effect"
-            out.append(Line(((text, "dim"),), ("noops", *names[quiet[0]])))
+            hidden = "\n".join(fmt.pass_label(compiled.runs[i]) for i in quiet)
+            out.append(Line(((text, "dim"),), ("noops", *names[quiet[0]]), folded=hidden))
             quiet.clear()
 
     for i, run in enumerate(compiled.runs):

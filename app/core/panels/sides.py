@@ -15,7 +15,7 @@ from ....engine.inspect.record import (
 from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
 from ..lines import Line, Span, cell, table
-from ..pending import state_of
+from ..pending import all_of, state_of
 
 __all__ = [
     "HEADER", "agreement_style", "amounts_text", "comparable", "last_launch", "launch_text",
@@ -184,7 +184,7 @@ def _style_of(verdict: VerdictRecord | None) -> str:
     return words.get(verdict.verdict, "dim") if verdict is not None else ""
 
 
-def _over_empty(line: Line, text: str, style: str) -> tuple[Line, int]:
+def _over_empty(line: Line, text: str, style: str, width: int) -> tuple[Line, int]:
     """(the line with ``text`` over its second column and all that are empty behind it, the room
     that this is)."""
     end = 2
@@ -192,13 +192,18 @@ def _over_empty(line: Line, text: str, style: str) -> tuple[Line, int]:
         end += 1
     room = sum(len(part) for part, _ in line.spans[1:end]) - _GAP
     if end == len(line.spans):  # nothing comes behind it
-        room = max(room, len(text))
+        most = width - len(line.spans[0][0]) if width else len(text)
+        room = max(room, min(len(text), most))
     span = (cell(text, room) + " " * _GAP, style)
     return line._replace(spans=(line.spans[0], span, *line.spans[end:])), room
 
 
-def side_lines(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
-    """The table, and below it the verdicts in full."""
+def side_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -> list[Line]:
+    """The table, and below it the verdicts in full.
+
+    What keeps a backend from launching takes the room of cells that are empty, never that of other
+    rows; what is longer is below the table. width: of the screen, 0 for any.
+    """
     if not comparable(kernel):
         return []
     heading = next(map(fmt.against_heading, kernel.verdicts), "against")
@@ -210,9 +215,13 @@ def side_lines(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
         rows.append(row)
     used = _used([[text for text, _ in row] for row in rows])
     names = [heading if i == at else HEADER[i] for i in used]
+    launched = [last_launch(backend) is not None for backend in kernel.backends]
     head, lines = table(
         names,
-        [[row[i] for i in used] for row in rows],
+        [
+            [("", "") if i == _LAUNCH and not there else row[i] for i in used]
+            for row, there in zip(rows, launched, strict=True)
+        ],
         [("side", backend.backend) for backend in kernel.backends],
         [_RIGHT[i] and i != _LAUNCH for i in used],
         [_LIMITS[i] for i in used],
@@ -221,16 +230,20 @@ def side_lines(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
     )
     out = [head]
     more: list[Line] = []
-    for backend, row, line in zip(kernel.backends, rows, lines, strict=True):
+    marks = fmt.marks(ascii_only)
+    for backend, row, line, there in zip(kernel.backends, rows, lines, launched, strict=True):
         told, style = row[_LAUNCH]
-        if last_launch(backend) is None:
-            line, room = _over_empty(line, told, style)
+        if not there:
+            told = f"{marks[style]} {told}" if style in marks else told
+            line, room = _over_empty(line, told, style, width)
             if len(told) > room and not backend.unlaunched:  # told below for the device
                 more.append(Line(((f"{backend.backend} ", "accent"), (told, "dim"))))
         out.append(line)
     out += more
+    state = all_of(state_of(kernel, backend, "launches") for backend in kernel.backends)
+    mark = f"{marks[state]} " if state else ""
     for text in verdict_texts(kernel):
-        out.append(Line(((text, "dim"),)))
+        out.append(Line(((mark + text, state or "dim"),)))
     for workload in kernel.workloads:
         amounts = amounts_text(workload)
         if amounts:

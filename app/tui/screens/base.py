@@ -52,7 +52,7 @@ class StudioScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield TitleBar()
         yield from self.body()
-        yield PromptBar("search, enter to go on, esc to leave", id="search")
+        yield PromptBar("search, enter to go on, esc to leave", self._entered, id="search")
         yield KeyBar()
         yield TooSmall(LEAST)
 
@@ -120,12 +120,11 @@ class StudioScreen(Screen[None]):
     @on(Input.Changed, "#search")
     def _typed(self, event: Input.Changed) -> None:
         if self._searched is not None and event.input.has_class("open"):
-            self._searched.search(event.value, here=True)
+            self._searched.search(event.value, here=True, typing=True)
 
-    @on(Input.Submitted, "#search")
-    def _entered(self, event: Input.Submitted) -> None:
+    def _entered(self, text: str) -> None:
         if self._searched is not None:
-            found = self._searched.search(event.value, here=True)
+            found = self._searched.search(text, here=True)
             self.close_search()
-            if event.value and not found:
-                self.notify(f"{event.value!r} is not here", timeout=2, markup=False)
+            if text and not found:
+                self.notify(f"{text!r} is not here", timeout=2, markup=False)

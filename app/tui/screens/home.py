@@ -112,6 +112,11 @@ class HomeScreen(StudioScreen):
         kernel = next((k for k in self.studio.record.kernels if k.id == sel), None)
         lines = detail(kernel, self.studio.ascii_only) if kernel is not None else []
         view.display = bool(lines)
+        # It may have what the matrix leaves free, and a third of the screen in any case.
+        matrix = self.query_one("#matrix", LineView)
+        height = self.studio.size.height
+        free = height - len(matrix.lines) - len(matrix.header) - 3
+        view.styles.max_height = max(free, height * 35 // 100)
         view.show(lines)
 
     @on(LineView.Moved, "#matrix")

@@ -357,7 +357,16 @@ class KernelScreen(StudioScreen):
     def action_hunk(self, step: int) -> None:
         self._on_passes().hunk(step)
 
+    def _one_pane(self) -> bool:
+        """Whether the tab has a single pane; then that is said."""
+        if self.studio.sel.tab in ("passes", "caches", "autodiff"):
+            return False
+        self.notify("This tab has one pane.", timeout=2)
+        return True
+
     def action_other_pane(self) -> None:
+        if self._one_pane():
+            return
         if self.studio.sel.tab == "caches":
             self.query_one(CachesPane).other_pane()
         elif self.studio.sel.tab == "autodiff":
@@ -369,13 +378,16 @@ class KernelScreen(StudioScreen):
         self._on_passes().flip(name)
 
     def action_widen(self, step: int) -> None:
-        self._on_passes().widen(step)
+        if self.studio.sel.tab != "passes":
+            self.notify("Only the tab of passes has a list beside a diff.", timeout=2)
+        else:
+            self.pane.widen(step)
 
     def action_zoom(self) -> None:
-        if self.studio.sel.tab == "autodiff":
-            self.query_one(AutodiffPane).zoom()
-        else:
-            self._on_passes().zoom()
+        if self._one_pane():
+            return
+        panes = {"autodiff": AutodiffPane, "caches": CachesPane, "passes": PassesPane}
+        self.query_one(panes[self.studio.sel.tab]).zoom()
 
     def _ir_view(self) -> LineView | None:
         """The list of IR that is shown."""
@@ -389,6 +401,7 @@ class KernelScreen(StudioScreen):
         view = self._ir_view()
         line = view.current if view is not None else None
         if view is None or line is None or line.copy is None:
+            self.notify("There is no operation under the cursor.", timeout=2)
             return
         op = line.key if isinstance(line.key, int) else -1
         named = [int(n) for n in _OPERAND.findall(line.copy) if int(n) != op]
@@ -406,6 +419,7 @@ class KernelScreen(StudioScreen):
         view = self._ir_view()
         line = view.current if view is not None else None
         if view is None or line is None or not isinstance(line.key, int):
+            self.notify("There is no operation under the cursor.", timeout=2)
             return
         wanted = re.compile(rf"\${line.key}\b")
         n = len(view.lines)
@@ -440,8 +454,8 @@ class KernelScreen(StudioScreen):
         where = self.focused.id if self.focused is not None else ""
         if where == "errors":
             self._focus_tab()
-        elif where == "layer":
-            self.query_one(CachesPane).to_pane(details=False)
+        elif self.studio.sel.tab == "caches":
+            return self.query_one(CachesPane).back()
         elif self.studio.sel.tab == "autodiff":
             return self.query_one(AutodiffPane).back()
         elif self.studio.sel.tab == "passes" and self.pane.zoomed:

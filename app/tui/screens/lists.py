@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from textual import on
 from textual.app import ComposeResult
-from textual.widgets import Input
 
 from ...core.lines import Line
 from ...core.panels.misc import config_lines, log_lines
@@ -121,7 +120,9 @@ class ConfigScreen(ListScreen):
 
     def body(self) -> ComposeResult:
         yield from super().body()
-        yield PromptBar("new value, enter to compile with it, esc to leave", id="value")
+        yield PromptBar(
+            "new value, enter to compile with it, esc to leave", self._given, id="value"
+        )
 
     def content(self) -> tuple[list[Line], list[Line]]:
         if not self.studio.record.config:
@@ -144,10 +145,9 @@ class ConfigScreen(ListScreen):
         bar.add_class("open")
         bar.focus()
 
-    @on(Input.Submitted, "#value")
-    def _given(self, event: Input.Submitted) -> None:
+    def _given(self, text: str) -> None:
         self.back()
-        self.studio.change_option_text(self._option, event.value)
+        self.studio.change_option_text(self._option, text)
 
     def back(self) -> bool:
         bar = self.query_one("#value", PromptBar)

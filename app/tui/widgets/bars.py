@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
@@ -180,8 +180,25 @@ class PromptBar(Input):
     PromptBar.open { display: block; }
     """
 
-    def __init__(self, placeholder: str, *, id: str) -> None:
-        super().__init__(placeholder=placeholder, select_on_focus=True, id=id)
+    def __init__(
+        self, placeholder: str, entered: Callable[[str], object], *, id: str
+    ) -> None:  # fmt: skip
+        """entered: gets the text, at once when enter is pressed."""
+        super().__init__(placeholder=placeholder, select_on_focus=False, id=id)
+        self._entered = entered
+
+    async def action_submit(self) -> None:
+        self._entered(self.value)
+
+    def focus(self, scroll_visible: bool = True) -> PromptBar:
+        """Take the focus at once: what is typed next may already wait."""
+        self.screen.set_focus(self, scroll_visible)
+        self.select_all()
+        return self
+
+    def typed(self, character: str) -> None:
+        """Put a character in place of what is selected, as a key does."""
+        self.replace(character, *self.selection)
 
 
 class TooSmall(Widget):

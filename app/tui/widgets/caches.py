@@ -25,12 +25,15 @@ class CachesPane(Vertical):
     DEFAULT_CSS = """
     CachesPane #layers { height: auto; max-height: 45%; }
     CachesPane #layer { height: 1fr; border-top: solid $panel-lighten-2; }
+    CachesPane.alone #layers { max-height: 100%; }
+    CachesPane.alone #layer { border-top: none; }
     """
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         # What the list was last put on, so that it is put there only once.
         self._put = ("", "")
+        self.zoomed = False
 
     @property
     def studio(self) -> StudioApp:
@@ -59,7 +62,7 @@ class CachesPane(Vertical):
         width = (self.size.width or state.size.width) - 2
         key = chosen_layer(kernel, state.sel.layer)
         lines = layer_lines(kernel, key, width, state.ascii_only)
-        view.display = bool(lines)
+        view.display = bool(lines) and not (self.zoomed and not view.has_focus)
         view.show(lines)
 
     @on(LineView.Moved, "#layers")
@@ -83,6 +86,24 @@ class CachesPane(Vertical):
             view.focus()
         else:
             self.query_one("#layers", LineView).focus()
+
+    def zoom(self) -> None:
+        """Only the focused pane, or both."""
+        self.zoomed = not self.zoomed
+        self.set_class(self.zoomed, "alone")
+        layers, layer = self.query_one("#layers", LineView), self.query_one("#layer", LineView)
+        layers.display = not self.zoomed or not layer.has_focus
+        layer.display = bool(layer.lines) and (not self.zoomed or layer.has_focus)
+
+    def back(self) -> bool:
+        """Out of the zoom, or from the details to the list. False at the top."""
+        if self.zoomed:
+            self.zoom()
+        elif self.query_one("#layer", LineView).has_focus:
+            self.to_pane(details=False)
+        else:
+            return False
+        return True
 
     def other_pane(self) -> None:
         """From the list to the details, or back."""

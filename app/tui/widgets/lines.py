@@ -7,8 +7,8 @@ when lines are replaced; copying takes `Line.copy`, which has no gutter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -68,6 +68,8 @@ class LineView(ScrollView, can_focus=True):
         self.header: Sequence[Line] = ()
         self.needle = ""
         self.state = ""
+        self.unfold: Callable[[], object] | None = None
+        """Shows all that is folded; None for a list without folds."""
         self._jumping = False
         self._strips: dict[int, Strip] = {}
         self._styles: dict[str, Style] = {}
@@ -235,6 +237,11 @@ class LineView(ScrollView, can_focus=True):
 
     # --- moving ----------------------------------------------------------------------------
 
+    def focus(self, scroll_visible: bool = True) -> LineView:
+        """Take the focus at once: what is typed next may already wait."""
+        self.screen.set_focus(self, scroll_visible)
+        return self
+
     @property
     def page(self) -> int:
         """Lines that fit, header not counted."""
@@ -309,10 +316,13 @@ class LineView(ScrollView, can_focus=True):
 
     # --- search and copy -------------------------------------------------------------------
 
-    def search(self, needle: str, step: int = 1, *, here: bool = False) -> bool:
+    def search(
+        self, needle: str, step: int = 1, *, here: bool = False, typing: bool = False
+    ) -> bool:
         """Mark ``needle`` and go to the next (step 1) or previous (-1) line that has it.
 
-        here: the line under the cursor counts. Case is ignored. False if no line has it.
+        here: the line under the cursor counts. Case is ignored. False if no line has it. A line
+        that is folded away is found, too, and unfolded, but not while somebody is still ``typing``.
         """
         if needle != self.needle:
             self.needle = needle
@@ -326,9 +336,28 @@ class LineView(ScrollView, can_focus=True):
         for k in range(n):
             at = (first + step * k) % n
             if low in search_text(self.lines, at).lower():
-                self.move(at)
-                return True
+                if typing or not self._unfolded(at, step):
+                    self.move(at)
+                    return True
+                return self.search(needle, step, here=True)
         return False
+
+    def _unfolded(self, at: int, step: int) -> bool:
+        """Unfold what line ``at`` hides, and put the cursor at the end of it that a search in this
+        direction comes to first. False if it hides nothing."""
+        line = self.lines[at]
+        if not line.folded or self.unfold is None:
+            return False
+        key = cast("tuple[object, ...]", line.key)
+        after = self.lines[at + 1].key if step < 0 and at + 1 < len(self.lines) else None
+        self.unfold()
+        first = index_of(self.lines, key[1] if len(key) == 2 else key[1:])
+        last = index_of(self.lines, after)
+        if step < 0:
+            self.put(last - 1 if last is not None else len(self.lines) - 1)
+        else:
+            self.put(first if first is not None else min(at, len(self.lines) - 1))
+        return True
 
     def copied(self) -> str:
         """What copying takes: the line under the cursor."""

@@ -48,14 +48,16 @@ class PassesPane(Horizontal):
     PassesPane #side { display: none; width: 58; border-left: solid $panel-lighten-2; }
     PassesPane.two #changes { border-left: solid $panel-lighten-2; }
     PassesPane.three #side { display: block; }
+    PassesPane.alone #side { width: 1fr; border-left: none; }
     """
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.diff_shown = False
         self.zoomed = False
+        self._side_alone = False
         self._wider = 0
-        self._kernel = ""
+        self._kernel: str = ""
         self._run: RunName | None = None
         self._op = -1
         self._anchor = -1
@@ -70,6 +72,23 @@ class PassesPane(Horizontal):
             yield LineView(id="diff")
             yield LineView(id="remarks", idle_cursor=False)
         yield LineView(id="side")
+
+    def on_mount(self) -> None:
+        self.query_one("#runs", LineView).unfold = self._unfold_runs
+        self.query_one("#diff", LineView).unfold = self._unfold_diff
+
+    def _unfold_runs(self) -> None:
+        self.flip("fold_noops")
+
+    def _unfold_diff(self) -> None:
+        """Now, also where a diff is otherwise made on another thread: the search goes on in it."""
+        state = self.studio
+        compiled = compiled_of(state.record, state.sel)
+        run = run_of(compiled, state.sel)
+        if compiled is not None and run is not None:
+            width = self._column(self.query_one("#diff", LineView)) if state.sel.split else 0
+            run_lines(compiled, run, width, True, self._anchor)
+        self.flip("whole")
 
     # --- painting --------------------------------------------------------------------------
 
@@ -109,10 +128,12 @@ class PassesPane(Horizontal):
         self.set_class(two, "two")
         # A split diff needs the room that the source would take.
         split = self.studio.sel.split
-        self.set_class(width >= THREE_PANES and not self.zoomed and not split, "three")
+        alone = self._side_alone
+        self.set_class(alone or (width >= THREE_PANES and not self.zoomed and not split), "three")
+        self.set_class(alone, "alone")
         runs = self.query_one("#runs", LineView)
         runs.display = two or not self.diff_shown
-        self.query_one("#changes").display = two or self.diff_shown
+        self.query_one("#changes").display = (two or self.diff_shown) and not alone
         runs.styles.width = self.list_width if two else "1fr"
 
     @property
@@ -293,6 +314,7 @@ class PassesPane(Horizontal):
     def zoom(self) -> None:
         """Only the focused pane, or both."""
         self.zoomed = not self.zoomed
+        self._side_alone = self.zoomed and self.query_one("#side", LineView).has_focus
         self.diff_shown = not self.query_one("#runs", LineView).has_focus
         self.paint()
         self.call_after_refresh(self.paint)

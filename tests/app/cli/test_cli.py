@@ -1,6 +1,7 @@
 """The command line's contract: what goes to which stream, and the exit codes."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -382,3 +383,14 @@ def test_a_worker_runs_without_standard_input(path, streams):
     )  # fmt: skip
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert "scale" in done.stdout
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "iso-8859-1"}])
+def test_a_locale_without_utf_8_gets_ascii(saved, locale):
+    environment = os.environ | locale
+    for words in (["open", saved], ["show", saved, "--panel", "caches"]):
+        done = program(*words, env=environment)
+        assert (done.returncode, done.stderr) == (0, "") and done.stdout.isascii(), done
+    assert "ok max" in program("open", saved, env=environment).stdout
+    done = program("show", saved, "--panel", "source", "--json", env=environment)
+    assert done.stdout.isascii() and json.loads(done.stdout)

@@ -172,3 +172,42 @@ def test_a_reason_of_one_backend_takes_the_room_of_that_one_alone():
     rows = plain(matrix(replace(record, kernels=(kernel, other)), 400).rows).splitlines()
     assert "no f64 on this device" in rows[1] and "100 us ± 1.00" in rows[1]
     assert rows[0].index("24 B") == rows[1].index("24 B")
+
+
+LONG = "no device could be opened: clGetDeviceIDs says DEVICE_NOT_FOUND; `doctor` says what to do"
+
+
+@pytest.mark.parametrize("width", (78, 118, 198))
+def test_a_long_reason_takes_no_room_from_other_rows(width):
+    kernel = many().kernels[0]
+    usual = plain(side_lines(kernel, False, width)).splitlines()
+    failed = rec.BackendRecord(backend="metal", status="error", reason=LONG)
+    backends = tuple(
+        replace(b, unlaunched=LONG) if b.backend == "amdgpu" else b for b in kernel.backends
+    )
+    kernel = replace(kernel, backends=(*backends, failed))
+    lines = plain(side_lines(kernel, False, width)).splitlines()
+    heads = [line for line in lines if line.startswith("backend")]
+    assert heads == usual[:1]
+    assert next(x for x in lines if x.startswith("opencl ")) == next(
+        x for x in usual if x.startswith("opencl ")
+    )
+    cold = heads[0].index("cold") + 4
+    assert all(x[:cold].endswith("ms") for x in lines if x.startswith(("amdgpu ", "cpu ")))
+    # The whole reason is there, below.
+    assert f"metal {LONG}" in lines or any(x.endswith(LONG) for x in lines)
+
+
+def test_cells_are_not_cut_where_there_is_room():
+    record = many()
+    name = "Solver.advect_particles_with_vorticity_confinement_and_more"
+    cpu, *_, interp = record.kernels[0].backends
+    failed = rec.BackendRecord(backend="opencl", status="error", reason=LONG)
+    kernel = replace(record.kernels[0], name=name, backends=(cpu, failed, interp), verdicts=())
+    one = replace(record, kernels=(replace(record.kernels[0], backends=(cpu, interp)), kernel))
+    text = plain(matrix(one, 340).rows)
+    assert name in text and LONG in text
+    for width in WIDTHS:
+        found = matrix(one, width)
+        assert max(map(len, map(text_of, [*found.head, *found.rows]))) <= max(width, 70)
+    assert "…" in plain(matrix(one, 80).rows)

@@ -85,6 +85,9 @@ def test_no_good_verdict_of_an_older_save_is_drawn(step):
     # The old time is still there, with the sign before it.
     assert f"{glyph}100 us" in plain([row])
     assert any(style == state for _, style in row.spans)
+    # Sentences on times, too.
+    said = [span for span in drawn(now) if "by wall clock" in span[0]]
+    assert said and all(x[0].startswith(glyph) and x[1] == state for x in said)
 
 
 def test_each_cell_is_pending_until_its_own_part_is_there():

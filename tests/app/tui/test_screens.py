@@ -1,7 +1,10 @@
 """Every screen at the three sizes, keys and clicks, and a selection that stays where it is."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
+import textual
 from qd_studio.app.core import pending
 from qd_studio.app.core.state import TABS
 from qd_studio.app.tui.commands import COMMANDS
@@ -151,9 +154,9 @@ async def test_search_works_in_every_list(record, tab):
         found = [i for i, x in enumerate(shown.lines) if "a" in "".join(t for t, _ in x.spans)]
         if found:
             assert shown.cursor in found
-            before = shown.cursor
+            before = shown.current
             await press(pilot, "n", "N")
-            assert shown.cursor == before
+            assert shown.current.key == before.key
 
 
 async def test_clicks_do_what_keys_do(record):
@@ -408,3 +411,82 @@ async def test_every_tab_says_what_is_pending_and_what_is_stale(record, live):
                     assert not any(s.style and s.style.color == good for x in strips for s in x)
         await press(pilot, "escape")
         assert "◌" in text_of(app)
+
+
+async def burst(app, pilot, *keys):
+    """Keys that are there before the first of them is looked at."""
+    for key in keys:
+        character = {"slash": "/", "enter": "\r", "escape": "\x1b"}.get(key, key)
+        app.post_message(textual.events.Key(key, character))
+    await pilot.pause()
+    await pilot.pause()
+
+
+async def test_keys_typed_in_a_burst_go_where_the_ones_before_lead(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter")
+        # Search, on the tab of passes; q, s, o and C would all be commands.
+        await burst(app, pilot, "2", "slash", *"qsoC")
+        assert type(app.screen).__name__ == "KernelScreen" and app.sel.tab == "passes"
+        assert app.screen.query_one("#search").value == "qsoC"
+        assert view(app, "runs").needle == "qsoC"
+        await burst(app, pilot, "escape", "slash", *"mul", "enter", "3")
+        assert app.sel.tab == "cfg" and view(app, "runs").needle == "mul"
+        await burst(app, pilot, "2", "escape", "slash", *"die", "escape", "j", "G", "g")
+        assert view(app, "runs").has_focus and view(app, "runs").cursor == 0
+        await burst(app, pilot, "escape", "escape", "slash", *"shift", "enter")
+        assert type(app.screen).__name__ == "HomeScreen" and app.sel.kernel.endswith("shift")
+
+
+async def test_a_search_finds_what_is_folded_and_unfolds_it(record):
+    async with studio(record, (80, 24)) as (app, pilot):
+        await press(pilot, "enter", "2")
+        runs = view(app, "runs")
+        compiled = record.kernels[0].backends[0].compile
+        quiet = {r.name for r in compiled.runs} - {
+            r.name for r in compiled.runs if r.state != "noop" or r.remarks
+        }
+        name = sorted(quiet)[0]
+        await press(pilot, "slash", *name)
+        # While it is typed only the cursor shows where; enter unfolds.
+        assert app.sel.fold_noops and runs.current.key[0] == "noops"
+        await press(pilot, "enter")
+        assert not app.sel.fold_noops
+        assert runs.current.key[3] == name
+
+        app.sel = replace(app.sel, fold_noops=True, whole=False)
+        runs.move(0)
+        await press(pilot, "escape", "right_square_bracket", "enter")
+        diff = view(app, "diff")
+        for _ in range(40):
+            folds = [x for x in diff.lines if x.folded]
+            if folds:
+                break
+            await press(pilot, "right_square_bracket")
+        assert folds
+        shown = "\n".join(t for x in diff.lines for t, _ in x.spans)
+        hidden = next(w for x in folds for w in x.folded.split() if w not in shown and w.isascii())
+        keys = {"$": "dollar_sign", "[": "left_square_bracket", ":": "colon", "=": "equals_sign"}
+        await press(pilot, "slash", *(keys.get(c, c) for c in hidden), "enter")
+        assert app.sel.whole
+        assert hidden in "".join(t for t, _ in diff.current.spans)
+        assert not any(x.folded for x in diff.lines)
+
+
+@pytest.mark.parametrize("tab", TABS)
+async def test_one_pane_has_all_of_the_room_only_where_there_are_several(record, tab):
+    async with studio(record, (200, 60)) as (app, pilot):
+        await press(pilot, "enter", str(TABS.index(tab) + 1))
+        lists = [v for v in app.screen.query("LineView") if v.display and v.region]
+        focused = app.focused
+        await press(pilot, "m")
+        assert app.sel.tab == tab and app.focused is focused
+        now = [v for v in app.screen.query("LineView") if v.display and v.region]
+        if tab in ("passes", "caches"):
+            assert now == [focused] and len(lists) > 1
+        else:
+            assert now == lists
+        await press(pilot, "m")
+        assert [v for v in app.screen.query("LineView") if v.display and v.region] == lists
+        await press(pilot, "w", "less_than_sign", "d", "D")
+        assert app.sel.tab == tab

@@ -6,6 +6,7 @@ import signal
 import sys
 
 import pytest
+from qd_studio.app.tui import run
 from qd_studio.app.tui.commands import COMMANDS
 
 from tests.app.tui.terminal import Terminal
@@ -201,6 +202,55 @@ def test_without_colour_no_colour_is_sent(record_path, tmp_path):
             # Reset, bold, dim, italic, underline, reverse, the terminal's own two colours.
             assert codes <= {0, 1, 2, 3, 4, 7, 9, 39, 49}
             assert {1, 7} <= codes
+
+
+def walk(t):
+    """Every tab, and what is drawn over it."""
+    t.press("\r")
+    t.shows("1 source")
+    for key in "23456172oct?\x1b/":
+        t.press(key)
+        t.settle(0.1)
+
+
+def test_a_locale_without_utf_8_gets_ascii_and_nothing_else(record_path, tmp_path):
+    for locale in ({"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.ISO-8859-1"}):
+        with opened(record_path, tmp_path, **locale) as t:
+            t.shows("scale", "ok max")
+            walk(t)
+            t.press("\x1b\x1bq")
+            t.settle()
+            assert t.output.isascii(), re.findall(rb"[\x80-\xff]+", t.output)
+
+
+def test_a_terminal_of_few_colours_gets_its_own_colours(record_path, tmp_path):
+    few = {"TERM": "xterm", "COLORTERM": ""}
+    with opened(record_path, tmp_path, **few) as t:
+        t.shows("scale")
+        walk(t)
+        assert not re.search(rb"[34]8;[25];", t.output)
+        assert re.search(rb"\x1b\[(?:\d+;)*3[1-6][;m]", t.output)
+    with opened(record_path, tmp_path, "--theme", "dark", **few) as t:
+        t.shows("scale")
+        assert re.search(rb"\x1b\[(?:\d+;)*4[0-7][;m]", t.output)  # a ground of its own
+    with opened(record_path, tmp_path) as t:
+        t.shows("scale")
+        assert re.search(rb"[34]8;2;", t.output)
+
+
+@pytest.mark.parametrize(
+    ("environment", "few"),
+    [
+        ({"TERM": "xterm-256color"}, False),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, False),
+        ({"TERM": "xterm-direct"}, False),
+        ({"TERM": "no-such-terminal"}, False),
+        ({}, False),
+        ({"TERM": "linux"}, True),
+    ],
+)
+def test_how_many_colours_there_are_is_read_from_the_environment(environment, few):
+    assert run.few_colors(environment) is few
 
 
 def test_too_little_room_is_told_and_more_room_brings_it_back(record_path, tmp_path):

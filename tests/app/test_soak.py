@@ -1,0 +1,31 @@
+"""A few edits of the soak, and that it would see what it looks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.soak.run import Soak
+from tests.app.soak.versions import GOOD
+
+KINDS = ("differs", "syntax", "outside", "renamed", "unknown", "crash", "deleted", "right")
+
+
+@pytest.fixture
+def soak(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some keys write files
+    return lambda kinds: Soak(tmp_path, kinds, seed=4)
+
+
+async def test_no_verdict_is_drawn_that_is_not_so_and_the_end_is_the_last_save(soak):
+    out = await soak(KINDS).run()
+    assert not out.faults
+    assert out.verdicts and out.settled >= 2
+    assert sum(out.edits.values()) == len(KINDS)
+
+
+async def test_the_judge_sees_a_verdict_that_is_not_so(soak, monkeypatch):
+    run = soak(["right"])
+    # As if the first version were one that no backend gets right, and the second one that all do.
+    monkeypatch.setattr(run.judge, "_truth", lambda number: GOOD if number else frozenset())
+    out = await run.run()
+    assert out.faults and all("version 0 is called ok" in fault for fault in out.faults)
