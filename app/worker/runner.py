@@ -70,7 +70,10 @@ class Runner:
                 job=job.id,
                 path=path,
                 ok=loaded.module is not None and config is not None,
-                files=tuple(loaded.files),
+                files=tuple(
+                    replace(file, config=entries) if file.path == path else file
+                    for file in loaded.files
+                ),
                 kernels=tuple(described),
                 errors=tuple(errors),
                 config=entries,

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from ...core.lines import Line
-from ...core.panels.misc import config_lines, log_lines
+from ...core.panels.misc import config_lines, config_of, log_lines
 from ..commands import SCOPES, by_scope, key_names
 from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
@@ -122,15 +122,17 @@ class ConfigScreen(ListScreen):
         yield PromptBar("new value, enter to compile with it, esc to leave", id="value")
 
     def content(self) -> tuple[list[Line], list[Line]]:
-        if not self.studio.record.config:
+        config = config_of(self.studio.record, self.studio.sel.kernel)
+        if not config:
             return [Line((("No options are known yet.", "dim"),))], []
-        head, *lines = config_lines(self.studio.record.config)
+        head, *lines = config_lines(config)
         return lines, [head]
 
     @on(LineView.Chosen)
     def _chosen(self, event: LineView.Chosen) -> None:
         name = event.line.key if event.line is not None else None
-        entry = next((e for e in self.studio.record.config if e.name == name), None)
+        config = config_of(self.studio.record, self.studio.sel.kernel)
+        entry = next((e for e in config if e.name == name), None)
         if entry is None:
             return
         if isinstance(entry.value, bool):
