@@ -44,7 +44,7 @@ __all__ = ["render"]
 
 def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The whole page."""
-    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _gates(findings)]
+    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _words(), _gates(findings)]
     parts += [_error(e) for e in record.errors]
     if record.kernels:
         parts.append(matrix(record, anchor))
@@ -78,6 +78,15 @@ def _facts(record: Record) -> str:
         options = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in entries) or "the defaults"
         out += f'<p class="facts">Options{esc(of)}: {esc(options)}</p>'
     return out
+
+
+def _words() -> str:
+    """What the signs of results mean."""
+    return (
+        '<p class="facts">✓ compared with the interpreter, over the elements named; ≠ differs; '
+        "? unknown, with the reason. An ulp is the step from one float to the next. The page "
+        "docs/verdicts.md of qd-studio says what each word and time is based on.</p>"
+    )
 
 
 def _gates(findings: Sequence[Finding]) -> str:

@@ -12,8 +12,8 @@ __all__ = [
     "config_lines",
     "config_of",
     "log_lines",
-    "options_of",
     "options_by_file",
+    "options_of",
     "remark_lines",
 ]
 
