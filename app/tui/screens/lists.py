@@ -73,7 +73,7 @@ class HelpScreen(ListScreen):
             ("+  -  ~  >", "added, removed, changed, moved"),
             ("r2  t0", "second round of the stage; the pass ran on task 0 only"),
             ("!", "the pass left a remark: why it did or did not do something"),
-            ("✓  ≠  ?", "agrees with the interpreter; differs from it; could not be compared"),
+            ("✓  ≠  ?", "agrees with the interpreter; differs; unknown, see docs/verdicts.md"),
             ("◌", "stale: the last good result, kept because the newest save failed"),
             ("◆  ◇  ▹  ·", "cache hit, miss, bypassed, off"),
             ("›", "the line goes on; scroll sideways"),
