@@ -10,7 +10,7 @@ parts, as the schema describes them, in one object per kernel and backend::
     launch   {"kernel", "backend", "status": text, "reason": text, "launches": [LaunchRecord],
               "agreement": AgreementRecord, "verdicts": [VerdictRecord] (against the first backend),
               "workloads": [WorkloadRecord], "unlaunched": text, "device": DeviceRecord or null,
-              "flow": FlowRecord or null}
+              "flow": FlowRecord or null, "options": [ConfigEntry] (other than the defaults)}
     adstack  {"kernel", "backend", "autodiff": AutodiffRecord, "forward": Snapshot or null,
               "reverse": Snapshot or null}; of gradient kernels only
     caches   {"kernel", "backend", "caches": [CacheLayer]}
@@ -126,7 +126,7 @@ def _runs(compiled: CompileRecord, wanted: str | None) -> list[PassRun]:
 def _text(record: Record, panel: str, kernel: KernelRecord, pass_name: str | None) -> str:
     if panel == "launch":
         lines = [*launch.launch_lines(kernel, _width()), *_agreement(kernel)]
-        return _headed(kernel.id, lines)
+        return _headed(kernel.id, [*_options(record, kernel), *lines])
     if panel == "caches":
         return _headed(kernel.id, _caches(kernel))
     if panel == "adstack":
@@ -160,6 +160,13 @@ def _headed(title: str, lines: list[Line]) -> str:
 
 def _width() -> int:
     return shutil.get_terminal_size((_WIDTH, 24)).columns
+
+
+def _options(record: Record, kernel: KernelRecord) -> list[Line]:
+    """The options of the kernel's file, other than the defaults."""
+    entries = misc.options_of(record, kernel.file)
+    text = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in entries)
+    return [Line(((f"options: {text}", ""),))] if text else []
 
 
 def _agreement(kernel: KernelRecord) -> list[Line]:
@@ -323,6 +330,7 @@ def _launch_json(record: Record, kernel: KernelRecord, pass_name: str | None) ->
             "unlaunched": backend.unlaunched,
             "device": msgspec.to_builtins(backend.device),
             "flow": msgspec.to_builtins(backend.flow),
+            "options": msgspec.to_builtins(misc.options_of(record, kernel.file)),
         }
 
 

@@ -201,7 +201,10 @@ class Session:
 
         Output is grouped by stream: how the streams interleaved differs between two runs.
         """
-        files = {f.path: f for s in self.states for f in s.files}
+        files: dict[str, FileRecord] = {}
+        for file in (f for s in self.states for f in s.files):
+            known = files.get(file.path)  # as a helper of another file it has no options
+            files[file.path] = file if known is None or file.config else known
         order = ("stdout", "stderr", "engine")
         return Record(
             tool=self.tool,

@@ -30,6 +30,7 @@ from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_
 from ..core.panels.code import in_order, title_of
 from ..core.panels.errors import by_backends
 from ..core.panels.home import devices_of
+from ..core.panels.misc import options_by_file
 from ..core.panels.params import HEADER, param_rows
 from .devices import code, flows, launch_table, machine_table
 from .gradients import section
@@ -43,7 +44,7 @@ __all__ = ["render"]
 
 def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The whole page."""
-    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _gates(findings)]
+    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _words(), _gates(findings)]
     parts += [_error(e) for e in record.errors]
     if record.kernels:
         parts.append(matrix(record, anchor))
@@ -72,11 +73,20 @@ def _facts(record: Record) -> str:
         f"{tool.threads} threads", tool.platform, *devices_of(record), record.created,
     ]  # fmt: skip
     out = f'<p class="facts">{esc(" · ".join(f for f in facts if f))}</p>'
-    changed = [e for e in record.config if e.origin != "default" and e.value != e.default]
-    if changed:
-        text = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in changed)
-        out += f'<p class="facts">Options: {esc(text)}</p>'
+    for file, entries in options_by_file(record):
+        of = f" of {file}" if file else ""
+        options = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in entries) or "the defaults"
+        out += f'<p class="facts">Options{esc(of)}: {esc(options)}</p>'
     return out
+
+
+def _words() -> str:
+    """What the signs of results mean."""
+    return (
+        '<p class="facts">✓ compared with the interpreter, over the elements named; ≠ differs; '
+        "? unknown, with the reason. An ulp is the step from one float to the next. The page "
+        "docs/verdicts.md of qd-studio says what each word and time is based on.</p>"
+    )
 
 
 def _gates(findings: Sequence[Finding]) -> str:

@@ -30,6 +30,7 @@ from ..core.panels.caches import changed_lines, compared_with, layers_of
 from ..core.panels.errors import by_backends
 from ..core.panels.home import devices_of
 from ..core.panels.matrix import absent, backends_in_order, unlaunched
+from ..core.panels.misc import options_by_file
 from ..core.panels.params import HEADER, param_rows
 from ..core.panels.sides import (
     amounts_text,
@@ -72,10 +73,10 @@ def _facts(record: Record) -> list[str]:
         *devices_of(record),
     ]  # fmt: skip
     out = [", ".join(_text(p) for p in parts if p and not p.endswith(" ")), ""]
-    changed = [e for e in record.config if e.origin != "default" and e.value != e.default]
-    if changed:
-        options = ", ".join(f"`{e.name}={e.value}` ({e.origin})" for e in changed)
-        out += [f"Options: {options}", ""]
+    for file, entries in options_by_file(record):
+        of = f" of {_text(file)}" if file else ""
+        options = ", ".join(f"{_code(f'{e.name}={e.value}')} ({e.origin})" for e in entries)
+        out += [f"Options{of}: {options or 'the defaults'}", ""]
     return out
 
 

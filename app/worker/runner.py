@@ -107,7 +107,10 @@ class Runner:
                 path=path,
                 ok=bool(config) and bool(kernels or not partial),
                 partial=partial,
-                files=tuple(loaded.files),
+                files=tuple(
+                    replace(file, config=config) if file.path == path else file
+                    for file in loaded.files
+                ),
                 kernels=tuple(described),
                 errors=tuple(errors),
                 config=config,

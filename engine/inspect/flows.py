@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["flow_record", "graph_facts", "told_by_graph"]
 
 _HOST: Final = ("cpu", "interp")
+_GRAPHS: Final = ("cuda",)
+"""Backends whose devices record tasks and replay them; elsewhere the host orders them."""
 
 
 def flow_record(
@@ -44,13 +46,24 @@ def flow_record(
 
 
 def _way(meta: KernelMeta, target: Target, graphs: bool) -> tuple[str, str]:
+    """How a target runs the tasks, and why not as a graph."""
+    on_host = "host" if meta.flow else "launches"
+    if not target.launches:
+        later = "; on a device it is a graph" if _graph(meta, target, graphs) else ""
+        return "none", f"{target.reason}{later}"
     if target.backend in _HOST:
         return "host", f"the {target.backend} backend has no graphs"
+    if target.backend not in _GRAPHS:
+        return on_host, f"the {target.backend} backend has no graphs"
     if not graphs:
-        return "host", "graph=False"
+        return on_host, "graph=False"
     if not meta.graph:
         return "launches", "the kernel is not marked graph=True"
-    return "graph", "" if target.launches else f"not launched: {target.reason}"
+    return "graph", ""
+
+
+def _graph(meta: KernelMeta, target: Target, graphs: bool) -> bool:
+    return target.backend in _GRAPHS and graphs and meta.graph
 
 
 def _add(

@@ -104,11 +104,13 @@ class ConfigEntry(_Base, frozen=True, kw_only=True):
 
 
 class FileRecord(_Base, frozen=True, kw_only=True):
-    """A user's file that kernels or inlined functions come from."""
+    """A user's file that kernels or inlined functions come from. config: the options that its
+    kernels were compiled with; empty for a helper, and in records of earlier versions."""
 
     path: str
     sha256: str
     text: str
+    config: tuple[ConfigEntry, ...] = ()
 
 
 class ErrorRecord(_Base, frozen=True, kw_only=True):
@@ -467,7 +469,7 @@ class KernelRecord(_Base, frozen=True, kw_only=True):
 
 
 class Record(_Base, frozen=True, kw_only=True):
-    """The whole; see the module docstring."""
+    """The whole; see the module docstring. config: of one file; see `FileRecord.config`."""
 
     version: int = VERSION
     tool: ToolInfo = ToolInfo()

@@ -188,7 +188,8 @@ class FlowRecord(_Base, frozen=True, kw_only=True):
     """In which order a kernel's tasks run.
 
     how: ``graph`` (a device replays them as a graph), ``launches`` (one launch after the other),
-    ``host`` (the host runs loops and branches). why: the reason where it is no graph. nodes: in
+    ``host`` (the host runs loops and branches), ``none`` (this backend launches nothing here).
+    why: the reason where it is no graph. nodes: in
     program order, outer ones first. edges: (from, to), where ``to`` waits for ``from``.
     replays, updates, rebuilds: of the graph so far: launches of it, changes of arguments in place,
     and times it was made. streams, events: that the last launch used.

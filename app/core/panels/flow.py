@@ -26,7 +26,8 @@ _WAYS: Final = {
     "graph": "a graph of the device",
     "auto": "a graph of the device, made from ordinary launches",
     "launches": "a launch for each task",
-    "host": "runs on the host",
+    "host": "the host goes from task to task",
+    "none": "nothing is launched here",
 }
 
 

@@ -8,7 +8,45 @@ from ....engine.inspect.record import ConfigEntry, PassRun, Record
 from ..lines import LazyLines, Line, table
 from ..memo import by_identity
 
-__all__ = ["config_lines", "log_lines", "remark_lines"]
+__all__ = [
+    "config_lines",
+    "config_of",
+    "log_lines",
+    "options_by_file",
+    "options_of",
+    "remark_lines",
+]
+
+
+def config_of(record: Record, kernel: str) -> tuple[ConfigEntry, ...]:
+    """All options that the kernel of this id was compiled with."""
+    path = next((k.file for k in record.kernels if k.id == kernel), "")
+    own = next((f.config for f in record.files if f.path == path), ())
+    return own or record.config
+
+
+def options_of(record: Record, path: str) -> tuple[ConfigEntry, ...]:
+    """The options that the kernels of a file were compiled with, other than the defaults."""
+    file = next((f for f in record.files if f.path == path), None)
+    entries = file.config if file is not None and file.config else record.config
+    if any(f.config for f in record.files) and (file is None or not file.config):
+        entries = ()
+    return tuple(e for e in entries if e.origin != "default" and e.value != e.default)
+
+
+def options_by_file(record: Record) -> list[tuple[str, tuple[ConfigEntry, ...]]]:
+    """(file, its options other than the defaults); one entry without a name where all files have
+    the same, none where these are the defaults."""
+    from ..session import labels_of
+
+    paths = [f.path for f in record.files if f.config]
+    paths = paths or list(dict.fromkeys(k.file for k in record.kernels)) or [""]
+    found = {path: options_of(record, path) for path in paths}
+    if len(set(found.values())) == 1:
+        entries = found[paths[0]]
+        return [("", entries)] if entries else []
+    labels = labels_of(paths)
+    return [(labels[path], entries) for path, entries in found.items()]
 
 
 def config_lines(config: tuple[ConfigEntry, ...]) -> list[Line]:

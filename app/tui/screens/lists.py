@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from ...core.lines import Line
-from ...core.panels.misc import config_lines, log_lines
+from ...core.panels.misc import config_lines, config_of, log_lines
 from ...core.visible import visible_line
 from ..commands import SCOPES, by_scope, key_names
 from ..widgets.bars import KeyBar, PromptBar, TitleBar
@@ -73,7 +73,7 @@ class HelpScreen(ListScreen):
             ("+  -  ~  >", "added, removed, changed, moved"),
             ("r2  t0", "second round of the stage; the pass ran on task 0 only"),
             ("!", "the pass left a remark: why it did or did not do something"),
-            ("✓  ≠  ?", "agrees with the interpreter; differs from it; could not be compared"),
+            ("✓  ≠  ?", "agrees with the interpreter; differs; unknown, see docs/verdicts.md"),
             ("◔", "pending: of the save before, until the newest one is compiled and measured"),
             ("◌", "stale: the last good result, kept because the newest save failed"),
             ("◆  ◇  ▹  ·", "cache hit, miss, bypassed, off"),
@@ -125,15 +125,17 @@ class ConfigScreen(ListScreen):
         )
 
     def content(self) -> tuple[list[Line], list[Line]]:
-        if not self.studio.record.config:
+        config = config_of(self.studio.record, self.studio.sel.kernel)
+        if not config:
             return [Line((("No options are known yet.", "dim"),))], []
-        head, *lines = config_lines(self.studio.record.config)
+        head, *lines = config_lines(config)
         return lines, [head]
 
     @on(LineView.Chosen)
     def _chosen(self, event: LineView.Chosen) -> None:
         name = event.line.key if event.line is not None else None
-        entry = next((e for e in self.studio.record.config if e.name == name), None)
+        config = config_of(self.studio.record, self.studio.sel.kernel)
+        entry = next((e for e in config if e.name == name), None)
         if entry is None:
             return
         if isinstance(entry.value, bool):

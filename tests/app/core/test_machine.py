@@ -86,7 +86,7 @@ def test_backends_with_the_same_order_share_a_drawing():
     cpu = replace(kernel.backends[0], flow=host)
     both = plain(flow.flow_lines(replace(kernel, backends=(cpu, *kernel.backends[1:])), 80))
     assert both.count("do while left") == 1
-    assert "cpu tasks   runs on the host: the cpu backend has no graphs" in both
+    assert "cpu tasks   the host goes from task to task: the cpu backend has no graphs" in both
     assert f"{NAME} tasks   a graph of the device; 3 replays" in both
 
 

@@ -1,8 +1,11 @@
 """The worker at its daily work: compile, launch, refresh, options, helpers."""
 
+import json
 import os
 
 import pytest
+from qd_studio.app.report import render
+from qd_studio.app.show import show
 from qd_studio.app.worker import events
 from qd_studio.app.worker.client import WorkerClient
 from qd_studio.app.worker.once import collect
@@ -87,6 +90,25 @@ def test_options_of_the_files_own_init_count(tmp_path):
     origins = {e.name: e.origin for e in record.config if e.origin != "default"}
     assert origins == {"default_fp": "init", "log_level": "init", "fast_math": "studio"}
     assert record.errors == ()
+
+
+def test_each_file_has_options_of_its_own(tmp_path):
+    inits = {"one.py": "qd.init(arch=qd.cpu, default_fp=qd.f64)", "two.py": "qd.init(arch=qd.cpu)"}
+    for name, init in inits.items():
+        (tmp_path / name).write_text(SCALE + f"\n{init}\n")
+    paths = [str(tmp_path / name) for name in inits]
+    record = collect(paths, backends=["cpu"], launch=False, limits=Limits(measure_s=0.01))
+    changed = {f.path: [e.name for e in f.config if e.origin == "init"] for f in record.files}
+    assert changed == {paths[0]: ["default_fp"], paths[1]: []}
+    text, page = render(record, ".md").replace("\\", "").replace("`", ""), render(record, ".html")
+    for said in ("Options of one.py: default_fp=f64 (init)", "Options of two.py: the defaults"):
+        assert said in text and said in page
+    one, two = record.kernels
+    assert "options: default_fp=f64 (init)" in show(record, "launch", one.id)
+    assert "options:" not in show(record, "launch", two.id)
+    told = json.loads(show(record, "launch", as_json=True))
+    assert [[e["name"] for e in x["options"]] for x in told] == [["default_fp"], []]
+    assert json.loads(render(record, ".json"))["files"][0]["config"]
 
 
 def test_a_helper_counts_and_is_read_anew(tmp_path):
