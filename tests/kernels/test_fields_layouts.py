@@ -1,5 +1,9 @@
 """Fields in kernels over every layout: the CPU, the interpreter and NumPy agree."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -285,3 +289,12 @@ def test_generated_trees(tree):
         rolled = np.roll(wanted, (-1, -2), (0, 1))
         np.testing.assert_array_equal(g.to_numpy(), rolled)
     qd.reset()
+
+
+@pytest.mark.not_on_device("it runs programs of its own")
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_writes_a_little_out_of_range_do_no_damage(backend):
+    """There is unused memory around the fields of each block, and around arrays of the host."""
+    command = [sys.executable, str(Path(__file__).with_name("spills.py")), backend]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (found.returncode, found.stdout) == (0, "kept\n"), found.stderr
