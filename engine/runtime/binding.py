@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import QuadrantsSyntaxError
+from ..errors import QuadrantsRuntimeTypeError, QuadrantsSyntaxError
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
+    from ..types import DataType
 
-__all__ = ["MISSING", "bind", "short"]
+__all__ = ["MISSING", "bind", "out_of_range", "short", "short_number"]
 
 MISSING: Final = object()
 """Stands for an argument that a call leaves out."""
@@ -51,3 +52,21 @@ def short(value: Any) -> str:
     """A value as messages show it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def short_number(value: Any) -> str:
+    """An integer as messages show it. Python refuses to print very long ones."""
+    bits = int(value).bit_length()
+    return str(value) if bits <= 256 else f"an integer of {bits} bits"
+
+
+def out_of_range(
+    kernel: str, where: str, name: str, value: Any, dtype: DataType
+) -> QuadrantsRuntimeTypeError:
+    """The error for an integer that ``dtype`` does not hold. where: the argument or its part."""
+    which = f"parameter {name}, " if name != where else ""
+    return QuadrantsRuntimeTypeError(
+        f"Argument {where} ({which}value {short_number(value)}) is out of the range of "
+        f"{dtype}, {dtype.min} to {dtype.max}", kernel=kernel,
+        hint=f"qd.{dtype}(x) keeps the low bits of a number",
+    )  # fmt: skip
