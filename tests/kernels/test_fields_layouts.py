@@ -298,3 +298,27 @@ def test_writes_a_little_out_of_range_do_no_damage(backend):
     command = [sys.executable, str(Path(__file__).with_name("spills.py")), backend]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (found.returncode, found.stdout) == (0, "kept\n"), found.stderr
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("name", ["cpu", "interp", "opencl"])
+@pytest.mark.not_on_device("it chooses its backends")
+def test_denormals_are_kept(name, fast_math):
+    """Numbers below the smallest normal one are stored; OpenCL may flush them under fast_math."""
+    if name == "opencl" and fast_math:
+        pytest.skip("devices may flush f32 under fast_math")
+    qd.init(arch=getattr(qd, name), fast_math=fast_math, offline_cache=False, log_level="error")
+
+    @qd.kernel
+    def stores(a: qd.types.NDArray[qd.f32, 1], b: qd.types.NDArray[qd.f64, 1], half: qd.f32):
+        for i in range(4):
+            a[i] = a[i] * half
+            b[i] = b[i] * 0.5
+
+    a, b = np.full(4, 8e-45, np.float32), np.full(4, 5e-323)
+    want = (a * np.float32(0.5), b * 0.5)
+    stores(a, b, 0.5)
+    assert (a == want[0]).all() and (b == want[1]).all() and a.all() and b.all()
+    single = qd.field(qd.f32, ())
+    single[None] = 1e-45
+    assert single[None] == float(np.float32(1e-45)) > 0
