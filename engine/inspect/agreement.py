@@ -4,7 +4,8 @@
 
 Integers and bools must be equal. Reals may differ by a stated tolerance, since threads add in
 another order and `fast_math` allows rewriting: relative to the larger of the two values, or
-relative to the largest value of the array (sums that cancel lose digits).
+relative to the largest value of the array (sums that cancel lose digits). f32 values may differ
+by less than the smallest normal one: GPUs flush such values under `fast_math`, the CPU does not.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ AGAINST: Final = "the interpreter"
 _TOLERANCE: Final = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-9, 1e-10)}
 _NAMES: Final = {2: "f16", 4: "f32", 8: "f64"}
 _HUGE: Final = float(np.finfo(np.float64).max)
+_NORMAL: Final = {4: float(np.finfo(np.float32).tiny)}
+"""The smallest normal number of the types whose smaller ones some backends flush to 0."""
 
 
 class Comparison(NamedTuple):
@@ -196,6 +199,7 @@ def _reals(
         larger = np.where(finite, np.maximum(np.abs(a), np.abs(b)), 0.0)
         largest = float(np.max(np.where(finite, np.abs(b), 0.0)))
         bad = ~same & (~finite | (gap > np.maximum(rel * larger, of_largest * largest)))
+        bad &= ~finite | (gap >= _NORMAL.get(size, 0.0))
         relative = np.divide(gap, larger, out=np.zeros_like(gap), where=larger > 0)
     errors = float(np.max(gap)), float(np.max(relative)), _ulps(x, y, size, finite & ~same)
     return bad, errors
@@ -237,4 +241,6 @@ def _tolerance(sizes: set[int]) -> str:
         parts.append(
             f"{_NAMES[size]} {rel:g} relative, or {of_largest:g} of the array's largest value"
         )
+        if size in _NORMAL:
+            parts[-1] += f", or less than {_NORMAL[size]:.2g}"
     return "; ".join(parts)

@@ -10,12 +10,14 @@ import numpy as np
 
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsTypeError
 from ..runtime import program
+from ..runtime.binding import short_number
 from ..runtime.program import NOT_INITIALIZED
 from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
-    "FieldIndexError", "InvalidDataType", "ended", "field_index", "is_number", "mismatch",
-    "number", "numbers", "numbers_of", "numpy_type", "python_number", "value_type",
+    "FieldIndexError", "InvalidDataType", "as_type", "ended", "field_index", "fitted",
+    "is_number", "mismatch", "number", "numbers", "numbers_of", "numpy_type", "python_number",
+    "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -95,21 +97,56 @@ def field_index(key: Any, origin: Sequence[int], shape: Sequence[int]) -> list[i
     return out
 
 
-def number(value: Any, dtype: DataType, truncate: bool = False) -> int | float:
+def fitted(value: float, dtype: DataType, what: str = "an element") -> int | float:
+    """``value`` as ``dtype`` holds it. QuadrantsTypeError for an integer out of its range.
+
+    (A call of the type itself, ``dtype(value)``, is a cast, and wraps.)
+    """
+    if dtype.is_int and not dtype.min <= value <= dtype.max and dtype is not u1:
+        raise _out_of_range(value, dtype, dtype.min, dtype.max, what)
+    return dtype(value)
+
+
+def _out_of_range(
+    value: Any, dtype: object, low: int, high: int, what: str = "an element"
+) -> QuadrantsTypeError:
+    shown = short_number(value) if isinstance(value, int) else value
+    return QuadrantsTypeError(
+        f"{what} of type {dtype} cannot be set to {shown}: its range is {low} to {high}"
+    )
+
+
+def as_type(found: Array, dtype: Any) -> Array:
+    """``found`` in a NumPy type. QuadrantsTypeError if that is of integers and one is out of range.
+
+    Real numbers are truncated. NaN is out of every range.
+    """
+    target = np.dtype(dtype)
+    if target.kind in "iu" and found.size and found.dtype != target and found.dtype.kind != "b":
+        limits = np.iinfo(target)
+        for one in (found.min().item(), found.max().item()):
+            if not limits.min - 1 < one < limits.max + 1:
+                raise _out_of_range(one, target, limits.min, limits.max)
+    with np.errstate(all="ignore"):
+        return found.astype(target)
+
+
+def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
     """``value`` as an element of ``dtype`` holds it.
 
-    TypeError for what is no number and, unless ``truncate``, for a real number in an integer.
+    TypeError for what is no number, for an integer out of range and for a real number in an
+    integer, unless ``whole`` and it is one without a fraction.
     """
     plain: Any = value
     if type(plain) is int or (type(plain) is float and not dtype.is_int):
-        return dtype(plain)
+        return fitted(plain, dtype)
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
         plain = cast(Array, value).item()
     if isinstance(plain, bool | int) or (isinstance(plain, float) and not dtype.is_int):
-        return dtype(plain)
+        return fitted(plain, dtype)
     if isinstance(plain, float):
-        if truncate and plain - plain == 0:  # neither infinite nor NaN
-            return dtype(plain)
+        if whole and plain.is_integer():
+            return fitted(int(plain), dtype)
         raise TypeError(f"an element of type {dtype} cannot be set to the real number {value!r}")
     raise TypeError(f"an element of type {dtype} cannot be set to {value!r}")
 
@@ -119,11 +156,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | np.number | np.bool_)
 
 
-def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool = False) -> Array:
+def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = False) -> Array:
     """The vector or matrix ``value`` (a list, an array, a `Vector`, ...) as an array.
 
-    truncate: whether real numbers may become integers. TypeError for other shapes, and for what
-    holds no numbers.
+    whole: real numbers without a fraction may become integers. TypeError for other shapes, for what
+    holds no numbers, and for integers out of range.
     """
     plain: Any = value
     if hasattr(plain.__class__, "plain"):
@@ -132,7 +169,7 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool 
         items = cast("list[Any]", plain)
         kinds = _WHOLE if dtype.is_int else _REAL
         if len(items) == shape[0] and kinds.issuperset(map(type, items)):
-            return np.array([dtype(x) for x in items], dtype.np)
+            return np.array([fitted(x, dtype) for x in items], dtype.np)
     try:
         found: Array = np.array(cast(Any, plain))
     except ValueError:
@@ -143,9 +180,12 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], truncate: bool 
         raise QuadrantsTypeError(
             f"an element of shape {shape} cannot be set to one of shape {found.shape}: {value!r}"
         )
-    if found.dtype.kind == "f" and dtype.is_int and not truncate:
-        raise TypeError(f"elements of type {dtype} cannot be set to the real numbers {value!r}")
-    flat = [dtype(x) for x in found.ravel().tolist()]
+    items = found.ravel().tolist()
+    if found.dtype.kind == "f" and dtype.is_int:
+        if not (whole and all(x.is_integer() for x in items)):
+            raise TypeError(f"elements of type {dtype} cannot be set to the real numbers {value!r}")
+        items = [int(x) for x in items]
+    flat = [fitted(x, dtype) for x in items]
     return np.array(flat, dtype.np).reshape(shape)
 
 

@@ -236,9 +236,9 @@ class Ndarray(ArrayHandle, Exchanges):
         """Set every element: to a number, or to a vector or matrix."""
         data = self._by_index()
         if self.element_shape and not is_number(val):
-            data[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
+            data[...] = numbers(val, self.dtype, self.element_shape, whole=True)
         else:
-            data.fill(number(val, self.dtype, truncate=True))
+            data.fill(number(val, self.dtype, whole=True))
         self._writes.touched = True
 
     def copy_from(self, other: Any) -> None:

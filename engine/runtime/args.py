@@ -50,10 +50,9 @@ from ..types import (
     is_data_oriented,
     matrix_type,
     u1,
-    wrap_int,
 )
 from .apart import Back, Copied
-from .binding import bind, short, warn_of_dataclass
+from .binding import bind, out_of_range, short, warn_of_dataclass
 from .foreign import foreign_array
 from .marks import marks_of
 
@@ -143,14 +142,10 @@ def _scalar(call: _Call, name: str, given: Any, dtype: DataType) -> float | int:
     if value is not None:
         return value
     where = f"({call.number},)" if "." not in name else name
-    shown: Any = given
     if isinstance(given, int | np.integer):
-        raise QuadrantsRuntimeTypeError(
-            f"Argument {where} (value {shown}) is out of the range of the unsigned type {dtype}",
-            kernel=call.kernel,
-        )
+        raise out_of_range(call.kernel, where, name, given, dtype)
     raise QuadrantsRuntimeTypeError(
-        f"Argument {where} (type={shown.__class__}) cannot be converted into required type {dtype}",
+        f"Argument {where} (type={given.__class__}) cannot be converted into required type {dtype}",
         kernel=call.kernel,
     )
 
@@ -173,9 +168,7 @@ def _number(given: Any, dtype: DataType) -> float | int | None:
     if not whole:
         return None
     number = int(value)
-    if not dtype.is_signed and not 0 <= number <= dtype.max:
-        return None
-    return wrap_int(number, dtype)
+    return number if dtype.min <= number <= dtype.max else None
 
 
 def flat(kernel: str, name: str, value: Any, t: Any) -> list[Any]:
@@ -186,6 +179,8 @@ def flat(kernel: str, name: str, value: Any, t: Any) -> list[Any]:
     """
     if isinstance(t, DataType):
         found = _number(value, t)
+        if found is None and isinstance(value, int | np.integer):
+            raise out_of_range(kernel, name, name, value, t)
         if found is None:
             raise QuadrantsRuntimeTypeError(
                 f"Argument {name} ({short(value)}) cannot be converted into required type {t}",
@@ -235,6 +230,9 @@ def _flat_matrix(kernel: str, name: str, value: Any, t: MatrixType) -> list[Any]
         )  # fmt: skip
     out = [_number(x, dtype) for x in parts]
     if None in out:
+        first = parts[out.index(None)]
+        if isinstance(first, int | np.integer):
+            raise out_of_range(kernel, name, name, first, dtype)
         raise QuadrantsRuntimeTypeError(
             f"Argument {name} ({short(value)}) cannot be converted into required type {dtype}",
             kernel=kernel,

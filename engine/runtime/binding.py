@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import QuadrantsSyntaxError
+from ..errors import QuadrantsRuntimeTypeError, QuadrantsSyntaxError
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
+    from ..types import DataType
 
-__all__ = ["MISSING", "bind", "short", "warn_of_dataclass"]
+__all__ = ["MISSING", "bind", "out_of_range", "short", "short_number", "warn_of_dataclass"]
 
 MISSING: Final = object()
 """Stands for an argument that a call leaves out."""
@@ -69,4 +70,22 @@ def warn_of_dataclass(kernel: str, name: str, cls: str) -> None:
         f"Kernel '{kernel}' parameter '{name}': a dataclass is passed as a template value; "
         f"annotate the parameter with the class itself, `{name}: {cls}`",
         DeprecationWarning, stacklevel=level,
+    )  # fmt: skip
+
+
+def short_number(value: Any) -> str:
+    """An integer as messages show it. Python refuses to print very long ones."""
+    bits = int(value).bit_length()
+    return str(value) if bits <= 256 else f"an integer of {bits} bits"
+
+
+def out_of_range(
+    kernel: str, where: str, name: str, value: Any, dtype: DataType
+) -> QuadrantsRuntimeTypeError:
+    """The error for an integer that ``dtype`` does not hold. where: the argument or its part."""
+    which = f"parameter {name}, " if name != where else ""
+    return QuadrantsRuntimeTypeError(
+        f"Argument {where} ({which}value {short_number(value)}) is out of the range of "
+        f"{dtype}, {dtype.min} to {dtype.max}", kernel=kernel,
+        hint=f"qd.{dtype}(x) keeps the low bits of a number",
     )  # fmt: skip

@@ -98,3 +98,13 @@ def test_errors_of_integers_and_how_many_differ_are_told():
     assert (found.max_abs, found.max_rel, found.differing) == (5.0, 1.0, 2)
     found = compare(["b"], [np.array([True, False])], [np.array([True, True])])
     assert (found.max_abs, found.differing) == (1.0, 1)
+
+
+def test_numbers_that_some_backends_flush_count_as_0():
+    """CUDA makes f32 values below the smallest normal one 0 under fast_math; the CPU does not."""
+    tiny = np.array([1e-45, -1e-39, 0.0], np.float32)
+    assert one(np.zeros(3, np.float32), tiny).agrees and one(tiny, -tiny).agrees
+    assert "or less than 1.2e-38" in one(tiny, tiny).tolerance
+    assert not one(np.float32([0.0]), np.float32([1.2e-38])).agrees
+    # Nothing flushes those of f64.
+    assert not one(np.array([0.0]), np.array([1e-310])).agrees

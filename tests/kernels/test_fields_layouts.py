@@ -1,5 +1,9 @@
 """Fields in kernels over every layout: the CPU, the interpreter and NumPy agree."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -285,3 +289,36 @@ def test_generated_trees(tree):
         rolled = np.roll(wanted, (-1, -2), (0, 1))
         np.testing.assert_array_equal(g.to_numpy(), rolled)
     qd.reset()
+
+
+@pytest.mark.not_on_device("it runs programs of its own")
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_writes_a_little_out_of_range_do_no_damage(backend):
+    """There is unused memory around the fields of each block, and around arrays of the host."""
+    command = [sys.executable, str(Path(__file__).with_name("spills.py")), backend]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (found.returncode, found.stdout) == (0, "kept\n"), found.stderr
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("name", ["cpu", "interp", "opencl"])
+@pytest.mark.not_on_device("it chooses its backends")
+def test_denormals_are_kept(name, fast_math):
+    """Numbers below the smallest normal one are stored; OpenCL may flush them under fast_math."""
+    if name == "opencl" and fast_math:
+        pytest.skip("devices may flush f32 under fast_math")
+    qd.init(arch=getattr(qd, name), fast_math=fast_math, offline_cache=False, log_level="error")
+
+    @qd.kernel
+    def stores(a: qd.types.NDArray[qd.f32, 1], b: qd.types.NDArray[qd.f64, 1], half: qd.f32):
+        for i in range(4):
+            a[i] = a[i] * half
+            b[i] = b[i] * 0.5
+
+    a, b = np.full(4, 8e-45, np.float32), np.full(4, 5e-323)
+    want = (a * np.float32(0.5), b * 0.5)
+    stores(a, b, 0.5)
+    assert (a == want[0]).all() and (b == want[1]).all() and a.all() and b.all()
+    single = qd.field(qd.f32, ())
+    single[None] = 1e-45
+    assert single[None] == float(np.float32(1e-45)) > 0

@@ -280,3 +280,24 @@ def test_every_method_has_a_docstring():
     methods = [getattr(qd.Matrix, name) for name in dir(qd.Matrix) if not name.startswith("_")]
     members = [getattr(qd.Struct, name) for name in dir(qd.Struct) if not name.startswith("_")]
     assert not [m for m in (*methods, *members) if not (m.__doc__ or "").strip()]
+
+
+def test_integers_must_fit():
+    """A type in Python scope refuses what a cast would cut; `cast` still wraps."""
+    for make in (
+        lambda: qd.Vector([2**40], qd.i32), lambda: qd.Vector(np.array([1, 300]), qd.i8),
+        lambda: qd.Matrix([[1, 2], [3, -1]], qd.u64), lambda: qd.Vector([float("nan")], qd.i32),
+        lambda: qd.types.vector(2, qd.i8)([300, 1]), lambda: qd.types.vector(2, qd.i32)(1e10),
+    ):  # fmt: skip
+        with pytest.raises(qd.QuadrantsTypeError, match="its range is"):
+            make()
+    v = qd.Vector([1, 2], qd.i32)
+    for value in (2**31, -(2**31) - 1, 2**63):
+        with pytest.raises(qd.QuadrantsTypeError, match="its range is -2147483648 to 2147483647"):
+            v[0] = value
+    with pytest.raises(qd.QuadrantsTypeError, match="its range is"):
+        v.fill(2**40)
+    assert list(v) == [1, 2]
+    assert list(qd.Vector([2**40 + 3, 1]).cast(qd.i32)) == [3, 1]
+    assert list(qd.Vector([2.7, -1], qd.i32)) == [2, -1]
+    assert list(qd.Vector([2**64 - 1], qd.u64)) == [2**64 - 1]

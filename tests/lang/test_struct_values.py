@@ -198,3 +198,14 @@ def test_mistakes_say_what_is_wrong(name):
     make, error, message = MISTAKES[name]
     with pytest.raises(error, match=message):
         make()
+
+
+def test_integers_must_fit():
+    t = qd.types.struct(a=qd.i32, v=qd.types.vector(2, qd.i8))
+    for make in (lambda: t(a=2**40), lambda: t(v=[1, 128]), lambda: t(2**31)):
+        with pytest.raises(qd.QuadrantsTypeError, match="its range is"):
+            make()
+    one = t(a=1)
+    with pytest.raises(qd.QuadrantsTypeError, match=r"a of type i32 .* its range is -2147483648"):
+        one.a = -(2**31) - 1
+    assert one.a == 1

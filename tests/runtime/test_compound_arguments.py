@@ -120,9 +120,11 @@ def test_a_wrong_vector_names_the_argument_and_the_kernel(value):
         assert weigh([1, 2, 3]) == 321.0
 
 
-def test_integers_take_no_reals_and_wrap():
-    assert weigh_ints([2**32 + 5, 3]) == 2
+def test_integers_take_no_reals_and_must_fit():
     assert weigh_ints([5, 3]) == 2
+    for value in ([2**32 + 5, 3], np.array([5, 2**31]), [5, -(2**31) - 1]):
+        with pytest.raises(qd.QuadrantsRuntimeTypeError, match="out of the range of i32, -2147483"):
+            weigh_ints(value)
     for value in ([1.5, 2], np.array([1.0, 2.0]), [5, 2.0]):
         with pytest.raises(qd.QuadrantsRuntimeTypeError, match="required type i32"):
             weigh_ints(value)
@@ -190,7 +192,9 @@ def of_default_types(v: qd.types.vector(2, float), n: qd.types.vector(2, int)) -
 
 
 def test_default_types_of_elements_follow_the_options(arch):
-    assert of_default_types([0.1, 0], [2**32 + 1, 0]) == float(np.float32(0.1) + np.float32(1))
+    assert of_default_types([0.1, 0], [1, 0]) == float(np.float32(0.1) + np.float32(1))
+    with pytest.raises(qd.QuadrantsRuntimeTypeError, match=r"value 4294967297.*of i32"):
+        of_default_types([0.1, 0], [2**32 + 1, 0])
     qd.init(arch=getattr(qd, arch), default_fp=qd.f64, default_ip=qd.i64, log_level="error")
     assert of_default_types([0.1, 0], [2**32 + 1, 0]) == 0.1 + 2**32 + 1
 

@@ -111,7 +111,7 @@ def test_ndarrays_that_do_not_fit():
         plain(qd.ndarray(qd.f32, 3, needs_grad=True))
 
 
-def test_integers_wrap_if_signed_and_must_fit_if_not():
+def test_integers_must_fit():
     @qd.kernel
     def narrow(a: qd.i8) -> qd.i32:
         return a
@@ -124,13 +124,23 @@ def test_integers_wrap_if_signed_and_must_fit_if_not():
     def truth(a: bool) -> qd.i32:
         return a
 
+    @qd.kernel
+    def long(a: qd.i64) -> qd.i64:
+        return a
+
     for _ in range(3):
-        assert narrow(300) == 44
-        assert narrow(-129) == 127
+        assert [narrow(v) for v in (-128, 127)] == [-128, 127]
         assert unsigned(255) == 255
-        for value in (-1, 256):
-            with pytest.raises(TypeError, match="out of the range of the unsigned type u8"):
+        for value in (-1, 256, 10**30, np.uint64(2**64 - 1), np.int16(-1)):
+            with pytest.raises(TypeError, match=r"parameter a, .*out of the range of u8, 0 to 255"):
                 unsigned(value)
+        for value in (-129, 128, np.uint8(200), 10**5000):
+            with pytest.raises(TypeError, match=r"out of the range of i8, -128 to 127"):
+                narrow(value)
+        for value in (2**63, -(2**63) - 1, np.uint64(2**63)):
+            with pytest.raises(TypeError, match=r"parameter a, .*out of the range of i64"):
+                long(value)
+        assert [long(v) for v in (2**63 - 1, np.uint64(5), True)] == [2**63 - 1, 5, 1]
         assert [truth(v) for v in (0, 1, 7, 0.5, True, np.bool_(0))] == [0, 1, 1, 1, 1, 0]
 
 

@@ -42,12 +42,28 @@ def test_elements_read_and_write_as_python_numbers(t):
     assert a.to_numpy().all()
 
 
-def test_values_are_converted_as_casts_do():
+def test_values_are_converted_and_must_fit():
     a = qd.ndarray(qd.i8, 2)
-    a[0] = 300
-    assert a[0] == 44
     a.fill(-1)
-    assert a[1] == -1
+    for value in (300, -129, np.int64(2**40), 10**30, 10**5000):
+        with pytest.raises(TypeError, match="its range is -128 to 127"):
+            a[0] = value
+        with pytest.raises(TypeError, match="its range is -128 to 127"):
+            a.fill(value)
+    with pytest.raises(TypeError, match="real number"):
+        a.fill(2.7)
+    assert a.to_numpy().tolist() == [-1, -1]
+    a.fill(3.0)
+    assert a[1] == 3
+    v = qd.Vector.ndarray(2, qd.u8, 2)
+    for value in ([1, 256], qd.Vector([-1, 0])):
+        with pytest.raises(TypeError, match="its range is 0 to 255"):
+            v[0] = value
+        with pytest.raises(TypeError, match="its range is 0 to 255"):
+            v.fill(value)
+    with pytest.raises(TypeError, match="its range is 0 to 255"):
+        v[0][1] = 256
+    assert not v.to_numpy().any()
     b = qd.ndarray(qd.f16, 1)
     b[0] = 1.1
     assert b[0] == float(np.float16(1.1))

@@ -16,7 +16,7 @@ from ...errors import QuadrantsRuntimeError
 from ...runtime import program
 from ..memory import told_of
 from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
-from .storage import ALIGN, Block, Digit, Placement
+from .storage import ALIGN, Block, Digit, Placement, guard
 
 if TYPE_CHECKING:
     from .make import ScalarField
@@ -138,7 +138,8 @@ class FieldsBuilder(Nestable):
                 starts.append(size)
                 size += -(-whole(top)[0] // ALIGN) * ALIGN
             try:
-                block = Block(self.program.device.allocate(size))
+                edge = guard(size)
+                block = Block(self.program.device.allocate(size + 2 * edge))
             except (MemoryError, ValueError) as error:
                 lacking += size
                 told, self.hint_of_memory = told_of(self.program, error)
@@ -147,7 +148,7 @@ class FieldsBuilder(Nestable):
             self.program.own(block)
             blocks.append(block)
             for top, start in zip(group, starts, strict=True):
-                _settle(top, block, start, len(group) == 1)
+                _settle(top, block, edge + start, len(group) == 1)
         self.finalized = SNodeTree(self, blocks)
         if lacking:
             raise QuadrantsRuntimeError(

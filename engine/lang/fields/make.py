@@ -187,9 +187,9 @@ class ScalarField(PlacedField):
         self.writes.touched = True
 
     def fill(self, val: Any) -> None:
-        """Set every element; a real number is cut to an integer for a field of integers."""
+        """Set every element. A field of integers also takes a real number without a fraction."""
         elements = self.grouped()
-        elements[...] = number(val, self.dtype, truncate=True)
+        elements[...] = number(val, self.dtype, whole=True)
         self.writes.touched = True
 
     def __repr__(self) -> str:
@@ -329,7 +329,7 @@ class MatrixField(PlacedField):
         elements = self.grouped()
         if is_number(val):
             val = np.full(self.element_shape, val)
-        elements[...] = numbers(val, self.dtype, self.element_shape, truncate=True)
+        elements[...] = numbers(val, self.dtype, self.element_shape, whole=True)
         self.writes.touched = True
 
     def __repr__(self) -> str:

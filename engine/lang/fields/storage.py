@@ -23,11 +23,25 @@ from ...types import DataType, Generation, row_major
 from ...types.layout import Layout, Term
 from ..memory import Elements, placed, release
 
-__all__ = ["Block", "Digit", "Placement", "grouped_view", "joined", "layout_of"]
+__all__ = ["Block", "Digit", "Placement", "grouped_view", "guard", "joined", "layout_of"]
 
 Array = np.ndarray[Any, Any]
 ALIGN: Final = 64
 """Bytes that the start of each block, and of each child of a root in it, is a multiple of."""
+
+_LEAST_GUARD: Final = 64 << 10
+_MOST_GUARD: Final = 4 << 20
+
+
+def guard(size: int) -> int:
+    """The unused bytes before and after the fields of a block with ``size`` bytes of them.
+
+    A kernel that writes a little out of range, such as a stencil one row or plane past the edge,
+    writes there and not into other memory. A sixteenth of the size is a plane of a cube of 16 or
+    more elements a side. On the CPU pages that nothing touches take no memory.
+    """
+    wanted = min(max(size // 16, _LEAST_GUARD), _MOST_GUARD)
+    return -(-wanted // ALIGN) * ALIGN
 
 
 class Block:

@@ -22,6 +22,7 @@ import numpy as np
 from ...errors import QuadrantsIndexError, QuadrantsTypeError
 from ...frontend.registry import INTRINSICS
 from ...types import Generation
+from ..host import as_type
 from . import matrix_makers as makers
 from .linear import cofactor_inverse, determinant
 from .number_types import numpy_type
@@ -47,7 +48,7 @@ def _entries(arr: Any, dt: Any) -> Array:
             hint="use qd.Matrix.rows([...]) or qd.Matrix.cols([...])",
         )
     try:
-        found = np.array(rows, None if dt is None else numpy_type(dt))
+        found = np.array(rows)
     except (ValueError, TypeError) as e:
         raise QuadrantsTypeError(
             f"{rows!r} cannot be the elements of a vector or matrix: {e}"
@@ -56,7 +57,7 @@ def _entries(arr: Any, dt: Any) -> Array:
         raise QuadrantsTypeError(f"{rows!r} are no numbers")
     if found.ndim not in (1, 2) or not found.size:
         raise QuadrantsTypeError(f"A vector or matrix cannot have the shape {found.shape}")
-    return found
+    return found if dt is None else as_type(found, numpy_type(dt))
 
 
 def _operand(value: Any) -> Any:
@@ -234,8 +235,7 @@ class Matrix:
             raise QuadrantsTypeError(f"Cannot store {new.shape} elements in {np.shape(target)}")
         if self._live and self._data.dtype.kind in "iu" and new.dtype.kind == "f":
             raise TypeError(f"an integer element cannot be set to the real number {value!r}")
-        with np.errstate(all="ignore"):
-            self._data[keys] = new.astype(self._data.dtype)
+        self._data[keys] = as_type(new, self._data.dtype)
         if self._live is not None:
             self._live.touched = True
 

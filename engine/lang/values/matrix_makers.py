@@ -21,6 +21,7 @@ from ...errors import (
 )
 from ...types import MAKERS, MatrixType, matrix_type
 from ...types.compound import ArrayMaker, FieldMaker
+from ..host import as_type
 from .number_types import numpy_type
 
 __all__ = [
@@ -172,11 +173,10 @@ def made(t: MatrixType, *args: Any) -> Any:
     if len(values) != t.size:
         raise QuadrantsTypeError(f"{t!r} takes {t.size} elements, got {len(values)}")
     dtype = numpy_type(t.dtype)
-    with np.errstate(all="ignore"):
-        array = np.array(values)
-        if array.dtype.kind not in "biuf":
-            raise QuadrantsTypeError(f"{args!r} are no elements of {t!r}")
-        return _value((array != 0 if dtype is np.bool_ else array.astype(dtype)).reshape(t.shape))
+    array = np.array(values)
+    if array.dtype.kind not in "biuf":
+        raise QuadrantsTypeError(f"{args!r} are no elements of {t!r}")
+    return _value((array != 0 if dtype is np.bool_ else as_type(array, dtype)).reshape(t.shape))
 
 
 def _made_field(t: Any, **options: Any) -> Any:

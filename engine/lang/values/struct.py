@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import QuadrantsSyntaxError, QuadrantsTypeError
 from ...frontend.registry import INTRINSICS
 from ...types import MAKERS, CompoundType, DataType, MatrixType, StructType, u1
-from ..host import InvalidDataType
+from ..host import InvalidDataType, fitted
 from .matrix import Matrix
 from .number_types import meant
 
@@ -246,7 +246,7 @@ def converted(t: Any, value: Any, name: str) -> Any:
     if dtype is u1:
         return bool(number)
     # Python's own numbers hold reals in double precision, as results of kernels are shown.
-    return float(number) if dtype.is_real else dtype(int(number))
+    return float(number) if dtype.is_real else fitted(int(number), dtype, name)
 
 
 def zero_of(t: Any) -> Any:
