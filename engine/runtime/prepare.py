@@ -196,7 +196,7 @@ class _Writer:
                 raise owner.failed(args, error) from None
             return owner.patient(args, stream)
 
-        self.env["slow"], self.env["failed"] = slow, failed
+        self.env.update(slow=slow, failed=failed)
         name = f"<launcher of {self.owner.decl.name}>"
         exec(compile("\n".join(lines), name, "exec"), self.env)
         return self.env["launch"]
@@ -215,11 +215,10 @@ class _Writer:
     def argument(self, i: int, kind: str) -> None:
         """Check what the kernel was compiled for as a whole."""
         name, feature = self.names[i], self.variant.features[i]
+        whole = kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
         if isinstance(feature, RecordFeature | InstanceFeature):
             self.known(name, feature, self.args[i])
-        elif feature is None or (
-            kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
-        ):
+        elif feature is None or whole:
             self.known(name, feature, feature)
 
     def known(self, name: str, feature: Any, value: Any) -> None:
@@ -269,9 +268,8 @@ class _Writer:
         if leaf.part == 0:
             self.compound(name, leaf)
         elif param.kind == "scalar":
-            of_object = isinstance(self.variant.features[leaf.arg], InstanceFeature)
-            if of_object and param.dtype.bits == 1:  # another number there compiles again
-                self.guard(f"{name}.__class__ is not bool")
+            if param.dtype.bits == 1 and self.owner.decl.params[leaf.arg].kind != "scalar":
+                self.guard(f"{name}.__class__ is not bool")  # another number compiles again
             self.scalar(name, param.dtype)
             self.known_as[number] = name
         else:
@@ -279,9 +277,9 @@ class _Writer:
 
     def scalar(self, name: str, dtype: DataType) -> None:
         self.lines.append(f"    c = {name}.__class__")
+        self.values.append(name)
         test = "c is not float and c is not int" if dtype.is_real else "c is not int"
         self.guard(test if dtype.bits > 1 else f"{test} and c is not bool")
-        self.values.append(name)
 
     def compound(self, name: str, leaf: Leaf) -> None:
         """The scalars of a vector, matrix or struct. `pack` checks that they are numbers."""
@@ -423,9 +421,10 @@ class _Writer:
     def within_lock(self, sizer: Sizer, lines: list[str]) -> list[str]:
         """The lines that fill a frame and enter a kernel with adstacks, given the plan."""
         observed = ", ".join([self.observed(need) for need in sizer.needs])
-        self.env["sizer"], self.env["lock"] = sizer, sizer.stacks.lock
-        self.env["write_stacks"], self.env["replan"] = self.frame.write_stacks, sizer.replan
-        self.env["memory_of"] = memory_of
+        self.env.update(
+            sizer=sizer, lock=sizer.stacks.lock, last_plan=sizer.caches.last_plan,
+            write_stacks=self.frame.write_stacks, replan=sizer.replan, memory_of=memory_of,
+        )  # fmt: skip
         observed = f"({observed},)" if observed else "()"
         at = lines.index("    buffer, pointer = frame") + 1
         plan = ["    if frame.plan is not plan: write_stacks(frame, plan)"]
@@ -435,6 +434,7 @@ class _Writer:
             "        ready = sizer.ready",
             "        if ready is None or ready.observed != seen:",
             f"            ready = replan(seen, [{self.canonical()}])",
+            "        else: last_plan.hits += 1",
             "        plan = ready.plan",
             *(f"    {line}" for line in (*lines[:at], *plan, *lines[at:])),
         ]

@@ -254,7 +254,9 @@ def init(
         while _spared:
             _spared.pop().end()
         found.tell()
-        name, backend = archs.choose(wanted_arches(arch, os.environ), config.enable_fallback)
+        name, backend = archs.choose(
+            wanted_arches(arch, os.environ), config.enable_fallback, config.opencl_device
+        )
         config.arch = name
         loaded = base.find(backend)
         if config.check_out_of_bound and not loaded.caps.checks:
