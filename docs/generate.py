@@ -18,7 +18,7 @@ from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
 from qd_studio.engine.ir import verifier
 from qd_studio.engine.ir.optable import CODES
-from qd_studio.engine.options import AREAS, UNSUITED, Option
+from qd_studio.engine.options import UNSUITED, Option
 from qd_studio.engine.passes.registry import all_passes
 
 INTRO = """\
@@ -66,15 +66,15 @@ def config_page() -> str:
         INTRO,
         *table(head, map(option_row, now)),
         "",
-        "## Accepted, without effect yet",
+        "## Accepted, without effect",
         "",
         "Setting one to a value that would need what is not there says so, once a process.",
+        "",
     ]
-    for area, why in sorted(AREAS.items()):
-        waiting = [opt for opt in OPTIONS.values() if opt.area == area]
-        lines += ["", f"### {area.capitalize()}", "", f"Each has no effect yet: {why}.", ""]
-        lines += table(head, map(option_row, waiting))
-    never = [opt for opt in OPTIONS.values() if opt.effect == "never"]
+    never = [opt for opt in OPTIONS.values() if opt.effect == "never" and opt.why_not != UNSUITED]
+    lines += [f"- `{opt.name}`: {opt.why_not}." for opt in never]
+    lines += ["", *table(head, map(option_row, never))]
+    never = [opt for opt in OPTIONS.values() if opt.effect == "never" and opt.why_not == UNSUITED]
     lines += ["", "## Without meaning here", "", f"Each has no effect: {UNSUITED}.", ""]
     lines += table(head, map(option_row, never))
     lines += [
@@ -86,7 +86,11 @@ def config_page() -> str:
         *table(
             ("variable", "meaning"),
             [
-                ("`QD_DUMP_IR`", "write the IR of every stage to `debug_dump_path`"),
+                (
+                    "`QD_DUMP_IR`",
+                    "write the IR of every stage to `debug_dump_path`, for each specialisation of "
+                    "a kernel: `{kernel}_{key}_{point}.ll`, with a digest of IR and options",
+                ),
                 (
                     "`QD_DUMP_SIMPLIFY`",
                     "write the IR after every step of the simplification rounds",

@@ -11,6 +11,7 @@ A value comes from the keyword argument, else from `QD_<NAME>`, else from the de
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, cast
 
@@ -31,6 +32,7 @@ __all__ = [
     "Resolved",
     "available_cpus",
     "check_version",
+    "of_environment",
     "resolve",
     "wanted_arches",
 ]
@@ -218,6 +220,13 @@ def wanted_arches(arch: Any, environ: Mapping[str, str]) -> tuple[str, ...]:
         if name not in ARCHES:
             raise ValueError(f'Unknown arch "{name}"{did_you_mean(name, ARCHES)}')
     return names
+
+
+def of_environment(name: str) -> Any:
+    """The value of an option in a program that is not given it. ValueError for a wrong variable."""
+    found = OPTIONS[name]
+    text = os.environ.get(found.env) if found.env else None
+    return found.initial() if text is None else found.parse(text)
 
 
 def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:

@@ -1,8 +1,8 @@
 """The table of options: every one once, with its default, meaning, and place in cache keys.
 
 `config.CompileConfig` takes its fields from here, and `config.OPTIONS` is the table read back. See
-`options.py` for what the columns mean. Options whose machinery is not there yet are declared all
-the same, with `later=<area>`: they are accepted, and say once a process that they have no effect.
+`options.py` for what the columns mean. Options of Quadrants that have no counterpart are declared
+all the same, with `never=<why>`: they are accepted, and say once a process that they do nothing.
 
 Data types are stored by name (`"f32"`): this layer lies below `types`.
 """
@@ -88,7 +88,9 @@ class OptionTable:
     # Optimisation
     opt_level: int = option(
         1,
-        "0 leaves out common-subexpression elimination and the control-flow graph; 1 has both.",
+        "0 runs no optional pass, and LLVM at level 0: code as it was written, for comparisons; 1 "
+        "runs all. In Quadrants 0 leaves out common-subexpression elimination, the control-flow "
+        "graph and one merge only: `cfg_optimization=False` comes closest.",
         key=True,
         minimum=0,
     )
@@ -126,7 +128,7 @@ class OptionTable:
         True,
         "Stage blocks of fields that `loop_config` names in fast memory.",
         key=True,
-        later="gpu",
+        never="the compiler itself decides what a block of a GPU keeps in fast memory",
     )
     demote_dense_struct_fors: bool = option(
         True, "Turn loops over dense fields into plain ranges: they always are.", never=True
@@ -141,7 +143,7 @@ class OptionTable:
         quiet=(True,),
     )
     external_optimization_level: int = option(
-        2, "Level of LLVM's own pipeline.", key=True, choices=(0, 1, 2, 3)
+        2, "Level of LLVM's own pipeline; 0 under `opt_level=0`.", key=True, choices=(0, 1, 2, 3)
     )
     max_vector_width: int = option(
         0,
@@ -151,13 +153,17 @@ class OptionTable:
         minimum=0,
     )
     half2_vectorization: bool = option(
-        False, "Pair f16 atomics on CUDA.", key=True, scope="gpu", later="gpu"
+        False,
+        "Pair f16 atomics on CUDA.",
+        key=True,
+        scope="gpu",
+        never="atomics on f16 are done one by one",
     )
     num_compile_threads: int = option(
         4,
         "Threads that compile the tasks of one kernel.",
         minimum=0,
-        later="compile threads",
+        never="the tasks of a kernel are compiled together, in one thread",
         quiet=(0, 1),
     )
 
@@ -321,7 +327,10 @@ class OptionTable:
     print_kernel_llvm_ir: bool = option(False, "Print LLVM IR before LLVM optimises it.")
     print_kernel_llvm_ir_optimized: bool = option(False, "Print LLVM IR after LLVM optimised it.")
     print_kernel_asm: bool = option(False, "Print the assembly.")
-    print_kernel_amdgcn: bool = option(False, "Print the AMD GPU assembly.", later="gpu")
+    print_kernel_amdgcn: bool = option(
+        False, "Print the AMD GPU assembly.",
+        never="no program runs on an AMD GPU; `qd-studio FILE --report --backend amdgpu` shows it",
+    )  # fmt: skip
     print_accessor_ir: bool = option(
         False, "Print the IR of field accessors: kernels hold that arithmetic.", never=True
     )
@@ -330,7 +339,10 @@ class OptionTable:
     )
     debug_dump_path: str = option("/tmp/ir/", "Directory of dump files.")
     kernel_profiler: bool = option(False, "Time every task.", key=True)
-    timeline: bool = option(False, "Record a timeline of launches.", later="timeline")
+    timeline: bool = option(
+        False, "Record a timeline of launches.",
+        never="`kernel_profiler=True` times every task, and the studio's Launch tab draws launches",
+    )  # fmt: skip
     gdb_trigger: bool = option(False, "Stop in gdb at a crash.", never=True)
 
     # Accepted for Quadrants programs, without meaning here
@@ -359,14 +371,14 @@ class OptionTable:
     vk_api_version: str = option(
         "",
         "Version of Vulkan to ask for, such as 1.2; empty takes what there is.",
-        later="vulkan",
+        never="there is no Vulkan backend",
         pattern=r"(1\.[0-4](\.\d{1,4})?)?",
         form="empty, or a version of Vulkan from 1.0 to 1.4 such as 1.2",
     )
     external_metal_command_queue: int = option(
         0,
         "Address of an `MTLCommandQueue` to launch on; 0 makes a queue of its own.",
-        later="metal",
+        never="there is no Metal backend",
         minimum=0,
         maximum=(1 << 64) - 1,
         form="the address of a Metal command queue as an integer, or 0",
@@ -374,5 +386,5 @@ class OptionTable:
     external_metal_command_queue_is_torch_queue: bool = option(
         False,
         "That queue is PyTorch's: no waits where arrays are shared with it.",
-        later="metal",
+        never="there is no Metal backend",
     )

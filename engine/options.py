@@ -16,16 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 T = TypeVar("T")
 
 Scope = Literal["any", "cpu", "gpu"]
-Effect = Literal["now", "later", "never"]
-
-AREAS = {
-    "compile threads": "it comes with compiling the tasks of a kernel in parallel",
-    "gpu": "it comes with the GPU backends",
-    "metal": "it is for a Metal backend, which is not there",
-    "timeline": "it comes with timelines of streams and launches",
-    "vulkan": "it is for a Vulkan backend, which is not there",
-}
-"""Machinery that an option waits for, and what is said about it when the option is set."""
+Effect = Literal["now", "never"]
 
 UNSUITED = (
     "it is accepted so that programs written for Quadrants start, nothing here corresponds to it"
@@ -80,6 +71,15 @@ def parse_switch(variable: str, text: str) -> bool:
         raise ValueError(f"Invalid {variable}={text}, should be 0 or 1") from None
 
 
+def why_hidden(variable: str) -> str:
+    """Why a backend is hidden by a variable such as ``QD_ENABLE_CUDA``; empty if it is not."""
+    text = os.environ.get(variable, "").strip()
+    try:
+        return "" if not text or parse_switch(variable, text) else f"{variable}=0 hides it"
+    except ValueError as error:
+        return str(error)
+
+
 _COERCE: dict[type, Callable[[Any], Any]] = {
     bool: _as_bool,
     int: _as_int,
@@ -102,12 +102,13 @@ class Option:
     """
 
     __slots__ = (
-        "_made", "area", "choices", "default", "default_text", "doc", "effect", "env",
+        "_made", "choices", "default", "default_text", "doc", "effect", "env",
         "form", "in_cache_key", "maximum", "minimum", "name", "pattern", "quiet", "scope", "type",
+        "why_not",
     )  # fmt: skip
 
     def __init__(
-        self, default: Any, doc: str, key: bool, scope: Scope, effect: Effect, area: str | None,
+        self, default: Any, doc: str, key: bool, scope: Scope, effect: Effect, why_not: str,
         choices: tuple[Any, ...], minimum: float | None, quiet: tuple[Any, ...], env: bool,
         default_text: str | None, maximum: int | None, pattern: str, form: str,
     ) -> None:  # fmt: skip
@@ -126,8 +127,8 @@ class Option:
         self.scope: Scope = scope
         """Whose cache keys it enters: an option for GPUs does not split the keys of a CPU."""
         self.effect: Effect = effect
-        self.area = area
-        """For `later`: the key in `AREAS`."""
+        self.why_not = why_not
+        """For `never`: why it has no effect."""
         self.choices = choices
         self.minimum = minimum
         self.maximum = maximum
@@ -136,7 +137,7 @@ class Option:
         self.form = form
         """What a valid value looks like, where that is more than its type and limits."""
         self.quiet = quiet
-        """For `later` and `never`: values that ask for no more than what happens anyway."""
+        """For `never`: values that ask for no more than what happens anyway."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -190,12 +191,10 @@ class Option:
         return above and (self.maximum is None or value <= self.maximum)
 
     def without_effect(self, value: Any) -> str | None:
-        """What to tell a user who asks for `value`, if this version cannot act on it."""
+        """The warning for a user who asks for `value`, if it has no effect; else None."""
         if self.effect == "now" or value == self.default or value in self.quiet:
             return None
-        if self.effect == "never":
-            return f"{self.name}={value!r} has no effect: {UNSUITED}"
-        return f"{self.name}={value!r} has no effect yet: {AREAS[cast(str, self.area)]}"
+        return f"{self.name}={value!r} has no effect: {self.why_not}"
 
 
 def option(
@@ -204,8 +203,7 @@ def option(
     *,
     key: bool = False,
     scope: Scope = "any",
-    later: str | None = None,
-    never: bool = False,
+    never: bool | str = False,
     choices: tuple[T, ...] = (),
     minimum: float | None = None,
     quiet: tuple[T, ...] = (),
@@ -218,13 +216,13 @@ def option(
     """Declare one field of `OptionTable`.
 
     `default` is a value, or a function called once a config (then `default_text` says what it
-    gives). `key`: it enters cache keys. `later`: the area it waits for. `never`: accepted, but
+    gives). `key`: it enters cache keys. `never`: accepted, but without effect: why, or True where
     nothing here corresponds to it. `pattern`, `form`: see `Option`.
     """
-    assert later is None or later in AREAS
-    effect: Effect = "never" if never else "later" if later else "now"
+    effect: Effect = "never" if never else "now"
+    why_not = never if isinstance(never, str) else UNSUITED if never else ""
     made = Option(
-        default, doc, key, scope, effect, later, choices, minimum, quiet, env, default_text,
+        default, doc, key, scope, effect, why_not, choices, minimum, quiet, env, default_text,
         maximum, pattern, form,
     )  # fmt: skip
     return cast(Any, made)

@@ -1,6 +1,7 @@
-"""What sizing keeps between launches of one kernel, in four layers, and how often it helped.
+"""What sizing keeps between launches of one kernel, in five layers, and how often it helped.
 
 ================= ==============================================================================
+`last_plan`       all that the launch before needed, if this one observes the same
 `size_expr`       the value of each size expression
 `max_reducer`     the result of each maximum that is found by itself (`max_reducer`)
 `task_metadata`   where the stacks of each task lie in a row
@@ -10,8 +11,8 @@
 An entry holds what was *observed* when it was made: scalar arguments and extents by value, arrays
 by their generation (`types.generation`), which is another one after every write. It is good as long
 as the same would be observed again. Where a generation is not known, because somebody may write to
-the memory unseen, nothing is kept. The layers stand above each other: a launch that observes what
-the one before did does not even ask them (see `runtime.stacks`).
+the memory unseen, nothing is kept. A launch that `last_plan` answers does not ask the other layers:
+in a steady state their counts do not change.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Observed = tuple[Hashable, ...]
 _MOST: Final = 8
 """Results that are kept for one key: a kernel may be launched with several arrays in turn."""
 
-LAYERS: Final = ("size_expr", "max_reducer", "task_metadata", "reducer_code")
+LAYERS: Final = ("last_plan", "size_expr", "max_reducer", "task_metadata", "reducer_code")
 
 
 class LayerFact(NamedTuple):
@@ -78,9 +79,10 @@ class Layer:
 class Caches:
     """The layers of one kernel; see the module docstring."""
 
-    __slots__ = ("max_reducer", "reducer_code", "size_expr", "task_metadata")
+    __slots__ = ("last_plan", "max_reducer", "reducer_code", "size_expr", "task_metadata")
 
     def __init__(self) -> None:
+        self.last_plan: Final = Layer("last_plan")
         self.size_expr: Final = Layer("size_expr")
         self.max_reducer: Final = Layer("max_reducer")
         self.task_metadata: Final = Layer("task_metadata")
@@ -94,6 +96,6 @@ class Caches:
     def facts(self) -> tuple[LayerFact, ...]:
         """The layers, in the order of the table."""
         return (
-            self.size_expr.fact(), self.max_reducer.fact(), self.task_metadata.fact(),
-            self.reducer_code.fact(),
+            self.last_plan.fact(), self.size_expr.fact(), self.max_reducer.fact(),
+            self.task_metadata.fact(), self.reducer_code.fact(),
         )  # fmt: skip

@@ -19,7 +19,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["ALIGN", "DeviceArray", "HostMemory", "Memory", "aligned_zeros", "host_copy", "view_of"]
+from ..errors import QuadrantsRuntimeError
+
+__all__ = [
+    "ALIGN", "DeviceArray", "HostMemory", "Memory", "aligned_zeros", "freed", "host_copy",
+    "view_of",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -74,6 +79,14 @@ class Memory(Protocol):
         ...
 
 
+def freed() -> QuadrantsRuntimeError:
+    """The error for memory that another thread has freed in the meantime."""
+    return QuadrantsRuntimeError(
+        "the memory of this array or field was freed: qd.reset() or qd.init() was called, or its "
+        "SNode tree was destroyed, after it was made"
+    )
+
+
 class HostMemory:
     """Memory that the host sees. MemoryError if there is not enough."""
 
@@ -86,9 +99,10 @@ class HostMemory:
         self.address: int = data.ctypes.data
 
     def _bytes(self) -> Array:
-        if self.host is None:
-            raise ValueError("the memory was freed")
-        return self.host
+        found = self.host  # another thread may end the program
+        if found is None:
+            raise freed()
+        return found
 
     def read(self, offset: int, out: Array) -> None:
         out.reshape(-1).view(np.uint8)[...] = self._bytes()[offset : offset + out.nbytes]
@@ -152,8 +166,11 @@ class DeviceArray:
 
 def view_of(memory: Memory, offset: int, shape: Sequence[int], dtype: Any) -> Array | DeviceArray:
     """The C-contiguous array of this shape that begins ``offset`` bytes into ``memory``."""
-    if memory.host is not None:
-        return np.ndarray(tuple(shape), dtype, memory.host, offset)
+    host = memory.host
+    if host is not None:
+        return np.ndarray(tuple(shape), dtype, host, offset)
+    if isinstance(memory, HostMemory):
+        raise freed()
     return DeviceArray(memory.address + offset, shape, dtype, memory, offset)
 
 

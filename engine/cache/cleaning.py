@@ -125,9 +125,17 @@ def is_ours(path: str) -> bool:
 
 
 def _sweep(path: str) -> None:
+    """Remove a file that a writer left which has died.
+
+    A writer locks its file before it writes the first byte, and the lock ends with it. Only an
+    empty file, or one where files cannot be locked, must also be old.
+    """
     status = _status(path)
+    if status is None:
+        return
     # Of either sign: a clock that was set back makes files of the future.
-    if status is None or abs(time.time() - status.st_mtime) < _UNFINISHED_S:
+    young = abs(time.time() - status.st_mtime) < _UNFINISHED_S
+    if young and not (status.st_size and folder.can_lock(path)):
         return
     try:
         with folder.locked(path) as dead:

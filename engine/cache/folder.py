@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SUFFIX",
     "UntrustedError",
+    "can_lock",
     "check",
     "create",
     "default_root",
@@ -313,6 +314,23 @@ def names_in(folder: str) -> list[str]:
 
 
 # ---- locks
+
+
+def can_lock(path: str) -> bool:
+    """True if a file can be locked now: this file system knows locks, and no process has it."""
+    try:
+        import fcntl
+
+        fd = _open(path, os.O_RDWR | _READ)
+    except (ImportError, OSError):
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)  # which ends the lock
+    return True
 
 
 def _lock(fd: int) -> bool:

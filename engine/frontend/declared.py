@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from ..config import CompileConfig
+from ..signals import of_signal_handler
 from ..types import (
     CompoundType,
     DataType,
@@ -205,7 +206,9 @@ def _evaluated(cls: type, name: str, text: str, names: Mapping[str, Any] | None)
     seen = {**(names or {}), **(module.__dict__ if module else {}), **vars(owner)}
     try:
         return evaluated(text, seen)
-    except Exception:
+    except Exception as error:
+        if of_signal_handler(error):
+            raise
         return text
 
 

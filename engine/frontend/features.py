@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from ..signals import of_signal_handler
 from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHandle, u1
 from .registry import INTRINSICS
 
@@ -350,7 +351,9 @@ def same(a: Any, b: Any) -> bool:
     try:
         if kind is not b.__class__ or not bool(a == b):
             return False
-    except Exception:
+    except Exception as error:
+        if of_signal_handler(error):
+            raise
         return False
     return kind not in _INEXACT or _contents(a, ()) == _contents(b, ())
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
+from ..signals import of_signal_handler
 from ..types import DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .conversion import converted
 from .declared import element_text
@@ -267,6 +268,8 @@ def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
         try:
             if value != other:
                 return False
-        except Exception:
+        except Exception as error:
+            if of_signal_handler(error):
+                raise
             return False
     return True

@@ -21,6 +21,7 @@ from ..errors import (
 )
 from ..ir import Op
 from ..ir import codes as C
+from ..signals import of_signal_handler
 from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64
 from ..types.later import NotYetError
 from .captured import known
@@ -384,6 +385,8 @@ def _attribute_of(w: Walk, node: ast.Attribute, base: Any, keep: bool = True) ->
     except NotYetError as error:
         raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
     except Exception as error:
+        if of_signal_handler(error):
+            raise
         raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
     w.captures.attribute(w, base, node.attr, found, node, keep)
     return known(w, found, node)

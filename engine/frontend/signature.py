@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
+from ..signals import of_signal_handler
 from ..types import CompoundType, DataType, flat_names
 from .declared import (
     NO_DEFAULT,
@@ -282,6 +283,8 @@ def _annotations(src: FunctionSource) -> dict[str, Any]:
             try:
                 found[key] = evaluated(value, names)
             except Exception as error:
+                if of_signal_handler(error):
+                    raise
                 where = "return" if key == "return" else key
                 _fail(
                     src, f"Invalid type annotation {value!r}: {type(error).__name__}: {error}",

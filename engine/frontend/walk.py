@@ -33,6 +33,7 @@ from ..errors import (
 )
 from ..ir import Block, Func, Loc, Op, get_loc, normalize, result_type
 from ..ir import codes as C
+from ..signals import of_signal_handler
 from ..types import (
     DataType,
     Type,
@@ -138,6 +139,8 @@ class Walk(Memory):
                 text = "The code is nested too deeply to compile"
                 raise self.error(QuadrantsCompilationError, text, node) from None
             except Exception as error:
+                if of_signal_handler(error):
+                    raise
                 text = f"{type(error).__name__} in the frontend: {error}"
                 raise self.error(QuadrantsInternalError, text, node) from error
             if flow is not None:
@@ -288,6 +291,8 @@ class Walk(Memory):
             # The latter is of a container, such as a field without a place.
             raise error.locate(self.loc(node)) from None
         except Exception as error:
+            if of_signal_handler(error):
+                raise
             wrapped = QuadrantsCompilationError.from_foreign(error, self.loc(node))
             raise wrapped from error
 

@@ -24,6 +24,7 @@ from ..lang.ndarray import Ndarray
 from ..lang.results import maker
 from ..passes import run as run_passes
 from ..runtime import args as arguments
+from ..runtime import program
 from ..runtime.compile import FullCompile
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
@@ -488,8 +489,14 @@ def capture_kernel(
     steps: Steps | None = None,
     calls: Sequence[Call] = (),
 ) -> KernelRecord:
-    """Compile ``kernel`` for each backend and, unless ``launch`` is False, run and compare it."""
-    capture = KernelCapture(kernel, backends, config or CompileConfig(), steps, calls)
+    """Compile ``kernel`` for each backend and, unless ``launch`` is False, run and compare it.
+
+    config: None takes the options of the running program, or the defaults where none runs.
+    """
+    if config is None:
+        running = program.peek()
+        config = CompileConfig() if running is None else running.config
+    capture = KernelCapture(kernel, backends, config, steps, calls)
     capture.compile()
     capture.look_up()
     return capture.launch(budget_s) if launch else capture.generate_texts()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from ..backends.cuda import archs, ptxas, toolkit
+from ..options import why_hidden
 from .record import DeviceRecord
 
 __all__ = [
@@ -115,7 +116,7 @@ def opencl_machine() -> OpenclMachine:
             return OpenclMachine(problem, (), variables)
         mine: Any = None
         try:
-            mine = hardware.chosen(os.environ.get("QD_OPENCL_DEVICE", ""))
+            mine = hardware.usual()
         except Exception as error:
             problem = str(error).splitlines()[0]
         infos = tuple(_opencl_info(one, mine) for one in hardware.devices())
@@ -153,7 +154,7 @@ def _devices() -> tuple[str, str, tuple[CudaDeviceInfo, ...]]:
         hardware = _of_backend("hardware")
         problem = hardware.unavailable()
         version = ""
-        if os.environ.get("QD_ENABLE_CUDA", "1").strip() != "0":
+        if not why_hidden("QD_ENABLE_CUDA"):
             version = _driver_version()
         if problem:
             return problem, version, ()

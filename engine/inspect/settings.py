@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from ..config import OPTIONS
+from ..config import OPTIONS, of_environment
 from ..options import did_you_mean
 
 __all__ = [
@@ -156,8 +155,7 @@ def self_test(backend: str) -> str:
         place = build.emit(C.EXTERNAL_PTR, (start, index), "unsafe", pointer_to(i32))
         build.store(place, build.binary(C.MUL, index, build.const(3, i32)))
     try:
-        wanted = os.environ.get("QD_OPENCL_DEVICE", "")
-        config = CompileConfig(arch=backend, opencl_device=wanted)
+        config = CompileConfig(arch=backend, opencl_device=of_environment("opencl_device"))
         found = base.find(backend)
         artifact = found.lower(run(func, config, backend), config)
         values = np.full(1000, -1, np.int32)

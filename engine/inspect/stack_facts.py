@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["told_by_launch"]
 
-_LAYERS: Final = ("size_expr", "reducer_code", "task_metadata", "max_reducer")
+_LAYERS: Final = ("last_plan", "size_expr", "reducer_code", "task_metadata", "max_reducer")
 
 
 def told_by_launch(

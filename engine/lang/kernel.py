@@ -79,7 +79,9 @@ def _shorten(error: Exception) -> None:
     """
     ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
     # Those of arguments have a note that says which kernel was called.
-    if (ours or hasattr(error, "__notes__")) and not program.current().config.print_full_traceback:
+    owner = program.peek()
+    full = owner is not None and owner.config.print_full_traceback
+    if (ours or hasattr(error, "__notes__")) and not full:
         error.__traceback__ = None
         error.__suppress_context__ = True
 
@@ -235,10 +237,10 @@ class Kernel:
         """Belong to the current program; see that the object of a method may have kernels."""
         if self.decl.is_method and args:
             self._check_owner(args[0])
-        owner = program.current()
+        owner = program.settled()
         if self.launchers.program is not owner:
-            self.launchers.start(owner)
             owner.own(self)
+            self.launchers.start(owner)
 
     def resume(self, *args: Any, from_checkpoint: int, **kwargs: Any) -> Any:
         """Launch a kernel with checkpoints from one of them on; gives a `GraphStatus`.
@@ -272,9 +274,10 @@ class Kernel:
 
     def forget_launchers(self) -> None:
         """Find the memory of fields anew in the next call."""
-        self.launchers.forget_chain()
-        self._hot = self._dispatch if self._per_object else self._miss
-        self._streams = {}
+        with self.launchers.lock:
+            self.launchers.forget_chain()
+            self._hot = self._dispatch if self._per_object else self._miss
+            self._streams = {}
 
     def forget_mode(self) -> None:
         """Differentiate the kernel anew in the next call, if that is what it is for."""
@@ -283,9 +286,10 @@ class Kernel:
 
     def program_ended(self) -> None:
         """Forget what was compiled; the next call compiles anew."""
-        self.launchers.stop()
-        self._hot = self._dispatch if self._per_object else self._miss
-        self._streams = {}
+        with self.launchers.lock:
+            self.launchers.stop()
+            self._hot = self._dispatch if self._per_object else self._miss
+            self._streams = {}
 
     @property
     def _primal(self) -> Primal:

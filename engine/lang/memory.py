@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..backends.memory import DeviceArray, Memory
+from ..backends.memory import DeviceArray, HostMemory, Memory, freed
 from ..errors import QuadrantsRuntimeError
 from ..runtime.program import Program
 from ..types import DataType
@@ -284,8 +284,11 @@ def placed(
     memory: Memory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: DataType
 ) -> Elements:
     """The elements that lie at these distances, in bytes, in ``memory``."""
-    if memory.host is not None:
-        return np.ndarray(tuple(shape), dtype.np, memory.host, offset, strides)
+    host = memory.host
+    if host is not None:
+        return np.ndarray(tuple(shape), dtype.np, host, offset, strides)
+    if isinstance(memory, HostMemory):
+        raise freed()
     return Window(memory, offset, shape, strides, dtype.np)
 
 

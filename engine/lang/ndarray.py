@@ -67,6 +67,13 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return extents
 
 
+Ready = tuple[NdarrayFeature | None, int, tuple[int, ...], Generation, Array | DeviceArray | None]
+"""What a launch needs of an array: its feature, address, extents, writes, and its memory.
+
+The feature and the memory of an array whose program has ended are None.
+"""
+
+
 class Ndarray(ArrayHandle, Exchanges):
     """See the module docstring; made by `ndarray`.
 
@@ -76,7 +83,7 @@ class Ndarray(ArrayHandle, Exchanges):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_data", "_elements", "_extents", "_key", "_memory", "_program",
+        "__weakref__", "_data", "_elements", "_extents", "_key", "_memory", "_program", "_ready",
         "_writes", "dtype", "dual", "element_shape", "grad", "layout",
     )  # fmt: skip
 
@@ -106,22 +113,28 @@ class Ndarray(ArrayHandle, Exchanges):
         self._memory: Memory | None = memory
         self._data: Array | DeviceArray | None = data
         self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
-        self._address: int = memory.address
-        self._key: NdarrayFeature | None = ndarray_feature(
-            dtype, len(shape), needs_grad, element_shape, axes, needs_dual
-        )
+        key = ndarray_feature(dtype, len(shape), needs_grad, element_shape, axes, needs_dual)
+        self._key: NdarrayFeature | None = key
+        # Launchers read it in one step: another thread may end the program at any time, and the
+        # memory must live as long as the launch.
+        self._ready: Ready = key, memory.address, shape, self._writes, data
         self.grad: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
         self.dual: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
         owner.own(self)
 
     def program_ended(self) -> None:
         """Free the memory; the array is of no use from here on."""
-        if self._memory is not None:
-            release(self._memory)
-        self._memory = self._data = None
-        self._elements = np.empty(0)
         self._key = None
-        self._address = 0
+        self._ready = (None, *self._ready[1:4], None)
+        memory, self._memory = self._memory, None
+        self._data = None
+        self._elements = np.empty(0)
+        if memory is not None:
+            release(memory)
+
+    @property
+    def _address(self) -> int:
+        return 0 if self._key is None else self._ready[1]
 
     def _live(self) -> Array | DeviceArray:
         """The memory: axes in its own order, those of an element last."""
@@ -130,8 +143,9 @@ class Ndarray(ArrayHandle, Exchanges):
         return self._data
 
     def _by_index(self) -> Elements:
+        found = self._elements  # before `_live`: the program may end in between
         self._live()
-        return self._elements
+        return found
 
     def _strided_view(self) -> Elements:
         data = self._by_index()

@@ -1,12 +1,16 @@
 """Dumps: the IR on its way through the pipeline, to files or to standard output.
 
-* ``QD_DUMP_IR=1``: ``{kernel}_{point}.ll`` at the points in `FILES`;
-* ``QD_DUMP_SIMPLIFY=1``: ``{kernel}.simplify_I_call{n}_iter{i}_{step}.ir`` after each step of each
-  round of each simplification group (``simplify_I`` whatever the group). n counts the groups of
-  the process; ``iter0_00_start`` is what a group began with;
-* ``QD_DUMP_CFG=1``: ``{kernel}_CFG_{phase}_task{k}_before_cfg_opt.txt`` and ``..post..``,
+* ``QD_DUMP_IR=1``: ``{kernel}_{key}_{point}.ll`` at the points in `FILES`;
+* ``QD_DUMP_SIMPLIFY=1``: ``{kernel}_{key}.simplify_I_call{n}_iter{i}_{step}.ir`` after each step of
+  each round of each simplification group (``simplify_I`` whatever the group). n counts the groups
+  of the process; ``iter0_00_start`` is what a group began with;
+* ``QD_DUMP_CFG=1``: ``{kernel}_{key}_CFG_{phase}_task{k}_before_cfg_opt.txt`` and ``..post..``,
   the control-flow graph of each task around cfg_optimization;
 * ``print_ir=True``: the IR after each stage, under a label, to standard output.
+
+``{key}`` is a digest of the IR that the frontend made and of the options: each specialisation of a
+kernel has files of its own, and processes that dump into one folder write the same file only with
+the same contents. A file is complete whenever it is there.
 
 The files are IR text (whatever their suffix says) that `ir.parse` reads; they go to
 ``debug_dump_path``, which is created. All of this is done by instruments, which only look on: what
@@ -15,18 +19,21 @@ is compiled is the same with and without them.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from itertools import count
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Final
+from zlib import crc32
 
 from ..analysis.cfg import Cfg
-from ..config import CompileConfig, DebugSwitches
+from ..config import OPTIONS, CompileConfig, DebugSwitches
 from ..ir import Func, to_text
 from .manager import Instrument, PassCx, Run
 
-__all__ = ["DumpToFiles", "PrintIr", "instruments_for"]
+__all__ = ["DumpToFiles", "PrintIr", "instruments_for", "write_whole"]
 
 FILES: Final = (
     "from_ast", "quadrants1", "before_simplify_I", "after_simplify_I", "after_offload",
@@ -55,6 +62,8 @@ class DumpToFiles(Instrument):
         self.ir = ir
         self.simplify = simplify
         self.wants_notes = cfg
+        self.key = ""
+        """Of the kernel that was compiled last."""
         self._group = ""  # phase of the simplification group going on
         self._call = 0
         self._last = ""
@@ -63,6 +72,8 @@ class DumpToFiles(Instrument):
     def begin(self, func: Func, cx: PassCx) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         self._group = ""
+        options = {name: value for name, value in cx.config.as_dict().items() if _counts(name)}
+        self.key = digest(to_text(func), repr(sorted(options.items())))
 
     def before(self, run: Run, func: Func) -> bool:
         self._run = run
@@ -82,22 +93,42 @@ class DumpToFiles(Instrument):
 
     def stage(self, name: str, func: Func) -> None:
         if self.ir and name in FILES:
-            self._write(f"{_safe(func.name)}_{name}.ll", to_text(func))
+            self._write(f"{self._base(func)}_{name}.ll", to_text(func))
 
     def note(self, name: str, func: Func, data: Any) -> None:
         if self.wants_notes and isinstance(data, Cfg) and self._run is not None:
             when = "before" if name == "cfg_before" else "post"
             task = f"task{data.task_index}_" if data.task is not None else ""
             phase = self._run.stage or "alone"
-            file = f"{_safe(func.name)}_CFG_{phase}_{task}{when}_cfg_opt.txt"
+            file = f"{self._base(func)}_CFG_{phase}_{task}{when}_cfg_opt.txt"
             self._write(file, "\n".join(data.lines(func)) + "\n")
 
     def _step(self, func: Func, round: int, step: str) -> None:
-        file = f"{_safe(func.name)}.simplify_I_call{self._call}_iter{round}_{step}.ir"
+        file = f"{self._base(func)}.simplify_I_call{self._call}_iter{round}_{step}.ir"
         self._write(file, to_text(func))
 
     def _write(self, name: str, text: str) -> None:
-        (self.directory / name).write_text(text, encoding="utf-8")
+        write_whole(self.directory / name, text)
+
+    def _base(self, func: Func) -> str:
+        return f"{_safe(func.name)}_{self.key}"
+
+
+def digest(*texts: str) -> str:
+    """Eight hexadecimal digits for texts."""
+    return f"{crc32(chr(0).join(texts).encode('utf-8', 'replace')):08x}"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is never seen in part."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def _counts(name: str) -> bool:
+    """True for an option that decides what is compiled."""
+    return OPTIONS[name].in_cache_key
 
 
 def _safe(name: str) -> str:

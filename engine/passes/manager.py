@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Callee, Func, Loc, Op
+from ..signals import of_signal_handler
 from ..types import DataType, parse_type
 from . import registry
 from .registry import PassInfo
@@ -252,6 +253,8 @@ class PassCx:
             self._locate(error, info)
             raise
         except Exception as error:
+            if of_signal_handler(error):
+                raise
             raise self._fault(error, info) from error
         if changed:
             func.version += 1

@@ -6,7 +6,6 @@ only where it is of that kind. ``qd.gpu`` means the first GPU backend that works
 
 from __future__ import annotations
 
-import os
 import platform
 from typing import Final
 
@@ -49,8 +48,11 @@ def host() -> str:
     return _MACHINES.get(machine, machine)
 
 
-def support(arch: str) -> tuple[str, str]:
-    """(backend, "") for an arch that this machine can run, else ("", the reason)."""
+def support(arch: str, device: str = "") -> tuple[str, str]:
+    """(backend, "") for an arch that this machine can run, else ("", the reason).
+
+    device: the option `opencl_device`.
+    """
     if arch in ("x64", "arm64"):
         if arch != host():
             return "", f"this machine is {host()}"
@@ -59,30 +61,31 @@ def support(arch: str) -> tuple[str, str]:
         return "", "running kernels as plain Python is not built into this version"
     if arch == "gpu":
         for name in _GPUS:
-            if base.availability(name)[0] and _is_gpu(name):
+            if base.availability(name)[0] and _is_gpu(name, device):
                 return name, ""
         return "", "no GPU backend works here"
     works, reason = base.availability(arch)
     return (arch, "") if works else ("", reason)
 
 
-def _is_gpu(backend: str) -> bool:
+def _is_gpu(backend: str, device: str) -> bool:
     """Whether what a backend that works runs on is a GPU: OpenCL runs on CPUs, too."""
     if backend != "opencl":
         return True
     from ..backends.opencl import hardware
 
-    return hardware.chosen(os.environ.get("QD_OPENCL_DEVICE", "")).kind == "gpu"
+    return hardware.chosen(device).kind == "gpu"
 
 
-def choose(wanted: tuple[str, ...], fallback: bool) -> tuple[str, str]:
+def choose(wanted: tuple[str, ...], fallback: bool, device: str = "") -> tuple[str, str]:
     """The first of ``wanted`` that works, as (arch, backend); the CPU if none does.
 
-    Without ``fallback`` an arch that does not work is a QuadrantsRuntimeError.
+    device: the option `opencl_device`. Without ``fallback`` an arch that does not work is a
+    QuadrantsRuntimeError.
     """
     reasons: list[str] = []
     for arch in wanted:
-        backend, reason = support(arch)
+        backend, reason = support(arch, device) if arch == "gpu" else support(arch)
         if backend:
             return (host() if backend == "cpu" else backend), backend
         reasons.append(f"{arch}: {reason}")

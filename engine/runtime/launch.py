@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import RLock
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -43,8 +44,7 @@ _CHAIN: Final = 8
 """Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
 
 
-_hurried = 0
-"""How many are within `prepared_at_once`."""
+_hurried = 0  # how many are within `prepared_at_once`
 
 
 @contextmanager
@@ -178,11 +178,29 @@ class Variant:
         return self._make
 
 
+class _Compiled:
+    """What one kernel has compiled in one program.
+
+    Another thread may end the program in the middle of a call: a call takes this once, and leaves
+    alone what came after it. variants: by the features they were asked for; several may lead to
+    one. barren: features without gradients. seen, chained: kinds of calls, those with a launcher.
+    """
+
+    __slots__ = ("barren", "chained", "program", "seen", "variants")
+
+    def __init__(self, program: Program) -> None:
+        self.program: Final = program
+        self.variants: dict[tuple[Any, ...], Variant] = {}
+        self.barren: Final[dict[tuple[Any, ...], NoGradientsError]] = {}
+        self.seen: set[Any] = set()
+        self.chained: set[Any] = set()
+
+
 class Launchers:
     """What one kernel has compiled in the current program. See the module docstring.
 
-    variants: by the features they were asked for; several may lead to one variant. observed: what
-    the last launch was seen to do; kernels of one class share it.
+    observed: what the last launch was seen to do; kernels of one class share it. lock: held where
+    launchers are put into the kernel or taken from it.
     """
 
     def __init__(
@@ -193,27 +211,47 @@ class Launchers:
         self.array_class: Final = array_class
         self.maker: Final = maker
         self.observed: Final = observed or Observed()
-        self.program: Program | None = None
-        self.variants: dict[tuple[Any, ...], Variant] = {}
-        self._barren: dict[tuple[Any, ...], NoGradientsError] = {}
-        self._seen: set[Any] = set()
-        self._chained: set[Any] = set()
+        self.lock: Final = RLock()
+        self._compiled: _Compiled | None = None
+
+    @property
+    def program(self) -> Program | None:
+        """The program that it is compiled for."""
+        return self._compiled and self._compiled.program
+
+    @property
+    def variants(self) -> dict[tuple[Any, ...], Variant]:
+        """What is compiled, by features."""
+        return self._compiled.variants if self._compiled else {}
 
     def start(self, program: Program) -> None:
-        """Begin anew with ``program``."""
-        self.stop()
-        self.program = program
+        """Begin again with ``program``, unless it has ended."""
+        with self.lock:
+            if program.alive and self.program is not program:
+                self._compiled = _Compiled(program)
 
     def forget_chain(self) -> None:
-        """Prepare launchers anew. What was compiled stays, unless its fields have no memory now."""
-        self._seen, self._chained = set(), set()
-        self.variants = {key: v for key, v in self.variants.items() if not v.is_void()}
+        """Prepare launchers again. What was compiled stays, unless its fields have no memory."""
+        compiled = self._compiled
+        if compiled is not None:
+            compiled.seen, compiled.chained = set(), set()
+            kept = {key: v for key, v in compiled.variants.items() if not v.is_void()}
+            compiled.variants = kept
 
     def stop(self) -> None:
         """Forget everything compiled."""
-        self.program = None
-        self.variants, self._barren = {}, {}
-        self._seen, self._chained = set(), set()
+        self._compiled = None
+
+    def _known(self) -> _Compiled:
+        """What is compiled, for one call."""
+        compiled = self._compiled
+        if compiled is None or not compiled.program.alive:
+            raise QuadrantsRuntimeError(
+                "qd.init() or qd.reset() was called in another thread while this call began; "
+                "nothing of it has run", kernel=self.decl.name,
+                hint="wait for the launches of other threads before the program is ended",
+            )  # fmt: skip
+        return compiled
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in the order of the parameters."""
@@ -238,60 +276,54 @@ class Launchers:
             decl = self.decl
             error.add_note(f"in a call of the kernel {decl.name}, {decl.file}:{decl.line}")
 
-    def variant(self, program: Program, found: Sequence[arguments.Argument]) -> Variant:
+    def _variant(self, compiled: _Compiled, found: Sequence[arguments.Argument]) -> Variant:
         """The kernel for these arguments, obtained if it is not there."""
+        program = compiled.program
         features = tuple([argument.feature for argument in found])
         # 1, 1.0 and True are equal, and no variant is for two of them.
         key = features, tuple([feature.__class__ for feature in features])
-        known = self.variants.get(key)
+        known = compiled.variants.get(key)
         observed = self.observed
         observed.in_process = True
         if known is None or not known.fits(features):
             with program.lock:
-                known = self._fitting(key, features)
+                known = self._fitting(compiled, key, features)
                 if known is None:
-                    known = self._obtained(program, features, found)
+                    known = self._obtained(compiled, features, found)
                     observed.layers, observed.in_process = known.compiled.layers, False
-                self.variants[key] = known
+                compiled.variants[key] = known
         return known
 
     def _obtained(
-        self, program: Program, features: tuple[Any, ...], found: Sequence[arguments.Argument]
+        self, compiled: _Compiled, features: tuple[Any, ...], found: Sequence[arguments.Argument]
     ) -> Variant:
         """The kernel for arguments that no variant is for.
 
         A kernel without gradients may be part of every step of a loop with a tape: that it has none
         is found out once. What an object holds may change.
         """
-        barren = self._barren.get(features)
+        barren = compiled.barren.get(features)
         if barren is not None:
             raise barren.with_traceback(None)
         for i, feature in enumerate(features):
             if isinstance(feature, InstanceFeature):
-                feature.floats = self._floats(i, feature)
+                feature.floats = _floats(compiled, i, feature)
         try:
-            return Variant(self, program, features, found)
+            return Variant(self, compiled.program, features, found)
         except NoGradientsError as error:
             if not any(isinstance(feature, InstanceFeature) for feature in features):
-                self._barren[features] = error
+                compiled.barren[features] = error
             raise
 
-    def _floats(self, arg: int, feature: InstanceFeature) -> frozenset[tuple[str, ...]]:
-        """The numbers of an object that are floats in what was compiled for it before."""
-        return frozenset(
-            used.path
-            for variant in self.variants.values() if variant.features[arg] == feature
-            for used in variant.compiled.plan.used
-            if used.arg == arg and isinstance(used.feature, DataType) and used.feature.is_real
-        )  # fmt: skip
-
-    def _fitting(self, key: tuple[Any, ...], features: tuple[Any, ...]) -> Variant | None:
-        found = self.variants.get(key)
+    def _fitting(
+        self, compiled: _Compiled, key: tuple[Any, ...], features: tuple[Any, ...]
+    ) -> Variant | None:
+        found = compiled.variants.get(key)
         if found is not None and found.fits(features):
             return found
         if not any(isinstance(f, RecordFeature | InstanceFeature) for f in features):
             return None
-        several = dict.fromkeys(self.variants.values())
+        several = dict.fromkeys(list(compiled.variants.values()))
         return next((variant for variant in several if variant.fits(features)), None)
 
     def stream(self, stream: Any) -> int:
@@ -319,57 +351,68 @@ class Launchers:
 
         kernel: what holds the launchers, for this stream.
         """
-        variant, found, args = self._find(args)
+        compiled = self._known()
+        variant, found, args = self._find(compiled, args)
         # A launcher takes tensors of torch only if it was made from a call with them.
         kind = variant, stream, tuple([torch_tensor(a) for a in args])
-        if kind not in self._seen and not _hurried:
-            self._seen.add(kind)
-        elif kind not in self._chained and len(self._chained) < _CHAIN:
-            from .prepare import prepare
-
-            prepared = prepare(self, variant, args, kernel._hot, stream)  # pyright: ignore[reportPrivateUsage]
-            self._chained.add(kind)
-            if prepared is not None:
-                kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
-        if self._chained and not self.observed.in_process:
+        if kind not in compiled.seen and not _hurried:
+            compiled.seen.add(kind)
+        elif kind not in compiled.chained and len(compiled.chained) < _CHAIN:
+            self._chain(compiled, kernel, kind, args)
+        if compiled.chained and not self.observed.in_process:
             self._watch(kernel)
         return self.launch(variant, found, stream=stream)
 
+    def _chain(
+        self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
+    ) -> None:
+        """Put a launcher for a kind of calls before those that the kernel has."""
+        from .prepare import prepare
+
+        with self.lock:  # or two threads could each lose the launcher of the other
+            if compiled is not self._compiled or kind in compiled.chained:
+                return
+            variant, stream, _ = kind
+            prepared = prepare(self, variant, args, kernel._hot, stream)  # pyright: ignore[reportPrivateUsage]
+            compiled.chained.add(kind)
+            if prepared is not None and compiled.program.alive:
+                kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
+
     def _watch(self, kernel: HasHot) -> None:
-        """Note the next call: if a launcher is there for it, nobody else does."""
-        hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
+        """Note the next call: if a launcher is there for it, nothing else does."""
+        with self.lock:
+            hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
 
-        def noted(*args: Any) -> Any:
-            if kernel._hot is noted:  # pyright: ignore[reportPrivateUsage]
-                kernel._hot = hot  # pyright: ignore[reportPrivateUsage]
-            self.observed.in_process = True
-            return hot(*args)
+            def noted(*args: Any) -> Any:
+                with self.lock:
+                    if kernel._hot is noted:  # pyright: ignore[reportPrivateUsage]
+                        kernel._hot = hot  # pyright: ignore[reportPrivateUsage]
+                self.observed.in_process = True
+                return hot(*args)
 
-        kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
+            kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
 
     def patient(self, args: tuple[Any, ...], stream: int = 0) -> Any:
         """Launch with any arguments; the third way of the module docstring."""
-        variant, found, _ = self._find(args)
+        variant, found, _ = self._find(self._known(), args)
         return self.launch(variant, found, stream=stream)
 
     def _find(
-        self, args: tuple[Any, ...]
+        self, compiled: _Compiled, args: tuple[Any, ...]
     ) -> tuple[Variant, list[arguments.Argument], tuple[Any, ...]]:
-        program = self.program
-        assert program is not None
         while args and args[-1] is MISSING:
             args = args[:-1]
         if len(args) != len(self.decl.params):
             args = arguments.bind(self.decl, args)
-        found = self.classify(args, program)
-        variant = self.variant(program, found)
+        found = self.classify(args, compiled.program)
+        variant = self._variant(compiled, found)
         if self.decl.options.graph:
             check_device_arrays(self.decl.name, variant.compiled, args)
         return variant, found, args
 
     def resume(self, args: tuple[Any, ...], from_checkpoint: Any) -> Any:
         """Launch with any arguments from a checkpoint on."""
-        variant, found, _ = self._find(args)
+        variant, found, _ = self._find(self._known(), args)
         labels = variant.executable.meta.labels
         return self.launch(variant, found, label_of(self.decl.name, labels, from_checkpoint))
 
@@ -403,7 +446,7 @@ class Launchers:
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
         """The error of a prepared launch with these arguments, which may have written some."""
-        variant, found, _ = self._find(args)
+        variant, found, _ = self._find(self._known(), args)
         self.written(variant, found)
         if not isinstance(error, AdStackOverflowError):
             return error
@@ -421,6 +464,16 @@ class Launchers:
             writes = arguments.writes_of(leaves[i], found)
             if writes is not None:
                 writes.touched = True
+
+
+def _floats(compiled: _Compiled, arg: int, feature: InstanceFeature) -> frozenset[tuple[str, ...]]:
+    """The numbers of an object that are floats in what was compiled for it before."""
+    return frozenset(
+        used.path
+        for variant in list(compiled.variants.values()) if variant.features[arg] == feature
+        for used in variant.compiled.plan.used
+        if used.arg == arg and isinstance(used.feature, DataType) and used.feature.is_real
+    )  # fmt: skip
 
 
 def launch_values(

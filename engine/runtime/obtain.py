@@ -223,7 +223,7 @@ def _in_full(
     func, artifact = make_code(build.func, config, backend, program.instruments, clock)
     with clock("load"):
         executable = backend.load(artifact)
-    show_code(artifact, config, program.switches)
+    show_code(artifact, config, program.switches, program.instruments)
     layers = tuple([Observation(layer, BYPASS, reason) for layer in ("fastcache", "offline")])
     return FullCompile(
         artifact, executable, clock.timings, build.plan, layers, func=func, build=build

@@ -5,8 +5,8 @@ What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
     def launch(a0=MISSING, a1=MISSING, *rest):
         c = a0.__class__
         if c is Ndarray:
-            if a0._key is not K0: return miss(a0, a1, *rest)
-            p0 = a0._address; s0 = a0._extents; w0 = a0._writes
+            key, p0, s0, w0, m0 = a0._ready
+            if key is not K0: return miss(a0, a1, *rest)
         elif c is ndarray:
             if a0.dtype is not D0 or a0.ndim != 1 or not a0.flags.carray: return miss(...)
             p0 = address_at(id(a0) + 16).value; s0 = a0.shape; w0 = UNSEEN
@@ -61,7 +61,6 @@ from ..ir import Param
 from ..types import (
     CompoundType,
     DataType,
-    FieldHandle,
     StructType,
     TensorHandle,
     flat_names,
@@ -98,9 +97,10 @@ def prepare(
     if owner.decl.autodiff == "validation":
         return None  # whose marks (see `marks`) only the long way finds
     fields = [leaf.field for leaf in variant.compiled.plan.leaves if leaf.field is not None]
+    memory = [field.flat() for field in fields]  # held first: see `_Writer.env`
     frame.bind_fields([field.address() for field in fields])
     enter = frame.enter if stream else executable.enter
-    writer = _Writer(owner, variant, args, miss, frame, fields, enter, stream)
+    writer = _Writer(owner, variant, args, miss, frame, memory, enter, stream)
     try:
         return writer.launcher()
     except _TooInvolved:
@@ -123,7 +123,7 @@ class _Writer:
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
-        frame: Any, fields: Sequence[FieldHandle], enter: Callable[[Any], int], stream: int,
+        frame: Any, memory: Sequence[Any], enter: Callable[[Any], int], stream: int,
     ) -> None:  # fmt: skip
         self.owner: Final = owner
         self.variant: Final = variant
@@ -153,10 +153,10 @@ class _Writer:
             "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
             "RANGE": (struct.error, OverflowError), "free": frame.free, "new_frame": frame.new,
             "pack": frame.pack, "enter": enter, "unpack": frame.unpack,
-            # The last: a thread inside of the code keeps it mapped while another ends the program.
+            # The last: a thread inside of the code keeps it mapped while another ends the program;
+            # so with the memory of fields.
             "next_seed": variant.program.next_seed, "running": executable,
-            # So with the memory of fields, while another thread destroys their tree.
-            "memory": [field.flat() for field in fields],
+            "memory": memory,
             "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
             "kernel": owner.decl.name,
         }  # fmt: skip
@@ -196,7 +196,7 @@ class _Writer:
                 raise owner.failed(args, error) from None
             return owner.patient(args, stream)
 
-        self.env["slow"], self.env["failed"] = slow, failed
+        self.env.update(slow=slow, failed=failed)
         name = f"<launcher of {self.owner.decl.name}>"
         exec(compile("\n".join(lines), name, "exec"), self.env)
         return self.env["launch"]
@@ -215,11 +215,10 @@ class _Writer:
     def argument(self, i: int, kind: str) -> None:
         """Check what the kernel was compiled for as a whole."""
         name, feature = self.names[i], self.variant.features[i]
+        whole = kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
         if isinstance(feature, RecordFeature | InstanceFeature):
             self.known(name, feature, self.args[i])
-        elif feature is None or (
-            kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
-        ):
+        elif feature is None or whole:
             self.known(name, feature, feature)
 
     def known(self, name: str, feature: Any, value: Any) -> None:
@@ -269,9 +268,8 @@ class _Writer:
         if leaf.part == 0:
             self.compound(name, leaf)
         elif param.kind == "scalar":
-            of_object = isinstance(self.variant.features[leaf.arg], InstanceFeature)
-            if of_object and param.dtype.bits == 1:  # another number there compiles again
-                self.guard(f"{name}.__class__ is not bool")
+            if param.dtype.bits == 1 and self.owner.decl.params[leaf.arg].kind != "scalar":
+                self.guard(f"{name}.__class__ is not bool")  # another number compiles again
             self.scalar(name, param.dtype)
             self.known_as[number] = name
         else:
@@ -279,9 +277,9 @@ class _Writer:
 
     def scalar(self, name: str, dtype: DataType) -> None:
         self.lines.append(f"    c = {name}.__class__")
+        self.values.append(name)
         test = "c is not float and c is not int" if dtype.is_real else "c is not int"
         self.guard(test if dtype.bits > 1 else f"{test} and c is not bool")
-        self.values.append(name)
 
     def compound(self, name: str, leaf: Leaf) -> None:
         """The scalars of a vector, matrix or struct. `pack` checks that they are numbers."""
@@ -346,6 +344,8 @@ class _Writer:
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
         if isinstance(seen, self.owner.array_class):
             key = seen._key  # it knows of duals, which no parameter tells of
+            if key is None:  # another thread has ended the program
+                raise _TooInvolved
         feature = self.constant("K", key)
         dtype = self.constant("D", np.dtype(param.dtype.np))
         pointer = f"address_at(id({name}) + {DATA_OFFSET}).value" if FAST_ADDRESS else (
@@ -357,9 +357,8 @@ class _Writer:
             "    if c is not Ndarray and c is not ndarray and isinstance(" + name + ", Tensor):",
             f"        {name} = {name}._unwrap(); c = {name}.__class__",
             "    if c is Ndarray:",
-            f"        if {name}._key is not {feature}: {miss}",
-            f"        p{k} = {name}._address; s{k} = {name}._extents"
-            + (f"; w{k} = {name}._writes" if watched else ""),
+            f"        key, p{k}, s{k}, w{k}, m{k} = {name}._ready",
+            f"        if key is not {feature}: {miss}",
         ]
         flag = order_flag(param)
         of_host = not self.owner.decl.options.graph  # which the long way refuses
@@ -422,9 +421,10 @@ class _Writer:
     def within_lock(self, sizer: Sizer, lines: list[str]) -> list[str]:
         """The lines that fill a frame and enter a kernel with adstacks, given the plan."""
         observed = ", ".join([self.observed(need) for need in sizer.needs])
-        self.env["sizer"], self.env["lock"] = sizer, sizer.stacks.lock
-        self.env["write_stacks"], self.env["replan"] = self.frame.write_stacks, sizer.replan
-        self.env["memory_of"] = memory_of
+        self.env.update(
+            sizer=sizer, lock=sizer.stacks.lock, last_plan=sizer.caches.last_plan,
+            write_stacks=self.frame.write_stacks, replan=sizer.replan, memory_of=memory_of,
+        )  # fmt: skip
         observed = f"({observed},)" if observed else "()"
         at = lines.index("    buffer, pointer = frame") + 1
         plan = ["    if frame.plan is not plan: write_stacks(frame, plan)"]
@@ -434,6 +434,7 @@ class _Writer:
             "        ready = sizer.ready",
             "        if ready is None or ready.observed != seen:",
             f"            ready = replan(seen, [{self.canonical()}])",
+            "        else: last_plan.hits += 1",
             "        plan = ready.plan",
             *(f"    {line}" for line in (*lines[:at], *plan, *lines[at:])),
         ]

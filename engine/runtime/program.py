@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .stacks import Stacks
 
 __all__ = [
-    "NOT_INITIALIZED", "Program", "current", "init", "outliving_reset", "peek", "reset", "sync",
+    "NOT_INITIALIZED", "Program", "current", "init", "outliving_reset", "peek", "reset", "settled",
+    "sync",
 ]  # fmt: skip
 
 NOT_INITIALIZED: Final = (
@@ -86,6 +87,7 @@ class Program:
         self.device: Final = backend.open(config)
         self.offline: Final = Offline(config, backend)
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+        self._owning: Final = threading.Lock()
         self.alive = True
         self._stacks: Stacks | None = None
         self._held: list[Any] = []
@@ -116,19 +118,26 @@ class Program:
         return (self.config.random_seed * 0x9E3779B97F4A7C15 + self.launches) & 0xFFFFFFFFFFFFFFFF
 
     def own(self, thing: Owned) -> None:
-        """Tell ``thing`` when this program ends."""
-        self.owned.add(thing)
+        """Call ``thing.program_ended`` when this program ends; now, if another thread ended it."""
+        with self._owning:
+            self.owned.add(thing)
+        if not self.alive:
+            thing.program_ended()
+
+    def _all_owned(self) -> list[Any]:
+        with self._owning:
+            return list(self.owned)
 
     def forget_launchers(self) -> None:
         """Memory that belongs to the program was freed: launches look for all of it anew."""
-        for thing in list(self.owned):
+        for thing in self._all_owned():
             forget = getattr(thing, "forget_launchers", None)
             if forget is not None:
                 forget()
 
     def forget_modes(self) -> None:
         """Fields that were used without gradients have some now: differentiate kernels anew."""
-        for thing in list(self.owned):
+        for thing in self._all_owned():
             forget = getattr(thing, "forget_mode", None)
             if forget is not None:
                 forget()
@@ -148,10 +157,11 @@ class Program:
 
     def end(self) -> None:
         """Make everything that belongs to the program invalid."""
-        self.alive = False
-        for thing in list(self.owned):
+        self.alive = False  # first: what registers from here on ends at once, see `own`
+        for thing in self._all_owned():
             thing.program_ended()
-        self.owned.clear()
+        with self._owning:
+            self.owned.clear()
         self.offline.finish()
         self.device.end()
 
@@ -196,6 +206,15 @@ def current() -> Program:
     return _current
 
 
+def settled() -> Program:
+    """Like `current`; waits where another thread is in the middle of `init` or `reset`."""
+    found = _current
+    if found is None:
+        with _lock:
+            return current()
+    return found
+
+
 def peek() -> Program | None:
     """The program in force, or None."""
     return _current
@@ -235,7 +254,9 @@ def init(
         while _spared:
             _spared.pop().end()
         found.tell()
-        name, backend = archs.choose(wanted_arches(arch, os.environ), config.enable_fallback)
+        name, backend = archs.choose(
+            wanted_arches(arch, os.environ), config.enable_fallback, config.opencl_device
+        )
         config.arch = name
         loaded = base.find(backend)
         if config.check_out_of_bound and not loaded.caps.checks:

@@ -226,6 +226,7 @@ class Sizer:
         ready = self.ready
         if ready is not None and seen == ready.observed:
             self.stacks.reused += 1
+            self.caches.last_plan.hits += 1
             return ready.plan
         return self._replan(seen, env).plan
 
@@ -242,6 +243,7 @@ class Sizer:
 
     def _replan(self, seen: Observed, env: Env) -> Ready:
         self.ready = None
+        self.caches.last_plan.misses += 1
         tasks = self._sizes(_Launch(env, seen))
         plan = self.plan_made = self.stacks.placed(self, tasks)
         self.last = seen

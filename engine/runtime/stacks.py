@@ -318,7 +318,11 @@ class Stacks:
         return found
 
     def program_ended(self) -> None:
-        """Give the memory back."""
+        """Give the memory back, once launches that use it have ended."""
+        with self.lock:
+            self._forget_all()
+
+    def _forget_all(self) -> None:
         for heaps in self._heaps.values():
             heaps.free()
         for sizer in list(self._sizers.values()):

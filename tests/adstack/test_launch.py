@@ -31,6 +31,9 @@ def test_nothing_is_evaluated_while_nothing_changes(arch):
     assert (stacks.evaluated, stacks.dispatched) == before
     assert case.sizer.plan_made is plan
     assert stacks.reused == 5
+    facts = {fact.name: fact for fact in case.sizer.caches.facts()}
+    assert (facts["last_plan"].hits, facts["last_plan"].misses) == (5, 1)
+    assert facts["size_expr"].hits == 0, "not asked while the last plan is right"
 
 
 def test_memory_of_others_is_looked_at_each_time(arch):

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 
@@ -400,3 +402,44 @@ def test_reading_while_another_thread_cleans(root):
         thread.join()
     assert wrong == []
     assert s.statistics.damaged == 0
+
+
+def left_by(tmp_path, code):
+    """The unfinished file of a child process that runs ``code`` with ``fd``, its file, open."""
+    (tmp_path / "offline").mkdir(mode=0o700)
+    os.chmod(tmp_path, 0o700)
+    path = tmp_path / "offline" / f".{'ab' * 8}.tmp"
+    lines = ["import fcntl, os, sys, time", f"fd = os.open({str(path)!r}, os.O_RDWR | os.O_CREAT)",
+             "fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)", code]  # fmt: skip
+    child = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, text=True
+    )
+    with child.stdout:
+        assert child.stdout.readline() == "ready\n"
+    return path, child
+
+
+def test_what_a_dead_writer_left_goes_at_once_and_a_live_one_keeps_its_file(tmp_path):
+    code = "os.write(fd, b'part'); print('ready', flush=True); time.sleep(600)"
+    path, child = left_by(tmp_path, code)
+    try:
+        cleaning.files(str(tmp_path), sweep=True)
+        assert path.exists(), "its writer lives"
+    finally:
+        child.kill()
+        child.wait()
+    cleaning.files(str(tmp_path))
+    assert path.exists(), "nobody asked for it"
+    cleaning.files(str(tmp_path), sweep=True)
+    assert not path.exists()
+
+
+def test_an_empty_file_may_be_one_whose_writer_has_not_locked_it_yet(tmp_path):
+    path, child = left_by(tmp_path, "print('ready', flush=True)")
+    child.wait()
+    cleaning.files(str(tmp_path), sweep=True)
+    assert path.exists()
+    old = time.time() - 100
+    os.utime(path, (old, old))
+    cleaning.files(str(tmp_path), sweep=True)
+    assert not path.exists()

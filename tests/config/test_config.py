@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio.engine import config as cfg
 from qd_studio.engine import logs as log
-from qd_studio.engine.config import OPTIONS, CompileConfig, DebugSwitches, resolve
+from qd_studio.engine.config import (
+    OPTIONS,
+    CompileConfig,
+    DebugSwitches,
+    of_environment,
+    resolve,
+)
 from qd_studio.engine.option_table import OptionTable
-from qd_studio.engine.options import AREAS
+from qd_studio.engine.options import why_hidden
 
 # Fields of Quadrants' CompileConfig with their defaults, those that a machine decides left out.
 REFERENCE = {
@@ -120,10 +126,9 @@ def test_the_table_is_well_formed():
         assert opt.doc.endswith("."), opt.name
         assert opt.type in (bool, int, float, str), opt.name
         assert opt.coerce(opt.default) == opt.default
-        assert (opt.effect == "later") == (opt.area is not None), opt.name
-        assert opt.area is None or opt.area in AREAS
+        assert (opt.effect == "never") == bool(opt.why_not), opt.name
+        assert "backends" not in opt.why_not  # which exist
         assert opt.env in (None, "QD_" + opt.name.upper())
-    assert set(AREAS) == {opt.area for opt in OPTIONS.values() if opt.area}
 
 
 def test_types_annotated_are_types_declared():
@@ -372,16 +377,15 @@ def test_require_version_that_is_no_version():
 # Options without effect
 
 
-def test_an_option_that_waits_says_so_once_a_process(capsys, monkeypatch):
+def test_an_option_without_counterpart_says_why_once_a_process(capsys, monkeypatch):
     monkeypatch.setattr(log, "_said", set())
     for _ in range(2):
         resolve({"timeline": True, "vk_api_version": "1.1"}, {}).tell()
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "[qd-studio] warning: timeline=True has no effect yet:"
-        " it comes with timelines of streams and launches",
-        "[qd-studio] warning: vk_api_version='1.1' has no effect yet:"
-        " it is for a Vulkan backend, which is not there",
+        "[qd-studio] warning: timeline=True has no effect: `kernel_profiler=True` times every task,"
+        " and the studio's Launch tab draws launches",
+        "[qd-studio] warning: vk_api_version='1.1' has no effect: there is no Vulkan backend",
     ]
 
 
@@ -464,3 +468,25 @@ def test_debug_switches():
     assert not DebugSwitches(show_compiling=True).dumps
     with pytest.raises(ValueError, match="Invalid QD_DUMP_SIMPLIFY=all, should be 0 or 1"):
         DebugSwitches.read({"QD_DUMP_SIMPLIFY": "all"})
+
+
+@pytest.mark.parametrize("backend", ["cuda", "opencl"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("", ""), ("1", ""), ("on", ""), ("0", "=0 hides it"), ("off", "=0 hides it"),
+     ("False", "=0 hides it"), (" no ", "=0 hides it"), ("maybe", "=maybe, should be 0 or 1")],
+)  # fmt: skip
+def test_one_reading_of_the_variables_that_hide_backends(backend, text, why, monkeypatch):
+    variable = f"QD_ENABLE_{backend.upper()}"
+    monkeypatch.setenv(variable, text)
+    assert why_hidden(variable).endswith(why)
+    assert bool(why_hidden(variable)) == bool(why)
+
+
+def test_an_option_as_a_variable_sets_it(monkeypatch):
+    assert of_environment("opencl_device") == ""
+    monkeypatch.setenv("QD_OPENCL_DEVICE", " 1:0 ")
+    assert of_environment("opencl_device") == "1:0"
+    monkeypatch.setenv("QD_OPT_LEVEL", "x")
+    with pytest.raises(ValueError, match="Invalid QD_OPT_LEVEL=x"):
+        of_environment("opt_level")

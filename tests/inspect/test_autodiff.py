@@ -76,7 +76,13 @@ def test_maxima_caches_and_dispatches_are_told():
     assert found.how == "numpy" and found.formula.startswith("max over i < a.shape[0]")
     assert record.rounds == record.dispatches == 1
     layers = {x.name: (x.hits, x.misses) for x in record.layers}
-    assert list(layers) == ["size_expr", "reducer_code", "task_metadata", "max_reducer"]
+    assert list(layers) == [
+        "last_plan",
+        "size_expr",
+        "reducer_code",
+        "task_metadata",
+        "max_reducer",
+    ]
     assert record.evaluations == layers["size_expr"][1] + layers["max_reducer"][1] > 0
 
 

@@ -94,6 +94,26 @@ def test_capturing_leaves_the_program_alone():
         qd.reset()
 
 
+def test_the_options_are_those_of_the_running_program(monkeypatch):
+    seen = []
+    make = inspect.capture.KernelCapture
+
+    def noted(kernel, backends, config, *rest):
+        seen.append((config.default_fp, config.fast_math))
+        return make(kernel, backends, config, *rest)
+
+    monkeypatch.setattr(inspect.capture, "KernelCapture", noted)
+    qd.reset()
+    capture(double, ("interp",), launch=False)
+    qd.init(arch=qd.cpu, log_level="error", default_fp=qd.f64, fast_math=False)
+    try:
+        capture(double, ("interp",), launch=False)
+        capture(double, ("interp",), launch=False, config=CompileConfig())
+    finally:
+        qd.reset()
+    assert seen == [("f32", True), ("f64", False), ("f32", True)]
+
+
 def test_compiling_alone_launches_nothing():
     record = capture(double, launch=False)
     assert record.backend("cpu").launches == ()

@@ -1,5 +1,7 @@
 """Generated code as files: one for each task, and nothing changes by looking."""
 
+import re
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -31,11 +33,33 @@ def test_each_task_is_a_file(tmp_path, monkeypatch):
     dumped = code(debug_dump_path=str(tmp_path))
     assert dumped == plain
     files = sorted(path.name for path in tmp_path.glob("*_llvm.ll"))
-    assert files == ["two_kernel_0_range_for_llvm.ll", "two_kernel_1_serial_llvm.ll"]
+    assert [re.sub("_[0-9a-f]{8}_", "_", name) for name in files] == [
+        "two_kernel_0_range_for_llvm.ll", "two_kernel_1_serial_llvm.ll",
+    ]  # fmt: skip
     first, second = ((tmp_path / name).read_text() for name in files)
     assert "define internal void @two_kernel_0_range_for.body(" in first
     assert "two_kernel_1_serial" not in first
     assert "define internal void @two_kernel_1_serial.body(" in second
+
+
+def test_each_specialisation_has_files_of_its_own(tmp_path, monkeypatch):
+    @qd.kernel
+    def add(x: qd.types.NDArray, n: qd.template()):
+        x[0] += n
+
+    monkeypatch.setenv("QD_DUMP_IR", "1")
+    for options in ({}, {"fast_math": False}, {}):
+        qd.init(arch=qd.cpu, debug_dump_path=str(tmp_path), **options)
+        for n in (1, 2):
+            for dtype in (np.int32, np.float32):
+                add(np.zeros(3, dtype), n)
+    for point in ("from_ast", "after_offload", "llvm"):
+        found = [path.read_text() for path in tmp_path.glob(f"*_{point}.ll")]
+        assert len(found) == 8, point
+        assert any("i32" in text for text in found)
+    keys = {re.search("_([0-9a-f]{8})_", path.name)[1] for path in tmp_path.iterdir()}
+    assert len(keys) == 8
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_every_line_of_generated_code_leads_to_its_op():

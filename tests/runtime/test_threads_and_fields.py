@@ -9,6 +9,9 @@ import weakref
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.runtime import program as qd_program
+
+from tests.runtime.ending import race
 
 i32s = qd.types.NDArray[qd.i32, 1]
 
@@ -86,3 +89,42 @@ def test_threads_make_and_use_fields_at_once(often_switched):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_launches_run_once_or_not_at_all_while_programs_end():
+    found = race(1.5)
+    assert not found.wrong
+    assert found.launches > 50
+    assert found.inits > 5
+
+
+def test_a_program_that_ends_while_a_call_begins(monkeypatch):
+    @qd.kernel
+    def add(x: i32s, k: qd.i32):
+        x[0] += k
+
+    x = np.zeros(1, np.int32)
+    own = add.get_ready
+
+    def interrupted(args=()):
+        own(args)
+        qd.reset()
+
+    monkeypatch.setattr(add, "get_ready", interrupted)
+    with pytest.raises(qd.QuadrantsRuntimeError, match="in another thread while this call began"):
+        add(x, 1)
+    monkeypatch.undo()
+    assert x[0] == 0
+    qd.init(arch=qd.cpu)
+    add(x, 1)
+    assert x[0] == 1
+
+
+def test_an_array_that_is_made_while_its_program_ends_has_ended():
+    program = qd_program.current()
+    qd.reset()
+    qd.init(arch=qd.cpu)
+    x = qd.ndarray(qd.i32, 3)
+    program.own(x)
+    with pytest.raises(qd.QuadrantsRuntimeError, match="belongs to a program that has ended"):
+        x.fill(1)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ...options import why_hidden
 from . import archs
 from .driver import binding, check, name_of
 from .errors import NO_DEVICE, code_of, table
@@ -88,8 +89,9 @@ def _trouble(code: int, doing: str) -> str:
 
 def unavailable() -> str:
     """Why CUDA cannot be used here, in one sentence; empty if it can."""
-    if os.environ.get("QD_ENABLE_CUDA", "").strip().lower() in ("0", "false", "off", "no"):
-        return "QD_ENABLE_CUDA=0 hides it"
+    hidden = why_hidden("QD_ENABLE_CUDA")
+    if hidden:
+        return hidden
     try:
         driver = binding()
         code = code_of(driver.cuInit(0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable
 from functools import partial
@@ -109,7 +108,7 @@ class OpenclBackend:
         if hardware.unavailable():
             return "OpenCL C"
         try:
-            one = hardware.chosen(os.environ.get("QD_OPENCL_DEVICE", ""))
+            one = hardware.usual()
         except (
             QuadrantsRuntimeError
         ):  # a text that means no device; a program says so when it starts

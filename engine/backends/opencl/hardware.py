@@ -25,7 +25,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ...config import of_environment
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ...options import why_hidden
 from . import capabilities
 from .capabilities import Capabilities
 
@@ -211,8 +213,9 @@ def _spread(threads: set[int]) -> None:
 
 def unavailable(wanted: str = "") -> str:
     """Why OpenCL cannot be used here, in one sentence; empty if it can."""
-    if os.environ.get("QD_ENABLE_OPENCL", "").strip().lower() in ("0", "false", "off", "no"):
-        return "QD_ENABLE_OPENCL=0 hides it"
+    hidden = why_hidden("QD_ENABLE_OPENCL")
+    if hidden:
+        return hidden
     try:
         devices()
     except BackendUnavailableError as error:
@@ -270,6 +273,11 @@ def chosen(wanted: str = "") -> Hardware:
             "(1:0), or a part of a name",
         )
     return hits[0]
+
+
+def usual() -> Hardware:
+    """The device of a program that names none itself: the option may be set by a variable."""
+    return chosen(of_environment("opencl_device"))
 
 
 def mapping_of(config: CompileConfig, found: Capabilities, il: bool) -> Capabilities:

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from ...backends.memory import DeviceArray, view_of
+from ...backends.memory import DeviceArray, Memory, freed, view_of
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
 from ...types import FieldHandle, Generation, Layout
@@ -90,31 +90,39 @@ class PlacedField(FieldHandle, Field):
 
     def address(self) -> int:
         at = self._placed()
-        assert at.block.memory is not None
-        return at.block.memory.address + at.base
+        address = self._memory(at).address
+        if not address:
+            raise freed()
+        return address + at.base
 
     def flat(self, buffer: Any = None) -> Array | DeviceArray:
         at = self._placed()
         span = self.memory_layout().span
         if isinstance(buffer, np.ndarray):
             return np.ndarray((span,), self.dtype.np, cast(Array, buffer), at.base)
-        assert at.block.memory is not None
-        return view_of(at.block.memory, at.base, (span,), self.dtype.np)
+        return view_of(self._memory(at), at.base, (span,), self.dtype.np)
+
+    def _memory(self, at: Placement) -> Memory:
+        """The memory of its block, which another thread may have ended since `_placed`."""
+        found = at.block.memory
+        if found is None:
+            raise freed()
+        return found
 
     def grouped(self) -> Elements:
         """The elements with an axis for each digit; see `storage.grouped_view`."""
-        at = self._at
-        if at is None or at.block.memory is None or self._elements is None:
+        at, found = self._at, self._elements
+        if at is None or at.block.memory is None or found is None:
             at = self._placed()
-            assert at.block.memory is not None
+            memory = self._memory(at)
             digits = [[d.extent for d in one] for one in by_axis(at)]
             ndim = len(at.shape) - len(self.element_shape)
             self._axes = [
                 (at.origin[axis], at.shape[axis], digits[axis] if len(digits[axis]) > 1 else None)
                 for axis in range(ndim)
             ]
-            self._elements = grouped_view(at, self.dtype, at.block.memory)
-        return self._elements
+            found = self._elements = grouped_view(at, self.dtype, memory)
+        return found
 
     def _set_layout(self, order: tuple[int, ...]) -> None:
         self.layout = order

@@ -62,13 +62,14 @@ class Block:
     @property
     def data(self) -> Array | None:
         """The bytes where the host sees them."""
-        return None if self.memory is None else self.memory.host
+        memory = self.memory
+        return None if memory is None else memory.host
 
     def program_ended(self) -> None:
         """Let go of the memory."""
-        if self.memory is not None:
-            release(self.memory)
-            self.memory = None
+        memory, self.memory = self.memory, None
+        if memory is not None:
+            release(memory)
 
 
 class Digit(NamedTuple):

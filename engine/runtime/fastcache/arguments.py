@@ -35,6 +35,7 @@ import numpy as np
 from ...cache.parts import Part
 from ...frontend.declared import ParamDecl, members_of
 from ...frontend.features import InstanceFeature, NdarrayFeature, RecordFeature, Unusable, unwrapped
+from ...signals import of_signal_handler
 from ...types import (
     DATA_ORIENTED,
     ArrayHandle,
@@ -83,6 +84,8 @@ def parts_of(decl: KernelDecl, found: Sequence[Argument]) -> tuple[Part, ...] | 
     except _Unfit as unfit:
         return _bypass(decl.name, unfit)
     except Exception as error:  # of the user's own code, such as a property
+        if of_signal_handler(error):
+            raise
         return Bypass(f"looking at the arguments raised {type(error).__name__}: {error}")
     return tuple(parts)
 

@@ -39,6 +39,7 @@ from ...frontend.features import (
     number_class,
     same,
 )
+from ...signals import of_signal_handler
 from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .arguments import class_name
 from .captures import Unknown, follow, function_of, param_text, text_of, type_text
@@ -139,7 +140,7 @@ def _capture(capture: Capture, reached: Reached, arguments: Mapping[str, Any]) -
     except Unknown as unknown:
         raise Uncacheable(f"{where} {unknown}") from None
     except Exception as error:
-        if isinstance(error, Uncacheable):
+        if isinstance(error, Uncacheable) or of_signal_handler(error):
             raise
         raise Uncacheable(f"{where} cannot be read again: {_told(error)}") from None
 
@@ -318,6 +319,8 @@ def _check(
     except Unknown as unknown:
         now = str(unknown)
     except Exception as error:  # of the user's own code
+        if of_signal_handler(error):
+            raise
         raise Stale(f"{where} cannot be read: {_told(error)}") from None
     if now != text:
         raise Stale(f"{where} has changed: {text} -> {now}")
