@@ -40,8 +40,8 @@ from ...frontend.features import (
 )
 from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .arguments import class_name
-from .captures import Unknown, follow, function_of, param_text, text_of, type_text
-from .sources import Reached, by_name, decl_of, digest_of, name_of
+from .captures import Unknown, function_of, param_text, text_of, type_text
+from .sources import Reached, by_name, decl_of, digest_of, follow, name_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
