@@ -212,12 +212,14 @@ class Captures:
     Recording is part of every compile: it keeps what it is given and makes nothing of it.
     """
 
-    __slots__ = ("_bases", "_found", "_places", "kernel", "seen", "seen_static")
+    __slots__ = ("_bases", "_found", "_places", "kernel", "language", "seen", "seen_static")
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
         self._places: dict[int, list[_Place]] = {}
+        self.language: Final[dict[tuple[str, str], Any]] = {}
+        """(module, name) -> what the language was found to have there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
         """What nodes gave the last time; a loop that is unrolled asks the same again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
@@ -284,6 +286,12 @@ class Captures:
         """A path of names was followed from ``root`` without evaluating anything to ``value``."""
         language = isinstance(root, ModuleType) and is_of_language(root)
         if language:
+            base = root
+            for name in path[1:]:
+                found = getattr(base, name)
+                if isinstance(base, ModuleType):
+                    self.language[base.__name__, name] = found
+                base = found
             path, value = path[:1], root
         place = (w.frame.decl, _origin(w.frame, path[0]), path, value)
         if language:
@@ -327,6 +335,7 @@ class Captures:
         self, w: Walk, base: ModuleType, name: str, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
         """``value`` was read from a module of the language, which is recorded itself."""
+        self.language[base.__name__, name] = value
         inlined = isinstance(getattr(value, "decl", None), FuncDecl)
         if inlined or isinstance(value, ModuleType):
             known = self._places.get(id(base))

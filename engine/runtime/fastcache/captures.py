@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABSENT", "Numbers", "Unknown", "declared", "exact", "function_of", "is_engine", "located",
-    "numbered", "param_text", "text_of", "type_text",
+    "numbered", "own_text", "param_text", "text_of", "type_text",
 ]  # fmt: skip
 
 ABSENT: Final = object()
@@ -230,6 +230,18 @@ def _module(value: ModuleType) -> str:
     if is_engine(value.__name__):
         return f"module {value.__name__}"
     raise Unknown(f"is the module {value.__name__}, used as a value")
+
+
+def own_text(value: Any) -> str:
+    """What the language has under one of its names, as far as a replacement would differ."""
+    if isinstance(value, DataType | CompoundType):
+        return type_text(value)
+    if isinstance(value, FunctionType):
+        return f"{value.__globals__.get('__name__')}.{value.__qualname__}"
+    if isinstance(value, BuiltinFunctionType | ModuleType):
+        return value.__name__
+    kind: Any = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _numpy(value: Any) -> str:
