@@ -40,7 +40,7 @@ def _bool_chain(w: Walk, node: ast.BoolOp, values: list[ast.expr], is_and: bool)
             as_matrix(w, right, node) or right,
         )  # fmt: skip
     if type(left) is not Op and is_static(left):
-        if bool(left) != is_and:
+        if w.python(values[0], bool, left) != is_and:
             return left
         return _bool_chain(w, node, rest, is_and)
     left = _logical(w, node, w.op(left, values[0]), values[0], None, is_and)
@@ -134,7 +134,7 @@ def _either(w: Walk, node: ast.AST, values: list[Any]) -> Any:
 def _ifexp(w: Walk, node: ast.IfExp) -> Any:
     test = w.expr(node.test)
     if type(test) is not Op and (w.static or w.is_static_call(node.test)):
-        return w.expr(node.body if test else node.orelse)
+        return w.expr(node.body if w.python(node.test, bool, test) else node.orelse)
     if isinstance(test, MatrixValue):
         return select(w, node, test, w.expr(node.body), w.expr(node.orelse))
     cond = w.op(test, node.test)

@@ -115,8 +115,7 @@ def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
             kwargs[keyword.arg] = value
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         kwargs = {key: real(value) for key, value in kwargs.items()}
-        w.captures.ran(w, fn, node)
-        return known(w, w.python(node, fn, *[real(a) for a in args], **kwargs), node)
+        return known(w, w.call(node, fn, [real(a) for a in args], kwargs), node)
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
     if isinstance(plain, FunctionType):
@@ -218,7 +217,7 @@ def dtype_argument(w: Walk, value: Any, node: ast.AST) -> DataType:
     """A data type given as an argument; int, float and bool are the configured types."""
     if isinstance(value, DataType):
         return value
-    if value in (int, float, bool):
+    if value is int or value is float or value is bool:
         return u1 if value is bool else w.default_fp if value is float else w.default_ip
     raise w.type_error(f"A data type is needed here, not {describe(value)}", node)
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import ast
 import enum
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -35,6 +36,13 @@ from ..types import (
     StructFieldHandle,
     TensorHandle,
 )
+from .computed import (
+    array_attribute_doubt,
+    call_doubt,
+    numeric,
+    operation_doubt,
+    result_doubt,
+)  # fmt: skip
 from .purity import Severity, of_attribute, of_name, tell
 from .registry import INTRINSICS
 from .signature import FuncDecl, KernelDecl, ParamDecl
@@ -67,7 +75,8 @@ class Capture(NamedTuple):
         ``qd.static(...)`` only.
     origin: what ``path[0]`` is:
         global, closure, builtin   a name as the function sees it
-        argument     a parameter of the kernel: ``value`` is found by following the argument
+        argument     a parameter of the kernel: ``value`` is found by following the argument; a
+                     ``?`` after the last name asks whether that is there
         default      a parameter of the function ``decl``; the value is its default
         annotation   a parameter of the function ``decl``, or ``return``; the value is its
                      `ParamDecl`, or the annotated types
@@ -158,42 +167,29 @@ def _is_own(name: str, value: Any) -> bool:
     return module.startswith(_ENGINE) and not stateful
 
 
-def _is_derived(value: Any) -> bool:
-    """Whether ``value``, which no path leads to, cannot hold state that was not seen otherwise."""
-    if isinstance(value, enum.Enum | MethodType | BuiltinFunctionType):
-        return True
-    kind: Any = value if isinstance(value, type) else value.__class__
+def _is_derived(value: Any, name: str) -> bool:
+    """True if attribute ``name`` of ``value``, which no path leads to, was seen otherwise."""
+    if isinstance(value, enum.Enum):  # compared with these, and with its own attributes
+        return name in ("name", "value") or name in getattr(value, "__dict__", ())
+    kind: Any = value if isinstance(value, type) else type(value)
     return f"{getattr(kind, '__module__', '')}.".startswith(_ENGINE)
 
 
-_PURE_MODULES: Final = frozenset(("cmath", "math", "operator"))
-_PURE_BUILTINS: Final = frozenset((
-    abs, all, any, bin, bool, bytes, chr, complex, dict, divmod, enumerate, float, format,
-    frozenset, hex, int, isinstance, issubclass, len, list, max, min, oct, ord, pow, range,
-    reversed, round, set, slice, sorted, str, sum, tuple, zip,
-))  # fmt: skip
+def _alike(a: Any, b: Any) -> bool:
+    """True if two reads of one path found the same; values that end no path may be made each time.
 
-
-def _is_pure(fn: Any) -> bool:
-    """Whether calling ``fn`` with known values gives a result that only they decide."""
-    if isinstance(fn, MethodType):
-        return False
-    owner = getattr(fn, "__self__", None)
-    if owner is not None and not isinstance(owner, ModuleType):  # a method of a list, a text, ...
-        return owner.__class__ in _PLAIN or isinstance(owner, np.generic | np.ndarray)
-    try:
-        if fn in _PURE_BUILTINS:
-            return True
-    except TypeError:  # not hashable
-        return False
-    if isinstance(fn, np.ufunc | enum.EnumMeta):
+    A property can give something else at each read; only what the first gave is compared later.
+    """
+    if a is b:
         return True
-    module = str(getattr(fn, "__module__", None) or "")
-    if module == "numpy" or module.startswith("numpy."):
-        return not module.startswith("numpy.random")
-    if f"{module}.".startswith(_WITH_STATE):
+    kind: Any = cast(Any, type)(a)
+    if kind is not type(b):
         return False
-    return module in _PURE_MODULES or f"{module}.".startswith(_ENGINE)
+    if kind in _PLAIN:
+        return repr(a) == repr(b)
+    if kind is np.ndarray:
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return not isinstance(a, type | FunctionType | enum.Enum)
 
 
 def _is_local(w: Walk, node: ast.AST) -> bool:
@@ -216,12 +212,14 @@ class Captures:
     Recording is part of every compile: it keeps what it is given and makes nothing of it.
     """
 
-    __slots__ = ("_bases", "_found", "_places", "kernel", "seen", "seen_static")
+    __slots__ = ("_bases", "_found", "_places", "kernel", "language", "seen", "seen_static")
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
         self._places: dict[int, list[_Place]] = {}
+        self.language: Final[dict[tuple[str, str], Any]] = {}
+        """(module, name) -> what the language was found to have there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
         """What nodes gave the last time; a loop that is unrolled asks the same again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
@@ -249,6 +247,10 @@ class Captures:
         old = self._found.get(key)
         static = w.static > 0
         if old is not None:
+            if not old[6] and not opaque and not _alike(old[1], value):
+                opaque = "it has changed while the kernel was compiled"
+                self._found[key] = (*old[:6], opaque, old[7])
+                return
             if _RANKS[impure] < _RANKS[old[7]]:
                 impure = old[7]
             if impure == old[7] and (static or not old[5]):
@@ -284,6 +286,12 @@ class Captures:
         """A path of names was followed from ``root`` without evaluating anything to ``value``."""
         language = isinstance(root, ModuleType) and is_of_language(root)
         if language:
+            base = root
+            for name in path[1:]:
+                found = getattr(base, name)
+                if isinstance(base, ModuleType):
+                    self.language[base.__name__, name] = found
+                base = found
             path, value = path[:1], root
         place = (w.frame.decl, _origin(w.frame, path[0]), path, value)
         if language:
@@ -303,6 +311,9 @@ class Captures:
         if seen.get(node, self) is value and self._bases.get(node) is base:
             return
         seen[node], self._bases[node] = value, base
+        why = array_attribute_doubt(base, name)
+        if why:
+            self.opaque(w, base, node, why)
         known = self._places.get(id(base))
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
@@ -313,7 +324,7 @@ class Captures:
                     self._put(place)
                 if keep or whole:
                     self._add(place, w, node, "", of_attribute(w, node, base, value))
-        elif not (_is_whole(base) or _is_derived(base)):
+        elif not (_is_whole(base) or _is_derived(base, name)):
             text = ast.unparse(node)
             place = (w.frame.decl, "", (text,), value)
             self._note(place)
@@ -324,6 +335,7 @@ class Captures:
         self, w: Walk, base: ModuleType, name: str, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
         """``value`` was read from a module of the language, which is recorded itself."""
+        self.language[base.__name__, name] = value
         inlined = isinstance(getattr(value, "decl", None), FuncDecl)
         if inlined or isinstance(value, ModuleType):
             known = self._places.get(id(base))
@@ -354,6 +366,13 @@ class Captures:
         if keep or value is ABSENT or _is_whole(value):
             self._add(place, w, node)
 
+    def presence(
+        self, w: Walk, arg: int, path: tuple[str, ...], present: bool, node: ast.AST
+    ) -> None:
+        """``hasattr`` was asked for the last of ``path`` inside of argument ``arg``."""
+        path = (self.kernel.params[arg].name, *path[:-1], path[-1] + "?")
+        self._add((self.kernel, "argument", path, present), w, node)
+
     def argument(self, name: str, value: Any) -> None:
         """Parameter ``name`` of the kernel is a Python object known at compile time."""
         self._note((self.kernel, "argument", (name,), value))
@@ -374,13 +393,41 @@ class Captures:
         self._note(place)
         self._add(place, w, node)
 
-    def ran(self, w: Walk, fn: Any, node: ast.Call) -> None:
-        """``fn`` ran while the kernel was compiled."""
-        if not _is_pure(fn):
-            name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
-            why = f"the Python function {name} ran while the kernel was compiled"
+    def ran(
+        self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.Call
+    ) -> bool:
+        """``fn`` is about to be called while the kernel is compiled; True if a cache may rely on
+        what that gives."""
+        why = call_doubt(fn, args, kwargs)
+        if why:
             self.opaque(w, fn, node, why)
+        return not why
 
-    def opaque(self, w: Walk, fn: Any, node: ast.Call, why: str) -> None:
+    def computed(self, w: Walk, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
+        """As `ran`, of an operation of the language."""
+        why = operation_doubt(fn, args)
+        if why:
+            self.opaque(w, fn, node, why)
+        return not why
+
+    def result(
+        self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.AST
+    ) -> Any:
+        """What a function gives that `ran` or `computed` knows: at most its result is in doubt."""
+        if not numeric(fn, args):
+            value = fn(*args, **kwargs)
+        else:
+            try:
+                with np.errstate(all="raise"):
+                    value = fn(*args, **kwargs)
+            except FloatingPointError:
+                self.opaque(w, fn, node, "what NumPy does at a floating-point error is a setting")
+                value = fn(*args, **kwargs)
+        why = result_doubt(fn, value)
+        if why:
+            self.opaque(w, fn, node, why)
+        return value
+
+    def opaque(self, w: Walk, fn: Any, node: ast.AST, why: str) -> None:
         """What the call of ``fn`` gave cannot be looked at again."""
         self._add((w.frame.decl, "call", (ast.unparse(node),), fn), w, node, why)

@@ -162,7 +162,7 @@ def _generate(
             if not is_static(condition):
                 text = "The condition of a comprehension must be known at compile time"
                 raise w.type_error(text, test, "use a loop with an `if`")
-            keep = keep and bool(condition)
+            keep = w.python(test, bool, condition) and keep
         if keep:
             _generate(w, node, generators[1:], add)
         w.end_scope("comprehension", node)
@@ -184,7 +184,7 @@ def _fstring(w: Walk, node: ast.JoinedStr) -> str:
                 else ""
             )
             convert = {97: ascii, 114: repr, 115: str}.get(piece.conversion)
-            shown = convert(value) if convert else value
+            shown = w.python(piece, convert, value) if convert else value
             parts.append(w.python(piece, format, shown, spec))
         else:
             parts.append(str(cast(ast.Constant, piece).value))

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..types import StructType, resolved
 from .captures import ABSENT
+from .computed import operation_doubt
 from .places import AskedFor, bound, owner_of
 from .records import BoundFunc
 from .registry import INTRINSICS, handler
@@ -70,16 +71,18 @@ def _subject(w: Walk, node: ast.Call, name: str, most: int) -> tuple[Any, str]:
 
 def _has(w: Walk, node: ast.Call, value: Any, name: str) -> bool:
     if isinstance(value, RecordValue):
-        return name in value.feature.members or hasattr(value.feature.cls, name)
+        if name in value.feature.members:
+            return True
+        found = w.python(node, getattr, value.feature.cls, name, ABSENT)
+        w.captures.presence(w, value.arg, (*value.path, name), found is not ABSENT, node)
+        return found is not ABSENT
     if isinstance(value, StructValue):
         return name in value.members or name in value.type.methods
     if not is_static(value):
         raise w.type_error(f"{describe(value)} cannot be asked for its attributes", node.args[0])
     found = w.python(node, getattr, real(value), name, ABSENT)
     if isinstance(value, InstanceValue):
-        if found is ABSENT:
-            path = (*value.path, name)
-            w.captures.member(w, value.arg, path, found, node)
+        w.captures.presence(w, value.arg, (*value.path, name), found is not ABSENT, node)
     else:
         w.captures.attribute(w, value, name, found, node, True)
     return found is not ABSENT
@@ -93,6 +96,8 @@ def _hasattr(w: Walk, node: ast.Call, name: str, fn: Any) -> bool:
 @handler("getattr")
 def _getattr(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     value, attribute = _subject(w, node, name, 3)
+    if not attribute.isidentifier():  # such a path would say something else: see `presence`
+        w.captures.opaque(w, getattr, node, f"{attribute!r} is no name")
     if len(node.args) == 3 and not _has(w, node, value, attribute):
         return w.expr(node.args[2])
     return w.expr(ast.copy_location(AskedFor(node.args[0], attribute, ast.Load()), node))
@@ -110,6 +115,8 @@ def _isinstance(w: Walk, node: ast.Call, name: str, fn: Any) -> bool:
     if isinstance(value, InstanceValue):
         cls = value.instance.__class__
         w.captures.member(w, value.arg, (*value.path, "__class__"), cls, node)
+    elif operation_doubt(len, (value,)):  # an object of the program's own
+        w.captures.attribute(w, value, "__class__", value.__class__, node, True)
     if isinstance(value, StructValue):
         if not isinstance(classes, StructType):
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from typing import Any, Final
 
 import numpy as np
@@ -93,7 +94,7 @@ def _item(w: Walk, node: ast.Subscript, base: Any) -> Any:
             f"A {type(base).__name__} of compile-time elements cannot be indexed with a run-time "
             "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
         )  # fmt: skip
-    return w.python(node, base.__getitem__, index)
+    return w.python(node, operator.getitem, base, index)
 
 
 @expression(ast.Slice)
@@ -139,7 +140,7 @@ def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
             f"{describe(base)} cannot be indexed with a run-time value", node.value,
             "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
         )  # fmt: skip
-    return known(w, w.python(node, lambda: base[index]), node)
+    return known(w, w.python(node, operator.getitem, base, index), node)
 
 
 def _captured(w: Walk, node: ast.Subscript) -> QuadrantsCompilationError:

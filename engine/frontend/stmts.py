@@ -316,7 +316,8 @@ def _annassign(w: Walk, node: ast.AnnAssign) -> None:
     if not isinstance(target, ast.Name):
         raise w.syntax_error("Only names can be annotated in a kernel", target)
     annotation = w.expr(node.annotation)
-    if annotation not in (int, float, bool) and not isinstance(annotation, DataType | CompoundType):
+    builtin = annotation is int or annotation is float or annotation is bool
+    if not builtin and not isinstance(annotation, DataType | CompoundType):
         text = f"Invalid type annotation of a variable: {describe(annotation)}"
         raise w.type_error(text, node.annotation, "use a data type such as qd.f32")
     t = resolved(annotation, w.default_ip, w.default_fp)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar, cast
 
@@ -284,8 +284,27 @@ class Walk(Memory):
         raise self.syntax_error(f'Unsupported node "{type(node).__name__}"', node, hint)
 
     def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run Python code of the user's at compile time; what it raises is put in its place."""
+        """Run an operation of the language on Python values; what it raises is put in its place.
+
+        What a cache cannot compare of it is recorded: see `computed`.
+        """
+        known = self.captures.computed(self, fn, args, node)
+        return self._run(node, fn, args, kwargs, known)
+
+    def call(
+        self, node: ast.Call, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """Call a Python function that the kernel names, as `python` runs an operation."""
+        known = self.captures.ran(self, fn, args, kwargs, node)
+        return self._run(node, fn, args, kwargs, known)
+
+    def _run(
+        self, node: ast.AST, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
+        known: bool,
+    ) -> Any:  # fmt: skip
         try:
+            if known:
+                return self.captures.result(self, fn, args, kwargs, node)
             return fn(*args, **kwargs)
         except (QuadrantsCompilationError, QuadrantsRuntimeError) as error:
             # The latter is of a container, such as a field without a place.

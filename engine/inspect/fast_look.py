@@ -62,13 +62,15 @@ class FastLook:
     """One question.
 
     found: arguments of a call. offline: the cache of code for a backend; code: what it answered.
-    swap: keeps what is asked now and gives what was asked the last time.
+    swap: keeps what is asked now and gives what was asked the last time. made_up: no program and
+    no workload passed the arguments, so that its arrays may be others.
     """
 
     def __init__(
         self, decl: KernelDecl, found: Sequence[Argument], config: CompileConfig,
-        offline: Offline, code: CacheLayer, swap: Swap,
+        offline: Offline, code: CacheLayer, swap: Swap, made_up: bool = False,
     ) -> None:  # fmt: skip
+        self.made_up: Final = made_up
         self.decl: Final = decl
         self.found: Final = found
         self.config: Final = config
@@ -102,8 +104,16 @@ class FastLook:
         key = key_of(best.parts)
         info = next((x for x in infos if x.key == key), None)
         if info is None or info.problem or trouble_of(self.store):
-            return answer(asked, self.store, before)
+            return self._advised(answer(asked, self.store, before), best)
         return self._validated(of_entry(layer_of(asked), info), best, info)
+
+    def _advised(self, layer: CacheLayer, made: _Made) -> CacheLayer:
+        """``layer``, with the arrays that its key is for where no program has passed them."""
+        arrays = any(_ARRAY.search(value) for name, value in made.parts if name.startswith("arg."))
+        if not self.made_up or not arrays or layer.advice:
+            return layer
+        return replace(layer, advice="the key is for the arrays of the inspection: a program that "
+                       "passes arrays of another library has another key")  # fmt: skip
 
     # ---- parts
 

@@ -10,7 +10,7 @@ import copy
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -50,16 +50,23 @@ def look_up(capture: KernelCapture, looks: LookUps | None = None) -> None:
 
     looks: what was asked before in this session; this look is noted there.
     """
+    arguments: list[Argument] = []
     for backend in capture.backends:
         if backend.status in ("ok", "error"):
-            layers = _Look(capture, backend, looks or LookUps()).layers()
+            layers = _Look(capture, backend, looks or LookUps(), arguments).layers()
             capture.put(replace(backend, caches=layers))
 
 
 class _Look:
-    """One look-up of one kernel for one backend."""
+    """One look-up of one kernel for one backend.
 
-    def __init__(self, capture: KernelCapture, backend: BackendRecord, looks: LookUps) -> None:
+    arguments: those of a call, shared by the look-ups of a kernel; empty until they were made.
+    """
+
+    def __init__(
+        self, capture: KernelCapture, backend: BackendRecord, looks: LookUps,
+        arguments: list[Argument],
+    ) -> None:  # fmt: skip
         self.capture = capture
         self.decl = capture.kernel.decl
         self.backend = backend.backend
@@ -69,6 +76,7 @@ class _Look:
         self.cache = Offline(self.config, find(self.backend))
         self.looks = looks
         self.found: list[Argument] = []
+        self.shared: Final = arguments
 
     def layers(self) -> tuple[CacheLayer, ...]:
         """Every layer, in the order in which a program asks them."""
@@ -84,7 +92,7 @@ class _Look:
         steps, reason = self.capture.steps, ""
         records = any(isinstance(f, RecordFeature) for f in self.capture.features)
         if self.decl.fastcache or not records:  # members of which are known by making one
-            self.found = self._arguments(records)
+            self.found = self._arguments(records or self.decl.fastcache)
         held = steps.held(self.backend, "caches")
         if held is not None:
             reason = held.message
@@ -149,21 +157,30 @@ class _Look:
         from .fast_look import FastLook
 
         swap = partial(self.before, "fastcache")
-        look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap)
+        case = self.capture.cases[0] if self.capture.cases else None
+        made_up = case is None or case.origin == "synthetic"
+        look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap, made_up)
         return look.ask(build, layer)
 
-    def _arguments(self, made_up: bool) -> list[Argument]:
-        """Arguments for which the kernel is looked up by its source."""
+    def _arguments(self, real: bool) -> list[Argument]:
+        """Arguments for which the kernel is looked up by its source.
+
+        real: those of a call are made. Keys hold whose arrays they are, and members that are no
+        parameters of the compiled kernel; its features say neither.
+        """
         capture = self.capture
-        if made_up and capture.cases:
-            # Members that are no parameters of the compiled kernel count, too.
-            made = capture.made(capture.cases[0])
-            if made is not None:
-                return capture.bound(made[0])
-        return [
-            Argument(f, given=capture.instance if isinstance(f, InstanceFeature) else None)
-            for f in capture.features
-        ]
+        if not self.shared:
+            made = capture.made(capture.cases[0]) if real and capture.cases else None
+            if made is not None:  # without the contents, which no key holds
+                self.shared.extend(
+                    a._replace(value=None, back=None) for a in capture.bound(made[0])
+                )
+            else:
+                given = [capture.instance if isinstance(f, InstanceFeature) else None
+                         for f in capture.features]  # fmt: skip
+                pairs = zip(capture.features, given, strict=True)
+                self.shared.extend(Argument(f, given=value) for f, value in pairs)
+        return self.shared
 
     def before(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
         """What this layer was asked the last time; ``about`` is kept for the next."""

@@ -1,5 +1,6 @@
 """What looks are made with: arrays of vectors and matrices, whoever the arrays belong to."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,128 @@ def test_damaged_entries_are_told_for_either_kind_of_array_with_what_helps(tmp_p
     # Under other options they are not what is asked for, but all that there is.
     other = layers(look(path, {"fast_math": False}), "move")["offline"]
     assert other.state == "miss" and other.reason.startswith("no good entry of this kernel: one ")
+
+
+WORKLOADS = """\
+import dataclasses
+import numpy as np
+from qd_studio import engine as qd
+
+F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
+Pair = qd.types.struct(x=qd.f32, y=qd.i32)
+
+
+class Foreign:
+    def __init__(self):
+        self.array = np.ones(8, np.float32)
+
+    def __dlpack__(self, **more):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@dataclasses.dataclass
+class Config:
+    x: F32
+    n: qd.i32
+
+
+@qd.data_oriented
+class Sim:
+    def __init__(self):
+        self.x = qd.ndarray(qd.f32, (8,))
+        self.n = 3
+
+
+@qd.kernel(fastcache=True)
+def of_numpy(x: F32):
+    for i in x:
+        x[i] = x[i] * 2.0
+
+
+@qd.kernel(fastcache=True)
+def of_engine(x: F32):
+    for i in x:
+        x[i] = x[i] * 3.0
+
+
+@qd.kernel(fastcache=True)
+def of_struct(x: F32, p: Pair):
+    for i in x:
+        x[i] = x[i] * p.x
+
+
+@qd.kernel(fastcache=True)
+def of_record(c: Config):
+    for i in c.x:
+        c.x[i] = c.x[i] * c.n
+
+
+@qd.kernel(fastcache=True)
+def of_record_of_engine(c: Config):
+    for i in c.x:
+        c.x[i] = c.x[i] - c.n
+
+
+@qd.kernel(fastcache=True)
+def of_object(s: qd.template()):
+    for i in s.x:
+        s.x[i] = s.x[i] * s.n
+
+
+@qd.kernel(fastcache=True)
+def of_tensor(x: qd.Tensor):
+    for i in range(4):
+        x[i] = x[i] * 2.0
+
+
+@qd.kernel(fastcache=True)
+def of_foreign(x: F32) -> qd.f32:
+    return x[0] + x[1]
+
+
+HELD = {}
+GIVEN = [
+    (of_numpy, lambda: (np.ones(8, np.float32),)),
+    (of_engine, lambda: (qd.ndarray(qd.f32, (8,)),)),
+    (of_foreign, lambda: (Foreign(),)),
+    (of_struct, lambda: (qd.ndarray(qd.f32, (8,)), Pair(x=1.0, y=2))),
+    (of_record, lambda: (Config(x=np.ones(8, np.float32), n=2),)),
+    (of_record_of_engine, lambda: (Config(x=qd.ndarray(qd.f32, (8,)), n=2),)),
+    (of_object, lambda: (HELD.setdefault('s', Sim()),)),
+    (of_tensor, lambda: (qd.field(qd.f32, shape=8),)),
+]
+for kernel, made in GIVEN:
+    kernel.workload(n=[8])(lambda n, made=made: made())
+
+if __name__ == "__main__":
+    qd.init(arch=qd.cpu, log_level="warn")
+    for kernel, made in GIVEN:
+        kernel(*made())
+"""
+
+
+def test_with_an_empty_cache_the_keys_shown_are_those_that_are_stored(tmp_path, monkeypatch):
+    """NumPy, arrays of the engine, of another library, a struct, dataclasses, objects, a field."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "kernels.py"
+    path.write_text(WORKLOADS)
+    found = look(path)
+    names = re.findall(r"^    \((\w+), lambda", WORKLOADS, re.MULTILINE)
+    before = {name: layers(found, name)["fastcache"] for name in names}
+    field = before.pop("of_tensor")
+    assert field.state == "bypass" and "is a field" in field.reason
+    assert {(x.state, x.advice) for x in before.values()} == {("miss", "")}
+    run(path)
+    stored = {x.name for x in (tmp_path / "cache").glob("**/fastcache/*.qd1")}
+    assert {name.partition("-")[2] for name in stored} == {f"{x.key}.qd1" for x in before.values()}
+
+
+def test_a_key_for_arrays_that_no_program_passed_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "kernels.py"
+    path.write_text(ELEMENTS.replace("ARRAYS", ENGINES))
+    layer = layers(look(path), "move")["fastcache"]
+    assert layer.state == "miss" and "arrays of another library has another key" in layer.advice

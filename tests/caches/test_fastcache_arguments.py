@@ -171,7 +171,7 @@ def test_vectors_and_structs_by_type():
         (None, "None"),
         (Mode.FAST, f"enum-FAST-1 of {HERE}.Mode"),
         (Mode.SLOW, f"enum-SLOW-'x' of {HERE}.Mode"),
-        (Number.THREE, f"enum-THREE-3 of {HERE}.Number"),
+        (Number.THREE, f"enum-THREE-3 of {HERE}.Number(IntEnum, int, ReprEnum)"),
     ],
 )
 def test_templates_by_type_and_value(value, expected):

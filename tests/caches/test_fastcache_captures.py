@@ -99,6 +99,18 @@ KEPT = {
     "a function of the language behind a name": (
         "f = qd.floor\n", "f(a[i] + 0.5)", 1.0, ("qd.floor", "qd.ceil"), 2.0,
     ),
+    "the strides of an array": (
+        "A = np.ones(4)[:2]\n", "A.strides[0] / 4", 2.0, ("(4)[:2]", "(4)[::2]"), 4.0,
+    ),
+    "what an Enum inherits": (
+        "B = enum.IntEnum\nclass E(B):\n    A = 1\n", "2.0 if qd.static(E.A == 1) else 1.0", 2.0,
+        ("B = enum.IntEnum", "B = enum.Enum"), 1.0,
+    ),
+    "a base that is another class of its name": (
+        "class A:\n    pass\nclass B(A):\n    pass\n",
+        "2.0 if qd.static(issubclass(B, A)) else 1.0", 2.0,
+        ("class B(A):\n    pass\n", "class A2:\n    pass\nclass B(A2):\n    pass\n"), 1.0,
+    ),
     "an integer of thousands of digits": (
         "N = 7 ** 9000 + 2\n", "float(N % 7)", 2.0, ("+ 2", "+ 3"), 3.0,
     ),
@@ -127,6 +139,45 @@ NEVER = {
     "a module as a value": ("", "1.0 if qd.static(math is math) else 2.0", 1.0),
     "an environment variable": (
         "import os\nos.environ['X'] = '2'\n", "float(os.environ['X'])", 2.0,
+    ),
+    "an attribute by operator.attrgetter": (
+        "import operator\nclass C:\n    v = 2\n", "1.0 * qd.static(operator.attrgetter('v')(C))",
+        2.0,
+    ),
+    "a metaclass with code": (
+        "class M(type):\n    def __len__(cls):\n        return 2\nclass C(metaclass=M):\n"
+        "    pass\n",
+        "1.0 * len(qd.static(C))", 2.0,
+    ),
+    "a class that others are registered with": (
+        "import abc\nclass A(abc.ABC):\n    pass\nA.register(int)\n",
+        "2.0 if qd.static(isinstance(3, A)) else 1.0", 2.0,
+    ),
+    "the text of an array": (
+        "A = np.array([1.0])\n", "1.0 * qd.static(len(f'{A}'))", 4.0,
+    ),
+    "a floating-point error": (
+        "A = np.array([-1e4])\n", "2.0 if qd.static(np.exp(A)[0] == 0) else 1.0", 2.0,
+    ),
+    "the base of an array": (
+        "A = np.zeros(2)\n", "2.0 if qd.static(A.base is None) else 1.0", 2.0,
+    ),
+    "which array it is": (
+        "A = np.zeros(2)\nB = A\n", "2.0 if qd.static(A is B) else 1.0", 2.0,
+    ),
+    "an array of a subclass": (
+        "class S(np.ndarray):\n    pass\nA = np.array([2.0]).view(S)\n", "A[0]", 2.0,
+    ),
+    "a dtype with metadata": (
+        "A = np.ones(1, np.dtype('f4', metadata={'k': 2}))\n",
+        "1.0 * qd.static(A.dtype.metadata['k'])", 2.0,
+    ),
+    "a list that the compile changes": (
+        "L = [1]\n", "1.0 * qd.static(len(L) + len([L.append(1)]))", 2.0,
+    ),
+    "an Enum that decides what it equals": (
+        "class E(enum.Enum):\n    A = 1\n    def __eq__(self, other):\n        return True\n"
+        "    __hash__ = None\n", "2.0 if qd.static(E.A == 5) else 1.0", 2.0,
     ),
     "a partial function": (
         "import functools\ndef f(x, y):\n    return x * y\nf = functools.partial(f, 2.0)\n",

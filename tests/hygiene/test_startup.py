@@ -109,7 +109,7 @@ HEAVY = {
 
 WITHOUT_IR = {
     "analysis": set(),
-    "frontend": {"", "declared", "features", "registry", "signature", "source"},
+    "frontend": {"", "declared", "features", "plain", "registry", "signature", "source"},
     "ir": {"", "attrs", "loc"},
     "passes": set(),
     "backends.llvm": {"", "abi", "frames", "toolchain"},

@@ -35,6 +35,7 @@ import numpy as np
 from ...cache.parts import Part
 from ...frontend.declared import ParamDecl, members_of
 from ...frontend.features import InstanceFeature, NdarrayFeature, RecordFeature, Unusable, unwrapped
+from ...frontend.plain import FORMATTING, coded
 from ...signals import of_signal_handler
 from ...types import (
     DATA_ORIENTED,
@@ -179,16 +180,23 @@ def _constant(name: str, value: Any) -> str:
         return f"{kind}={exact(value)}"
     if isinstance(value, enum.Enum):
         return _member_of_enum(name, value)
-    if issubclass(kind, np.number | np.bool_):
+    if issubclass(kind, np.number | np.bool_) and value.dtype.type is kind:
         return f"{kind}={exact(value.item())}"
     raise _Unfit(name, value)
 
 
 def _member_of_enum(name: str, value: enum.Enum) -> str:
-    inner = value.value
-    if not isinstance(inner, int | float | str | None):
+    inner, cls = value.value, type(value)
+    codes = coded(cls)
+    if inner.__class__ not in (int, float, str, bool, type(None)) or not FORMATTING.issuperset(
+        codes
+    ):
         raise _Unfit(name, value)
-    return f"enum-{value.name}-{exact(inner)} of {class_name(type(value))}"
+    # What a member equals, and its text, depend on what its class inherits and defines.
+    more = [base.__qualname__ for base in cls.__mro__[1:-1] if base is not enum.Enum]
+    more += codes
+    text = f"enum-{value.name}-{exact(inner)} of {class_name(cls)}"
+    return f"{text}({', '.join(more)})" if more else text
 
 
 # Dataclasses

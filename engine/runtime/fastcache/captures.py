@@ -1,4 +1,4 @@
-"""What stands for a value that a kernel read from outside of itself, and how it is read again.
+"""What stands for a value that a kernel read from outside of itself.
 
 `text_of` gives a text for a value: two values with equal texts mean the same to a kernel, in
 whatever process. Numbers, texts and containers of these are told by their content, classes, modules
@@ -8,18 +8,15 @@ there), types by their parts. `Unknown` is raised for everything else: no guess 
 A function that kernels inline and that a path of names leads to is told by its number among those
 that the kernel reaches (`Numbers`), which compares identities: its source is compared once, and its
 own captures belong to that number.
-
-`follow` reads a path again, in the live process, in the way in which the frontend does it.
 """
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import enum
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -27,7 +24,15 @@ import numpy as np
 
 from ...cache.parts import digest
 from ...frontend.declared import ParamDecl, members_of
-from ...frontend.features import InstanceFeature, RecordFeature, ValueFeature, content_of, unwrapped
+from ...frontend.features import content_of
+from ...frontend.plain import (
+    FORMATTING,
+    array_doubt,
+    class_doubt,
+    coded,
+    dtype_doubt,
+    is_builtin,
+)  # fmt: skip
 from ...frontend.registry import INTRINSICS
 from ...types import CompoundType, DataType, MatrixType, NDArray, StructType, Template, TensorHandle
 
@@ -35,12 +40,12 @@ if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
 
 __all__ = [
-    "ABSENT", "Numbers", "Unknown", "declared", "exact", "follow", "function_of", "is_engine",
-    "located", "numbered", "param_text", "text_of", "type_text",
+    "ABSENT", "Numbers", "Unknown", "declared", "exact", "function_of", "is_engine", "located",
+    "numbered", "own_text", "param_text", "text_of", "type_text",
 ]  # fmt: skip
 
 ABSENT: Final = object()
-"""What `follow` gives for an attribute that is not there."""
+"""What `sources.follow` gives for an attribute that is not there."""
 
 _ENGINE: Final = __name__.removesuffix("runtime.fastcache.captures")
 _LONGEST: Final = 200
@@ -195,8 +200,7 @@ def _text(value: Any, depth: int) -> str:
     if isinstance(value, DataType | CompoundType):
         return type_text(value)
     if isinstance(value, enum.Enum):
-        inner = _text(value.value, depth + 1)
-        return f"member {value.name} of {_place(kind, 'of the class')} ({inner})"
+        return _member(value, depth)
     if isinstance(value, type):
         return _class(value, depth)
     if isinstance(value, np.generic | np.ndarray | np.dtype | np.ufunc):
@@ -228,21 +232,38 @@ def _module(value: ModuleType) -> str:
     raise Unknown(f"is the module {value.__name__}, used as a value")
 
 
+def own_text(value: Any) -> str:
+    """What the language has under one of its names, as far as a replacement would differ."""
+    if isinstance(value, DataType | CompoundType):
+        return type_text(value)
+    if isinstance(value, FunctionType):
+        return f"{value.__globals__.get('__name__')}.{value.__qualname__}"
+    if isinstance(value, BuiltinFunctionType | ModuleType):
+        return value.__name__
+    kind: Any = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _numpy(value: Any) -> str:
     """What is of NumPy, by content or name."""
     if isinstance(value, np.dtype):
-        return f"dtype {value.str} {value.descr if value.names else ''}"
+        why = dtype_doubt(cast(Any, value))
+        if why:
+            raise Unknown(why)
+        return f"dtype {value.str} {value.num}"
     if isinstance(value, np.ufunc):
         if getattr(np, value.__name__, None) is value:
             return f"numpy.{value.__name__} {np.__version__}"
         raise Unknown(f"is the ufunc {value.__name__}, which is none of NumPy's")
-    array: np.ndarray[Any, Any] = np.asarray(value)
-    if array.dtype.hasobject or array.dtype.names or type(value).__module__ != "numpy":
-        raise Unknown(f"is an array of {type(value).__name__} and {array.dtype}")
+    why = array_doubt(value)
+    if why:
+        raise Unknown(why)
+    kind = f"{value.dtype.str} {value.dtype.num}"
     if not isinstance(value, np.ndarray):
-        return f"{value.__class__.__name__}={array.tobytes().hex()} ({value!r})"
-    order = "C" if array.flags.c_contiguous else "other"
-    return f"array {array.dtype.str} {array.shape} {order} {digest(array.tobytes())}"
+        return f"{type(value).__name__}={value.tobytes().hex()} {kind}"
+    array = cast("np.ndarray[Any, Any]", value)
+    layout = f"{array.shape} {array.strides} {array.flags.num}"
+    return f"array {kind} {layout} {digest(array.tobytes())}"
 
 
 def _function(value: Any, depth: int) -> str:
@@ -312,13 +333,41 @@ def _inlined(value: Any) -> str:
 def _class(cls: type, depth: int) -> str:
     """A class, with what a kernel may learn of it: its bases, its members, its attributes."""
     place = _place(cls, "the class")
-    if cls.__module__ in ("builtins", "numpy") or is_engine(cls.__module__):
+    if is_engine(cls.__module__) or (is_builtin(cls) and cls.__module__ in ("builtins", "numpy")):
         return f"class {place}"
+    why = class_doubt(cls)
+    if why:
+        raise Unknown(why)
     if isinstance(cls, enum.EnumMeta):
-        return f"class {place} {_members_of_enum(cls, depth)}"
-    bases = [f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__[1:]]
+        return f"class {place}{_bases(cls)} {_members_of_enum(cls, depth)}"
     names = sorted({name for base in cls.__mro__[:-1] for name in vars(base)})
-    return f"class {place} {digest(f'{bases} {names}')}"
+    return f"class {place} {digest(f'{_bases(cls)} {names}')}"
+
+
+def _bases(cls: type) -> str:
+    """The classes that a class inherits from, each of which is found by its name."""
+    return f"({', '.join([_place(base, 'derived from') for base in cls.__mro__[1:-1]])})"
+
+
+def _member(value: enum.Enum, depth: int) -> str:
+    """A member of an Enum: which it is, what it equals, and its attributes."""
+    cls = type(value)
+    codes = coded(cls)
+    code = next((name for name in codes if name not in FORMATTING), "")
+    if code:
+        raise Unknown(f"is a member of the Enum {cls.__qualname__}, which has code: {code}")
+    place = f"{_place(cls, 'of the class')}{_bases(cls)}{' '.join(['', *codes])}"
+    return f"member {value.name} of {place} ({_text(value.value, depth + 1)}){_extra(value, depth)}"
+
+
+def _extra(member: enum.Enum, depth: int) -> str:
+    """The attributes that a member of an Enum has besides its name and value."""
+    more = {
+        key: _text(one, depth + 1)
+        for key, one in getattr(member, "__dict__", {}).items()
+        if not key.startswith("_")
+    }
+    return f" {more}" if more else ""
 
 
 def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
@@ -327,17 +376,15 @@ def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
         if base.__module__ != "enum" and not base.__module__.startswith("builtins"):
             for name, value in vars(base).items():
                 code = getattr(value, "fget", None) or getattr(value, "__func__", value)
-                if isinstance(code, FunctionType) and code.__module__ not in ("enum", "re"):
+                if isinstance(code, FunctionType) and code.__globals__ is not enum.__dict__:
                     raise Unknown(f"is the Enum {cls.__qualname__}, which has code: {name}")
-    out: list[str] = []
+    codes = coded(cast(Any, cls))
+    if codes:
+        raise Unknown(f"is the Enum {cls.__qualname__}, which has code: {codes[0]}")
+    out = [f"boundary {getattr(cls, '_boundary_', None)}"]
     for name, member in cls.__members__.items():
         inner: Any = member
-        more = {
-            key: _text(one, depth + 1)
-            for key, one in getattr(inner, "__dict__", {}).items()
-            if not key.startswith("_")
-        }
-        out.append(f"{name}={_text(inner.value, depth + 1)} {more or ''}")
+        out.append(f"{name}={_text(inner.value, depth + 1)}{_extra(inner, depth)}")
     return "; ".join(out)
 
 
@@ -413,65 +460,3 @@ def declared(decl: KernelDecl | FuncDecl) -> str:
         text += f" -> ({', '.join([type_text(t) for t in decl.returns])})"
         text += " as a tuple" if decl.returns_tuple else ""
     return text
-
-
-# ---- reading again
-
-
-def _outer(fn: FunctionType, name: str) -> Any:
-    """What a name means outside of a function: a closure cell, a global or a builtin."""
-    names = fn.__code__.co_freevars
-    if name in names and fn.__closure__:
-        try:
-            return fn.__closure__[names.index(name)].cell_contents
-        except ValueError:
-            return ABSENT
-    found = fn.__globals__.get(name, ABSENT)
-    return getattr(builtins, name, ABSENT) if found is ABSENT else found
-
-
-def follow(
-    decl: KernelDecl | FuncDecl, origin: str, path: Sequence[str], arguments: Mapping[str, Any]
-) -> tuple[Any, Any]:
-    """What a path leads to now, and the object that it was read from (None for a name).
-
-    decl: the function in which the path begins. arguments: features of the kernel's, by name.
-    `ABSENT` for an attribute that is not there; what the user's own code raises comes through.
-    """
-    if origin == "argument":
-        return _in_argument(arguments[path[0]], path[1:])
-    if origin == "annotation":
-        if path[0] == "return":
-            return decl.returns, None
-        return next((p for p in decl.params if p.name == path[0]), ABSENT), None
-    if origin == "default":
-        value: Any = next(p.default for p in decl.params if p.name == path[0])
-        rest = path[2:]
-    else:
-        value, rest = _outer(decl.fn, path[0]), path[1:]
-    parent: Any = None
-    for name in rest:
-        parent, value = value, ABSENT if value is ABSENT else getattr(value, name, ABSENT)
-    return value, parent
-
-
-def _in_argument(feature: Any, path: Sequence[str]) -> tuple[Any, Any]:
-    """As `follow`, from the feature of an argument."""
-    value: Any = feature
-    looked_into = isinstance(feature, InstanceFeature)
-    if isinstance(feature, InstanceFeature):
-        value = feature.instance
-    elif isinstance(feature, ValueFeature):
-        value = feature.value
-    parent: Any = None
-    for name in path:
-        parent = value
-        if isinstance(value, RecordFeature):
-            if name in value.members:
-                value = value.members[name]
-            else:
-                value = value.cls if name == "__class__" else getattr(value.cls, name, ABSENT)
-        elif value is not ABSENT:
-            value = getattr(value, name, ABSENT)
-            value = unwrapped(value) if looked_into else value
-    return value, parent

@@ -5,6 +5,7 @@ A version of it, as plain data for JSON::
     offline     the key of the code in the offline cache
     functions   [how, text, name] of each function that the kernel inlines or calls, in order;
                 ``how``: [module, qualified name], or [] where a capture leads to it
+    language    [module, name, text] of each name of the language that was looked up
     captures    [function, origin, path, text] of each value read from outside, in the order of
                 first use; ``function``: the number of the one in which the path begins
     leaves      [argument, path, part] of each parameter of the compiled function
@@ -21,6 +22,7 @@ one that was loaded, so that nothing is kept that could never be used.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,8 +44,16 @@ from ...frontend.features import (
 from ...signals import of_signal_handler
 from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .arguments import class_name
-from .captures import Unknown, follow, function_of, param_text, text_of, type_text
-from .sources import Reached, by_name, decl_of, digest_of, name_of
+from .captures import (
+    ABSENT,
+    Unknown,
+    function_of,
+    own_text,
+    param_text,
+    text_of,
+    type_text,
+)  # fmt: skip
+from .sources import Reached, by_name, decl_of, digest_of, follow, name_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -99,6 +109,7 @@ def record(
     load = {
         "offline": offline,
         "functions": _functions(build.decls, captures),
+        "language": _language(build),
         "captures": captures,
         "leaves": [_leaf(leaf) for leaf in build.leaves],
         "used": [_used(kernel, used, features, config, numbers) for used in build.used],
@@ -112,6 +123,11 @@ def record(
     ):
         raise Uncacheable("what it depends on is found in another way than it was compiled in")
     return load
+
+
+def _language(build: BuildResult) -> list[list[str]]:
+    names = build.recorded.language if build.recorded is not None else {}
+    return [[module, name, own_text(value)] for (module, name), value in names.items()]
 
 
 def _agree(a: Plan, b: Plan) -> bool:
@@ -267,6 +283,11 @@ def _compared(
     reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any]
 ) -> Iterator[None]:
     """Find the functions and compare captures, one at a time. Stale at the first that differs."""
+    for module, name, text in load["language"]:
+        # A name that is loaded when it is first asked for has not been replaced before that.
+        found = getattr(sys.modules.get(module), "__dict__", {}).get(name, ABSENT)
+        if found is not ABSENT and own_text(found) != text:
+            raise Stale(f"`{module}.{name}` has been replaced")
     functions: Sequence[Any] = load["functions"]
     for number, (how, text, name) in enumerate(functions, 1):
         if how:

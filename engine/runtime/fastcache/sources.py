@@ -1,5 +1,7 @@
 """The functions that a kernel reaches: what their source says, and how they are found again.
 
+`follow` reads the path of a capture again, in the live process, as the frontend does it.
+
 A function is found through the first path of names that leads to it from another one (an entry
 keeps these paths, see `entry`), or, where none does (a method of a struct, a function in a list),
 by its module and qualified name. However it is found, its text and its declaration must be the
@@ -8,18 +10,20 @@ same, and it must be one function wherever the paths meet: `Reached` counts them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+from collections.abc import Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...cache.parts import digest
+from ...frontend.features import InstanceFeature, RecordFeature, ValueFeature, unwrapped
 from ...types import StructType
-from .captures import declared, function_of, is_engine, located, numbered
+from .captures import ABSENT, declared, function_of, is_engine, located, numbered
 
 if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
 
-__all__ = ["Decl", "Reached", "by_name", "decl_of", "digest_of", "name_of"]
+__all__ = ["Decl", "Reached", "by_name", "decl_of", "digest_of", "follow", "name_of"]
 
 if TYPE_CHECKING:
     Decl = KernelDecl | FuncDecl
@@ -107,3 +111,68 @@ class Reached:
                 return number
         self._types.append(t)
         return len(self._types) - 1
+
+
+# ---- reading again
+
+
+def _outer(fn: FunctionType, name: str) -> Any:
+    """What a name means outside of a function: a closure cell, a global or a builtin."""
+    names = fn.__code__.co_freevars
+    if name in names and fn.__closure__:
+        try:
+            return fn.__closure__[names.index(name)].cell_contents
+        except ValueError:
+            return ABSENT
+    found = fn.__globals__.get(name, ABSENT)
+    return getattr(builtins, name, ABSENT) if found is ABSENT else found
+
+
+def follow(
+    decl: KernelDecl | FuncDecl, origin: str, path: Sequence[str], arguments: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """What a path leads to now, and the object that it was read from (None for a name).
+
+    decl: the function in which the path begins. arguments: features of the kernel's, by name.
+    `ABSENT` for an attribute that is not there; what the user's own code raises comes through.
+    """
+    if origin == "argument":
+        return _in_argument(arguments[path[0]], path[1:])
+    if origin == "annotation":
+        if path[0] == "return":
+            return decl.returns, None
+        return next((p for p in decl.params if p.name == path[0]), ABSENT), None
+    if origin == "default":
+        value: Any = next(p.default for p in decl.params if p.name == path[0])
+        rest = path[2:]
+    else:
+        value, rest = _outer(decl.fn, path[0]), path[1:]
+    parent: Any = None
+    for name in rest:
+        parent, value = value, ABSENT if value is ABSENT else getattr(value, name, ABSENT)
+    return value, parent
+
+
+def _in_argument(feature: Any, path: Sequence[str]) -> tuple[Any, Any]:
+    """As `follow`, from the feature of an argument."""
+    value: Any = feature
+    looked_into = isinstance(feature, InstanceFeature)
+    if isinstance(feature, InstanceFeature):
+        value = feature.instance
+    elif isinstance(feature, ValueFeature):
+        value = feature.value
+    parent: Any = None
+    for name in path:
+        parent = value
+        if name.endswith("?"):
+            owner = value.cls if isinstance(value, RecordFeature) else value
+            return getattr(owner, name[:-1], ABSENT) is not ABSENT, parent
+        if isinstance(value, RecordFeature):
+            if name in value.members:
+                value = value.members[name]
+            else:
+                value = value.cls if name == "__class__" else getattr(value.cls, name, ABSENT)
+        elif value is not ABSENT:
+            value = getattr(value, name, ABSENT)
+            value = unwrapped(value) if looked_into else value
+    return value, parent
