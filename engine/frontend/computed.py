@@ -43,6 +43,8 @@ _VIEWS: Final[frozenset[Any]] = frozenset(
     (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 )
 _CONTAINERS: Final = _SEQUENCES | _VIEWS | {dict, range, slice}
+_PAIRED: Final[frozenset[Any]] = frozenset((enumerate, reversed, zip))
+"""Iterators that the language makes of containers, to make a list of them at once."""
 _INERT: Final = (
     FunctionType, BuiltinFunctionType, MethodType, ModuleType, types.GenericAlias, types.UnionType,
 )  # fmt: skip
@@ -143,6 +145,8 @@ def _doubt(value: Any, inner: bool = False) -> str:
         return "a container with a NaN compares by identity" if inner and value != value else ""
     if kind in _CONTAINERS:
         return _doubt_inside(value, kind)
+    if kind in _PAIRED:
+        return ""
     if isinstance(value, np.ndarray | np.generic):
         if inner and isinstance(value, np.ndarray):
             return "a container with an array compares by identity"
@@ -283,6 +287,8 @@ def result_doubt(fn: Any, value: Any) -> str:
 def numeric(fn: Any, args: Sequence[Any]) -> bool:
     """True if NumPy computes the result: its error state may decide about that."""
     if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ndarray):
+        return True
+    if str(getattr(fn, "__module__", "")).partition(".")[0] == "numpy":
         return True
     return any(isinstance(a, np.ndarray | np.generic) for a in args)
 

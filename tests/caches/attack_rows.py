@@ -131,7 +131,7 @@ REACHES = {
     "an attribute of a class": _at("\n\nclass N:\n    g = G\n", "N.g"),
     "an attribute of a module": _at("\n\nattack_helper.g = G\n", "attack_helper.g"),
     "a list": _at("\n\nN = [G]\n", "N[0]"),
-    "a dict": _at("\n\nN = {'g': G}\n", "N['g']"),
+    "a dict": _at("\n\nN = {'g': G}\n", 'N["g"]'),
     "a local name": _alias,
     "a function": _func,
     "a template parameter": _parameter,

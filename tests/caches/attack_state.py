@@ -108,7 +108,7 @@ _ARRAYS = (
     ("record", "G = np.zeros(2, np.dtype([('x', 'f4'), ('y', 'i1')], align=pick(True, False)))\n",
      False),
     ("names", "G = np.zeros(2, [(pick('x', 'y'), 'f4')])\n", False),
-    ("metadata", "G = np.ones(2, np.dtype('f4', metadata=pick(None, {'k': 1})))\n", False),
+    ("metadata", "G = np.ones(2, np.dtype('f4', metadata=pick({}, {'k': 1})))\n", False),
     ("metadata's content", "G = np.ones(2, np.dtype('f4', metadata={'k': pick(1, 2)}))\n", False),
     ("alignment", "B = np.zeros(33, 'u1')\nG = B[pick(0, 1):][:32].view('f4')\n", False),
     ("time", "G = np.array([5, 6], pick('M8[s]', 'M8[D]'))\n", False),

@@ -7,7 +7,9 @@ import pytest
 
 from tests.caches.lab import Lab, kernel
 
-pytestmark = pytest.mark.filterwarnings("ignore:.PURE.VIOLATION", "ignore:Calling non-quadrants")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.PURE.VIOLATION", "ignore:Calling non-quadrants", "ignore:overflow"
+)
 
 CLASSES = """
 import types
@@ -99,6 +101,10 @@ KEPT = {
     "a function of the language behind a name": (
         "f = qd.floor\n", "f(a[i] + 0.5)", 1.0, ("qd.floor", "qd.ceil"), 2.0,
     ),
+    "a list that is enumerated": (
+        "T = [1.0, 2.0]\n", "sum(qd.static([i * v for i, v in enumerate(T)]))", 2.0,
+        ("2.0]", "3.0]"), 3.0,
+    ),
     "the strides of an array": (
         "A = np.ones(4)[:2]\n", "A.strides[0] / 4", 2.0, ("(4)[:2]", "(4)[::2]"), 4.0,
     ),
@@ -158,6 +164,9 @@ NEVER = {
     ),
     "a floating-point error": (
         "A = np.array([-1e4])\n", "2.0 if qd.static(np.exp(A)[0] == 0) else 1.0", 2.0,
+    ),
+    "a number that NumPy cannot hold": (
+        "F = np.float32\n", "2.0 if qd.static(F(1e300) > 1) else 1.0", 2.0,
     ),
     "the base of an array": (
         "A = np.zeros(2)\n", "2.0 if qd.static(A.base is None) else 1.0", 2.0,
