@@ -6,8 +6,7 @@
     capture.launch()             # timings, agreement with the interpreter, the author's checks
     capture.record               # at any moment, as far as it is known
 
-`capture_kernel` does both. No cache is read or written: the full pipeline always runs. An error of
-one backend is part of its record and does not stop the others.
+`capture_kernel` does all of it. No cache is read or written. A backend's error is in its record.
 """
 
 from __future__ import annotations
@@ -493,9 +492,8 @@ def capture_kernel(
 
     config: None takes the options of the running program, or the defaults where none runs.
     """
-    if config is None:
-        running = program.peek()
-        config = CompileConfig() if running is None else running.config
+    running = program.peek()
+    config = config or (running.config if running is not None else CompileConfig())
     capture = KernelCapture(kernel, backends, config, steps, calls)
     capture.compile()
     capture.look_up()

@@ -485,7 +485,8 @@ class Record(_Base, frozen=True, kw_only=True):
 
 
 # Names of fields that may differ between two runs over the same input: times and how many launches
-# fit into one, and errors of sums, which depend on the order in which threads add.
+# fit into one (with what these found in memory), and errors of sums, which depend on the order in
+# which threads add.
 VOLATILE: Final = frozenset(
     {
         "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
@@ -493,6 +494,6 @@ VOLATILE: Final = frozenset(
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
         "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
-        "waited", "loop_us", "loop_fast_us", "loop_slow_us",
+        "hits", "waited", "loop_us", "loop_fast_us", "loop_slow_us",
     }
 )  # fmt: skip

@@ -121,6 +121,8 @@ def test_within_a_pass_and_between_them(monkeypatch):
     assert x.tolist() == [1, 1]
 
 
+# Python itself drops what is raised in the callback of a weak reference or of the collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_wherever_it_arrives_the_program_can_be_used_afterwards():
     """Alarms at many times of a compile: each is passed on, and the next launch is right."""
     passed = 0

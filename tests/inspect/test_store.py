@@ -7,6 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 from qd_studio.engine.inspect import record as rec
+from qd_studio.engine.inspect import record_autodiff
 from qd_studio.engine.inspect import store
 
 from tests.app.records import make_record
@@ -120,7 +121,8 @@ def test_times_do_not_make_records_differ_but_anything_else_does():
 
 
 def test_every_volatile_name_is_a_field():
-    classes = [cls for cls in vars(rec).values() if isinstance(cls, type)]
+    found = [*vars(rec).values(), *vars(record_autodiff).values()]
+    classes = [cls for cls in found if isinstance(cls, type)]
     fields = {
         name for cls in classes if issubclass(cls, msgspec.Struct) for name in cls.__struct_fields__
     }

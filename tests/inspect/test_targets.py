@@ -176,15 +176,23 @@ def test_what_is_not_loaded_is_not_launched():
 # ---- devices with memory of their own
 
 
-class Memory(HostMemory):
+class Memory:
     """Memory that the host does not see."""
 
-    def __init__(self, nbytes):
-        super().__init__(nbytes)
-        self.inner, self.host = self.host, None
+    host = None
 
-    def _bytes(self):
-        return self.inner
+    def __init__(self, nbytes):
+        self.data = HostMemory(nbytes)
+        self.inner, self.address, self.nbytes = self.data.host, self.data.address, nbytes
+
+    def read(self, offset, out):
+        self.data.read(offset, out)
+
+    def write(self, offset, data):
+        self.data.write(offset, data)
+
+    def fill(self, offset, pattern, count):
+        self.data.fill(offset, pattern, count)
 
     def copy(self, offset, source, begin, nbytes):
         self.inner[offset : offset + nbytes] = source.inner[begin : begin + nbytes]

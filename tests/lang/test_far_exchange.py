@@ -253,9 +253,10 @@ def test_memory_that_others_look_at_outlives_the_program(device):
     f.fill(3)
     views = on_host(a.to_dlpack()), on_host(f.to_dlpack())
     a.to_dlpack()  # nobody takes this one
-    assert device.used == 8032  # the field is rounded up to a cache line
+    used = device.used
+    assert used >= 8000  # and the unused bytes around the field
     qd.reset()
-    assert device.used == 8032
+    assert device.used == used
     assert [float(v.sum()) for v in views] == [2000, 3000]
     with pytest.raises(QuadrantsRuntimeError, match="ended"):
         a.to_numpy()

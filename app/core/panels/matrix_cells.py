@@ -10,7 +10,7 @@ from .. import format as fmt
 from ..lines import Span
 from ..pending import kernel_state, state_of
 from .machine import registers, spills, spills_text
-from .sides import agreement_style, last_launch, launch_text, verdict_of
+from .sides import agreement_style, last_launch, launch_text, speed_style, verdict_of
 
 __all__ = ["caches", "cell_of", "reason", "sign", "sign_of", "smaller", "statements"]
 
@@ -136,9 +136,7 @@ def _of_compile(tell: Callable[[CompileRecord], str], style: str = "") -> _Cell:
 
 def _against(kernel: KernelRecord, backend: BackendRecord, head: str) -> Span:
     found = verdict_of(kernel, backend.backend)
-    words = {"slower": "warn", "faster": "ok"}
-    style = words.get(found.verdict, "dim") if found is not None else ""
-    return fmt.against_short(found, head), style
+    return fmt.against_short(found, head), speed_style(backend, found)
 
 
 def _agreement(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:

@@ -19,7 +19,7 @@ from ..pending import all_of, state_of
 
 __all__ = [
     "HEADER", "agreement_style", "amounts_text", "comparable", "last_launch", "launch_text",
-    "side_lines", "side_rows", "side_table", "verdict_of", "verdict_texts",
+    "side_lines", "side_rows", "side_table", "speed_style", "verdict_of", "verdict_texts",
 ]  # fmt: skip
 
 HEADER: Final = (
@@ -56,6 +56,15 @@ def agreement_style(backend: BackendRecord) -> str:
     if found is None or backend.backend == "interp":
         return "dim"
     return {"ok": "ok", "differs": "bad", "unknown": "warn"}[found.verdict]
+
+
+def speed_style(backend: BackendRecord, verdict: VerdictRecord | None) -> str:
+    """Only a result that agrees is drawn as faster: the speed of a wrong one is no good news."""
+    if verdict is None:
+        return ""
+    found = backend.agreement
+    agrees = backend.backend == "interp" or (found is not None and found.verdict == "ok")
+    return {"slower": "warn", "faster": "ok" if agrees else "dim"}.get(verdict.verdict, "dim")
 
 
 def verdict_of(kernel: KernelRecord, backend: str) -> VerdictRecord | None:
@@ -158,7 +167,7 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
         name,
         at,
         (fmt.device_time(launch) if launch is not None else "", ""),
-        (fmt.against(verdict), _style_of(verdict)),
+        (fmt.against(verdict), speed_style(backend, verdict)),
         ("oracle" if oracle else fmt.agreement(backend.agreement), agreement_style(backend)),
         (fmt.duration_ms(compiled.cold_ms), ""),
         (fmt.duration_ms(compiled.warm_ms), ""),
@@ -177,11 +186,6 @@ def _of_save(kernel: KernelRecord, backend: BackendRecord, column: str, at: Span
     if column == "agreement" and backend.backend != "interp":
         return state, state
     return (state if column == "launch" and last_launch(backend) is None else at[0]), state
-
-
-def _style_of(verdict: VerdictRecord | None) -> str:
-    words = {"slower": "warn", "faster": "ok"}
-    return words.get(verdict.verdict, "dim") if verdict is not None else ""
 
 
 def _over_empty(line: Line, text: str, style: str, width: int) -> tuple[Line, int]:
