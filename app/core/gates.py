@@ -110,7 +110,11 @@ def parse_rule(text: str) -> Rule:
     family = rule.metric.split(".")[0]
     if family == "agreement":
         _check_word(rule, AGREEMENTS, "verdict")
-    return _of_cache(rule) if family == "cache" else rule
+    elif family == "cache":
+        return _of_cache(rule)
+    elif isinstance(rule.limit, str) or not math.isfinite(rule.limit):
+        raise RuleError(f"rule {text!r}: {rule.metric} is a number; compare it with a finite one")
+    return rule
 
 
 AGREEMENTS: Final = ("ok", "differs", "unknown")

@@ -150,7 +150,9 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
             yield f"launch.{name}.host_us", Metric(launch.host_us)
     if backend.agreement is not None and name != "interp":
         # The interpreter is what the others are compared with.
-        yield f"agreement.{name}", Metric(backend.agreement.state, backend.agreement.reason)
+        found = backend.agreement
+        why = found.check_message if found.check == "failed" else found.reason
+        yield f"agreement.{name}", Metric(found.verdict, why)
 
 
 def _machine_metrics(name: str, machine: MachineRecord | None) -> Iterator[tuple[str, Metric]]:

@@ -170,22 +170,27 @@ class JobSteps(inspect.Steps):
             self._kind = ""
             signal.setitimer(signal.ITIMER_REAL, 0)
             if kernel is not None:
-                self.end_without_device()
+                self.end_without_device(backend)
 
-    def end_without_device(self) -> None:
+    def end_without_device(self, backend: str = "") -> None:
         """End the process if a device is of no more use to it, be it after a launch of a kernel.
 
         A new process gets the device back, and does the rest of the job without that launch.
+        backend: the one of the step, if it has one.
         """
         lost, kernel = inspect.lost_device(), self.kernel
         if lost is None or (kernel is not None and lost is self.lost_before):
             return
         held: list[Held] = []
         if kernel is not None:
-            error = inspect.error_record(lost, "launch", kernel=kernel.name, backend="cuda")
-            held.append(
-                Held(file=self.file, kernel=kernel.id, backend="cuda", stage="launch", error=error)
-            )
+            asked = [name for name in self.job.backends if name.partition(":")[0] == "cuda"]
+            for name in [backend] if backend in asked else asked or ["cuda"]:
+                error = inspect.error_record(lost, "launch", kernel=kernel.name, backend=name)
+                held.append(
+                    Held(
+                        file=self.file, kernel=kernel.id, backend=name, stage="launch", error=error
+                    )
+                )
         self.send(DeviceLost(job=self.job.id, files=self.left, held=tuple(held)))
         os._exit(AFRESH)
 

@@ -84,7 +84,7 @@ class Runner:
                 described = self._send_file(job, steps, loaded, kernels, errors, entries)
             if error is not None:
                 steps.send(Problem(job=job.id, path=path, error=_in_file(error, path)))
-        kernels = _as_run(kernels, loaded)
+        kernels = _as_run(kernels, loaded, calls)
         steps.lost_before = inspect.lost_device()
         self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
 
@@ -302,7 +302,7 @@ def _look(job: Job, id: str) -> inspect.Look | None:
     return inspect.Look(job.look) if job.watching and id == job.focus else None
 
 
-def _as_run(kernels: list[Any], loaded: Loaded) -> list[Any]:
+def _as_run(kernels: list[Any], loaded: Loaded, calls: inspect.RecordedCalls) -> list[Any]:
     """The kernels of the run as a script, in place of those of the import.
 
     Where a script starts a program, the fields that the imported file made are gone.
@@ -310,6 +310,7 @@ def _as_run(kernels: list[Any], loaded: Loaded) -> list[Any]:
     if loaded.ran is None:
         return kernels
     ran = inspect.kernels_in(vars(loaded.ran), loaded.path)
+    ran += inspect.kernels_called(calls, loaded.path, ran)
     by_place = {(k.name, k.kernel.decl.line): k for k in ran}
     return [by_place.get((k.name, k.kernel.decl.line), k) for k in kernels]
 

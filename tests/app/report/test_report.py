@@ -190,6 +190,19 @@ def test_a_verdict_that_is_unknown_never_passes_the_rule_on_agreement():
         assert found.state in ("failed", "unknown"), reason
 
 
+def test_a_failed_check_of_the_author_is_a_verdict_that_differs():
+    (kernel,) = RECORD.kernels
+    agreement = msgspec.structs.replace(
+        kernel.backends[0].agreement, check="failed", check_message="n=4: not three"
+    )
+    changed = msgspec.structs.replace(kernel.backends[0], agreement=agreement)
+    kernel = msgspec.structs.replace(kernel, backends=(changed,))
+    record = msgspec.structs.replace(RECORD, kernels=(kernel,))
+    for rule in ("agreement!=ok", "agreement==differs", "agreement.cpu!=ok"):
+        (found,) = evaluate(record, [rule])
+        assert (found.state, "not three" in found.message) == ("failed", True)
+
+
 def test_the_rule_on_agreement_is_about_backends_that_were_named_too():
     assert [f.state for f in evaluate(RECORD, ["agreement!=ok"])] == ["passed"]
     found = evaluate(RECORD, ["agreement!=ok"], asked={"cpu", "cuda"})
@@ -302,7 +315,8 @@ def test_gate_findings_stand_in_the_reports():
     "rule",
     [
         "", "a >< 3", "ir.statements>+x%", "ir.x==+5%", "agreement>ok", "no.such>1",
-        "cache.offline!=laoded",
+        "cache.offline!=laoded", "ir.statements>nan", "ir.statements>inf", "ir.statements>+nan%",
+        "ir.statements!=few", "launch.cpu.median_us>1e999",
     ],
 )  # fmt: skip
 def test_unreadable_rules_say_what_to_write(rule):

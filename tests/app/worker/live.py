@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import textwrap
 
+from msgspec.structs import replace
 from qd_studio.app.worker import events
 from qd_studio.app.worker.client import WorkerClient
 from qd_studio.app.worker.protocol import Limits
@@ -101,3 +102,6 @@ QUICK = Limits(
     measure_s=0.01, import_s=1.0, run_s=1.0, compile_s=30.0, launch_s=1.0, interpret_s=1.0,
     grace_s=0.5,
 )  # fmt: skip
+# For what the worker itself has to stop: on a busy machine that takes it longer than the grace
+# above, and being killed is another error.
+PATIENT = replace(QUICK, grace_s=LONG_S / 2)

@@ -48,13 +48,14 @@ def after(x: A1):
 """
 
 
-def test_a_kernel_that_costs_the_device_fails_alone(tmp_path):
+@pytest.mark.parametrize("name", ["cuda", "cuda:sm_90"])
+def test_a_kernel_that_costs_the_device_fails_alone(tmp_path, name):
     path, other = tmp_path / "one.py", tmp_path / "two.py"
     path.write_text(SIMULATED + FILE)
     other.write_text(FILE.replace("breaks", "works"))  # the simulator is of the whole process
     seen = []
     record = collect(
-        [path, other], backends=("cpu", "cuda"), on_event=seen.append,
+        [path, other], backends=("cpu", name), on_event=seen.append,
         config={"enable_fallback": False}, limits=Limits(measure_s=0.01),
     )  # fmt: skip
     found = {
@@ -62,8 +63,8 @@ def test_a_kernel_that_costs_the_device_fails_alone(tmp_path):
     }
     failed = {key: b for key, b in found.items() if b.status != "ok"}
     assert len(found) == 12
-    assert set(failed) == {("one.py", "breaks", "cuda")}
-    (error,) = failed["one.py", "breaks", "cuda"].errors
+    assert set(failed) == {("one.py", "breaks", name)}
+    (error,) = failed["one.py", "breaks", name].errors
     assert "a kernel used memory that is not there" in error.message
     assert (error.kind, error.kernel, error.stage) == ("CudaError", "breaks", "launch")
     assert all(b.agreement.state == "ok" for key, b in found.items() if key not in failed)

@@ -9,9 +9,9 @@ import pytest
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits, Opening
 
-from .live import Live
+from .live import LONG_S, Live
 
-LIMITS = Limits(measure_s=0.01, import_s=2.0, run_s=2.0, grace_s=0.5)
+LIMITS = Limits(measure_s=0.01, import_s=2.0, run_s=2.0, grace_s=LONG_S / 2)
 
 HEAD = """\
 import quadrants as qd
@@ -177,6 +177,10 @@ def test_kernels_that_functions_make_are_listed_when_they_are_called(tmp_path):
     guarded = "\n\nif __name__ == '__main__':\n    main()\n"
     helper = "import quadrants as qd\n\n\n@qd.func\ndef f(x):\n    return x\n"
     files = {"a.py": MADE, "b.py": MADE + guarded, "c.py": MADE + "\n\nmain()\n", "d.py": helper}
+    # What the import made is of a program that ends when the file runs as a script.
+    inner = "    @qd.kernel\n    def k():\n        for i in x:\n            x[i] += 1.0\n"
+    made = f"def make():\n{inner}    k()\n\n\nmake()\nif __name__ == '__main__':\n    make()\n"
+    files["e.py"] = HEAD.partition("@qd.kernel")[0] + made
     record, kernels = opened(tmp_path, files, run=True)
     for name, stage in (("a.py", "run"), ("b.py", "run"), ("c.py", "import")):
         (kernel,) = kernels(name).values()
@@ -184,7 +188,10 @@ def test_kernels_that_functions_make_are_listed_when_they_are_called(tmp_path):
         assert kernel.backend("cpu").launches
         (error,) = [e for e in record.errors if e.file.endswith(name)]
         assert (error.kind, error.stage, error.line) == ("ValueError", stage, 18)
-    assert not [e for e in record.errors if e.file.endswith("d.py")]
+    assert not [e for e in record.errors if e.file.endswith(("d.py", "e.py"))]
+    (kernel,) = kernels("e.py").values()
+    assert origins(kernel) == ["recorded"]
+    assert kernel.backend("cpu").status == "ok" and kernel.backend("cpu").launches
     record, _ = opened(tmp_path, {"b.py": MADE + guarded})
     assert "kernels that functions make are listed with --run" in record.errors[0].message
 
