@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 
 from ..backends.base import (
     Artifact,
@@ -27,6 +27,7 @@ from ..backends.base import (
 )
 from ..backends.cuda.facts import CudaLoop, CudaTask
 from ..backends.frame.abi import Layout as FrameLayout
+from ..backends.frame.grids import arithmetic
 from ..backends.opencl.facts import OpenclTask
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type
@@ -174,6 +175,8 @@ def _param(p: Param) -> list[Any]:
 
 def _read_param(row: Sequence[Any]) -> Param:
     name, kind, dtype, ndim, needs_grad, boundary, shape, axes, layout, grad = row
+    if type(ndim) is not int or type(needs_grad) is not bool:  # become part of launchers
+        raise ValueError(f"parameter {name} has {ndim!r} axes")
     if layout is not None:
         extents, origin, terms = layout
         digits = [(axis, div, mod, stride) for axis, div, mod, stride in terms]
@@ -221,6 +224,36 @@ _RECORDS: Final[dict[str, Any]] = {
     "cuda_task": CudaTask, "cuda_loop": CudaLoop, "opencl_task": OpenclTask,
 }  # fmt: skip
 """Facts that are records, by the name under which they stand."""
+_KINDS: Final = {name: tuple(get_type_hints(r).values()) for name, r in _RECORDS.items()}
+_EXPRESSIONS: Final = ("blocks", "fits")
+"""Members of these records that are texts of `arithmetic`, for the host to compute."""
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """True if ``value`` is exactly of a type, or a tuple of such values."""
+    if get_origin(kind) is not tuple:
+        return type(value) is kind
+    kinds = get_args(kind)
+    if type(value) is not tuple:
+        return False
+    values = cast("tuple[Any, ...]", value)
+    if kinds[-1] is ...:
+        return all(_is(part, kinds[0]) for part in values)
+    return len(values) == len(kinds) and all(map(_is, values, kinds))
+
+
+def _record(name: str, parts: Sequence[Any]) -> Any:
+    """A fact that is a record. ValueError unless all of it is of the types that it states.
+
+    What launches a kernel is Python code that numbers of the record are written into.
+    """
+    found = _RECORDS[name](*parts)
+    if not all(map(_is, found, _KINDS[name])):
+        raise ValueError(f"there is no {name} of such values")
+    for member in _EXPRESSIONS:
+        if text := getattr(found, member, ""):
+            arithmetic(text)
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -253,7 +286,7 @@ def _value(plain: Any) -> Any:
         params, *others = parts
         return FrameLayout(tuple(params), *others)
     if kind in _RECORDS:
-        return _RECORDS[kind](*[_value(part) for part in parts])
+        return _record(kind, [_value(part) for part in parts])
     if kind == "tuple":
         return tuple([_value(part) for part in parts])
     if kind == "dict":

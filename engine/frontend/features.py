@@ -15,6 +15,7 @@ each parameter of the compiled function in the arguments of a call.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
@@ -343,7 +344,8 @@ class Plan(NamedTuple):
 def same(a: Any, b: Any) -> bool:
     """True if two features are equal; values that cannot be compared must be identical.
 
-    1, 1.0 and True are not the same to a kernel, though they are equal; nor are tuples of them.
+    1, 1.0 and True are not the same to a kernel, though they are equal; nor are values that hold
+    them, such as tuples, named tuples and objects of dataclasses.
     """
     if a is b:
         return True
@@ -351,12 +353,34 @@ def same(a: Any, b: Any) -> bool:
     try:
         if kind is not b.__class__ or not bool(a == b):
             return False
+        return kind in _EXACT or _alike(a, b)
     except Exception as error:
         if of_signal_handler(error):
             raise
         return False
-    return kind not in _INEXACT or _contents(a, ()) == _contents(b, ())
 
 
-_INEXACT: Final = frozenset((float, tuple, frozenset))
-"""Classes whose ``==`` finds values equal that kernels tell apart."""
+def _alike(a: Any, b: Any) -> bool:
+    """True if two equal values of one class also hold the same."""
+    if isinstance(a, float | set | frozenset | np.generic):
+        return _contents(a, ()) == _contents(b, ())
+    if isinstance(a, tuple | list):
+        items = cast("list[Any]", a)
+        if len(items) != len(b) or not all(map(same, items, b)):
+            return False
+    elif isinstance(a, dict):
+        return same(list(cast("dict[Any, Any]", a).items()), list(b.items()))
+    one, other = cast(Any, a), b
+    cls: Any = one.__class__
+    if isinstance(a, type) or f"{cls.__module__}.".startswith(_ENGINE):
+        return True
+    if dataclasses.is_dataclass(cls):
+        names = [field.name for field in dataclasses.fields(cls)]
+    else:  # what only one of them has was computed when it was first asked for
+        names = getattr(one, "__dict__", {}).keys() & getattr(other, "__dict__", {}).keys()
+    return all(same(getattr(one, name), getattr(other, name)) for name in names)
+
+
+_EXACT: Final = frozenset((int, bool, str, bytes, type(None)))
+"""Classes whose ``==`` is all that a kernel can learn of a value."""
+_ENGINE: Final = __name__.removesuffix("frontend.features")

@@ -69,7 +69,7 @@ from .apart import ArrayNames, apart_lines
 from .args import flat
 from .binding import MISSING
 from .foreign import on_device, torch_tensor
-from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, memory_of, order_flag, slow_address
+from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, memory_of, slow_address, wrong_order
 
 if TYPE_CHECKING:
     from .launch import Launchers, Variant
@@ -360,13 +360,13 @@ class _Writer:
             f"        key, p{k}, s{k}, w{k}, m{k} = {name}._ready",
             f"        if key is not {feature}: {miss}",
         ]
-        flag = order_flag(param)
+        wrong = wrong_order(param, name)
         of_host = not self.owner.decl.options.graph  # which the long way refuses
         if not self.on_host:  # an array of the host is copied to the device and back
             self.lines.append(f"    elif c is ndarray: return slow({self.again})")
-        elif of_host and not param.needs_grad and not key.needs_dual and flag:
+        elif of_host and not param.needs_grad and not key.needs_dual and wrong:
             shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
-            bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or not {name}.flags.{flag}"
+            bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or {wrong}"
             if element:
                 bad += f" or {name}.shape[{ndim}:] != {element!r}"
             self.lines += [

@@ -13,7 +13,7 @@ from .foreign import foreign_array, numpy_of_tensor, torch_tensor
 from .program import current
 
 __all__ = [
-    "DATA_OFFSET", "FAST_ADDRESS", "UNSEEN", "memory_of", "order_flag", "slow_address",
+    "DATA_OFFSET", "FAST_ADDRESS", "UNSEEN", "memory_of", "slow_address", "wrong_order",
 ]  # fmt: skip
 
 DATA_OFFSET: Final = object.__basicsize__
@@ -32,12 +32,14 @@ def slow_address(array: np.ndarray[Any, Any]) -> int:
     return array.ctypes.data
 
 
-def order_flag(param: Param) -> str:
-    """The flag of arrays of NumPy that have the parameter's order of axes; "" if none can."""
+def wrong_order(param: Param, name: str) -> str:
+    """A test for arrays of NumPy without the parameter's order of axes; "" if none can have it."""
     if param.axes is None:
-        return "carray"
-    of_fortran = param.axes == tuple(range(param.ndim))[::-1]
-    return "farray" if of_fortran and not param.element_shape else ""
+        return f"not {name}.flags.carray"
+    if param.axes != tuple(range(param.ndim))[::-1] or param.element_shape:
+        return ""
+    # Not `farray`: that is also true for arrays with gaps.
+    return f"not {name}.flags.fnc or not {name}.flags.behaved"
 
 
 def memory_of(array: Any) -> Any:

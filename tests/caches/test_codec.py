@@ -18,6 +18,7 @@ from qd_studio.engine.backends.base import (
 )
 from qd_studio.engine.backends.cuda.facts import CudaLoop, CudaTask
 from qd_studio.engine.backends.frame.abi import Layout as FrameLayout
+from qd_studio.engine.backends.frame.grids import arithmetic, evaluate
 from qd_studio.engine.backends.opencl.facts import OpenclTask
 from qd_studio.engine.cache.codec import decode, encode, moved, without_task_places
 from qd_studio.engine.cache.offline import UNREADABLE
@@ -250,3 +251,63 @@ def test_the_interpreter_makes_its_texts_of_its_code(tmp_path):
     find("interp").load(again)
     for name in ("ir", "python"):
         assert again.text(name) == found.artifact.text(name)
+
+
+def first_record(plain):
+    """The parts of the first task or loop for a GPU among plain data."""
+    if isinstance(plain, dict):
+        for name, parts in plain.items():
+            if name in ("cuda_task", "cuda_loop", "opencl_task"):
+                return parts
+            found = first_record(parts)
+            if found is not None:
+                return found
+    if isinstance(plain, list):
+        return next((found for part in plain if (found := first_record(part)) is not None), None)
+    return None
+
+
+CODE = "__import__('os').abort()"
+TASK = CudaTask("k_0", (64,), 128, "cover", "v0", (64,))
+GROUPS = OpenclTask("k_0", (("m", 64),), 8, "one", "v0", (64,), places=(1,))
+LOOP = CudaLoop(0, "k_loop", 256, "v0 <= 3", (72,))
+
+
+@pytest.mark.parametrize(("record", "member"), [
+    (record, member) for record in (TASK, GROUPS, LOOP) for member in record._fields
+    if member not in ("symbol", "grid", "header")
+])  # fmt: skip
+def test_texts_that_are_no_arithmetic_are_never_evaluated(record, member):
+    """What launches a kernel is Python code: a fact that would be more than a number is refused."""
+    load, code = encode(dataclasses.replace(ARTIFACT, facts={"task": record}), HERE)
+    load = json.loads(json.dumps(load))
+    assert decode(load, code, HERE).facts == {"task": record}
+    parts, at = first_record(load["facts"]), record._fields.index(member)
+    parts[at] = {"tuple": [CODE]} if isinstance(getattr(record, member), tuple) else CODE
+    with pytest.raises(ValueError, match=r"arithmetic|there is no"):
+        decode(load, code, HERE)
+
+
+@pytest.mark.parametrize("place", [3, 4])
+def test_parameters_are_of_the_types_that_launchers_are_made_of(place):
+    load, code = encode(ARTIFACT, HERE)
+    load["params"][1][place] = CODE
+    with pytest.raises(ValueError, match="axes"):
+        decode(load, code, HERE)
+
+
+@pytest.mark.parametrize("text", [
+    CODE, "v0.real", "(v0, v1)", "[v0]", "lambda: v0", "v0 ** v1", "9 << v0", "x", "v", "vars",
+    "max(v0, key=v1)", "v0()", "'v0'", "1.5", "v0 for v0 in v1", "(v0 := 3)", "v0; v1", "",
+    "(" * 999,
+])  # fmt: skip
+def test_only_arithmetic_is_evaluated(text):
+    with pytest.raises(ValueError, match="is no arithmetic on whole numbers"):
+        evaluate(text, (1, 2))
+
+
+def test_the_arithmetic_of_launches():
+    assert evaluate("((v0*max(0,v1-(-2))+2147483648&4294967295)-2147483648)", (3, 4)) == 18
+    assert evaluate("(v0//3 if v0>=0 else -(-v0//3))", (-7,)) == -2
+    assert evaluate("max(0,v0-0)*max(0,v1>>1) <= 6 and min(v0,v1) <= 9", (3, 4)) == 1
+    assert arithmetic("v0") is arithmetic("v0")

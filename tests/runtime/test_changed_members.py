@@ -1,7 +1,7 @@
 """What objects with ``template_primitives=False`` hold changes between launches.
 
 Programs are generated over the kinds of members, and compared with the same functions run as plain
-Python.
+Python. So with template values, which may be equal where what they hold is not the same.
 """
 
 import dataclasses
@@ -249,3 +249,55 @@ def test_equal_numbers_of_other_types_are_other_template_arguments():
     for _ in range(3):
         assert [kind_of(x) for x in (1, True, 1.0)] == [2, 1, 3]
         assert [kind_in((x,)) for x in (1, True, 1.0)] == [2, 1, 3]
+
+
+class Named(NamedTuple):
+    of: float
+
+
+class Sub(tuple):
+    of = property(lambda self: self[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    of: float
+
+
+class Inner(NamedTuple):
+    inner: Data
+
+    @property
+    def of(self):
+        return self.inner.of
+
+
+class Own:
+    def __init__(self, of):
+        self.of = of
+
+    def __eq__(self, other):
+        return self.of == other.of
+
+    def __hash__(self):
+        return hash(self.of)
+
+
+EQUAL = {
+    "named": Named, "sub": lambda of: Sub((of,)), "data": Data, "own": Own,
+    "nested": lambda of: Inner(Data(of)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*dataclass:DeprecationWarning")
+@pytest.mark.parametrize("make", EQUAL.values(), ids=EQUAL)
+def test_template_values_that_are_equal_may_hold_numbers_of_other_types(make):
+    @qd.kernel
+    def half(p: qd.template()) -> qd.f64:
+        return p.of / 2 if qd.static(isinstance(p.of, float)) else p.of // 2
+
+    for _ in range(3):
+        assert [half(make(v)) for v in (3, 3.0, 3, 5.0, 5)] == [1, 1.5, 1, 2.5, 2]
+    assert len(half.launchers.variants) == 2
+    half(make(3))
+    assert len(half.launchers.variants) == 2

@@ -232,6 +232,33 @@ def test_fortran_order_is_used_in_place():
     assert variants(mark) == 2
 
 
+def test_only_whole_arrays_in_fortran_order_are_used_in_place():
+    @qd.kernel
+    def total(x: qd.types.NDArray[qd.i32, 2], mask: qd.i32) -> qd.i32:
+        found = 0
+        for i, j in qd.ndrange(x.shape[0], x.shape[1]):
+            found += x[i, j] * (10 * i + j)
+            x[i, j] ^= mask
+        return found
+
+    def want(x):
+        return int((x * (10 * np.arange(len(x))[:, None] + np.arange(x.shape[1]))).sum())
+
+    order = np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4))
+    raw = np.zeros(49, np.uint8)[1:].view(np.int32).reshape(4, 3).T
+    raw[...] = order
+    locked = order.copy(order="F")
+    locked.flags.writeable = False
+    for _ in range(3):
+        assert total(order, 0) == want(order)
+        for strided in (order[::2], order[:2], order[::-1], np.broadcast_to(order[:1], (3, 4))):
+            with pytest.raises(ValueError, match="strided NumPy arrays are not supported"):
+                total(strided, 0)
+        assert total(raw, 0) == want(order)
+        with pytest.raises(ValueError, match="read-only"):
+            total(locked, 0)
+
+
 @qd.kernel
 def exchange(x: qd.types.NDArray[qd.i32, 2], y: qd.types.NDArray[qd.i32, 2]):
     for _ in range(1):
