@@ -203,7 +203,7 @@ def _positive(text: str) -> float:
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isdecimal() else 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of 1 or more")
     return value

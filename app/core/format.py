@@ -240,7 +240,7 @@ def agreement(found: AgreementRecord | None, ascii_only: bool = False, *, full: 
     """
     if found is None:
         return ""
-    mark = GLYPHS[found.state][ascii_only]
+    mark = GLYPHS[found.verdict][ascii_only]
     check = "" if found.check != "failed" else ", check failed"
     if found.state == "unknown":
         passed = "; the author's check passed" if full and found.check == "passed" else ""

@@ -151,16 +151,18 @@ def _read(rule: str, text: str) -> Rule:
             f"cannot read rule {text!r}: a percentage compares with the baseline and needs "
             "a sign and one of > >= < <=, such as >+5%"
         )
+    relative = value.endswith("%")
     try:
-        if value.endswith("%"):
-            return Rule(text, metric, op, float(value[:-1]) / 100, True)
-        return Rule(text, metric, op, float(value), False)
+        limit = float(value[:-1]) / 100 if relative else float(value)
     except ValueError:
         if op not in ("==", "!="):
             raise RuleError(
                 f"cannot read rule {text!r}: {value!r} is not a number; words take == or !="
             ) from None
         return Rule(text, metric, op, value, False)
+    if not math.isfinite(limit):  # nothing is above or below it: such a rule could only pass
+        raise RuleError(f"cannot read rule {text!r}: {value!r} is no limit; write a finite number")
+    return Rule(text, metric, op, limit, relative)
 
 
 def evaluate(

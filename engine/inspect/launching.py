@@ -390,7 +390,11 @@ class Launcher:
                 step = self._steps.step(stage, text, backend=name, kind="check")
                 # The check may look at fields: there it sees what the launch left.
                 with step, installed(given.blocks):
-                    check(self.inputs(compiled, found).args, given.args, result)
+                    said = check(self.inputs(compiled, found).args, given.args, result)
+                if isinstance(said, bool | np.bool_) and not said:
+                    raise AssertionError(
+                        f"{getattr(check, '__name__', 'the check')} returned {said}"
+                    )
             except AssertionError as raised:
                 message = " ".join(str(raised).split()) or "assertion failed"
                 line = error_record(raised, "check").line

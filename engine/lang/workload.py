@@ -20,7 +20,8 @@ Workloads of a kernel that is a method leave out ``self``: the studio knows the 
 A workload of a kernel that works on fields may fill them; that is undone after the launches.
 
 A check gets the arguments before the launch (copies), the same after it, and the result; it raises
-(an ``assert`` will do) when the result is wrong. While it runs, fields hold what the launch left.
+(an ``assert`` will do) or returns False when the result is wrong. While it runs, fields hold what
+the launch left.
 Both decorators return the function, so that one function can serve several kernels. Nothing here
 runs a kernel: who launches asks `Workload.cases`.
 """

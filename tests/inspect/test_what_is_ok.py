@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.app.core import format as fmt
 from qd_studio.engine import inspect
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
 from qd_studio.engine.config import CompileConfig
@@ -207,3 +208,25 @@ def test_records_of_earlier_versions_say_unknown():
 def test_a_check_that_failed_is_no_agreement():
     found = AgreementRecord(state="ok", elements=4, check="failed", check_message="no")
     assert (found.state, found.verdict) == ("ok", "differs")
+    assert fmt.agreement(found) == "≠ exact over 4 elements, check failed"
+    assert fmt.agreement(found, ascii_only=True).startswith("!= ")
+
+
+@pytest.mark.parametrize("said", [False, np.bool_(False), np.allclose([8.0], [7.0])])
+def test_a_check_that_returns_false_has_failed(said):
+    @qd.kernel
+    def sevens(x: F32):
+        for i in x:
+            x[i] = 7.0
+
+    @sevens.workload(n=[4])
+    def _(n):
+        return (np.zeros(n, np.float32),)
+
+    @sevens.check
+    def is_eight(before, after, result):
+        return said
+
+    found = judged(sevens).agreement
+    assert (found.check, found.verdict) == ("failed", "differs")
+    assert "is_eight returned False" in found.check_message

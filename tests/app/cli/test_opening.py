@@ -126,6 +126,7 @@ def test_modules_are_found_without_running_what_is_above_them(tmp_path, monkeypa
         (["caf\udce9.py"], "'caf\\udce9.py': this is not valid UTF-8; rename the file"),
         (["x.py", "--", "caf\udce9"], "is not valid UTF-8"),
         (["--frames", "0", "x.py"], "0 is not a number of 1 or more"),
+        (["--frames", "x", "x.py"], "x is not a number of 1 or more"),
         (["--", "x.py"], "no files given; files come before --"),
         (["show", "--panel", "log"], "no file given"),
         (["show", "a.json", "b.json", "--panel", "log"], "a saved record is shown alone"),

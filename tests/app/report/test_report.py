@@ -226,6 +226,9 @@ def test_the_rule_on_agreement_is_about_backends_that_were_named_too():
         ("launches.cpu.wall_us>1", 'did you mean "launch"?'),
         ("compile.cpu.cold_ms>+10%", "too seldom to know its noise"),
         ("launch.cuda.host_us>+10%", "too seldom to know its noise"),
+        ("launch.cpu.median_us>nan", "'nan' is no limit"),
+        ("ir.statements>1e400", "'1e400' is no limit"),
+        ("ir.statements>+inf%", "'+inf%' is no limit"),
     ],
 )
 def test_a_metric_that_nothing_can_have_is_an_error(rule, text):
