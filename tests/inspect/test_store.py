@@ -7,8 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 from qd_studio.engine.inspect import record as rec
-from qd_studio.engine.inspect import record_autodiff
-from qd_studio.engine.inspect import store
+from qd_studio.engine.inspect import record_autodiff, store
 
 from tests.app.records import make_record
 
