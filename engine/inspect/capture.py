@@ -38,13 +38,8 @@ from .layouts import leaf_records
 from .machine import locate, machine_record
 from .made_up import why_none
 from .record import (
-    BackendRecord,
-    CompileRecord,
-    ErrorRecord,
-    KernelRecord,
-    VerdictRecord,
-    WorkloadRecord,
-)
+    BackendRecord, CompileRecord, ErrorRecord, KernelRecord, VerdictRecord, WorkloadRecord,
+)  # fmt: skip
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
 from .targets import NoCaches, Target, compile_for, config_for, target_of
