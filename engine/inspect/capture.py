@@ -38,8 +38,13 @@ from .layouts import leaf_records
 from .machine import locate, machine_record
 from .made_up import why_none
 from .record import (
-    BackendRecord, CompileRecord, ErrorRecord, KernelRecord, VerdictRecord, WorkloadRecord,
-)  # fmt: skip
+    BackendRecord,
+    CompileRecord,
+    ErrorRecord,
+    KernelRecord,
+    VerdictRecord,
+    WorkloadRecord,
+)
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
 from .targets import NoCaches, Target, compile_for, config_for, target_of
@@ -453,13 +458,11 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         code_bytes=len(compiled.artifact.code),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=leaf_records(
-            compiled.func,
-            compiled.build.leaves,
-            kernel.decl.params,
+            compiled.func, compiled.build.leaves, kernel.decl.params,
             compiled.executable.meta.written,
         ),
         **_seen(recorder),
-    )
+    )  # fmt: skip
 
 
 def capture_ir(
