@@ -457,13 +457,11 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         code_bytes=len(compiled.artifact.code),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=leaf_records(
-            compiled.func,
-            compiled.build.leaves,
-            kernel.decl.params,
+            compiled.func, compiled.build.leaves, kernel.decl.params,
             compiled.executable.meta.written,
         ),
         **_seen(recorder),
-    )
+    )  # fmt: skip
 
 
 def capture_ir(

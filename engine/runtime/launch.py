@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from threading import RLock
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -32,7 +31,7 @@ from .compile import Compiled
 from .foreign import torch_tensor
 from .observed import Observed
 from .obtain import obtain
-from .program import Program, current
+from .program import Program, chaining, current
 from .status import GraphStatus, check_device_arrays, label_of, status, tell_host_loops
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ __all__ = ["Launchers", "Variant", "launch_values", "prepared_at_once"]
 
 _CHAIN: Final = 8
 """Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
-
 
 _hurried = 0  # how many are within `prepared_at_once`
 
@@ -199,8 +197,7 @@ class _Compiled:
 class Launchers:
     """What one kernel has compiled in the current program. See the module docstring.
 
-    observed: what the last launch was seen to do; kernels of one class share it. lock: held where
-    launchers are put into the kernel or taken from it.
+    observed: what the last launch was seen to do; kernels of one class share it. lock: `chaining`.
     """
 
     def __init__(
@@ -211,7 +208,7 @@ class Launchers:
         self.array_class: Final = array_class
         self.maker: Final = maker
         self.observed: Final = observed or Observed()
-        self.lock: Final = RLock()
+        self.lock: Final = chaining
         self._compiled: _Compiled | None = None
 
     @property
@@ -369,14 +366,17 @@ class Launchers:
         """Put a launcher for a kind of calls before those that the kernel has."""
         from .prepare import prepare
 
-        with self.lock:  # or two threads could each lose the launcher of the other
-            if compiled is not self._compiled or kind in compiled.chained:
-                return
-            variant, stream, _ = kind
-            prepared = prepare(self, variant, args, kernel._hot, stream)  # pyright: ignore[reportPrivateUsage]
-            compiled.chained.add(kind)
-            if prepared is not None and compiled.program.alive:
-                kernel._hot = prepared  # pyright: ignore[reportPrivateUsage]
+        variant, stream, _ = kind
+        while compiled is self._compiled and kind not in compiled.chained:
+            hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
+            prepared = prepare(self, variant, args, hot, stream)
+            with self.lock:
+                if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
+                    continue  # or the launcher that another thread has put there would be lost
+                if compiled is self._compiled and compiled.program.alive:
+                    compiled.chained.add(kind)
+                    kernel._hot = prepared or hot  # pyright: ignore[reportPrivateUsage]
+                break
 
     def _watch(self, kernel: HasHot) -> None:
         """Note the next call: if a launcher is there for it, nothing else does."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .stacks import Stacks
 
 __all__ = [
-    "NOT_INITIALIZED", "Program", "current", "init", "outliving_reset", "peek", "reset", "settled",
-    "sync",
+    "NOT_INITIALIZED", "Program", "chaining", "current", "init", "outliving_reset", "peek", "reset",
+    "settled", "sync",
 ]  # fmt: skip
 
 NOT_INITIALIZED: Final = (
@@ -143,9 +143,13 @@ class Program:
                 forget()
 
     def hold(self) -> None:
-        """Wait for compiles, and for launches of kernels with adstacks, in other threads."""
+        """Wait for compiles, and for launches of kernels with adstacks, in other threads.
+
+        So for those that change what the program owns.
+        """
         stacks = self._stacks
         self._held = [self.lock] if stacks is None else [stacks.lock, self.lock]
+        self._held += [self._owning]
         for lock in self._held:
             lock.acquire()
 
@@ -166,6 +170,8 @@ class Program:
         self.device.end()
 
 
+chaining: Final = threading.RLock()
+"""Held where launchers are put into kernels or taken from them."""
 _current: Program | None = None
 _spared: list[Program] | None = None
 """Within `outliving_reset` the programs that were reset, not yet ended."""
@@ -185,9 +191,11 @@ def _before_fork() -> None:
     if _current is not None:
         _current.hold()
         _forking.append(_current)
+    chaining.acquire()  # the last: it is held for moments, and nothing is waited for meanwhile
 
 
 def _after_fork() -> None:
+    chaining.release()
     while _forking:
         _forking.pop().let_go()
     _lock.release()

@@ -1,6 +1,7 @@
 """The memory of fields while kernels run in other threads."""
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -128,3 +129,55 @@ def test_an_array_that_is_made_while_its_program_ends_has_ended():
     program.own(x)
     with pytest.raises(qd.QuadrantsRuntimeError, match="belongs to a program that has ended"):
         x.fill(1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("which", ["launchers", "owned"])
+def test_a_child_can_use_kernels_that_another_thread_was_about_to_change(which):
+    @qd.kernel
+    def k() -> qd.i32:
+        return 3
+
+    k()
+    lock = k.launchers.lock if which == "launchers" else qd_program.current()._owning
+    taken = threading.Event()
+
+    def hold():
+        with lock:
+            taken.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    child = os.fork()
+    if not child:
+        got = lock.acquire(timeout=3)
+        os._exit(0 if got else 1)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_launchers_are_prepared_without_making_other_threads_wait(monkeypatch):
+    from qd_studio.engine.runtime import prepare
+
+    @qd.kernel
+    def k(n: qd.i32) -> qd.i32:
+        return n
+
+    made, free = prepare.prepare, []
+
+    def watched(*args):
+        def other():
+            free.append(k.launchers.lock.acquire(timeout=3))
+            k.launchers.lock.release()
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return made(*args)
+
+    monkeypatch.setattr(prepare, "prepare", watched)
+    assert [k(n) for n in range(4)] == [0, 1, 2, 3]
+    assert free == [True]
