@@ -96,6 +96,8 @@ NOT_OF_THE_TREE = {
     "qd-studio/qdcache": "a folder below the user's cache directory",
     "lib/libintelocl.so": "of Intel's runtime",
     "keymap.toml": "of the user",
+    "random.py": "of the user",
+    "numpy.py": "of the user",
     "i/8": "an expression",
 }
 """What looks like a path of the tree in a page, and is none."""
@@ -145,11 +147,17 @@ def test_options_that_a_page_names_exist(page):
     assert sorted(variables - known) == []
 
 
+STAND_INS = {"GUI", "ui", "tools"}
+"""Names of the language that only the studio has: see `windows`."""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_names_of_the_language_that_a_page_uses_exist(page):
     unknown = []
     for text in inline(page):
         for dotted in re.findall(r"\bqd((?:\.[A-Za-z_]\w*)+)", text):
+            if dotted[1:].split(".")[0] in STAND_INS:
+                continue
             found = engine
             for name in dotted[1:].split("."):
                 if not hasattr(found, name):
@@ -159,7 +167,7 @@ def test_names_of_the_language_that_a_page_uses_exist(page):
     assert unknown == []
 
 
-NAMES_OF_OTHERS = {"IntEnum", "PhysicalStorageBuffer64"} | set(dir(builtins))
+NAMES_OF_OTHERS = {"EnumMeta", "IntEnum", "PhysicalStorageBuffer64"} | set(dir(builtins))
 
 
 @cache
@@ -170,6 +178,8 @@ def definitions() -> set[str]:
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 found.add(node.name)
+            elif isinstance(node, ast.keyword) and node.arg == "kind":
+                found |= {getattr(node.value, "value", "")}
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
                 found.add(node.id if isinstance(node, ast.Name) else node.attr)
     return found
@@ -191,13 +201,15 @@ FLAGS = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_flags_of_the_command_that_a_page_shows_exist(page):
-    """In what begins with ``qd-studio``, up to a remark."""
+    """In what begins with ``qd-studio``, up to a remark or the arguments of a file."""
     text = page.read_text(encoding="utf-8")
     lines = [
         line for line in inline(page) + text.splitlines() if line.strip().startswith("qd-studio ")
     ]
     used = {
-        flag for line in lines for flag in FLAGS.findall(re.split(r"\s{3,}|\s#", line.strip())[0])
+        flag
+        for line in lines
+        for flag in FLAGS.findall(re.split(r"\s{3,}|\s#|\s--\s", line.strip())[0])
     }
     known = {
         flag
