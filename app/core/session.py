@@ -307,13 +307,15 @@ def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
         failed = backend.status == "error" and backend.compile is None
         if failed and before is not None and before.compile is not None:
             stale = True
+            held = held_parts(with_fields(before, caches=() if backend.caches else before.caches))
             backend = with_fields(
-                backend,
-                compile=before.compile,
-                launches=before.launches,
+                before,
+                status=backend.status,
+                reason=backend.reason,
+                errors=backend.errors,
                 agreement=None,
-                autodiff=before.autodiff,
-                earlier=held_parts(before),
+                caches=backend.caches or before.caches,
+                earlier=held,
             )
         backends.append(backend)
     return with_fields(new, backends=tuple(backends), stale=stale or new.stale)

@@ -107,6 +107,11 @@ class _State:
     device: DeviceRecord | None = None
     last: FullCompile | None = None
 
+    def fail(self, error: ErrorRecord) -> None:
+        """Note an error, once: several workloads may fail alike."""
+        if error not in self.errors:
+            self.errors.append(error)
+
 
 @dataclass
 class Round:
@@ -251,8 +256,7 @@ class Launcher:
             state.unchecked = state.unchecked or made_up_unfit(error)
         else:
             found.failure = error
-            if error not in state.errors:
-                state.errors.append(error)
+            state.fail(error)
 
     def _launch(self, name: str, found: Round) -> None:
         """Launch on a backend, compare, check, and time."""
@@ -262,12 +266,11 @@ class Launcher:
                 state.unchecked = state.unchecked or made_up_unfit(found.unfit)
             else:
                 state.unchecked = state.unchecked or f"not launched: {reason_of(found.failure)}"
-                state.errors.append(found.failure)
+                state.fail(found.failure)
             return
         held = self._steps.held(name, "launch")
         if held is not None:
-            if held not in state.errors:
-                state.errors.append(held)
+            state.fail(held)
             return
         try:
             compiled, given = self.ready(name, found)
@@ -284,7 +287,7 @@ class Launcher:
             state.errors.append(self._error(raised, name))
             return
         if found.failure is not None:
-            state.errors.append(found.failure)
+            state.fail(found.failure)
         if found.oracle is None:
             state.unchecked = state.unchecked or found.unchecked
             state.uncompared.append(found.case.label)
@@ -382,7 +385,10 @@ class Launcher:
         for check in self._kernel.checks:
             held = self._steps.held(name, stage)
             if held is not None:
-                state.errors.append(held)
+                state.fail(held)
+                state.checks += 1
+                failure = f"{found.case.label}: {held.message}"
+                state.check_failure = state.check_failure or failure
                 return
             text = f"checking {self._kernel.name} on {name} with {found.case.label}"
             state.checks += 1

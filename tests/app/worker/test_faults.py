@@ -143,6 +143,9 @@ def test_what_was_good_stays_as_stale(tmp_path):
         assert (cpu.status, cpu.errors[0].line) == ("error", 8)
         assert 'Name "b" is not defined' in cpu.errors[0].rendered
         assert cpu.compile.snapshots == backend(good).compile.snapshots
+        assert cpu.launches and cpu.caches
+        # The caches were asked for the new source.
+        assert set(cpu.earlier) == {"passes", "code", "launches"}
         path.write_text(SCALE)
         live.client.request_refresh([str(path)])
         record = live.complete()
@@ -342,6 +345,8 @@ def test_a_crash_in_the_authors_functions_is_theirs_alone(tmp_path, where):
     assert {e.stage for e in found} == {stage}
     assert all("exited with status 9" in e.message for e in found)
     assert "types" in where or backend(record).compile is not None
+    if where == "check":  # a check that ended the worker has accepted nothing
+        assert backend(record).agreement.verdict == "differs"
 
 
 def test_main_that_fails_or_hangs_leaves_the_kernels_alone(tmp_path):
