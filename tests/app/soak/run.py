@@ -102,7 +102,8 @@ class Soak:
                     await self._edit(number, kind)
                     if number % 25 == 0 or number == 1:
                         self._weigh(number)
-                        say(f"{number} edits, {out.settled} settled, {len(self.judge.faults)} bad")
+                        bad = [*self.judge.faults, *out.faults]
+                        say(f"{number} edits, {out.settled} settled, {len(bad)} bad {bad[-1:]}")
                 await self._settled(len(self.kinds) - 1, self.kinds[-1], last=True)
                 self._weigh(len(self.kinds) - 1)
                 for task in tasks:
@@ -151,8 +152,11 @@ class Soak:
 
     async def _settled(self, number: int, kind: str, last: bool = False) -> None:
         """Wait for the end of the look at a version, and compare."""
-        until = time.monotonic() + LONGEST_S
+        # A look that was given up before the file was read has nothing of this version.
+        until = time.monotonic() + (3.0 if self.cancelled else LONGEST_S)
         while not self._idle(number, kind):
+            if time.monotonic() > until and self.cancelled:
+                return
             if time.monotonic() > until:
                 shown = version_of(self.app.record), self.app.complete, self.app._busy_since
                 self.outcome.faults.append(

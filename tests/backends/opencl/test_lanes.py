@@ -74,7 +74,8 @@ def shifted(x: Row, y: Row, n: qd.i32):
 
 
 def test_what_is_read_after_it_is_written_stays_in_order():
-    text = compare(shifted, [(*rows(n, n), n - 2) for n in (8, 1500)])
+    # Of one work-group: iterations of two that meet in an element have no order.
+    text = compare(shifted, [(*rows(n, n), n - 2) for n in (8, 1000)])
     assert "float4" in text  # loads of x
     assert "(__global float4 *)(y" not in text
 
