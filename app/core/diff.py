@@ -20,10 +20,11 @@ sorting, O(n log n)), so cost grows with the number of lines, not with their pro
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
+
+from ...engine.inspect.moves import increasing
 
 __all__ = ["Diff", "DiffRow", "Hunk", "Lines", "diff", "diff_renumbered", "fold", "intraline"]
 
@@ -110,35 +111,13 @@ def _keys(side: Lines) -> list[Key]:
     return keys
 
 
-def _increasing(positions: list[int]) -> set[int]:
-    """Indices of one longest increasing subsequence of ``positions``."""
-    tails: list[int] = []
-    tail_index: list[int] = []
-    back = [-1] * len(positions)
-    for i, value in enumerate(positions):
-        at = bisect_left(tails, value)
-        if at == len(tails):
-            tails.append(value)
-            tail_index.append(i)
-        else:
-            tails[at] = value
-            tail_index[at] = i
-        back[i] = tail_index[at - 1] if at else -1
-    keep: set[int] = set()
-    i = tail_index[-1] if tail_index else -1
-    while i >= 0:
-        keep.add(i)
-        i = back[i]
-    return keep
-
-
 def diff(old: Lines, new: Lines, origins: Mapping[int, int] | None = None) -> Diff:
     """Compare two listings of one compile. ``origins``: replacement id -> id it replaced."""
     old_keys, new_keys = _keys(old), _keys(new)
     # The header line and the closing brace of the kernel match by place.
     where = {key: i for i, key in enumerate(old_keys)}
     pairs = [(where[k], j) for j, k in enumerate(new_keys) if k in where]
-    stay = _increasing([i for i, _ in pairs])
+    stay = increasing([i for i, _ in pairs])
     kept = {pairs[n][1]: pairs[n][0] for n in stay}
     moved = {j: i for n, (i, j) in enumerate(pairs) if n not in stay}
     new_set = set(new_keys)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from .record import Snapshot
 
-__all__ = ["moved"]
+__all__ = ["increasing", "moved"]
 
 _Block = tuple[int, int]
 """The op that a block belongs to, and which of its blocks; -1 for the outermost one."""
@@ -31,7 +31,7 @@ def moved(old: Snapshot, new: Snapshot) -> int:
     after = _blocks(new.lines[start : len(new.lines) - end], new.ids[start:])
     kept = [id for id in after if id in before]
     place = {id: i for i, id in enumerate(before)}
-    stay = _increasing([place[id] for id in kept])
+    stay = increasing([place[id] for id in kept])
     return sum(
         i not in stay or _around(id, before, after) != _around(id, after, before)
         for i, id in enumerate(kept)
@@ -66,7 +66,7 @@ def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
     return out
 
 
-def _increasing(places: Sequence[int]) -> set[int]:
+def increasing(places: Sequence[int]) -> set[int]:
     """The indices of one longest increasing subsequence."""
     if all(a < b for a, b in pairwise(places)):
         return set(range(len(places)))
