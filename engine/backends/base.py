@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from ..errors import BackendUnavailableError
+from ..errors import BackendUnavailableError, QuadrantsRuntimeError
 from .memory import HostMemory, Memory
 from .meta import (
     AssertSite,
@@ -70,6 +70,7 @@ __all__ = [
     "helper_code",
     "names",
     "only_this_machine",
+    "program_ended",
     "with_targets",
 ]
 
@@ -188,9 +189,25 @@ class Device(Protocol):
         """Wait for everything launched on the default stream, and raise what failed in it."""
         ...
 
+    def stop(self) -> None:
+        """Refuse launches and copies from here on; wait until other threads have left theirs.
+
+        Afterwards memory can be freed: no thread is between reading an address and using it.
+        """
+        ...
+
     def end(self) -> None:
         """The program ends: wait, and give back what is the program's own."""
         ...
+
+
+def program_ended(kernel: str | None = None) -> QuadrantsRuntimeError:
+    """The error of a call whose program another thread has ended before anything ran."""
+    return QuadrantsRuntimeError(
+        "qd.init() or qd.reset() was called in another thread while this call began; nothing of"
+        " it has run", kernel=kernel,
+        hint="wait for the launches of other threads before the program is ended",
+    )  # fmt: skip
 
 
 class HostDevice:
@@ -214,6 +231,9 @@ class HostDevice:
 
     def sync(self) -> None:
         pass
+
+    def stop(self) -> None:
+        pass  # a launch keeps the memory that it works on
 
     def end(self) -> None:
         pass

@@ -19,7 +19,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ..backends.base import Device, Executable
+from ..backends.base import Device, Executable, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.features import InstanceFeature, RecordFeature, same
@@ -81,6 +81,8 @@ class Variant:
         self.features: Final = features
         self.program: Final = program
         self.compiled: Final = obtain(program, owner.decl, features, True, found)
+        if not program.alive:  # and it may be loaded for the device of the next one
+            raise program_ended(owner.decl.name)
         tell_host_loops(program.backend.name, self.compiled.executable.meta)
         self._make: Final = owner.maker(owner.decl.result_types(program.config))
         self._overlapping: Compiled | None = None
@@ -243,11 +245,7 @@ class Launchers:
         """What is compiled, for one call."""
         compiled = self._compiled
         if compiled is None or not compiled.program.alive:
-            raise QuadrantsRuntimeError(
-                "qd.init() or qd.reset() was called in another thread while this call began; "
-                "nothing of it has run", kernel=self.decl.name,
-                hint="wait for the launches of other threads before the program is ended",
-            )  # fmt: skip
+            raise program_ended(self.decl.name)
         return compiled
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

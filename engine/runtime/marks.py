@@ -2,8 +2,8 @@
 
 A kernel in the mode ``validation`` has, beside each array and field with gradients, a parameter of
 the same type and shape: an element of it is not 0 once somebody has read the element. That memory
-is made when it is first needed, lives as long as the array or field, and is cleared when a tape
-begins.
+is made when it is first needed, lives as long as the array or field and the program, and is cleared
+when a tape begins.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,41 +22,47 @@ __all__ = ["clear", "marks_of"]
 
 Array = np.ndarray[Any, Any]
 
-_marks: Final[dict[int, tuple[Callable[[], Any], Array | DeviceArray]]] = {}
+Marks = dict[int, tuple[Callable[[], Any], Array | DeviceArray]]
 """By the id of the owner: tensors of torch cannot be compared as keys are."""
+
+_marks: Final[WeakKeyDictionary[program.Program, Marks]] = WeakKeyDictionary()
 
 
 def marks_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
     """The marks of an array or field whose memory is ``memory``, laid out like that, and as near
     to kernels."""
     key = id(owner)
-    known = _marks.get(key)
+    running = program.current()
+    marks = _marks.setdefault(running, {})
+    known = marks.get(key)
     if known is not None:
         mine, found = known
         fits = found.shape == memory.shape and found.dtype == memory.dtype
         if mine() is owner and fits and type(found) is type(memory):
             return found
-    found = _zeros(memory)
+    found = _zeros(memory, running)
 
     def gone(reference: Any) -> None:
-        if key in _marks and _marks[key][0] is reference:
-            del _marks[key]
+        if key in marks and marks[key][0] is reference:
+            del marks[key]
 
-    _marks[key] = weakref.ref(owner, gone), found
+    marks[key] = weakref.ref(owner, gone), found
     return found
 
 
-def _zeros(like: Array | DeviceArray) -> Array | DeviceArray:
+def _zeros(like: Array | DeviceArray, running: program.Program) -> Array | DeviceArray:
     """Memory for marks of what lies in ``like``."""
     if isinstance(like, DeviceArray):
-        memory = program.current().device.allocate(like.nbytes)
+        memory = running.device.allocate(like.nbytes)
         return view_of(memory, 0, like.shape, like.dtype)
     return np.zeros(like.shape, like.dtype)
 
 
 def clear() -> None:
     """Nothing was read so far."""
-    for _, found in list(_marks.values()):
+    running = program.peek()
+    marks = {} if running is None else _marks.get(running, {})
+    for _, found in list(marks.values()):
         if not isinstance(found, DeviceArray):
             found.fill(0)
         elif found.memory is not None and found.memory.address:

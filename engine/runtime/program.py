@@ -162,6 +162,7 @@ class Program:
     def end(self) -> None:
         """Make everything that belongs to the program invalid."""
         self.alive = False  # first: what registers from here on ends at once, see `own`
+        self.device.stop()
         for thing in self._all_owned():
             thing.program_ended()
         with self._owning:

@@ -10,6 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends.frame.device import Users
 from qd_studio.engine.runtime import program as qd_program
 
 from tests.runtime.ending import race
@@ -97,6 +98,57 @@ def test_launches_run_once_or_not_at_all_while_programs_end():
     assert not found.wrong
     assert found.launches > 50
     assert found.inits > 5
+
+
+def test_a_device_stops_when_other_threads_have_left_it_and_refuses_those_that_come():
+    uses, inside, leave = Users(), threading.Event(), threading.Event()
+
+    def use():
+        with uses, uses:
+            inside.set()
+            leave.wait()
+
+    user = threading.Thread(target=use)
+    user.start()
+    inside.wait()
+    stopper = threading.Thread(target=uses.stop)
+    stopper.start()
+    stopper.join(0.05)
+    assert stopper.is_alive()
+    with pytest.raises(qd.QuadrantsRuntimeError, match="while this call began"), uses:
+        raise AssertionError("entered")
+    leave.set()
+    for thread in (user, stopper):
+        thread.join(5)
+        assert not thread.is_alive()
+    assert not uses.inside
+
+
+def test_a_device_can_be_stopped_by_whoever_uses_it():
+    uses = Users()
+    with uses:
+        uses.stop()
+        with uses:
+            assert uses.inside
+    assert not uses.inside
+
+
+def test_marks_of_a_tape_end_with_their_program():
+    for _ in range(2):
+        qd.init(arch=qd.cpu)
+        x, loss = qd.field(qd.f32, 4, needs_grad=True), qd.field(qd.f32, (), needs_grad=True)
+
+        @qd.kernel
+        def total():
+            for i in x:
+                loss[None] += x[i] * x[i]
+
+        x.fill(3)
+        with qd.ad.Tape(loss, validation=True):
+            total()
+        assert x.grad.to_numpy().tolist() == [6.0] * 4
+        keep = x, loss  # so that their marks could outlive the program
+    assert keep
 
 
 def test_a_program_that_ends_while_a_call_begins(monkeypatch):

@@ -31,7 +31,6 @@ _LOCAL = "it takes more memory for a block than OpenCL gives on many devices"
 _RECURSION = "real functions that call themselves are refused: OpenCL C has no recursion"
 _PUT_OFF = "entries for OpenCL are written when the program ends"
 _LATER = "launches return at once there: an error is told at the next wait"
-_ENDING = "launches while another thread ends the program are held up on the CPU only"
 _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {
@@ -53,9 +52,6 @@ _ON_NO_DEVICE: dict[str, str] = {
         inspect/test_capture::test_backends_prove_themselves
         inspect/test_targets
         samples/test_machine_code
-    """,
-    _ENDING: """
-        runtime/test_threads_and_fields::test_launches_run_once_or_not_at_all_while_programs_end
     """,
     _VIEWS: """
         kernels/test_fields_in_programs::test_a_field_and_a_view_of_it_in_one_kernel

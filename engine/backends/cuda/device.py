@@ -153,7 +153,7 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
     def room(self, nbytes: int) -> RemoteMemory:
         size = max(nbytes, 1)
         with self.lock:
-            if self.ended:
+            if self.ended or self.uses.stopped:
                 raise QuadrantsRuntimeError("the program of this memory has ended")
             if not self._fits(size):
                 raise self._out_of_memory(nbytes, "device_memory_fraction allows no more")

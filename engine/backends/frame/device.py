@@ -15,14 +15,17 @@ from __future__ import annotations
 import atexit
 import gc
 import threading
+import time
 import weakref
 from contextlib import suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from ... import logs as log
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ..base import program_ended
 from ..memory import Array, Memory
 from .branches import RemoteStreams
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from .prints import Printer
     from .remote import RemoteFrames
 
-__all__ = ["AnyDevice", "RemoteDevice", "Running", "size_text"]
+__all__ = ["AnyDevice", "RemoteDevice", "Running", "Users", "size_text"]
 
 
 def size_text(nbytes: int) -> str:
@@ -68,6 +71,49 @@ class RemoteContext(Protocol):
     def users(self) -> weakref.WeakSet[Any]: ...
 
 
+class Users:
+    """The threads that are using a device: launching on it, or copying to or from it.
+
+    A thread enters before it looks whether the device has stopped, and whoever stops it sets that
+    first and then waits for those inside. So each use is either refused, or over before memory is
+    freed. No lock is held meanwhile: a launch costs two steps of a dict for it.
+
+    stopped: new uses are refused. inside: by thread, how many uses it is in the middle of. Launch
+    stubs keep to entries of their own (``-ident``), which they set and remove without a count.
+    """
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.inside: Final[dict[int, int]] = {}
+
+    def refuse(self) -> None:
+        """Raise the error of a use that has come too late."""
+        raise program_ended()
+
+    def __enter__(self) -> None:
+        me = get_ident()
+        depth = self.inside.get(me, 0)
+        self.inside[me] = depth + 1
+        if self.stopped and not depth:
+            self.__exit__()
+            self.refuse()
+
+    def __exit__(self, *_: object) -> None:
+        me = get_ident()
+        depth = self.inside.get(me, 1) - 1
+        if depth:
+            self.inside[me] = depth
+        else:
+            self.inside.pop(me, None)
+
+    def stop(self) -> None:
+        """Refuse new uses, and wait for those of other threads."""
+        self.stopped = True
+        mine = get_ident(), -get_ident()  # one that ends the program while it prints, say
+        while any(thread not in mine for thread in list(self.inside)):
+            time.sleep(0.0002)
+
+
 H = TypeVar("H", bound=RemoteHardware)
 C = TypeVar("C", bound=RemoteContext)
 S = TypeVar("S", bound=RemoteStreams)
@@ -81,7 +127,7 @@ class RemoteDevice(Generic[H, C, S]):
     0 for all there is. moved: how often memory was taken, filled or copied on the default stream.
     pending: frames of the default stream to look at after the next wait, with every kernel launched
     since the last one. printing: held while a kernel that prints is launched, and while what was
-    printed is shown. streams: see `backends.streams`.
+    printed is shown. streams: see `backends.streams`. uses: entered by whoever launches or copies.
     """
 
     host_arrays = False
@@ -104,6 +150,7 @@ class RemoteDevice(Generic[H, C, S]):
         self.printing: Final = threading.RLock()
         self.lock: Final = threading.RLock()
         self.ended = False
+        self.uses: Final = Users()
         self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._waiting: list[RemoteFrames[Any]] = []
 
@@ -255,10 +302,15 @@ class RemoteDevice(Generic[H, C, S]):
         """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
         self._owned.add(thing)
 
+    def stop(self) -> None:
+        """See `base.Device`."""
+        self.uses.stop()
+
     def end(self) -> None:
         """The program ends. A second call does nothing."""
         if self.ended:
             return
+        self.stop()
         try:
             if self.context.lost is None:
                 self.sync()

@@ -2,10 +2,17 @@
 
 For a kernel that returns something it reads, in essence::
 
-    with lock:
-        ...                       the launches of its tasks
-        pending[pool] = None
-        return finish(buffer)
+    me = -ident()
+    try:
+        inside[me] = 1
+        if uses.stopped: refuse()
+        with lock:
+            ...                       the launches of its tasks
+            pending[pool] = None
+            return finish(buffer)
+    finally: left(me, None)
+
+The first lines and the last are there for programs that end meanwhile, see `device.Users`.
 
 So it does for a kernel that holds checks: programs expect an error of a check from the call that
 failed, and checks (``debug``, ``check_out_of_bound``, a tape's ``validation``) are for finding
@@ -33,7 +40,9 @@ def around(
     waits = bool(meta.results or meta.asserts) or device.blocking
     names: dict[str, Any] = {
         "pool": pool, "pending": pool.pending, "finish": pool.finish,
-        "printing": device.prints_for,
+        "printing": device.prints_for, "uses": device.uses, "inside": device.uses.inside,
+        "left": device.uses.inside.pop, "refuse": device.uses.refuse,
+        "ident": threading.get_ident,
         "lock": device.printing if meta.prints else threading.RLock(),
     }  # fmt: skip
     lines = ["    printing(pool)"] if meta.prints else []
@@ -44,4 +53,6 @@ def around(
     # in the stream. The buffer for prints is one kernel's at a time.
     if waits or several or meta.prints:
         lines = ["    with lock:", *(f"    {line}" for line in lines)]
-    return lines, names
+    lines = ["inside[me] = 1", "if uses.stopped: refuse()", *(line[4:] for line in lines)]
+    lines = [f"        {line}" for line in lines]
+    return ["    me = -ident()", "    try:", *lines, "    finally: left(me, None)"], names

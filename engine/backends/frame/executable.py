@@ -105,6 +105,12 @@ class RemoteExecutable(Generic[D, T, P]):
         stream: int = 0, resume: int = 0,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once. Waits for the end only if there are results or host arrays."""
+        with self.device.uses:
+            return self._launch(values, seed, stacks, stream, resume)
+
+    def _launch(
+        self, values: Sequence[Any], seed: int, stacks: StackPlan | None, stream: int, resume: int
+    ) -> tuple[Any, ...]:
         pool = self.pool(stream)
         copies = Copies(self.device, values)
         frame = pool.filled(copies.values, seed, stacks, resume)

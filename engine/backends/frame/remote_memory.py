@@ -40,12 +40,18 @@ class RemoteMemory:
         return self.address + offset
 
     def read(self, offset: int, out: Array) -> None:
-        self.device.read(self._at(offset, out.nbytes), out.reshape(-1).view(np.uint8))
+        with self.device.uses:
+            self.device.read(self._at(offset, out.nbytes), out.reshape(-1).view(np.uint8))
 
     def write(self, offset: int, data: Array) -> None:
-        self.device.write(self._at(offset, data.nbytes), data.reshape(-1).view(np.uint8))
+        with self.device.uses:
+            self.device.write(self._at(offset, data.nbytes), data.reshape(-1).view(np.uint8))
 
     def fill(self, offset: int, pattern: bytes, count: int) -> None:
+        with self.device.uses:
+            self._fill(offset, pattern, count)
+
+    def _fill(self, offset: int, pattern: bytes, count: int) -> None:
         size = len(pattern)
         address, total = self._at(offset, size * count), size * count
         if not count or self.device.repeat(address, pattern, total):
@@ -59,6 +65,10 @@ class RemoteMemory:
             done += part
 
     def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+        with self.device.uses:
+            self._copy(offset, source, begin, nbytes)
+
+    def _copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
         address = self._at(offset, nbytes)
         data = source.host
         if data is not None:

@@ -140,7 +140,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
     def room(self, nbytes: int) -> RemoteMemory:
         size = -(-max(nbytes, 1) // 16) * 16
         with self.lock:
-            if self.ended:
+            if self.ended or self.uses.stopped:
                 raise QuadrantsRuntimeError("the program of this memory has ended")
             if size > self.hardware.largest:
                 most = size_text(self.hardware.largest)
