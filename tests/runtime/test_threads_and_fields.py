@@ -134,21 +134,25 @@ def test_a_device_can_be_stopped_by_whoever_uses_it():
 
 
 def test_marks_of_a_tape_end_with_their_program():
+    kept = []
     for _ in range(2):
         qd.init(arch=qd.cpu)
-        x, loss = qd.field(qd.f32, 4, needs_grad=True), qd.field(qd.f32, (), needs_grad=True)
+        kept.append(_gradient_with_validation())  # so that their marks could outlive the program
 
-        @qd.kernel
-        def total():
-            for i in x:
-                loss[None] += x[i] * x[i]
 
-        x.fill(3)
-        with qd.ad.Tape(loss, validation=True):
-            total()
-        assert x.grad.to_numpy().tolist() == [6.0] * 4
-        keep = x, loss  # so that their marks could outlive the program
-    assert keep
+def _gradient_with_validation():
+    x, loss = qd.field(qd.f32, 4, needs_grad=True), qd.field(qd.f32, (), needs_grad=True)
+
+    @qd.kernel
+    def total():
+        for i in x:
+            loss[None] += x[i] * x[i]
+
+    x.fill(3)
+    with qd.ad.Tape(loss, validation=True):
+        total()
+    assert x.grad.to_numpy().tolist() == [6.0] * 4
+    return x, loss
 
 
 def test_a_program_that_ends_while_a_call_begins(monkeypatch):
