@@ -104,6 +104,9 @@ class OpaqueDevice:
     def sync(self):
         self.syncs += 1
 
+    def stop(self):
+        pass
+
     def end(self):
         pass
 
