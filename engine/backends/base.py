@@ -360,15 +360,13 @@ helper_code: Final = HelperCode()
 def _discovered() -> dict[str, str]:
     """The backends of this version, by where they are; nothing is imported."""
     here = os.path.dirname(__file__)
-    found = {
-        name: f".{name}.backend"
-        for name in os.listdir(here)
-        if os.path.exists(os.path.join(here, name, "backend.py"))
-    }
+    found: dict[str, str] = {}
+    for entry in os.scandir(here):
+        if entry.is_dir() and os.path.exists(os.path.join(entry.path, "backend.py")):
+            found[entry.name] = f".{entry.name}.backend"
     for file in os.listdir(os.path.join(here, "inspection")):
-        name, suffix = os.path.splitext(file)
-        if suffix == ".py" and name != "__init__":
-            found[name] = f".inspection.{name}"
+        if file.endswith(".py") and file != "__init__.py":
+            found[file[:-3]] = f".inspection.{file[:-3]}"
     return dict(sorted(found.items()))
 
 
