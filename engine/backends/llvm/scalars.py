@@ -211,7 +211,8 @@ def _pow(e: Emitter, op: Op) -> None:
 
 
 def _math_of_two(e: Emitter, op: Op) -> None:
-    e.v[op.id] = _wide_call(e, C.NAME[op.code], op.type, [e.v[x.id] for x in op.args])
+    args = [convert(e, e.v[x.id], x.type, op.type) for x in op.args]
+    e.v[op.id] = _wide_call(e, C.NAME[op.code], op.type, args)
 
 
 # One operand
