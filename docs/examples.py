@@ -2,7 +2,8 @@
 
 Without `--write` it says where what an example prints is not what the page shows; with it the
 pages are made to show what is printed. An example is the Python block of an entry; what it prints
-stands in the block after it. Every example begins with the lines of `PRELUDE`.
+is in the block after it. Every example begins with the lines of `PRELUDE`. A page of
+`WALK_THROUGHS` is one program: each of its blocks continues the one before.
 """
 
 import json
@@ -16,6 +17,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "language"
 
+WALK_THROUGHS = (FOLDER.parent / "library.md",)
+
 PRELUDE = """\
 import numpy as np
 from qd_studio import engine as qd
@@ -28,6 +31,10 @@ ENTRY = re.compile(
     r"```python\n(?P<code>(?:(?!^```).*\n)*)```\n"
     r"(?:```text\n(?P<output>(?:(?!^```).*\n)*)```\n)?",
     re.M,
+)
+
+STEP = re.compile(
+    r"^```python\n(?P<code>(?:(?!^```).*\n)*)```\n```text\n(?P<output>(?:(?!^```).*\n)*)```\n", re.M
 )
 
 RUNNER = """\
@@ -92,6 +99,29 @@ def run(
     return json.loads(done.stderr[mark + 2 :])
 
 
+def steps(page: Path) -> list[tuple[str, str]]:
+    """The blocks of a walk-through, each with what the page says it prints."""
+    found = STEP.finditer(page.read_text(encoding="utf-8"))
+    return [(step["code"], step["output"]) for step in found]
+
+
+def walk(page: Path) -> list[str]:
+    """What each block of a walk-through prints when the page is run from its start."""
+    between = "\nprint(chr(30), end='')\n"
+    code = between.join(code for code, _ in steps(page))
+    (printed,) = run([Example(page, (), code, "")], prelude="")
+    return printed.split(chr(30))
+
+
+def show_walk(page: Path, outputs: Sequence[str]) -> str:
+    """The text of a walk-through with these outputs."""
+    left = iter(outputs)
+    return STEP.sub(
+        lambda step: f"```python\n{step['code']}```\n```text\n{next(left)}```\n",
+        page.read_text(encoding="utf-8"),
+    )
+
+
 def show(page: Path, outputs: Sequence[str]) -> str:
     """The text of a page with these outputs."""
     left = iter(outputs)
@@ -108,7 +138,15 @@ def main() -> int:
     write = "--write" in sys.argv
     named = [Path(arg).resolve() for arg in sys.argv[1:] if arg != "--write"]
     wrong = 0
-    for page in named or pages():
+    for page in named or [*pages(), *WALK_THROUGHS]:
+        if page in WALK_THROUGHS:
+            printed = walk(page)
+            if printed != [output for _, output in steps(page)]:
+                wrong += 1
+                print(f"{page.name}:\n{''.join(printed)}")
+            if write:
+                page.write_text(show_walk(page, printed), encoding="utf-8")
+            continue
         chosen = list(examples(page))
         outputs = run(chosen)
         for example, printed in zip(chosen, outputs, strict=True):

@@ -17,7 +17,7 @@ from qd_studio.app.tui.commands import SCOPES, by_scope, key_names
 from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
 from qd_studio.engine.ir import verifier
-from qd_studio.engine.ir.optable import CODES
+from qd_studio.engine.ir.codes import CODES
 from qd_studio.engine.options import UNSUITED, Option
 from qd_studio.engine.passes.registry import all_passes
 
@@ -117,7 +117,7 @@ def ops_page() -> str:
         for info in CODES
     ]
     head = ("op", "operands", "attribute", "result", "traits", "meaning")
-    intro = "Builder, verifier, printer and parser are made from `engine/ir/optable.py`."
+    intro = "Builder, verifier, printer and parser are made from `engine/ir/codes.py`."
     return "\n".join([NOTE, "# Operations", "", intro, "", *table(head, rows)]) + "\n"
 
 

@@ -254,9 +254,6 @@ _TYPE_ALIASES: Final = {
     for name, room in _HOME.items()
     if room == "types" and name.startswith(("float", "int", "uint"))
 }
-_ARCHES: Final = (
-    "amdgpu", "arm64", "cpu", "cuda", "gpu", "interp", "metal", "opencl", "vulkan", "x64",
-)  # fmt: skip
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {
     "ad": "lang.ad", "algorithms": "lang.algorithms", "experimental": "lang.experimental",
@@ -298,10 +295,10 @@ def _found(name: str) -> Any:
     """The object a public name stands for."""
     if name in _MODULES:
         return importlib.import_module(f".{_MODULES[name]}", __name__)
-    if name in _ARCHES:
-        return importlib.import_module(".runtime.arch", __name__).ARCHS[name]
     if name in _LEVELS:
         return name.lower()
+    if name not in _HOME:
+        return importlib.import_module(".runtime.arch", __name__).ARCHS[name]
     room = importlib.import_module(f".{_HOME[name]}", __name__)
     return getattr(room, _TYPE_ALIASES.get(name, name))
 

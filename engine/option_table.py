@@ -43,6 +43,10 @@ class OptionTable:
         False, "Only resolve the options and return them; start no program.", env=False
     )
 
+    _code_target: str = option(
+        "", "Target of a backend that launches nothing, as named behind its colon.", env=False
+    )
+
     # Language
     default_fp: str = option(
         "f32",

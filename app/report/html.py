@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from html import escape as esc
 from itertools import pairwise
 
+from ...engine.inspect.diff import DiffRow, diff_pass, fold, intraline
 from ...engine.inspect.record import (
     CacheLayer,
     CfgRecord,
@@ -24,7 +25,6 @@ from ...engine.inspect.record import (
 )
 from ..core import format as fmt
 from ..core.cfg_layout import to_svg
-from ..core.diff import DiffRow, Lines, diff, fold, intraline
 from ..core.gates import FAILING, Finding, counts_text
 from ..core.panels.caches import changed_lines, compared_with, layers_of, parts_of
 from ..core.panels.code import in_order, title_of
@@ -310,9 +310,8 @@ def _cfg_pairs(cfgs: Sequence[CfgRecord]) -> list[tuple[CfgRecord, CfgRecord | N
 
 def _pass(run: PassRun, compiled: CompileRecord) -> tuple[str, str]:
     """The line that says what a run did, and the difference that it made."""
-    origins = {int(k): v for k, v in compiled.origins.items()}
     old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
-    found = diff(_lines(old), _lines(new), origins)
+    found = diff_pass(compiled, run)
     body = [
         f'<table class="diff"><tbody>{_diff_rows(old, new, compiled, found.rows)}</tbody></table>'
     ]
@@ -321,10 +320,6 @@ def _pass(run: PassRun, compiled: CompileRecord) -> tuple[str, str]:
         body.append(f'<ul class="remarks">{items}</ul>')
     title = f"{run.index}. {fmt.pass_label(run)}  {found.summary()}  {fmt.duration_us(run.us)}"
     return title, "".join(body)
-
-
-def _lines(snapshot: Snapshot) -> Lines:
-    return Lines(snapshot.lines, snapshot.ids, snapshot.locs)
 
 
 _SIGN = {"same": " ", "added": "+", "removed": "-", "changed": "~", "replaced": "~", "moved": ">"}

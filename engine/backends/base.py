@@ -22,6 +22,7 @@ of a backend's own that its kernels rest upon is taken from, and given to, `help
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -356,15 +357,24 @@ helper_code: Final = HelperCode()
 """Of this process. Whoever keeps things on disk installs its functions."""
 
 
-BUILT: Final = {
-    "amdgpu": ".amdgpu.backend",
-    "cpu": ".cpu.backend",
-    "cuda": ".cuda.backend",
-    "interp": ".interp.backend",
-    "opencl": ".opencl.backend",
-    "spirv": ".spirv.backend",
-}
-"""Backends of this version: name -> module, imported when first asked for."""
+def _discovered() -> dict[str, str]:
+    """The backends of this version, by where they are; nothing is imported."""
+    here = os.path.dirname(__file__)
+    found: dict[str, str] = {}
+    for entry in os.scandir(here):
+        if entry.is_dir() and os.path.exists(os.path.join(entry.path, "backend.py")):
+            found[entry.name] = f".{entry.name}.backend"
+    for file in os.listdir(os.path.join(here, "inspection")):
+        if file.endswith(".py") and file != "__init__.py":
+            found[file[:-3]] = f".inspection.{file[:-3]}"
+    return dict(sorted(found.items()))
+
+
+BUILT: Final = _discovered()
+"""Backends of this version: name -> module, imported when first asked for.
+
+A backend is a folder here with a module `backend`, or a module of `inspection`.
+"""
 
 ABSENT: Final = {
     "vulkan": "no code generator makes SPIR-V shaders for it, and no runtime launches them",

@@ -20,12 +20,14 @@ from .walk import Walk
 
 __all__ = ["real", "select", "unary_op"]
 
-_REAL_ONLY: Final = {
-    "sin": C.SIN, "cos": C.COS, "tan": C.TAN, "tanh": C.TANH, "asin": C.ASIN, "acos": C.ACOS,
-}  # fmt: skip
 _ROUNDING: Final = {"floor": C.FLOOR, "ceil": C.CEIL, "round": C.ROUND}
-_CONVERTING: Final = {"sqrt": C.SQRT, "exp": C.EXP, "log": C.LOG, "rsqrt": C.RSQRT}
-_BITS: Final = {"popcnt": C.POPCNT, "clz": C.CLZ, "ffs": C.FFS}
+_UNARY: Final = {
+    C.NAME[code]: code
+    for code in range(C.COUNT)
+    if C.UNARY[code] and (C.LIBM[code] or C.BITWISE[code] or code in (C.ABS, C.RSQRT))
+    and code not in (C.BIT_NOT, *_ROUNDING.values())
+}  # fmt: skip
+"""Functions that are called by the name of their op."""
 
 
 def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
@@ -33,7 +35,7 @@ def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
     if isinstance(x, MatrixValue):
         return elementwise(w, node, name, lambda v: unary_op(w, node, code, v, name), x)
     x = w.op(x, node)
-    if code in _REAL_CODES and not x.type.is_real:
+    if C.REAL_ONLY[code] and not x.type.is_real:
         text = f"'{name}' takes real inputs only, however '{x.type}' is provided"
         raise w.type_error(text, node, f"convert it: qd.{name}(qd.cast(x, qd.f32))")
     if C.BITWISE[code] and x.type.is_real:
@@ -42,21 +44,18 @@ def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
     return w.emit(node, code, (x,))
 
 
-_REAL_CODES: Final = frozenset((*_REAL_ONLY.values(), *_ROUNDING.values()))
-
-
 def real(w: Walk, value: Any, node: ast.AST) -> Op:
     """``value`` as a real value of run time."""
     op = w.op(value, node)
     return op if op.type.is_real else w.cast(op, w.default_fp, node)
 
 
-@handler(*_REAL_ONLY, *_CONVERTING, *_BITS, "abs")
+@handler(*_UNARY)
 def _unary(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     (x,) = arguments(w, node, name, ("x",))
-    if is_static(x) and name not in _BITS and not isinstance(x, MatrixValue):
+    code = _UNARY[name]
+    if is_static(x) and not C.BITWISE[code] and not isinstance(x, MatrixValue):
         return w.python(node, fn, x)
-    code = C.ABS if name == "abs" else (_REAL_ONLY | _CONVERTING | _BITS)[name]
     return unary_op(w, node, code, x, name)
 
 
@@ -75,7 +74,11 @@ def _half_away(x: float) -> float:
 
 
 _BINARY: Final = {
-    "atan2": Binary("atan2", C.ATAN2, math.atan2),
+    **{
+        C.NAME[code]: Binary(C.NAME[code], code, getattr(math, C.NAME[code]))
+        for code in range(C.COUNT)
+        if C.BINARY[code] and C.LIBM[code]
+    },
     "pow": Binary("**", C.POW, pow),
     "raw_div": Binary("raw_div", C.DIV, unused),
     "raw_mod": Binary("raw_mod", C.MOD, unused),
@@ -89,7 +92,7 @@ def _two(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     row = _BINARY[name]
     na, nb = (node.args[0], node.args[1]) if len(node.args) == 2 else (node, node)
     if is_static(a) and is_static(b):
-        if name in ("pow", "atan2"):
+        if row.fn is not unused:
             return w.python(node, fn, a, b)
         a = w.op(a, na)
     return binary(w, node, row, a, b, na, nb)

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from .caches import LookUps, dry_caches
     from .capture import KernelCapture, capture_ir, capture_kernel
     from .describing import describe, kernel_id
+    from .diff import (
+        Diff,
+        DiffRow,
+        Listing,
+        diff_listings,
+        diff_pass,
+        diff_renumbered,
+        diff_text,
+    )
     from .differentiable import gradient_name, gradient_of
     from .discover import (
         LaunchReached,
@@ -71,10 +80,13 @@ __all__ = [
     "CudaDeviceInfo",
     "CudaMachine",
     "CudaPiece",
+    "Diff",
+    "DiffRow",
     "GradientCapture",
     "KernelCapture",
     "LaunchReached",
     "LayerFolder",
+    "Listing",
     "Look",
     "LookUps",
     "OpenclDeviceInfo",
@@ -96,6 +108,10 @@ __all__ = [
     "cpu_features",
     "cuda_machine",
     "describe",
+    "diff_listings",
+    "diff_pass",
+    "diff_renumbered",
+    "diff_text",
     "dry_caches",
     "dumps",
     "effective_config",
@@ -159,6 +175,13 @@ _LAZY: Final = {
     "cpu_features": "tool",
     "cuda_machine": "hardware",
     "describe": "describing",
+    "Diff": "diff",
+    "DiffRow": "diff",
+    "Listing": "diff",
+    "diff_listings": "diff",
+    "diff_pass": "diff",
+    "diff_renumbered": "diff",
+    "diff_text": "diff",
     "dry_caches": "caches",
     "effective_config": "discover",
     "ensure_program": "discover",

@@ -40,18 +40,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Amounts", "Instrumented", "UncountableError", "instrument"]
 
-_REAL: Final = frozenset(
-    {
-        C.ADD, C.SUB, C.MUL, C.TRUEDIV, C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD, C.MAX, C.MIN, C.POW,
-        C.ATAN2, C.SQRT, C.RSQRT, C.EXP, C.LOG, C.SIN, C.COS, C.TAN, C.ASIN, C.ACOS, C.TANH,
-        C.FLOOR, C.CEIL, C.ROUND, C.INV, C.ATOMIC_ADD, C.ATOMIC_MUL, C.ATOMIC_MIN, C.ATOMIC_MAX,
-        C.AD_STACK_ACC_ADJOINT,
-    }
-)  # fmt: skip
-"""Operations that count where what they work on is real."""
 _OF_OPERAND: Final = frozenset(
     {C.ATOMIC_ADD, C.ATOMIC_MUL, C.ATOMIC_MIN, C.ATOMIC_MAX, C.AD_STACK_ACC_ADJOINT}
 )
+_REAL: Final = _OF_OPERAND | {
+    code
+    for code in range(C.COUNT)
+    if C.MATH[code] or (C.BINARY[code] and not C.COMPARE[code] and not C.BITWISE[code])
+}
+"""Operations that count where what they work on is real."""
 _INNER: Final = (C.RANGE_FOR, C.WHILE)
 
 

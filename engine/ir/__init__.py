@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from . import codes
     from .attrs import ArrayAttr, AssertAttr, ForAttr, GraphAttr, Param, TaskAttr
     from .builder import Builder, normalize
+    from .codes import BY_NAME, CODES, OpInfo
     from .edit import all_blocks, all_ops, clone, clone_into, drop, replace_uses, set_block, walk
     from .equality import difference, equal
     from .loc import UNKNOWN, Loc, get_loc
     from .op import Arg, Block, Callee, Func, Op
-    from .optable import BY_NAME, CODES, OpInfo
     from .parser import parse
     from .printer import Listing, listing, loc_table, marked_text, to_text
     from .spec import STAGES, StageSpec
@@ -39,7 +39,7 @@ _MODULES: Final = {
     "equality": "difference equal",
     "loc": "UNKNOWN Loc get_loc",
     "op": "Arg Block Callee Func Op",
-    "optable": "BY_NAME CODES OpInfo",
+    "codes": "BY_NAME CODES OpInfo",
     "parser": "parse",
     "printer": "Listing listing loc_table marked_text to_text",
     "spec": "STAGES StageSpec",

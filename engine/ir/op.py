@@ -26,7 +26,7 @@ __all__ = ["Arg", "Block", "Callee", "Func", "Op"]
 
 
 class Op:
-    """One operation. See `optable` for what each opcode means."""
+    """One operation. See `codes` for what each opcode means."""
 
     __slots__ = ("args", "attr", "block", "code", "id", "loc", "regions", "type")
 

@@ -34,9 +34,9 @@ from ..types import DataType, Type, parse_type, u1, void
 from . import codes as C
 from .attrs import RECORDS, Param
 from .builder import normalize
+from .codes import BY_NAME, CODES
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Arg, Block, Callee, Func, Op
-from .optable import BY_NAME, CODES
 from .param_reader import ARG, PARAM, read_arg, read_param
 from .printer import REGION_NAMES
 

@@ -30,9 +30,9 @@ from typing import Any, Final, NamedTuple
 
 from ..types import DataType, f16, f32, u1, void
 from . import codes as C
+from .codes import CODES
 from .loc import UNKNOWN, Loc
 from .op import Block, Callee, Func, Op
-from .optable import CODES
 from .params import arg_text, param_text
 
 __all__ = [

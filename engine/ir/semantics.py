@@ -12,7 +12,7 @@ The three makers return a function specialised for the types and remember it, so
 an operation often asks once. They raise TypeError for a type on which the operation means nothing.
 Operands of other types than typed IR demands are converted first, as `type_check` would do.
 
-Beyond what `optable` fixes:
+Beyond what `codes` fixes:
 
 * ``+ - * /`` and ``sqrt`` of every real type round correctly (computing in f64 and rounding once
   more is exact for f32 and f16). Other functions are computed in f64 and rounded to the type.

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..types import DataType, PointerType, Type, u64, void
 from . import codes as C
-from .optable import CODES
+from .codes import CODES
 from .spec import StageSpec
 from .typerules import operand_type, result_type
 
@@ -23,9 +23,6 @@ _RESULT: Final = [info.result for info in CODES]
 _POINTER_FIRST: Final = [
     C.ATOMIC[code] or C.WRITE[code] or C.READ[code] or C.STACK[code] for code in range(C.COUNT)
 ]
-_REAL_ONLY: Final = frozenset(
-    [C.SIN, C.COS, C.TAN, C.ASIN, C.ACOS, C.TANH, C.FLOOR, C.CEIL, C.ROUND]
-)
 
 
 def signature_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
@@ -90,7 +87,7 @@ def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageS
         return f"the value of {name} is an address"
     if C.BITWISE[code] and any(t.is_real for t in args):
         return f"{name} takes integers"
-    if code in _REAL_ONLY and not args[0].is_real:
+    if C.REAL_ONLY[code] and not args[0].is_real:
         return f"{name} takes reals"
     if not spec.typed:
         return None

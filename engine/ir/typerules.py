@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from ..types import DataType, PointerType, Type, f32, f64, i32, i64, promote, u1
 from . import codes as C
-from .optable import CODES
 
 __all__ = ["operand_type", "result_type"]
 
-_RULE = [info.result for info in CODES]
+_RULE = [info.result for info in C.CODES]
 
 
 def result_type(code: int, args: tuple[Type, ...], default_fp: DataType = f32) -> Type | None:
@@ -68,7 +67,7 @@ def operand_type(
     if C.ATOMIC[code] or C.WRITE[code] or C.STACK[code]:
         pointer = args[0]
         return pointer.elem if index > 0 and isinstance(pointer, PointerType) else None
-    if code in (C.SQRT, C.RSQRT, C.EXP, C.LOG):
+    if _RULE[code] == "real":
         return result
     if code == C.LOGIC_NOT:
         return u1

@@ -20,10 +20,10 @@ from ..types import DataType, PointerType, Type, void
 from . import codes as C
 from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
 from .autodiff_rules import adjoint_problem, alloca_problem, stack_problem
+from .codes import CODES
 from .edit import all_ops
 from .graph_rules import region_problem
 from .op import Block, Callee, Func, Op
-from .optable import CODES
 from .params import param_problem
 from .printer import REGION_NAMES
 from .signatures import COUNTS, signature_problem

@@ -1,10 +1,11 @@
 """Passes over the IR: what each does, in which order they run, and what can watch them.
 
-`pipeline` holds the order, `manager` runs passes, `registry` knows them by name. Importing this
-package registers them, explicitly, by the list below, but for those that differentiate: they, and
-dumps, are loaded when asked for.
+`pipeline` holds the order, `manager` runs passes, `registry` knows them by name. A pass is a module
+here, or in `autodiff`, that registers itself under the module's name. Importing this package
+imports them all, but for those that differentiate: they, and dumps, are loaded when asked for.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,71 +17,24 @@ from .registry import PassFn, PassInfo, all_passes, get, register, register_late
 if TYPE_CHECKING:
     from .dump import DumpToFiles, PrintIr, instruments_for
 
-MODULES: Final = (
-    "alg_simp",
-    "autodiff.backup_ssa",
-    "autodiff.check_autodiff",
-    "autodiff.coalesce_ad_stack_loads",
-    "autodiff.determine_ad_stack_size",
-    "autodiff.eliminate_recomputable_ad_stack_pushes",
-    "autodiff.forward_local_values",
-    "autodiff.insert_access_checks",
-    "autodiff.lower_continue",
-    "autodiff.make_adjoint",
-    "autodiff.make_dual",
-    "autodiff.promote_ssa_to_local_var",
-    "autodiff.recognize_gates",
-    "autodiff.replace_local_var_with_stacks",
-    "autodiff.reverse_outer_loops",
-    "autodiff.reverse_segments",
-    "binary_op_simplify",
-    "cache_loop_invariant_global_vars",
-    "cfg_optimization",
-    "check_out_of_bound",
-    "constant_fold",
-    "demote_atomics",
-    "demote_block_sync",
-    "demote_subgroups",
-    "demote_operations",
-    "demote_random",
-    "detect_read_only",
-    "die",
-    "eliminate_immutable_local_vars",
-    "extract_constant",
-    "handle_external_ptr_boundary",
-    "index_set_splitting",
-    "insert_debug_checks",
-    "insert_overflow_reports",
-    "loop_invariant_code_motion",
-    "lower_access",
-    "lower_ast",
-    "make_cpu_multithreaded_range_for",
-    "make_thread_local",
-    "merge_global_ptrs",
-    "offload",
-    "per_task_cse",
-    "remove_user_asserts",
-    "serialize_scatter",
-    "simplify",
-    "split_blocked_axes",
-    "type_check",
-    "unreachable_code_elimination",
-)
-"""The modules of this package that hold passes, each called like its pass; some have a room."""
+_LATER: Final = frozenset({"__init__", "dump"})
 
 
-def _load(rooms: bool) -> None:
-    """Register the passes that have a room of their own, or those that have none."""
-    for module in MODULES:
-        if ("." in module) == rooms:
-            import_module(f".{module}", __name__)
+def _load(folder: str) -> None:
+    """Import the modules of this package, or of a folder of it: passes register themselves."""
+    package = f"{__name__}.{folder}".rstrip(".")
+    for file in sorted(os.listdir(os.path.join(os.path.dirname(__file__), folder))):
+        name, suffix = os.path.splitext(file)
+        if suffix == ".py" and name not in _LATER:
+            import_module(f"{package}.{name}")
 
 
-_load(rooms=False)
-register_later(lambda: _load(rooms=True))
+# Now, not when a pass first runs: its time would have that of the import in it.
+_load("")
+register_later(lambda: _load("autodiff"))
 
 __all__ = [
-    "MODULES", "POINTS", "DumpToFiles", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo",
+    "POINTS", "DumpToFiles", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo",
     "PassRemark", "PrintIr", "Remarks", "Run", "SkipPasses", "Timer", "VerifyEach", "all_passes",
     "compile_to_offloads", "get", "instruments_for", "offload_to_executable", "register", "run",
 ]  # fmt: skip

@@ -147,7 +147,7 @@ class _Splitter:
             elif not C.PURE[code]:
                 costs[op] = _NEVER
             else:
-                own = 12 if C.MATH[code] or code in (C.POW, C.ATAN2) else int(bool(op.args))
+                own = 12 if C.MATH[code] else int(bool(op.args))
                 costs[op] = min(own + sum([costs[a] for a in op.args]), _NEVER)
                 if all(a in uniform for a in op.args):
                     uniform.add(op)

@@ -132,7 +132,7 @@ def _costs(segments: list[_Segment]) -> dict[Op, int]:
             elif not op.args:
                 cost = 0
             else:
-                cost = 12 if C.MATH[code] or code in (C.POW, C.ATAN2) else 1
+                cost = 12 if C.MATH[code] else 1
                 for a in op.args:
                     cost += known[a]
             known[op] = min(cost, _NEVER)

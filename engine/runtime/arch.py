@@ -11,6 +11,7 @@ from typing import Final
 
 from .. import logs as log
 from ..backends import base
+from ..config import ARCHES, CPU_ARCHES
 from ..errors import QuadrantsRuntimeError
 
 __all__ = ["ARCHS", "Arch", "choose", "support"]
@@ -29,17 +30,12 @@ class Arch(str):
         return f"qd.{self!s}"
 
 
-ARCHS: Final = {
-    name: Arch(name)
-    for name in (
-        "cpu", "x64", "arm64", "interp", "cuda", "opencl", "amdgpu", "gpu", "metal", "vulkan",
-        "python",
-    )
-}  # fmt: skip
+ARCHS: Final = {name: Arch(name) for name in ARCHES}
 _MACHINES: Final = {
     "x86_64": "x64", "amd64": "x64", "x64": "x64", "aarch64": "arm64", "arm64": "arm64",
 }  # fmt: skip
-_GPUS: Final = ("cuda", "amdgpu", "opencl", "metal", "vulkan")
+_GPUS: Final = tuple(name for name in ARCHES if name not in CPU_ARCHES and name != "gpu")
+"""In the order in which ``qd.gpu`` tries them."""
 
 
 def host() -> str:

@@ -92,6 +92,7 @@ REFERENCE = {
     "constant_folding": True,
     "validate_autodiff": False,
     "_test_mode": False,
+    "_code_target": "",
     "enable_fallback": True,
     "print_non_pure": False,
     "src_ll_cache": True,

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import qd_studio.engine.passes  # noqa: F401 - registers every pass
 from qd_studio.engine.config import OPTIONS
-from qd_studio.engine.ir.optable import CODES
+from qd_studio.engine.ir.codes import CODES
 from qd_studio.engine.passes.registry import all_passes
 
 from tests.hygiene.tree import ROOT, python_files

@@ -83,6 +83,13 @@ def test_every_example_prints_what_the_page_shows(page):
         assert output == example.output, f"{page.name}: {' '.join(example.names)}"
 
 
+@pytest.mark.parametrize("page", EXAMPLES.WALK_THROUGHS, ids=lambda page: page.stem)
+def test_every_block_of_a_walk_through_prints_what_the_page_shows(page):
+    shown = [output for _, output in EXAMPLES.steps(page)]
+    assert EXAMPLES.walk(page) == shown
+    assert all(shown) and page.read_text("utf-8").count("```python") == len(shown)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_entry_has_an_example_that_uses_its_names(page):
     found = [name for shown in EXAMPLES.examples(page) for name in shown.names]

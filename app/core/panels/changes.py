@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....engine.inspect.diff import Diff, DiffRow, diff_pass, fold, intraline
 from ....engine.inspect.record import CompileRecord, PassRun, Snapshot
-from ..diff import Diff, DiffRow, Lines, diff, fold, intraline
 from ..lines import LazyLines, Line, Span, cell, ir_spans, mark_spans
 from ..memo import by_identity
 from .places import gutter, user_lines
@@ -38,13 +38,7 @@ def listing_lines(compiled: CompileRecord, snapshot: Snapshot) -> Sequence[Line]
 @by_identity(24)
 def pass_diff(compiled: CompileRecord, run: PassRun) -> Diff:
     """What ``run`` changed, by op identity."""
-    origins = {int(k): v for k, v in compiled.origins.items()}
-    old, new = compiled.snapshots[run.before], compiled.snapshots[run.after]
-    return diff(_lines(old), _lines(new), origins)
-
-
-def _lines(snapshot: Snapshot) -> Lines:
-    return Lines(snapshot.lines, snapshot.ids, snapshot.locs)
+    return diff_pass(compiled, run)
 
 
 def diff_size(compiled: CompileRecord, run: PassRun) -> int:

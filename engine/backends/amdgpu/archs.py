@@ -6,14 +6,9 @@ of its model of occupancy (`AMDGPUSubtarget`), which `occupancy` follows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ...options import did_you_mean
-
-if TYPE_CHECKING:
-    from ...config import CompileConfig
-
-__all__ = ["ARCHS", "DEFAULT", "Arch", "Occupancy", "check", "names", "occupancy", "of_config"]
+__all__ = ["ARCHS", "DEFAULT", "Arch", "Occupancy", "occupancy"]
 
 _K: Final = 1024
 
@@ -52,26 +47,7 @@ ARCHS: Final = {
 """By name."""
 
 DEFAULT: Final = "gfx942"
-"""What is compiled for where no wish says otherwise."""
-
-
-def names() -> tuple[str, ...]:
-    """Every processor."""
-    return tuple(ARCHS)
-
-
-def check(name: str) -> Arch:
-    """The processor called ``name``. ValueError, with all there are, if there is none."""
-    found = ARCHS.get(name)
-    if found is None:
-        near, known = did_you_mean(name, ARCHS), ", ".join(ARCHS)
-        raise ValueError(f"there is no AMDGPU target {name!r}{near}; known: {known}")
-    return found
-
-
-def of_config(config: CompileConfig) -> Arch:
-    """The processor that the options ask for. ValueError, with all there are, for no such one."""
-    return check(config.amdgpu_arch or DEFAULT)
+"""What is compiled for where no option says otherwise."""
 
 
 class Occupancy(NamedTuple):

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
-from ..base import Artifact, Target
-from ..llvm.inspection import InspectionBackend
+from ..base import Target
+from ..inspection import Generated, InspectionBackend
 from . import archs
 
 if TYPE_CHECKING:
@@ -27,40 +27,39 @@ class AmdgpuBackend(InspectionBackend):
     """See `InspectionBackend`."""
 
     name = "amdgpu"
+    title = "AMDGPU"
     reason = "no runtime: inspection only"
+    default = archs.DEFAULT
+    listing = ("isa", "gcn")
+    option = "amdgpu_arch"
 
     def targets(self) -> tuple[str, ...]:
-        return archs.names()
+        return tuple(archs.ARCHS)
 
-    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
-        return config.replace(amdgpu_arch=archs.check(name).name if name else "")
+    def wanted(self, config: CompileConfig) -> str:
+        return config.amdgpu_arch or self.default
 
     def target(self, config: CompileConfig) -> Target:
         from . import code
 
-        return code.target(archs.of_config(config).name)
+        return code.target(self.wanted(config))
 
-    def fingerprint(self, config: CompileConfig) -> str:
-        return archs.of_config(config).name
-
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
-        """Generate ISA text and the object."""
+    def generate(self, func: Func, config: CompileConfig, target: str, level: int) -> Generated:
+        """ISA text and the object."""
         from ..llvm.gpu import lower_gpu
         from . import code
         from .dialect import AmdgpuDialect
 
-        arch = archs.of_config(config)
+        arch = archs.ARCHS[target]
         kernel = lower_gpu(func, config, arch.block_lds, AmdgpuDialect(arch.wave))
-        level = config.external_optimization_level if config.opt_level else 0
-        made = code.generate(kernel.text, arch.name, level)
+        made = code.generate(kernel.text, target, level)
         block_dims = {task.symbol: task.block_dim for task in kernel.tasks}
         block_dims |= {loop.symbol: loop.block_dim for loop in kernel.loops}
-        found = code.resources(made.isa, arch.name, block_dims)
-        return Artifact(
-            self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text, "isa": made.isa},
-            made.code, {"llvm_ir": kernel.ids},
-            {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "isa": "gcn"},
-            {"llvm_ir_optimized": lambda: code.optimised(kernel.text, arch.name, level)},
+        found = code.resources(made.isa, target, block_dims)
+        return Generated(
+            kernel.meta, {"llvm_ir": kernel.text, "isa": made.isa}, made.code,
+            {"llvm_ir": kernel.ids},
+            {"llvm_ir_optimized": lambda: code.optimised(kernel.text, target, level)},
             {"layout": kernel.layout, "tasks": kernel.tasks,
              "resources": tuple(found.pop(task.symbol) for task in kernel.tasks),
              "helpers": found, "unresolved": code.unresolved(kernel.text)},

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ..base import Target
 from ..llvm import toolchain
-from .archs import Arch, check, occupancy
+from .archs import ARCHS, Arch, occupancy
 from .dialect import LIBRARY_PREFIX, AmdgpuDialect
 
 __all__ = ["Generated", "generate", "optimised", "resources", "target", "unresolved"]
@@ -90,7 +90,7 @@ def resources(isa: str, arch: str, block_dims: dict[str, int]) -> dict[str, dict
     for text in _KERNEL.split(kernels)[1:]:
         facts = dict(_FACT.findall(text))
         symbol = facts["name"]
-        found[symbol] = _of_kernel(facts, check(arch), block_dims.get(symbol, 1)) | {
+        found[symbol] = _of_kernel(facts, ARCHS[arch], block_dims.get(symbol, 1)) | {
             "code_bytes": lengths.get(symbol, 0)
         }
     return found

@@ -61,6 +61,7 @@ class CpuBackend:
     def lower(self, func: Func, config: CompileConfig) -> Artifact:
         """Generate machine code; optimised IR and assembly are made again when asked for."""
         from ..llvm.kernel import lower_kernel
+        from ..llvm.lines import LaterTexts
         from .native import finish
 
         threads = config.cpu_max_num_threads
@@ -82,7 +83,7 @@ class CpuBackend:
             facts={"symbol": kernel.symbol, "layout": kernel.layout,
                    "threads": threads},
         )  # fmt: skip
-        later = _LaterTexts(artifact, machine, level)
+        later = LaterTexts(kernel.text, artifact.lines, machine, level)
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
         return artifact
 
@@ -91,40 +92,6 @@ class CpuBackend:
 
         facts: dict[str, Any] = artifact.facts
         return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"])
-
-
-class _LaterTexts:
-    """Texts of a compile that few look at, and the op of each of their lines."""
-
-    def __init__(self, artifact: Artifact, machine: toolchain.Machine, level: int) -> None:
-        self.source: Final = artifact.texts["llvm_ir"]
-        self.lines: Final = artifact.lines
-        self.machine: Final = machine
-        self.level: Final = level
-
-    def _module(self, text: str) -> toolchain.Module:
-        module = self.machine.parse(text)
-        module.optimise(self.level)
-        return module
-
-    def optimised(self) -> str:
-        from ..llvm import lines
-
-        with toolchain.LOCK:
-            text = self._module(self.source).text()
-            located = self._module(lines.with_locations(self.source)).text()
-        ids = self.lines["llvm_ir"]
-        self.lines["llvm_ir_optimized"] = lines.of_optimised(text, located, ids)
-        return text
-
-    def assembly(self) -> str:
-        from ..llvm import lines
-
-        with toolchain.LOCK:
-            text = self._module(self.source).assembly()
-            located = self._module(lines.with_locations(self.source)).assembly()
-        self.lines["asm"] = lines.of_assembly(text, located, self.lines["llvm_ir"])
-        return text
 
 
 def _attributes(config: CompileConfig) -> str:

@@ -54,9 +54,10 @@ _UNARY_INT: Final = {
     C.CEIL: "{}", C.ROUND: "{}",
 }  # fmt: skip
 _LIBRARY: Final[dict[int, Callable[[float], float]]] = {
-    C.EXP: math.exp, C.LOG: math.log, C.SIN: math.sin, C.COS: math.cos, C.TAN: math.tan,
-    C.ASIN: math.asin, C.ACOS: math.acos, C.TANH: math.tanh,
-}  # fmt: skip
+    code: getattr(math, C.NAME[code])
+    for code in range(C.COUNT)
+    if C.UNARY[code] and C.LIBM[code] and code not in _UNARY_REAL
+}
 
 
 def cast(e: VectorEmitter, text: str, source: Type, target: Type) -> str:

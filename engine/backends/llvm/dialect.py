@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["LIBRARY", "Dialect", "declared_call"]
 
 LIBRARY: dict[int, str] = {
-    C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan", C.ASIN: "asin",
-    C.ACOS: "acos", C.TANH: "tanh", C.POW: "pow", C.ATAN2: "atan2", C.MOD: "fmod",
-}  # fmt: skip
+    code: C.NAME[code]
+    for code in range(C.COUNT)
+    if C.LIBM[code] and code not in (C.SQRT, C.FLOOR, C.CEIL, C.ROUND)
+} | {C.MOD: "fmod"}
 """Mathematics that processors have no instructions for, by the names of C."""
 
 

@@ -36,7 +36,9 @@ _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
 _MANY: Final = 64
 """LLVM takes seconds to fill the lanes for so many accesses one by one."""
-_CALLS: Final = frozenset({C.POW, C.ATAN2, C.TAN, C.TANH, C.ASIN, C.ACOS})
+_VECTOR: Final = (C.SQRT, C.EXP, C.LOG, C.SIN, C.COS, C.FLOOR, C.CEIL, C.ROUND)
+"""Functions of C's library that LLVM computes for whole vectors."""
+_CALLS: Final = frozenset({c for c in range(C.COUNT) if C.LIBM[c] and c not in _VECTOR})
 _NEAR: Final = 4
 _FAR: Final = 1000
 _SHORT: Final = range(4, 17)
@@ -90,7 +92,7 @@ def _is_scattered(loop: Op, axis: int, ops: list[Op]) -> bool:
                 stores.setdefault(key, set()).add(place % distance)
         elif op.regions:
             work += sum(len(region.ops) for region in op.regions)
-        elif C.MATH[code] or code in (C.DIV, C.MOD, C.POW):
+        elif C.MATH[code] or code in (C.DIV, C.MOD):
             work += 8
         elif op.type.is_real and (C.BINARY[code] or C.UNARY[code] or code == C.SELECT):
             work += 1

@@ -12,7 +12,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["of_assembly", "of_optimised", "with_locations"]
+from . import toolchain
+
+__all__ = ["LaterTexts", "of_assembly", "of_optimised", "with_locations"]
 
 _FIRST: Final = 100
 """Metadata number of the location of line 1; the text itself uses 0 only."""
@@ -119,3 +121,40 @@ def _matched(text: str, lines: list[str], found: list[int]) -> tuple[int, ...]:
 def _is_trailer(line: str) -> bool:
     """Whether a line belongs to the end of an assembly file, behind which debug sections lie."""
     return line.startswith((".section", ".ident", ".addrsig"))
+
+
+class LaterTexts:
+    """Texts of a compile that few look at, made when asked for, and the op of each of their lines.
+
+    source: the LLVM IR. lines: of the artifact (`base.Artifact.lines`), which gets those of the
+    text when it is made. level: of LLVM's passes.
+    """
+
+    def __init__(
+        self, source: str, lines: dict[str, tuple[int, ...]], machine: toolchain.Machine, level: int
+    ) -> None:
+        self._source: Final = source
+        self._lines: Final = lines
+        self._machine: Final = machine
+        self._level: Final = level
+
+    def _module(self, text: str) -> toolchain.Module:
+        module = self._machine.parse(text)
+        module.optimise(self._level)
+        return module
+
+    def optimised(self) -> str:
+        """The LLVM IR after LLVM's passes."""
+        with toolchain.LOCK:
+            text = self._module(self._source).text()
+            located = self._module(with_locations(self._source)).text()
+        self._lines["llvm_ir_optimized"] = of_optimised(text, located, self._lines["llvm_ir"])
+        return text
+
+    def assembly(self) -> str:
+        """The assembly."""
+        with toolchain.LOCK:
+            text = self._module(self._source).assembly()
+            located = self._module(with_locations(self._source)).assembly()
+        self._lines["asm"] = of_assembly(text, located, self._lines["llvm_ir"])
+        return text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Op
 from ...ir import codes as C
+from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, PointerType, Type, i32, u1
 from ..frame import abi
 from .scalars import combine
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMORY_OPS", "array_alloca", "in_memory", "memset", "note_written"]
 
-_ATOMIC: Final = {
-    C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL, C.ATOMIC_MIN: C.MIN, C.ATOMIC_MAX: C.MAX,
-    C.ATOMIC_BIT_AND: C.BIT_AND, C.ATOMIC_BIT_OR: C.BIT_OR, C.ATOMIC_BIT_XOR: C.BIT_XOR,
-}  # fmt: skip
 _RMW_INT: Final = {
     C.ATOMIC_ADD: ("add", "add"), C.ATOMIC_MIN: ("min", "umin"), C.ATOMIC_MAX: ("max", "umax"),
     C.ATOMIC_BIT_AND: ("and", "and"), C.ATOMIC_BIT_OR: ("or", "or"),
@@ -216,7 +213,7 @@ def _atomic(e: Emitter, op: Op) -> None:
             f"atomicrmw {name} ptr {at}, {ty} {val}{e.scope} monotonic, align {size}{notes}"
         )
     else:
-        old = _compare_exchange_loop(e, _ATOMIC[code], t, at, val)
+        old = _compare_exchange_loop(e, ATOMIC_OPERATION[code], t, at, val)
     e.v[op.id] = e.value(f"trunc i8 {old} to i1") if t is u1 else old
 
 

@@ -38,11 +38,7 @@ _ORDERED: Final = {
     C.CMP_LT: "olt", C.CMP_LE: "ole", C.CMP_GT: "ogt", C.CMP_GE: "oge", C.CMP_EQ: "oeq",
     C.CMP_NE: "une",
 }  # fmt: skip
-_INTRINSIC: Final = {
-    C.SQRT: "sqrt", C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan",
-    C.ASIN: "asin", C.ACOS: "acos", C.TANH: "tanh", C.FLOOR: "floor", C.CEIL: "ceil",
-    C.ROUND: "round",
-}  # fmt: skip
+_LIBM: Final = [code for code in range(C.COUNT) if C.LIBM[code]]
 _WHOLE: Final = (C.FLOOR, C.CEIL, C.ROUND)
 
 
@@ -214,9 +210,9 @@ def _pow(e: Emitter, op: Op) -> None:
     e.v[op.id] = e.value(f"call {ty} {name}({ty} {a}, i64 {wide}, i1 {negative})")
 
 
-def _atan2(e: Emitter, op: Op) -> None:
-    a, b = (e.v[x.id] for x in op.args)
-    e.v[op.id] = _wide_call(e, "atan2", op.type, [a, b])
+def _math_of_two(e: Emitter, op: Op) -> None:
+    args = [convert(e, e.v[x.id], x.type, op.type) for x in op.args]
+    e.v[op.id] = _wide_call(e, C.NAME[op.code], op.type, args)
 
 
 # One operand
@@ -241,7 +237,7 @@ def _math(e: Emitter, op: Op) -> None:
         e.v[op.id] = a
         return
     a = convert(e, a, x.type, t)
-    e.v[op.id] = _wide_call(e, _INTRINSIC[op.code], t, [a])
+    e.v[op.id] = _wide_call(e, C.NAME[op.code], t, [a])
 
 
 def _rsqrt(e: Emitter, op: Op) -> None:
@@ -406,8 +402,8 @@ SCALAR: Final[dict[int, Emit]] = {
     **dict.fromkeys((C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD), _divide),
     **dict.fromkeys((C.BIT_SHL, C.BIT_SHR, C.BIT_SAR), _shift),
     **dict.fromkeys((*_ORDERED,), _compare),
-    **dict.fromkeys(_INTRINSIC, _math),
-    C.SELECT: _select, C.POW: _pow, C.ATAN2: _atan2, C.RSQRT: _rsqrt, C.INV: _inv, C.NEG: _neg,
+    **{code: _math if C.UNARY[code] else _math_of_two for code in _LIBM},
+    C.SELECT: _select, C.POW: _pow, C.RSQRT: _rsqrt, C.INV: _inv, C.NEG: _neg,
     C.ABS: _abs, C.SGN: _sgn, C.BIT_NOT: _bit_not, C.LOGIC_NOT: _logic_not, C.POPCNT: _count,
     C.CLZ: _count, C.FFS: _count, C.CAST_VALUE: _cast_value, C.CAST_BITS: _cast_bits,
 }  # fmt: skip

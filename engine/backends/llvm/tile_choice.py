@@ -31,7 +31,7 @@ _MOST_BYTES: Final = 32
 _BUDGET: Final = 512
 """So many simple operations all copies of a body may have."""
 _HEAVY: Final = 8
-_HEAVY_OPS: Final = frozenset({C.POW, C.ATAN2, C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD})
+_HEAVY_OPS: Final = frozenset({C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD})
 _FREE: Final = frozenset({C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.LOOP_INDEX, C.ALLOCA})
 _EXCLUDED: Final = frozenset({
     C.ASSERT, C.PRINT, C.CALL, C.RAND, C.ARRAY_ALLOCA, C.AD_STACK_ALLOCA, C.CONTINUE,

@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
-from ..base import Artifact, Target
-from ..llvm.inspection import InspectionBackend
+from ..base import Target
+from ..inspection import Generated, InspectionBackend
 
 if TYPE_CHECKING:
     from ...ir import Func
 
 __all__ = ["BACKEND", "SpirvBackend"]
 
-_TARGET: Final = "opencl"
 _MOST_SHARED: Final = 64 << 10
 
 
@@ -26,17 +25,12 @@ class SpirvBackend(InspectionBackend):
     """See `InspectionBackend`."""
 
     name = "spirv"
+    title = "SPIR-V"
     reason = (
         "inspection only: with opencl_il=True opencl launches such code on devices that take it"
     )
-
-    def targets(self) -> tuple[str, ...]:
-        return (_TARGET,)
-
-    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
-        if name not in ("", _TARGET):
-            raise ValueError(f"there is no SPIR-V target {name!r}; known: {_TARGET}")
-        return config
+    default = "opencl"
+    listing = ("spirv", "spirv")
 
     def target(self, config: CompileConfig) -> Target:
         from . import code
@@ -46,17 +40,15 @@ class SpirvBackend(InspectionBackend):
     def fingerprint(self, config: CompileConfig) -> str:
         return "SPIR-V for OpenCL"
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
-        """Generate the module, as text and binary."""
+    def generate(self, func: Func, config: CompileConfig, target: str, level: int) -> Generated:
+        """The module, as text and binary."""
         from . import code
 
-        level = config.external_optimization_level if config.opt_level else 0
         made = code.lower_spirv(func, config, level, _MOST_SHARED)
         kernel = made.kernel
-        return Artifact(
-            self.name, self.target(config), kernel.meta,
-            {"llvm_ir": kernel.text, "spirv": made.text}, made.code, {"llvm_ir": kernel.ids},
-            {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "spirv": "spirv"},
+        return Generated(
+            kernel.meta, {"llvm_ir": kernel.text, "spirv": made.text}, made.code,
+            {"llvm_ir": kernel.ids},
             {"llvm_ir_optimized": lambda: code.optimised(kernel.text, level)},
             {"layout": kernel.layout, "tasks": made.tasks},
         )  # fmt: skip

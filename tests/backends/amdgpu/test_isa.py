@@ -182,7 +182,7 @@ def test_nothing_is_launched():
 
 
 def test_occupancy_is_what_registers_and_memory_leave():
-    cdna, rdna = archs.check("gfx942"), archs.check("gfx1100")
+    cdna, rdna = archs.ARCHS["gfx942"], archs.ARCHS["gfx1100"]
     assert archs.occupancy(cdna, 256, 64, 32, 0) == (8, 8, "waves")
     assert archs.occupancy(cdna, 256, 65, 32, 0) == (7, 8, "vgprs")
     assert archs.occupancy(cdna, 256, 512, 32, 0) == (1, 8, "vgprs")
@@ -191,4 +191,4 @@ def test_occupancy_is_what_registers_and_memory_leave():
     assert archs.occupancy(rdna, 256, 96, 200, 0) == (16, 16, "waves")
     assert archs.occupancy(rdna, 256, 97, 32, 0) == (12, 16, "vgprs")
     with pytest.raises(ValueError, match="known: gfx90a, gfx942, gfx1100"):
-        archs.check("gfx906")
+        base.find("amdgpu").with_target(CompileConfig(), "gfx906")

@@ -11,6 +11,7 @@ import math
 import re
 from typing import Final
 
+from ....ir import codes as C
 from ....types import Type, f16, f32
 
 __all__ = ["LETTER", "MEMORY", "SIZE", "UNSIGNED", "VALUE", "Names", "literal", "plain_name"]
@@ -86,13 +87,12 @@ local constant private generic read_only write_only read_write uniform pipe comp
 quad true false NULL NAN INFINITY INT_MIN INT_MAX LONG_MIN LONG_MAX MAXFLOAT HUGE_VAL HUGE_VALF
 event_t sampler_t queue_t ndrange_t clk_event_t reserve_id_t asm typeof main defined
 frame prints seed thread piece item items get_global_id get_global_size get_local_id get_local_size
-get_group_id get_num_groups barrier mem_fence min max clamp select fmin fmax fabs abs sqrt exp log
-sin cos tan
-asin acos tanh floor ceil round trunc pow atan2 fmod popcount clz fma mad rsqrt isinf isnan signbit
-printf sqrtf expf logf sinf cosf tanf asinf acosf tanhf floorf ceilf roundf powf atan2f fmodf fabsf
-vload_half vstore_half_rte vstore_half linux unix i386
+get_group_id get_num_groups barrier mem_fence min max clamp select fmin fmax fabs abs trunc fmod
+popcount clz fma mad rsqrt isinf isnan signbit printf fmodf fabsf vload_half vstore_half_rte
+vstore_half linux unix i386
 """
-_KEYWORDS: Final = frozenset(_WORDS.split())
+_LIBM: Final = [C.NAME[code] for code in range(C.COUNT) if C.LIBM[code]]
+_KEYWORDS: Final = frozenset((*_WORDS.split(), *_LIBM, *(f"{name}f" for name in _LIBM)))
 _RESERVED: Final = re.compile(
     r"(?:as|convert|atomic|atom|native|half|cl|CL|CLK|CHAR|SCHAR|UCHAR|SHRT|USHRT|INT|UINT|LONG|ULONG|"
     r"FLT|DBL|HALF|M|qd|image\w*|memory)_\w*"

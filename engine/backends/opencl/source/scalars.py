@@ -51,11 +51,7 @@ _COMPARE: Final = {
     C.CMP_LT: ("<", RELATION), C.CMP_LE: ("<=", RELATION), C.CMP_GT: (">", RELATION),
     C.CMP_GE: (">=", RELATION), C.CMP_EQ: ("==", EQUAL), C.CMP_NE: ("!=", EQUAL),
 }  # fmt: skip
-_FUNCTION: Final = {
-    C.SQRT: "sqrt", C.EXP: "exp", C.LOG: "log", C.SIN: "sin", C.COS: "cos", C.TAN: "tan",
-    C.ASIN: "asin", C.ACOS: "acos", C.TANH: "tanh", C.FLOOR: "floor", C.CEIL: "ceil",
-    C.ROUND: "round",
-}  # fmt: skip
+_LIBM: Final = [code for code in range(C.COUNT) if C.LIBM[code]]
 _WHOLE: Final = (C.FLOOR, C.CEIL, C.ROUND)
 _HELPER: Final = {
     C.DIV: "div", C.MOD: "mod", C.FLOORDIV: "floordiv", C.FLOORMOD: "floormod",
@@ -302,8 +298,8 @@ def _pow(e: Emitter, op: Op) -> None:
     e.put(op, f"{name}({e.whole(base)}, (ulong){count}, {negative})")
 
 
-def _atan2(e: Emitter, op: Op) -> None:
-    _real_call(e, op, "atan2", [_as_real(e, a, op.type) for a in op.args])
+def _math_of_two(e: Emitter, op: Op) -> None:
+    _real_call(e, op, C.NAME[op.code], [_as_real(e, a, op.type) for a in op.args])
 
 
 # One operand
@@ -333,12 +329,11 @@ def _math(e: Emitter, op: Op) -> None:
             raise e.unsupported(op)
         e.put(op, e.v[x.id], e.low.get(x.id, ATOM))
         return
-    name = _FUNCTION[op.code]
     arg = _as_real(e, x, t)
     if op.code == C.SQRT:
         e.put(op, _rounded_root(e, t, arg))
     else:
-        _real_call(e, op, name, [arg])
+        _real_call(e, op, C.NAME[op.code], [arg])
 
 
 def _rounded_root(e: Emitter, t: Type, arg: str) -> str:
@@ -447,8 +442,8 @@ SCALAR: Final[dict[int, Emit]] = {
     **dict.fromkeys((C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD), _divide),
     **dict.fromkeys((C.BIT_SHL, C.BIT_SHR, C.BIT_SAR), _shift),
     **dict.fromkeys((*_COMPARE,), _compare),
-    **dict.fromkeys(_FUNCTION, _math),
-    C.SELECT: _select, C.POW: _pow, C.ATAN2: _atan2, C.RSQRT: _rsqrt, C.INV: _inv, C.NEG: _neg,
+    **{code: _math if C.UNARY[code] else _math_of_two for code in _LIBM},
+    C.SELECT: _select, C.POW: _pow, C.RSQRT: _rsqrt, C.INV: _inv, C.NEG: _neg,
     C.ABS: _abs, C.SGN: _sgn, C.BIT_NOT: _bit_not, C.LOGIC_NOT: _logic_not, C.POPCNT: _count,
     C.CLZ: _count, C.FFS: _count,
 }  # fmt: skip

@@ -1,17 +1,22 @@
 """Diff of two IR listings by the identity of their ops.
 
-Text diff misleads on SSA: one value more renumbers the rest. Here a line is known by the id of
-the op it shows (closing lines by the op they close), so that
+    compiled = inspect.capture_kernel(k, ("cpu",), launch=False).backends[0].compile
+    run = next(run for run in compiled.runs if run.state == "changed")
+    print(inspect.diff_text(compiled, run))
 
-* ``same``: the op stands in both, in the same order, with the same text;
-* ``changed``: it stands in both and its text differs (operands, attribute, type);
-* ``moved``: it stands in both, elsewhere; shown once, where it is now, with where it was;
-* ``added`` / ``removed``: it stands in one only; an added op that replaces a removed one (its
+A text diff misleads on SSA: one more value renumbers all later ones. Here a line is identified by
+the id of the op that it shows (closing lines by the op that they close). Kinds of rows:
+
+* ``same``: the op is in both listings, in the same order, with the same text;
+* ``changed``: it is in both and its text differs (operands, attribute, type);
+* ``moved``: it is in both, elsewhere; shown once, where it is now, with where it was;
+* ``added`` / ``removed``: it is in one listing only; an added op that replaces a removed one (its
   origin is known) is paired with it as ``replaced``.
 
-``diff`` compares two moments of one compile. ``diff_renumbered`` compares listings of different
-compiles, whose ids mean nothing to each other: ops are first matched by shape (text without
-numbers) and the old ids translated.
+`diff_pass` compares what is before a pass with what is after it, or after a later one;
+`diff_listings` any two moments of one compile. `diff_renumbered` compares listings of different
+compiles, whose ids are unrelated: ops are first matched by shape (text without numbers) and the
+old ids translated. `fold`, `intraline` and `diff_text` are for printing.
 
 The common lines that keep their order are the longest increasing run of positions (patience
 sorting, O(n log n)), so cost grows with the number of lines, not with their product.
@@ -22,21 +27,38 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from ...engine.inspect.moves import increasing
+from .moves import increasing
+from .record import CompileRecord, PassRun, Snapshot
 
-__all__ = ["Diff", "DiffRow", "Hunk", "Lines", "diff", "diff_renumbered", "fold", "intraline"]
+__all__ = [
+    "Diff",
+    "DiffRow",
+    "Hunk",
+    "Listing",
+    "diff_listings",
+    "diff_pass",
+    "diff_renumbered",
+    "diff_text",
+    "fold",
+    "intraline",
+]
 
 Span = tuple[int, int]
 
 
-class Lines(NamedTuple):
-    """The part of a snapshot that a diff needs: parallel lists, one entry a line."""
+class Listing(Protocol):
+    """The parts of a `record.Snapshot` that a diff reads: parallel sequences, one entry a line.
 
-    lines: Sequence[str]
-    ids: Sequence[int]
-    locs: Sequence[int]
+    lines: the text. ids: the id of the op that the line shows, -1 for none.
+    """
+
+    @property
+    def lines(self) -> Sequence[str]: ...
+
+    @property
+    def ids(self) -> Sequence[int]: ...
 
 
 class DiffRow(NamedTuple):
@@ -62,7 +84,10 @@ class Hunk(NamedTuple):
 
 
 class Diff(NamedTuple):
-    """Rows in the new listing's order, removed rows where they stood, and counts by kind."""
+    """Rows in the new listing's order, removed rows where they were, and counts by kind.
+
+    changed: with those that were replaced.
+    """
 
     rows: tuple[DiffRow, ...]
     added: int
@@ -72,6 +97,7 @@ class Diff(NamedTuple):
 
     @property
     def empty(self) -> bool:
+        """True if both listings show the same ops in the same order, with the same text."""
         return not (self.added or self.removed or self.changed or self.moved)
 
     def summary(self) -> str:
@@ -89,7 +115,7 @@ Key = tuple[int, int]
 _HEAD: Final = -2
 
 
-def _keys(side: Lines) -> list[Key]:
+def _keys(side: Listing) -> list[Key]:
     """A key per line, unique in its listing: (op id, 0), or (owner id, n) for its n-th closer."""
     keys: list[Key] = []
     stack: list[list[int]] = []
@@ -111,7 +137,19 @@ def _keys(side: Lines) -> list[Key]:
     return keys
 
 
-def diff(old: Lines, new: Lines, origins: Mapping[int, int] | None = None) -> Diff:
+def diff_pass(compiled: CompileRecord, run: PassRun, until: PassRun | None = None) -> Diff:
+    """What ``run`` changed; with ``until``, what it and all runs up to that one changed."""
+    old, new = _sides(compiled, run, until)
+    return diff_listings(old, new, {int(op): origin for op, origin in compiled.origins.items()})
+
+
+def _sides(
+    compiled: CompileRecord, run: PassRun, until: PassRun | None
+) -> tuple[Snapshot, Snapshot]:
+    return compiled.snapshots[run.before], compiled.snapshots[(until or run).after]
+
+
+def diff_listings(old: Listing, new: Listing, origins: Mapping[int, int] | None = None) -> Diff:
     """Compare two listings of one compile. ``origins``: replacement id -> id it replaced."""
     old_keys, new_keys = _keys(old), _keys(new)
     # The header line and the closing brace of the kernel match by place.
@@ -157,8 +195,8 @@ def _pair_replaced(
 
 
 def _merge(
-    old: Lines,
-    new: Lines,
+    old: Listing,
+    new: Listing,
     new_keys: list[Key],
     old_keys: list[Key],
     kept: dict[int, int],
@@ -201,8 +239,8 @@ def _shape(text: str) -> str:
     return _NUMBER.sub("$", text)
 
 
-def diff_renumbered(old: Lines, new: Lines) -> tuple[Diff, Lines]:
-    """Compare listings of two compiles; also gives the old listing in the new one's numbers.
+def diff_renumbered(old: Snapshot, new: Snapshot) -> tuple[Diff, Snapshot]:
+    """Compare listings of two compiles; also returns the old listing in the new one's numbers.
 
     Old ops are matched to new ones by the text difflib of their shapes; unmatched ones get
     numbers that the new listing does not use.
@@ -226,12 +264,13 @@ def diff_renumbered(old: Lines, new: Lines) -> tuple[Diff, Lines]:
         number = int(match[0][1:])
         return f"${rename.get(number, number)}"
 
-    renamed = Lines(
-        [_NUMBER.sub(renumber, t) for t in old.lines],
-        [rename[i] if i >= 0 else i for i in old.ids],
-        old.locs,
+    renamed = Snapshot(
+        lines=tuple([_NUMBER.sub(renumber, t) for t in old.lines]),
+        ids=tuple([rename[i] if i >= 0 else i for i in old.ids]),
+        locs=old.locs,
+        ops=old.ops,
     )
-    return diff(renamed, new), renamed
+    return diff_listings(renamed, new), renamed
 
 
 _TOKEN: Final = re.compile(r"\$?\w+|\s+|.")
@@ -282,3 +321,33 @@ def fold(rows: Sequence[DiffRow], context: int = 3, keep: int = -1) -> list[Hunk
     if end < n:
         out.append(Hunk(end, n, n - end >= 2))
     return out
+
+
+_SIGN: Final = {"same": " ", "added": "+", "removed": "-", "moved": ">"}
+
+
+def diff_text(
+    compiled: CompileRecord, run: PassRun, until: PassRun | None = None, context: int = 3
+) -> str:
+    """`diff_pass` as text, one row a line; empty if nothing changed.
+
+    The first column is ``+``, ``-``, a blank, or ``>`` for a moved op. An op that changed or was
+    replaced is two lines, ``-`` and ``+``. context: unchanged rows around each change.
+    """
+    old, new = _sides(compiled, run, until)
+    found = diff_pass(compiled, run, until)
+    if found.empty:
+        return ""
+    out: list[str] = []
+    for hunk in fold(found.rows, context):
+        if hunk.folded:
+            out.append(f"  ... {hunk.end - hunk.start} unchanged lines")
+            continue
+        for row in found.rows[hunk.start : hunk.end]:
+            if row.kind in ("changed", "replaced"):
+                out += [f"- {old.lines[row.old]}", f"+ {new.lines[row.new]}"]
+                continue
+            text = new.lines[row.new] if row.new >= 0 else old.lines[row.old]
+            moved = f"   moved from line {row.old + 1}" if row.kind == "moved" else ""
+            out.append(f"{_SIGN[row.kind]} {text}{moved}")
+    return "\n".join(out) + "\n"

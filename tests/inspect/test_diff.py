@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from qd_studio.app.core.diff import Lines, diff, diff_renumbered, fold, intraline
+from qd_studio.engine.inspect import diff_listings, diff_renumbered
+from qd_studio.engine.inspect.diff import fold, intraline
+from qd_studio.engine.inspect.record import Snapshot
 
 
-def lines(*texts: str) -> Lines:
+def snapshot(lines, ids, locs):
+    return Snapshot(lines=tuple(lines), ids=tuple(ids), locs=tuple(locs), ops=len(ids))
+
+
+def lines(*texts: str) -> Snapshot:
     ids = [int(t.split("$")[1].split()[0]) if "$" in t.split("=")[0] else -1 for t in texts]
-    return Lines(list(texts), ids, [-1] * len(texts))
+    return snapshot(list(texts), ids, [-1] * len(texts))
 
 
 BASE = lines(
@@ -29,18 +35,18 @@ def kinds(d):
 
 
 def test_equal_listings_have_no_changes():
-    d = diff(BASE, BASE)
+    d = diff_listings(BASE, BASE)
     assert d.empty and d.summary() == "0 changes"
     assert len(d.rows) == len(BASE.lines)
 
 
 def test_inserted_op_is_one_added_row():
-    new = Lines(
+    new = snapshot(
         [*BASE.lines[:2], "  <i32> $9 = const 1", *BASE.lines[2:]],
         [*BASE.ids[:2], 9, *BASE.ids[2:]],
         [-1] * 9,
     )
-    d = diff(BASE, new)
+    d = diff_listings(BASE, new)
     assert kinds(d) == [("added", 9)]
     assert d.summary() == "+1"
 
@@ -56,31 +62,31 @@ def test_op_that_leaves_a_region_is_moved_not_removed_and_added():
         "  }",
         "}",
     )
-    d = diff(BASE, new)
+    d = diff_listings(BASE, new)
     assert kinds(d) == [("moved", 3)]
     assert d.summary() == "moved 1"
 
 
 def test_changed_operand_is_a_changed_row():
-    new = Lines([t.replace("add $0, $0", "mul $0, $0") for t in BASE.lines], BASE.ids, BASE.locs)
-    assert kinds(diff(BASE, new)) == [("changed", 1)]
+    new = snapshot([t.replace("add $0, $0", "mul $0, $0") for t in BASE.lines], BASE.ids, BASE.locs)
+    assert kinds(diff_listings(BASE, new)) == [("changed", 1)]
 
 
 def test_replacement_is_paired_with_its_origin():
-    new = Lines(
+    new = snapshot(
         [t.replace("$1 = add $0, $0", "$7 = mul $0, $0").replace("if $1", "if $7")
          for t in BASE.lines],
         [7 if i == 1 else i for i in BASE.ids],
         BASE.locs,
     )  # fmt: skip
-    d = diff(BASE, new, {7: 1})
+    d = diff_listings(BASE, new, {7: 1})
     assert kinds(d) == [("replaced", 7), ("changed", 2)]
     row = next(r for r in d.rows if r.kind == "replaced")
     assert (row.old, row.new) == (2, 2)
 
 
 def test_renumbered_listings_of_two_compiles_are_equal():
-    new = Lines(
+    new = snapshot(
         [t.replace("$0", "$10").replace("$1 ", "$11 ").replace("if $11", "if $11")
          .replace("$2 ", "$12 ").replace("$3 ", "$13 ") for t in BASE.lines],
         [i + 10 if i >= 0 else i for i in BASE.ids],
@@ -100,21 +106,21 @@ def test_intraline_marks_the_token():
 
 def test_fold_keeps_context_around_changes():
     n = 40
-    old = Lines([f"  $%d : return {i}" % i for i in range(n)], list(range(n)), [-1] * n)
-    new = Lines([t if i != 20 else t + "0" for i, t in enumerate(old.lines)], old.ids, old.locs)
-    d = diff(old, new)
+    old = snapshot([f"  $%d : return {i}" % i for i in range(n)], list(range(n)), [-1] * n)
+    new = snapshot([t if i != 20 else t + "0" for i, t in enumerate(old.lines)], old.ids, old.locs)
+    d = diff_listings(old, new)
     shown = [h for h in fold(d.rows, 3) if not h.folded]
     assert [(h.start, h.end) for h in shown] == [(17, 24)]
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 11)), st.sets(st.integers(0, 11)))
-def test_every_line_of_both_sides_stands_in_exactly_one_row(order, drop_old, drop_new):
+def test_every_line_of_both_sides_is_in_exactly_one_row(order, drop_old, drop_new):
     def listing(ids):
-        return Lines([f"  ${i} : return" for i in ids], ids, [-1] * len(ids))
+        return snapshot([f"  ${i} : return" for i in ids], ids, [-1] * len(ids))
 
     old = listing([i for i in range(12) if i not in drop_old])
     new = listing([i for i in order if i not in drop_new])
-    d = diff(old, new)
+    d = diff_listings(old, new)
     assert sorted(r.new for r in d.rows if r.new >= 0) == list(range(len(new.ids)))
     assert sorted(r.old for r in d.rows if r.old >= 0) == list(range(len(old.ids)))
     assert [r.new for r in d.rows if r.new >= 0] == list(range(len(new.ids)))
