@@ -45,6 +45,7 @@ from .streams import HostStreams, Streams
 if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..ir import Func, Loc
+    from ..pipeline_kind import PipelineKind
 
 __all__ = [
     "ABSENT",
@@ -251,12 +252,8 @@ class Backend(Protocol):
     keeps_places: bool
     makes_ptx: bool
 
-    def pipeline(self, config: CompileConfig) -> str:
-        """The kind of machine that passes prepare kernels for: ``cpu``, ``gpu`` or ``interp``.
-
-        On a ``cpu`` a thread takes pieces of a loop and whole blocks; on a ``gpu`` it takes single
-        iterations, and waits for those of its block.
-        """
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        """The kind of machine that passes prepare kernels for."""
         ...
 
     def available(self) -> tuple[bool, str]:

@@ -22,6 +22,7 @@ from ..ir import Func
 from ..lang.ndarray import Ndarray
 from ..lang.results import maker
 from ..passes import run as run_passes
+from ..pipeline_kind import PipelineKind
 from ..runtime import args as arguments
 from ..runtime import program
 from ..runtime.compile import FullCompile
@@ -465,14 +466,14 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
 
 
 def capture_ir(
-    func: Func, config: CompileConfig | None = None, target: str = "cpu"
+    func: Func, config: CompileConfig | None = None, kind: PipelineKind = PipelineKind.CPU
 ) -> CompileRecord:
     """What the passes do to IR that no kernel was written for; ``func`` is changed in place.
 
     No code is generated.
     """
     recorder = Recorder()
-    run_passes(func, config or CompileConfig(), target, (recorder,))
+    run_passes(func, config or CompileConfig(), kind, (recorder,))
     return CompileRecord(**_seen(recorder))
 
 

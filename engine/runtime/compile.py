@@ -107,11 +107,16 @@ def make_ir(
 
 
 def make_code(
-    func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any], clock: Clock
-) -> tuple[Func, Artifact]:
-    """The finished IR and the code, from what the frontend made, which is changed."""
+    func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any] = (),
+    clock: Clock | None = None,
+) -> tuple[Func, Artifact]:  # fmt: skip
+    """The finished IR and the code, from IR of stage ``ast``, which is changed.
+
+    The one way from IR to code: the backend says which kind of machine the passes prepare it for.
+    """
     from .. import passes
 
+    clock = clock or Clock()
     if func.autodiff != "none" and config.opt_level == 0:
         config = config.copy()
         config.opt_level = 1

@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
 from ..llvm import toolchain
@@ -26,8 +27,8 @@ class CpuBackend:
     keeps_places = False
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "cpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.CPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:

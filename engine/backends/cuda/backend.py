@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
 from ..lent import PtxJob, lent
@@ -25,8 +26,8 @@ class CudaBackend:
     keeps_places = False
     makes_ptx = True
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "gpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:

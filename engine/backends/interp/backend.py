@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import IRParseError
 from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text
 from ...ir import codes as C
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, only_this_machine
 from ..flow import flow_of, labels_of, task_meta
@@ -73,8 +74,8 @@ class InterpBackend:
     keeps_places = True
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "interp"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.INTERP
 
     def available(self) -> tuple[bool, str]:
         return True, ""

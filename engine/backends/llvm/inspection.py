@@ -6,6 +6,7 @@ import importlib.util
 
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable
 
@@ -21,8 +22,8 @@ class InspectionBackend:
     keeps_places = False
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "gpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:

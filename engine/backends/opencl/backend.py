@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...config import CompileConfig
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
 from . import capabilities
@@ -43,9 +44,9 @@ class OpenclBackend:
     keeps_places = False
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        where = self._for(config)
-        return "cpu" if where.capabilities.mapping == capabilities.CHUNKS else "gpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        chunks = self._for(config).capabilities.mapping == capabilities.CHUNKS
+        return PipelineKind.CPU if chunks else PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         from . import hardware

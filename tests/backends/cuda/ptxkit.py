@@ -31,7 +31,7 @@ def artifact(kernel, *args, arch="sm_90", mode=None, **options):
 def of_func(func, arch="sm_90", **options):
     """The same for a function of stage ``ast``."""
     chosen = config(arch, **options)
-    return CUDA.lower(passes.run(func, chosen, "cuda"), chosen)
+    return CUDA.lower(passes.run(func, chosen, CUDA.pipeline(chosen)), chosen)
 
 
 def ptx(*args, **options):
