@@ -26,7 +26,7 @@ from ..frontend import purity
 from ..frontend.features import InstanceFeature, RecordFeature
 from ..runtime.about import about_of
 from ..runtime.args import Argument
-from ..runtime.compile import Clock, make_ir
+from ..runtime.compile import make_ir
 from ..runtime.fastcache.arguments import Bypass, parts_of
 from ..runtime.obtain import bypass_reason
 from .caches import Asked, LookUps, answer
@@ -125,14 +125,15 @@ class _Look:
 
     def _build(self) -> BuildResult:
         """What the frontend makes, also of a kernel that is marked and not pure."""
+        request = self.capture.request(self.backend, self.capture.features)
         decl = copy.copy(self.decl)
         decl.fastcache = False
         # What user code says while the frontend works, it said in the capture.
         with self.capture.steps.silent():
-            return make_ir(decl, self.capture.features, self.config, Clock(), quiet=True)
+            return make_ir(request._replace(decl=decl, quiet=True))
 
     def _offline(self, build: BuildResult, layer: CacheLayer) -> CacheLayer:
-        functions = functions_of([(d.qualname, d.file, d.line, d.end_line) for d in build.decls])
+        functions = functions_of(build.decls)
         parts = self.cache.parts(build.func, functions, noalias=True)
         about = about_of(build, parts, {})
         asked = Asked("offline", self.decl.qualname, parts, about, layer.cost_ms)

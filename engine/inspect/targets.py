@@ -23,12 +23,11 @@ from ..config import CompileConfig
 from ..errors import BackendUnavailableError
 from ..options import did_you_mean
 from ..runtime import program
-from ..runtime.compile import Clock, FullCompile, compile_kernel, make_code, make_ir
+from ..runtime.compile import Clock, CompileRequest, FullCompile, Layers, compile_kernel
 
 if TYPE_CHECKING:
-    from ..backends.base import KernelMeta, StackPlan
+    from ..backends.base import Artifact, Executable, KernelMeta, StackPlan
     from ..backends.lent import PtxJob
-    from ..frontend.signature import KernelDecl
 
 __all__ = [
     "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
@@ -166,22 +165,21 @@ class NoCaches:
 
 
 def compile_for(
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    config: CompileConfig,
+    request: CompileRequest,
     target: Target,
     instruments: Sequence[Any] = (),
-    noalias: bool = True,
     began: Callable[[str], object] | None = None,
 ) -> tuple[FullCompile, NoCaches]:
     """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
 
-    config: as of `config_for`. began: of `Clock`. Gives what was lent to the backend, too.
+    request: of `KernelCapture.request`. began: of `Clock`. Gives what was lent to the backend, too.
     """
-    with lend(NoCaches(config)) as layers:
-        clock = Clock(began)
-        found = _compiled(decl, features, config, target, instruments, noalias, clock)
-    return found, layers
+    if target.launches:
+        _open(request.backend, request.config)
+    with lend(NoCaches(request.config)) as lent:
+        found = compile_kernel(request, _ForTarget(target, Clock(began)), instruments)
+    assert isinstance(found, FullCompile)  # no layer has anything
+    return found, lent
 
 
 _opened: Final[dict[str, base.Device]] = {}
@@ -199,16 +197,14 @@ def _open(backend: base.Backend, config: CompileConfig) -> None:
         atexit.register(device.end)
 
 
-def _compiled(
-    decl: KernelDecl, features: tuple[Any, ...], config: CompileConfig, target: Target,
-    instruments: Sequence[Any], noalias: bool, clock: Clock,
-) -> FullCompile:  # fmt: skip
-    backend = base.find(target.backend)
-    if target.launches:
-        _open(backend, config)
-        return compile_kernel(decl, features, config, backend, instruments, noalias, clock)
-    build = make_ir(decl, features, config, clock)
-    build.func.noalias = noalias
-    func, artifact = make_code(build.func, config, backend, instruments, clock)
-    loaded = _Unloaded(artifact.meta, target.backend, target.reason)
-    return FullCompile(artifact, loaded, clock.timings, build.plan, func=func, build=build)
+class _ForTarget(Layers):
+    """No caches; and what cannot be launched here is not loaded."""
+
+    def __init__(self, target: Target, clock: Clock) -> None:
+        super().__init__(clock)
+        self._target: Final = target
+
+    def load(self, request: CompileRequest, artifact: Artifact) -> Executable:
+        if self._target.launches:
+            return super().load(request, artifact)
+        return _Unloaded(artifact.meta, self._target.backend, self._target.reason)

@@ -11,7 +11,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import host, native
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.runtime.compile import compile_kernel
+from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 
 from tests.frontend.harness import features_of
 
@@ -110,7 +110,8 @@ def k(x: qd.types.ndarray(qd.f32, 1), a: qd.f32) -> qd.f32:
 def folder(tmp_path):
     """A folder that holds a kernel and what its launches need."""
     config = CompileConfig().replace(debug=True, cpu_max_num_threads=4, fast_math=False)
-    made = compile_kernel(k.decl, features_of(k.decl), config, base.find("cpu")).artifact
+    request = CompileRequest(k.decl, features_of(k.decl), config, base.find("cpu"))
+    made = compile_kernel(request).artifact
     layout = made.facts["layout"]
     (tmp_path / "kernel.code").write_bytes(made.code)
     (tmp_path / "kernel.json").write_text(json.dumps({
