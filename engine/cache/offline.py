@@ -17,18 +17,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
-from ..backends.base import helper_code
 from ..errors import QuadrantsRuntimeError
 from .codec import decode, encode
 from .memory import MEMORY
 from .observe import DAMAGED, HIT, OFF, Observation
-from .parts import Part, key_of
+from .parts import Part
 from .places import Function
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
     from ..config import CompileConfig
     from ..ir import Func
+    from .library import Library
     from .store import Store
 
 __all__ = ["UNREADABLE", "Found", "Offline", "Slot"]
@@ -104,7 +104,7 @@ class Offline:
         """
         kernel, functions, key = slot
         began = perf_counter()
-        artifact = MEMORY.get(key, functions)
+        artifact = MEMORY.artifact(key, functions)
         state, reason, source = HIT, "", "memory"
         if artifact is None:
             store = self.store
@@ -174,34 +174,26 @@ class Offline:
                 continue
             _write(store, slot, artifact, about)
 
-    def serve_helpers(self) -> None:
-        """Keep what serves all kernels beside the entries: code that backends share, the id of the
-        engine."""
-        from .engine_id import engine_id, remember_in
+    def start(self) -> None:
+        """The program begins: whoever starts it waits for the id of the engine, a part of every
+        key, not its first call."""
+        from .engine_id import engine_id
+        from .library import runtime_store
 
-        if not self._config.offline_cache:
-            helper_code.install(None, None)
-            remember_in(None)
-            engine_id()
-            return
-        from .store import Entry, open_store
+        engine_id(runtime_store(self._config))
 
-        store = open_store(self._config, "runtime")
-        remember_in(store)
-        engine_id()  # part of every key: whoever starts a program waits for it, not the first call
+    def injected(self, bypass: str = "") -> Library:
+        """What is passed to the backend for one compile.
 
-        def key_of_helper(name: str) -> str:
-            return key_of((Part("engine", engine_id()), Part("helper", name)))
+        bypass: why no cache of code may answer; empty if they may.
+        """
+        if not self._backend.makes_ptx:
+            from .library import Library
 
-        def get(name: str) -> bytes | None:
-            found = store.read(key_of_helper(name), name)
-            return None if found is None else found[1]
+            return Library(self._config, self._backend.name)
+        from .ptx import PtxLayers
 
-        def put(name: str, code: bytes) -> None:
-            about = {"engine": engine_id(), "backend": self._backend.name}
-            store.write(Entry(key_of_helper(name), name, about, None, code))
-
-        helper_code.install(get, put)
+        return PtxLayers(self._config, self._backend.name, bypass)
 
 
 def _write(store: Store, slot: Slot, artifact: Artifact, about: About) -> bool:

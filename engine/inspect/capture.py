@@ -96,7 +96,7 @@ class KernelCapture:
         self._look = look
         self.asked: Final = asked
         self._targets: dict[str, Target] = {}
-        self.lent: dict[str, NoCaches] = {}
+        self.injected: dict[str, NoCaches] = {}
         self._features: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
@@ -376,7 +376,7 @@ class KernelCapture:
 
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
-                compiled, self.lent[name] = compile_for(
+                compiled, self.injected[name] = compile_for(
                     self.request(name, self._features), self._target(name), (recorder,), began
                 )
                 record = _compile_record(recorder, compiled, self.kernel)

@@ -193,12 +193,12 @@ def _ptx(look: _Look) -> CacheLayer:
     layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
     if not find(look.backend).makes_ptx:
         return layer
-    lent = look.capture.lent.get(look.backend)
+    passed = look.capture.injected.get(look.backend)
     if not look.config.offline_cache:
         return replace(layer, state=OFF, reason="offline_cache=False")
-    if lent is None or lent.job is None:
+    if passed is None or passed.job is None:
         return replace(layer, state=BYPASS, reason="the kernel does not compile")
-    job = lent.job
+    job = passed.job
     cache = PtxCache(look.config, job.arch)
     parts = cache.parts(job.llvm_ir, job.toolchain, job.settings)
     symbol = symbol_of(job.llvm_ir)
@@ -210,11 +210,11 @@ def _ptx(look: _Look) -> CacheLayer:
 def _driver(look: _Look) -> CacheLayer:
     seen = driver.observe(look.config, split(look.backend)[0])
     layer = CacheLayer(name="driver", state=seen.state, reason=seen.reason)
-    lent = look.capture.lent.get(look.backend)
-    if lent is None or lent.load_ms is None or seen.state == OFF:
+    passed = look.capture.injected.get(look.backend)
+    if passed is None or passed.load_ms is None or seen.state == OFF:
         return layer
     reason = "an inspection has the driver make machine code anew"
-    return replace(layer, state=BYPASS, reason=reason, cost_ms=lent.load_ms)
+    return replace(layer, state=BYPASS, reason=reason, cost_ms=passed.load_ms)
 
 
 # ---- purity

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from ..backends import base
-from ..backends.lent import lend
 from ..cache.codec import decode, encode
 from ..cache.offline import UNREADABLE
 from ..cache.places import functions_of
@@ -204,13 +203,12 @@ def warm_start(capture: KernelCapture, name: str) -> tuple[int, float | None]:
         if "key" in artifact.facts:
             # By it a backend finds what it has built in this process; a new one has nothing.
             artifact.facts["key"] += f" {next(_again)}"
-        request.backend.load(artifact)
+        request.backend.load(artifact, NoCaches(request.config))
 
     text = f"loading {capture.kernel.name} for {name} once more"
     clock = HostClock()
     try:
         with ExitStack() as stack:
-            stack.enter_context(lend(NoCaches(request.config)))
             stack.enter_context(capture.steps.step("load", text, backend=name, kind="compile"))
             size = len(compiled.artifact.machine_code())
             entry = encode(compiled.artifact, functions)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..backends import base
-from ..backends.lent import lend
+from ..backends.injected import InjectedCache, PtxJob
 from ..cache.driver import submitted
 from ..config import CompileConfig
 from ..errors import BackendUnavailableError
@@ -27,7 +27,6 @@ from ..runtime.compile import Clock, CompileRequest, FullCompile, Layers, compil
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact, Executable, KernelMeta, StackPlan
-    from ..backends.lent import PtxJob
 
 __all__ = [
     "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
@@ -140,8 +139,8 @@ class _Unloaded:
         raise BackendUnavailableError(self._backend, self._reason)
 
 
-class NoCaches:
-    """What a capture lends to a backend: PTX is made anew, and the driver gets it with a nonce.
+class NoCaches(InjectedCache):
+    """What a capture passes to a backend: PTX is made anew, and the driver gets it with a nonce.
 
     job: the last one that the backend had; None if it makes no PTX. So the caches can be asked
     afterwards what they would have answered. load_ms: what the driver needed to make machine code
@@ -172,14 +171,14 @@ def compile_for(
 ) -> tuple[FullCompile, NoCaches]:
     """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
 
-    request: of `KernelCapture.request`. began: of `Clock`. Gives what was lent to the backend, too.
+    request: of `KernelCapture.request`. began: of `Clock`. Gives what the backend was passed, too.
     """
     if target.launches:
         _open(request.backend, request.config)
-    with lend(NoCaches(request.config)) as lent:
-        found = compile_kernel(request, _ForTarget(target, Clock(began)), instruments)
+    cache = NoCaches(request.config)
+    found = compile_kernel(request, _ForTarget(target, Clock(began), cache), instruments)
     assert isinstance(found, FullCompile)  # no layer has anything
-    return found, lent
+    return found, cache
 
 
 _opened: Final[dict[str, base.Device]] = {}
@@ -200,8 +199,8 @@ def _open(backend: base.Backend, config: CompileConfig) -> None:
 class _ForTarget(Layers):
     """No caches; and what cannot be launched here is not loaded."""
 
-    def __init__(self, target: Target, clock: Clock) -> None:
-        super().__init__(clock)
+    def __init__(self, target: Target, clock: Clock, cache: NoCaches) -> None:
+        super().__init__(clock, cache)
         self._target: Final = target
 
     def load(self, request: CompileRequest, artifact: Artifact) -> Executable:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
 from ..backends.base import Artifact, Backend, Executable
+from ..backends.injected import NO_CACHE, InjectedCache
 from ..cache.observe import Observation
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
@@ -125,11 +126,12 @@ class Clock:
 class Layers:
     """What a compile asks on its way; one object a compile. This one knows and keeps nothing.
 
-    clock: of the compile.
+    clock: of the compile. injected: what the backend asks.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, injected: InjectedCache = NO_CACHE) -> None:
         self.clock: Final = clock or Clock()
+        self.injected: Final = injected
 
     def known(self, request: CompileRequest) -> Compiled | None:
         """The kernel, if it can be had without its IR."""
@@ -145,7 +147,7 @@ class Layers:
     def load(self, request: CompileRequest, artifact: Artifact) -> Executable:
         """Make code ready to launch. ValueError for code that is damaged."""
         with self.clock("load"):
-            return request.backend.load(artifact)
+            return request.backend.load(artifact, self.injected)
 
     def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
         """A kernel was compiled and loaded; what the caches answered."""
@@ -165,7 +167,7 @@ def make_ir(request: CompileRequest, clock: Clock | None = None) -> BuildResult:
 
 def make_code(
     func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any] = (),
-    clock: Clock | None = None,
+    clock: Clock | None = None, cache: InjectedCache = NO_CACHE,
 ) -> tuple[Func, Artifact]:  # fmt: skip
     """The finished IR and the code, from IR of stage ``ast``, which is changed.
 
@@ -181,7 +183,7 @@ def make_code(
     with clock("passes"):
         func = passes.run(func, config, backend.pipeline(config), instruments)
     with clock("codegen"):
-        return func, backend.lower(func, config)
+        return func, backend.lower(func, config, cache)
 
 
 def compile_kernel(
@@ -202,7 +204,7 @@ def compile_kernel(
         return found
     build.func.noalias = request.noalias
     func, artifact = make_code(
-        build.func, request.config, request.backend, instruments, layers.clock
+        build.func, request.config, request.backend, instruments, layers.clock, layers.injected
     )
     layers.generated(build, artifact)
     executable = layers.load(request, artifact)

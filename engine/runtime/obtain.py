@@ -6,7 +6,7 @@ caller's part), the layers are asked in turn, each sparing what comes after it::
     fastcache        source, arguments, options     else the frontend runs
     offline cache    IR, options, target            else passes and backend run
                      then the code is loaded, and what was made is kept
-    PTX, driver      asked by a backend whose code a driver compiles (`backends.lent`)
+    PTX, driver      asked by a backend whose code a driver compiles (`backends.injected`)
 
 What watches or prints a compile wants to see one: then no cache is asked and nothing is kept. What
 a compile says to the user, such as warnings and `static_print`, it says once: the variant without
@@ -27,6 +27,7 @@ from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kern
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact
+    from ..cache.library import Library
     from ..config import CompileConfig, DebugSwitches
     from ..frontend.build import BuildResult
     from ..frontend.features import Plan
@@ -61,15 +62,14 @@ def obtain(
     reason = bypass_reason(program.config, program.switches)
     if program.instruments:
         reason = reason or "instruments watch every compile"
-    layers = _Bypassed(program, reason) if reason else _Asked(program, arguments, first)
-    if not program.backend.makes_ptx:
-        return compile_kernel(request, layers, program.instruments)
-    from ..backends.lent import lend
-    from ..cache.ptx import Layers as PtxLayers
-
-    with lend(PtxLayers(program.config, program.backend.name, reason)) as ptx:
-        compiled = compile_kernel(request, layers, program.instruments)
-    compiled.layers += ptx.observations
+    cache = program.offline.injected(reason)
+    layers: Layers
+    if reason:
+        layers = _Bypassed(program, cache, reason)
+    else:
+        layers = _Asked(program, cache, arguments, first)
+    compiled = compile_kernel(request, layers, program.instruments)
+    compiled.layers += cache.observations
     return compiled
 
 
@@ -87,8 +87,8 @@ def bypass_reason(config: CompileConfig, switches: DebugSwitches) -> str:
 class _Shown(Layers):
     """What the compiles of a program have in common: they say what they are at."""
 
-    def __init__(self, program: Program) -> None:
-        super().__init__()
+    def __init__(self, program: Program, cache: Library) -> None:
+        super().__init__(injected=cache)
         self.program: Final = program
 
     def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
@@ -104,8 +104,8 @@ class _Shown(Layers):
 class _Bypassed(_Shown):
     """No cache may answer, for ``reason``."""
 
-    def __init__(self, program: Program, reason: str) -> None:
-        super().__init__(program)
+    def __init__(self, program: Program, cache: Library, reason: str) -> None:
+        super().__init__(program, cache)
         self.reason: Final = reason
 
     def known(self, request: CompileRequest) -> Compiled | None:
@@ -131,9 +131,10 @@ class _Asked(_Shown):
     seen: Observation
 
     def __init__(
-        self, program: Program, arguments: Sequence[Argument] | None, first: Compiled | None
-    ) -> None:
-        super().__init__(program)
+        self, program: Program, cache: Library, arguments: Sequence[Argument] | None,
+        first: Compiled | None,
+    ) -> None:  # fmt: skip
+        super().__init__(program, cache)
         self.arguments: Final = arguments
         self.first: Final = first
         self.look: Look | None = None

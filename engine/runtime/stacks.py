@@ -311,8 +311,9 @@ class Stacks:
         found = self._reducers.get(key)
         if found is None:
             with program.lock:
-                _, artifact = make_code(func, self._config, program.backend)
-                found = program.backend.load(artifact)
+                cache = program.offline.injected("the engine's own kernel")
+                _, artifact = make_code(func, self._config, program.backend, cache=cache)
+                found = program.backend.load(artifact, cache)
             self._reducers[key] = found
         return found
 

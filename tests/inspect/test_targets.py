@@ -167,8 +167,8 @@ def test_what_is_not_loaded_is_not_launched():
     capture = inspect.KernelCapture(scale, (), CompileConfig())
     capture.compile()
     request = capture.request("cuda:sm_80", capture.features)
-    found, lent = targets.compile_for(request, target)
-    assert lent.job.arch == "sm_80" and lent.load_ms is None
+    found, cache = targets.compile_for(request, target)
+    assert cache.job.arch == "sm_80" and cache.load_ms is None
     with pytest.raises(qd.BackendUnavailableError, match="no driver found"):
         found.executable.launch([])
 

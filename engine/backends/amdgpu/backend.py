@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
 from ..base import Artifact, Target
+from ..injected import NO_CACHE, InjectedCache
 from ..llvm.inspection import InspectionBackend
 from . import archs
 
@@ -43,7 +44,7 @@ class AmdgpuBackend(InspectionBackend):
     def fingerprint(self, config: CompileConfig) -> str:
         return archs.of_config(config).name
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate ISA text and the object."""
         from ..llvm.gpu import lower_gpu
         from . import code

@@ -9,6 +9,7 @@ from ...config import CompileConfig
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
+from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from . import host
 
@@ -59,7 +60,7 @@ class CpuBackend:
     def open(self, config: CompileConfig) -> HostDevice:
         return HostDevice()
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate machine code; optimised IR and assembly are made again when asked for."""
         from ..llvm.kernel import lower_kernel
         from .native import finish
@@ -87,11 +88,11 @@ class CpuBackend:
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
         return artifact
 
-    def load(self, artifact: Artifact) -> CpuExecutable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> CpuExecutable:
         from .executable import CpuExecutable
 
         facts: dict[str, Any] = artifact.facts
-        return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"])
+        return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"], cache)
 
 
 class _LaterTexts:

@@ -13,6 +13,7 @@ from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, only_this_machine
 from ..flow import flow_of, labels_of, task_meta
+from ..injected import NO_CACHE, InjectedCache
 from .run import compile_func
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class InterpBackend:
     def open(self, config: CompileConfig) -> HostDevice:
         return HostDevice()
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """The code is the IR's text with marks for its locations."""
         code, places = marked_text(func)
         artifact = Artifact(
@@ -115,7 +116,7 @@ class InterpBackend:
         )  # fmt: skip
         return _with_later_texts(artifact)
 
-    def load(self, artifact: Artifact) -> InterpExecutable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> InterpExecutable:
         try:
             func = _func_of(_with_later_texts(artifact))
         except IRParseError as error:

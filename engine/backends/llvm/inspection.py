@@ -9,6 +9,7 @@ from ...errors import BackendUnavailableError
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable
+from ..injected import NO_CACHE, InjectedCache
 
 __all__ = ["InspectionBackend"]
 
@@ -46,5 +47,5 @@ class InspectionBackend:
     def open(self, config: CompileConfig) -> Device:
         raise BackendUnavailableError(self.name, self.reason)
 
-    def load(self, artifact: Artifact) -> Executable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         raise BackendUnavailableError(self.name, self.reason)

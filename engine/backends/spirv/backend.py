@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
 from ..base import Artifact, Target
+from ..injected import NO_CACHE, InjectedCache
 from ..llvm.inspection import InspectionBackend
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class SpirvBackend(InspectionBackend):
     def fingerprint(self, config: CompileConfig) -> str:
         return "SPIR-V for OpenCL"
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate the module, as text and binary."""
         from . import code
 
