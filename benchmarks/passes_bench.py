@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     args = parser.parse_args()
     func = generate(args.ops)
-    cx = passes.PassCx(func, CompileConfig(), "cpu")
+    cx = passes.PassCx(func, CompileConfig())
     count = len(walk(func.body))
     start = time.thread_time()
     full_simplify(func, cx)

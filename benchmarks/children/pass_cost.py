@@ -20,6 +20,7 @@ from qd_studio.engine import ir, passes  # noqa: E402
 from qd_studio.engine.config import CompileConfig  # noqa: E402
 from qd_studio.engine.frontend import build as frontend  # noqa: E402
 from qd_studio.engine.frontend.features import ndarray_feature  # noqa: E402
+from qd_studio.engine.pipeline_kind import PipelineKind  # noqa: E402
 
 
 def kernel_in(path):
@@ -59,7 +60,7 @@ def main(path, rounds):
         func = frontend.build(decl, features(), config).func
         first_ops = len(ir.walk(func.body))
         meter = Meter()
-        passes.run(func, config, "cpu", instruments=(meter,))
+        passes.run(func, config, PipelineKind.CPU, instruments=(meter,))
         attempts.append(meter.runs)
     table = defaultdict(lambda: [0, 0, 0.0])
     for same_run in zip(*attempts, strict=True):

@@ -16,7 +16,7 @@ the options that ask for it, and `compile_only` says why a backend launches nowh
 
 A warm start loads code that another process has made. What it asks a backend for must come without
 the toolchain: `Backend.fingerprint` and `Backend.identity`, which stand in keys, and `load`. Code
-of a backend's own that its kernels rest upon is taken from, and given to, `helper_code`.
+of a backend's runtime library is kept by the `InjectedCache` that `lower` and `load` are given.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..errors import BackendUnavailableError, QuadrantsRuntimeError
+from .injected import NO_CACHE, InjectedCache
 from .memory import HostMemory, Memory
 from .meta import (
     AssertSite,
@@ -46,6 +47,7 @@ from .streams import HostStreams, Streams
 if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..ir import Func, Loc
+    from ..pipeline_kind import PipelineKind
 
 __all__ = [
     "ABSENT",
@@ -57,7 +59,6 @@ __all__ = [
     "Device",
     "Executable",
     "Flow",
-    "HelperCode",
     "HostDevice",
     "KernelMeta",
     "PrintSite",
@@ -68,7 +69,6 @@ __all__ = [
     "TaskPlan",
     "availability",
     "find",
-    "helper_code",
     "names",
     "only_this_machine",
     "program_ended",
@@ -244,7 +244,7 @@ class Backend(Protocol):
     """A backend. Instances hold no state of a program.
 
     keeps_places: the code refers to the places of ops in the source, which `Artifact.places` has.
-    makes_ptx: a driver compiles its code, which passes through the caches that are `lent`.
+    makes_ptx: a driver compiles its code, which passes through the caches of `injected`.
     """
 
     name: str
@@ -252,12 +252,8 @@ class Backend(Protocol):
     keeps_places: bool
     makes_ptx: bool
 
-    def pipeline(self, config: CompileConfig) -> str:
-        """The kind of machine that passes prepare kernels for: ``cpu``, ``gpu`` or ``interp``.
-
-        On a ``cpu`` a thread takes pieces of a loop and whole blocks; on a ``gpu`` it takes single
-        iterations, and waits for those of its block.
-        """
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        """The kind of machine that passes prepare kernels for."""
         ...
 
     def available(self) -> tuple[bool, str]:
@@ -310,51 +306,17 @@ class Backend(Protocol):
         """What kernels of a program with these options run on. `load` needs it."""
         ...
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate code for a finished function (stage ``accesses``)."""
         ...
 
-    def load(self, artifact: Artifact) -> Executable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         """Make code ready to launch.
 
         ValueError if the code is damaged, or made for what this process has not; then nothing of it
         has been run.
         """
         ...
-
-
-class HelperCode:
-    """Where backends keep the code that is the same for all kernels of a process.
-
-    Does nothing until someone installs functions that keep it. get(name) -> the code kept under
-    this name, or None. put(name, code): keep it. Names are text of any kind; all that the code
-    depends on is part of the name. What `get` answers may be damaged: its user checks it, makes new
-    code if it cannot be used, and puts that under the same name.
-    """
-
-    def __init__(self) -> None:
-        self._get: Callable[[str], bytes | None] | None = None
-        self._put: Callable[[str, bytes], object] | None = None
-
-    def install(
-        self, get: Callable[[str], bytes | None] | None, put: Callable[[str, bytes], object] | None
-    ) -> None:
-        """Use these functions from now on; None for no keeping."""
-        self._get = get
-        self._put = put
-
-    def get(self, name: str) -> bytes | None:
-        """What is kept under ``name``."""
-        return None if self._get is None else self._get(name)
-
-    def put(self, name: str, code: bytes) -> None:
-        """Keep ``code`` for other processes."""
-        if self._put is not None:
-            self._put(name, code)
-
-
-helper_code: Final = HelperCode()
-"""Of this process. Whoever keeps things on disk installs its functions."""
 
 
 def _discovered() -> dict[str, str]:

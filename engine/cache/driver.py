@@ -11,7 +11,7 @@ that equal PTX still shares machine code there; another process, a forked one to
 that nothing an earlier run left behind is used. A comment changes nothing of what is assembled.
 With ``offline_cache=True`` PTX is submitted as it is.
 
-How the CUDA backend uses it: `backends.lent` hands it a `PtxLayers`, whose ``submitted(ptx)`` is
+How the CUDA backend uses it: it is passed an `InjectedCache`, whose ``submitted(ptx)`` is
 the bytes for ``cuModuleLoadDataEx`` and whose ``loaded(...)`` takes what the driver did. The driver
 tells by its log of the load, with the option ``CU_JIT_LOG_VERBOSE``: what ptxas says if it ran,
 nothing if the machine code was there. (Driver 580 on an H200, 8,000 instructions: 70 ms, or 1 ms

@@ -12,15 +12,14 @@ time is set to; one that was only touched has its source read once more.
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from .parts import digest, key_of
+from .parts import Part, digest
 
 if TYPE_CHECKING:
     from .store import Store
 
-__all__ = ["VERSION", "engine_id", "remember_in", "source_digest", "stamps"]
+__all__ = ["VERSION", "engine_id", "source_digest", "stamps"]
 
 VERSION: Final = "0.1.0"
 """Of the package. Its metadata says the same, but takes long to read."""
@@ -28,35 +27,39 @@ VERSION: Final = "0.1.0"
 _APART: Final = frozenset({"inspect", "__pycache__"})
 _NAME: Final = "source of the engine"
 _DIGITS: Final = 12
-_memo: Store | None = None
+_known: str | None = None
 
 
-def remember_in(store: Store | None) -> None:
-    """Where the digest of the source is looked for, and kept, from now on."""
-    global _memo
-    _memo = store
+def engine_id(store: Store | None = None) -> str:
+    """Version and content of the engine: ``0.1.0+4f0c1d2e3a4b``.
 
-
-@cache
-def engine_id() -> str:
-    """Version and content of the engine: ``0.1.0+4f0c1d2e3a4b``."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return f"{VERSION}+{_remembered(root, _memo)}"
+    store: where the digest of the source is looked for, and kept, unless the process knows it.
+    """
+    global _known
+    if _known is None:
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        _known = f"{VERSION}+{_remembered(root, store)}"
+    return _known
 
 
 def _remembered(root: str, store: Store | None) -> str:
     """The digest of the source under ``root``, from the store if that has it."""
     if store is None:
         return source_digest(root)
-    key = key_of((("root", root), ("stamps", stamps(root))))
-    found = store.read(key, _NAME)
-    if found is not None and isinstance(found[0], str) and len(found[0]) == _DIGITS:
-        return found[0]
-    from .store import Entry
+    from .memo import Memo
 
-    made = source_digest(root)
-    store.write(Entry(key, _NAME, {"engine": f"{VERSION}+{made}"}, made, b""))
-    return made
+    parts = Part("root", root), Part("stamps", stamps(root))
+    memo: Memo[str] = Memo("runtime", store, quiet=True)
+    return memo.get(
+        _NAME, parts, lambda: source_digest(root).encode(), _digits,
+        lambda made, _: {"engine": f"{VERSION}+{made.decode()}"},
+    )[0]  # fmt: skip
+
+
+def _digits(code: bytes) -> str:
+    if len(code) != _DIGITS:
+        raise ValueError("is no digest of the source")
+    return code.decode("ascii")
 
 
 def stamps(root: str) -> str:

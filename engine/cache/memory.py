@@ -1,11 +1,11 @@
-"""Artifacts of this process by the keys of the offline cache; see `offline`."""
+"""What a process holds by key, used last goes last; of it the artifacts of `offline`."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from .codec import moved, without_task_places
 from .places import Function
@@ -13,7 +13,9 @@ from .places import Function
 if TYPE_CHECKING:
     from ..backends.base import Artifact
 
-__all__ = ["MEMORY", "Memory"]
+__all__ = ["MEMORY", "Memory", "Recent"]
+
+T = TypeVar("T")
 
 _BYTES: Final = 64 << 20
 _OVERHEAD: Final = 4096
@@ -21,70 +23,57 @@ _OVERHEAD: Final = 4096
 
 
 class _Kept:
-    """An artifact. functions: it was made of. size: about. written: see `Memory.owes`."""
+    """An artifact. functions: it was made of. written: see `Memory.owes`."""
 
-    __slots__ = ("artifact", "functions", "size", "written")
+    __slots__ = ("artifact", "functions", "written")
 
-    def __init__(self, artifact: Artifact, functions: tuple[Function, ...], size: int) -> None:
+    def __init__(self, artifact: Artifact, functions: tuple[Function, ...]) -> None:
         self.artifact = artifact
         self.functions = functions
-        self.size = size
         self.written: set[tuple[str, str]] = set()
 
 
-class Memory:
-    """Artifacts by key. Bounded: what was used longest ago goes first."""
+class Recent(Generic[T]):
+    """Values by key, of ``limit`` bytes in all: what was used longest ago goes first."""
 
     def __init__(self, limit: int = _BYTES) -> None:
-        self.limit: Final = limit
+        self.limit = limit
         self._lock = threading.Lock()
-        self._kept: Final[dict[str, _Kept]] = {}
-        self._size = 0
+        self._kept: Final[dict[str, tuple[T, int]]] = {}
+        self.size = 0
+        """Bytes that are held, about."""
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    @property
-    def size(self) -> int:
-        """Bytes that are held, about."""
-        return self._size
-
-    def get(self, key: str, functions: Sequence[Function]) -> Artifact | None:
-        """The artifact, for these functions as they lie now."""
+    def get(self, key: str) -> T | None:
+        """The value, which was used last now."""
         with self._lock:
             found = self._kept.pop(key, None)
             if found is None:
                 return None
-            self._kept[key] = found  # used last
-        return moved(found.artifact, found.functions, tuple(functions))
+            self._kept[key] = found
+            return found[0]
 
-    def put(self, key: str, artifact: Artifact, functions: Sequence[Function]) -> None:
-        """Keep an artifact; one that alone is too large is not kept."""
-        texts = sum(map(len, artifact.texts.values()))
-        size = _OVERHEAD + len(artifact.code) + texts
-        with self._lock:
-            self._drop(key)
-            if size > self.limit:
-                return
-            while self._size + size > self.limit:
-                self._drop(next(iter(self._kept)))
-            self._kept[key] = _Kept(without_task_places(artifact), tuple(functions), size)
-            self._size += size
-
-    def owes(self, key: str, folder: str, kernel: str) -> bool:
-        """Whether an artifact that is held never went to, or came from, this place on disk.
-
-        From now on it counts as having gone there.
-        """
+    def add(self, key: str, value: T, size: int) -> T:
+        """Hold a value, unless it alone is too large. What was there before stays, and is given."""
         with self._lock:
             found = self._kept.get(key)
-            if found is None or (folder, kernel) in found.written:
-                return False
-            found.written.add((folder, kernel))
-            return True
+            if found is None:
+                self._insert(key, value, size)
+            return value if found is None else found[0]
+
+    def _insert(self, key: str, value: T, size: int) -> None:
+        if size <= self.limit:
+            self._kept[key] = value, size
+            self.size += size
+            while self.size > self.limit:
+                self._drop(next(iter(self._kept)))
 
     def drop(self, key: str) -> None:
-        """Forget one artifact."""
+        """Forget one value."""
         with self._lock:
             self._drop(key)
 
@@ -92,20 +81,47 @@ class Memory:
         """Forget everything."""
         with self._lock:
             self._kept.clear()
-            self._size = 0
+            self.size = 0
 
     def _drop(self, key: str) -> None:
         found = self._kept.pop(key, None)
         if found is not None:
-            self._size -= found.size
+            self.size -= found[1]
 
-    def after_fork(self) -> None:
-        """In a child, where no other thread is left to let go of the lock."""
+    def _after_fork(self) -> None:
+        """In a child: whoever held the lock, in the middle of a change, is not there."""
         self._lock = threading.Lock()
+        self.size = sum([size for _, size in self._kept.values()])
+
+
+class Memory(Recent[_Kept]):
+    """Artifacts by the keys of the offline cache."""
+
+    def artifact(self, key: str, functions: Sequence[Function]) -> Artifact | None:
+        """The artifact, for these functions as they lie now."""
+        found = self.get(key)
+        return found and moved(found.artifact, found.functions, tuple(functions))
+
+    def put(self, key: str, artifact: Artifact, functions: Sequence[Function]) -> None:
+        """Keep an artifact, in place of an older one; one that alone is too large is not kept."""
+        texts = sum(map(len, artifact.texts.values()))
+        kept = _Kept(without_task_places(artifact), tuple(functions))
+        with self._lock:
+            self._drop(key)
+            self._insert(key, kept, _OVERHEAD + len(artifact.code) + texts)
+
+    def owes(self, key: str, folder: str, kernel: str) -> bool:
+        """True if an artifact that is held never went to, or came from, this place on disk.
+
+        From now on it counts as having gone there.
+        """
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None or (folder, kernel) in found[0].written:
+                return False
+            found[0].written.add((folder, kernel))
+            return True
 
 
 MEMORY: Final = Memory()
 """Of this process."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=MEMORY.after_fork)

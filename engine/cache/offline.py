@@ -17,31 +17,41 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
-from ..backends.base import helper_code
 from ..errors import QuadrantsRuntimeError
 from .codec import decode, encode
 from .memory import MEMORY
 from .observe import DAMAGED, HIT, OFF, Observation
-from .parts import Part, key_of
+from .parts import Part
 from .places import Function
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
     from ..config import CompileConfig
     from ..ir import Func
+    from .library import Library
     from .store import Store
 
-__all__ = ["UNREADABLE", "Found", "Offline"]
+__all__ = ["UNREADABLE", "Found", "Offline", "Slot"]
 
 _OFF_REASON: Final = "offline_cache=False"
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
 """What `codec.decode` raises for data that it did not make."""
 
 
-_Late = tuple[
-    "Store", str, Sequence[Function], str, "Artifact", Callable[[], dict[str, Any]]
-]  # fmt: skip
-"""What `Offline.keep` was given, and where it goes."""
+About = Callable[[], dict[str, Any]]
+"""Makes what an entry says to people; see `store`."""
+
+
+class Slot(NamedTuple):
+    """What code is kept under.
+
+    kernel: its qualified name. functions: whose source it was made of, as they lie now. key: of
+    `Offline.parts`.
+    """
+
+    kernel: str
+    functions: Sequence[Function]
+    key: str
 
 
 class Found(NamedTuple):
@@ -59,7 +69,7 @@ class Offline:
         self._backend: Final = backend
         self._common: tuple[Part, ...] | None = None
         self._store: Store | None = None
-        self._late: list[_Late] = []
+        self._late: list[tuple[Store, Slot, Artifact, About]] = []
 
     @property
     def common(self) -> tuple[Part, ...]:
@@ -70,9 +80,7 @@ class Offline:
             self._common = common_parts(self._config, self._backend)
         return self._common
 
-    def parts(
-        self, func: Func, functions: Sequence[Function], noalias: bool
-    ) -> tuple[Part, ...]:  # fmt: skip
+    def parts(self, func: Func, functions: Sequence[Function], noalias: bool) -> tuple[Part, ...]:
         """The parts of the key of ``func``, as the frontend made it of these functions."""
         from .keys import kernel_parts
 
@@ -89,16 +97,14 @@ class Offline:
             self._store = open_store(self._config, "offline")
         return self._store
 
-    def find(
-        self, kernel: str, functions: Sequence[Function], key: str, parts: tuple[Part, ...] = ()
-    ) -> Found:
-        """Look a key up. kernel: its qualified name. functions: as they lie now.
+    def find(self, slot: Slot, parts: tuple[Part, ...] = ()) -> Found:
+        """Look a key up. parts: that made the key, for the observation.
 
-        parts: that made the key, for the observation. Whoever cannot load what comes from the disk
-        says so to `spoiled`.
+        Whoever cannot load what comes from the disk says so to `spoiled`.
         """
+        kernel, functions, key = slot
         began = perf_counter()
-        artifact = MEMORY.get(key, functions)
+        artifact = MEMORY.artifact(key, functions)
         state, reason, source = HIT, "", "memory"
         if artifact is None:
             store = self.store
@@ -119,60 +125,40 @@ class Offline:
         ms = (perf_counter() - began) * 1e3
         return Found(artifact, Observation("offline", state, reason, source, key, parts, ms=ms))
 
-    def spoiled(self, kernel: str, seen: Observation, error: Exception) -> Observation:
+    def spoiled(self, slot: Slot, seen: Observation, error: Exception) -> Observation:
         """What to observe instead of the hit ``seen`` whose code could not be loaded."""
-        MEMORY.drop(seen.key)
+        MEMORY.drop(slot.key)
         why = f"cannot be loaded: {error}"
         if seen.source == "disk" and self.store is not None:
-            why = self.store.spoiled(seen.key, kernel, why)
+            why = self.store.spoiled(slot.key, slot.kernel, why)
         return seen._replace(state=DAMAGED, reason=why, source="")
 
-    def keep(
-        self,
-        kernel: str,
-        functions: Sequence[Function],
-        key: str,
-        artifact: Artifact,
-        about: Callable[[], dict[str, Any]],
-    ) -> bool:
-        """Keep what was compiled. about: gives what the entry says to people (see `store`).
-
-        Whether it is on disk now.
-        """
-        MEMORY.put(key, artifact, functions)
+    def keep(self, slot: Slot, artifact: Artifact, about: About) -> bool:
+        """Keep what was compiled. True if it is on disk now."""
+        MEMORY.put(slot.key, artifact, slot.functions)
         store = self.store
         if store is None:
             return False
-        MEMORY.owes(key, store.folder, kernel)  # no longer
-        return self._write(store, kernel, functions, key, artifact, about)
+        MEMORY.owes(slot.key, store.folder, slot.kernel)  # no longer
+        return self._write(store, slot, artifact, about)
 
-    def keep_held(
-        self,
-        kernel: str,
-        functions: Sequence[Function],
-        key: str,
-        artifact: Artifact,
-        about: Callable[[], dict[str, Any]],
-    ) -> bool:
+    def keep_held(self, slot: Slot, artifact: Artifact, about: About) -> bool:
         """As `keep`, for what was found in memory: it is written once a folder and kernel."""
         store = self.store
-        if store is None or not MEMORY.owes(key, store.folder, kernel):
+        if store is None or not MEMORY.owes(slot.key, store.folder, slot.kernel):
             return False
-        if os.path.lexists(store.path_of(key, kernel)):
+        if os.path.lexists(store.path_of(slot.key, slot.kernel)):
             return False  # of a kernel whose code this process has under another kernel's name
-        return self._write(store, kernel, functions, key, artifact, about)
+        return self._write(store, slot, artifact, about)
 
-    def _write(
-        self, store: Store, kernel: str, functions: Sequence[Function], key: str,
-        artifact: Artifact, about: Callable[[], dict[str, Any]],
-    ) -> bool:  # fmt: skip
+    def _write(self, store: Store, slot: Slot, artifact: Artifact, about: About) -> bool:
         """Write an entry now or, where its code comes later, in `finish`."""
         if artifact.later is None:
-            return _write(store, kernel, functions, key, artifact, about)
+            return _write(store, slot, artifact, about)
         if not self._late:
             atexit.register(self.finish)  # before the device that has the code ends
         told = about()  # now: it would keep the objects alive that the kernel was compiled for
-        self._late.append((store, kernel, functions, key, artifact, lambda: told))
+        self._late.append((store, slot, artifact, lambda: told))
         return False
 
     def finish(self) -> None:
@@ -180,57 +166,42 @@ class Offline:
         late, self._late = self._late, []
         if late:
             atexit.unregister(self.finish)
-        for store, kernel, functions, key, artifact, about in late:
+        for store, slot, artifact, about in late:
             try:
                 artifact.machine_code()
             except QuadrantsRuntimeError as error:
-                log.debug(f"the code of {kernel} is not kept: {error.message}")
+                log.debug(f"the code of {slot.kernel} is not kept: {error.message}")
                 continue
-            _write(store, kernel, functions, key, artifact, about)
+            _write(store, slot, artifact, about)
 
-    def serve_helpers(self) -> None:
-        """Keep what serves all kernels beside the entries: code that backends share, the id of the
-        engine."""
-        from .engine_id import engine_id, remember_in
+    def start(self) -> None:
+        """The program begins: whoever starts it waits for the id of the engine, a part of every
+        key, not its first call."""
+        from .engine_id import engine_id
+        from .library import runtime_store
 
-        if not self._config.offline_cache:
-            helper_code.install(None, None)
-            remember_in(None)
-            engine_id()
-            return
-        from .store import Entry, open_store
+        engine_id(runtime_store(self._config))
 
-        store = open_store(self._config, "runtime")
-        remember_in(store)
-        engine_id()  # part of every key: whoever starts a program waits for it, not the first call
+    def injected(self, bypass: str = "") -> Library:
+        """What is passed to the backend for one compile.
 
-        def key_of_helper(name: str) -> str:
-            return key_of((Part("engine", engine_id()), Part("helper", name)))
+        bypass: why no cache of code may answer; empty if they may.
+        """
+        if not self._backend.makes_ptx:
+            from .library import Library
 
-        def get(name: str) -> bytes | None:
-            found = store.read(key_of_helper(name), name)
-            return None if found is None else found[1]
+            return Library(self._config, self._backend.name)
+        from .ptx import PtxLayers
 
-        def put(name: str, code: bytes) -> None:
-            about = {"engine": engine_id(), "backend": self._backend.name}
-            store.write(Entry(key_of_helper(name), name, about, None, code))
-
-        helper_code.install(get, put)
+        return PtxLayers(self._config, self._backend.name, bypass)
 
 
-def _write(
-    store: Store,
-    kernel: str,
-    functions: Sequence[Function],
-    key: str,
-    artifact: Artifact,
-    about: Callable[[], dict[str, Any]],
-) -> bool:
+def _write(store: Store, slot: Slot, artifact: Artifact, about: About) -> bool:
     from .store import Entry
 
     try:
-        load, code = encode(artifact, functions)
+        load, code = encode(artifact, slot.functions)
     except TypeError as error:
         log.warn(f"code of the backend {artifact.backend} is not kept: {error}", once=True)
         return False
-    return store.write(Entry(key, kernel, about(), load, code))
+    return store.write(Entry(slot.key, slot.kernel, about(), load, code))

@@ -28,9 +28,9 @@ class Function(NamedTuple):
     end: int
 
 
-def functions_of(raw: Iterable[Sequence[Any]]) -> tuple[Function, ...]:
-    """`Function` of each (name, file, first line, last line)."""
-    return tuple([Function(*one) for one in raw])
+def functions_of(decls: Iterable[Any]) -> tuple[Function, ...]:
+    """`Function` of each declaration."""
+    return tuple([Function(d.qualname, d.file, d.line, d.end_line) for d in decls])
 
 
 class Places:

@@ -17,31 +17,32 @@ backend names, and the digest of the LLVM IR. The name of the kernel is none of 
 equal LLVM IR share their PTX. That the text of the IR is digested, and not what it means, costs no
 more than a miss.
 
-A backend does not import this room. It asks `backends.lent` for the PTX of a job; `Layers` here is
-what is lent to it, and collects what the PTX cache and the driver's answered.
+A backend does not import this package. It asks the `InjectedCache` that it is given for the PTX of
+a job; `PtxLayers` is one, and collects what the PTX cache and the driver's answered.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import threading
 from collections.abc import Callable, Iterable
-from time import perf_counter, time
+from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from . import driver
 from .engine_id import engine_id
-from .observe import BYPASS, DAMAGED, HIT, NOT_APPLICABLE, OFF, Observation
-from .parts import Part, digest, key_of
-from .store import Entry, Store, open_store
+from .library import Library
+from .memo import Memo
+from .memory import Recent
+from .observe import BYPASS, NOT_APPLICABLE, Observation
+from .parts import Part, digest
+from .store import Store, open_store
 
 if TYPE_CHECKING:
-    from ..backends.lent import PtxJob
+    from ..backends.injected import PtxJob
     from ..config import CompileConfig
 
 __all__ = [
-    "OPTIONS_OF_PTX", "Layers", "Ptx", "PtxCache", "forget", "layer_name", "symbol_of",
+    "OPTIONS_OF_PTX", "Ptx", "PtxCache", "PtxLayers", "forget", "layer_name", "symbol_of",
 ]  # fmt: skip
 
 OPTIONS_OF_PTX: Final = ("fast_math", "opt_level", "external_optimization_level", "gpu_max_reg")
@@ -58,48 +59,7 @@ def layer_name(arch: str) -> str:
     return f"ptx_cache_{arch}"
 
 
-class _Memory:
-    """PTX by key, the latest used last."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit: Final = limit
-        self._texts: dict[str, str] = {}
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def recover(self) -> None:
-        """In a forked child: whoever held the lock, in the middle of a change, is not there."""
-        self._lock = threading.Lock()
-        self._size = sum(map(len, self._texts.values()))
-
-    def clear(self) -> None:
-        with self._lock:
-            self._texts, self._size = {}, 0
-
-    def get(self, key: str) -> str | None:
-        with self._lock:
-            text = self._texts.pop(key, None)
-            if text is not None:
-                self._texts[key] = text
-            return text
-
-    def put(self, key: str, text: str) -> str:
-        """Remember ``text``. Gives what is remembered: what was there before stays."""
-        with self._lock:
-            found = self._texts.get(key)
-            if found is not None:
-                return found
-            if len(text) <= self.limit:
-                self._texts[key] = text
-                self._size += len(text)
-                while self._size > self.limit:
-                    self._size -= len(self._texts.pop(next(iter(self._texts))))
-        return text
-
-
-_memory: Final = _Memory(MEMORY_LIMIT)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_memory.recover)
+_memory: Final[Recent[str]] = Recent(MEMORY_LIMIT)
 
 
 def forget() -> None:
@@ -151,41 +111,23 @@ class PtxCache:
         toolchain: name and version of what makes it. settings: (name, value) of what changes the
         result besides. What ``make`` raises goes to the caller; then nothing is kept.
         """
-        began = perf_counter()
         parts = self.parts(llvm_ir, toolchain, settings)
-        key, symbol = key_of(parts), symbol_of(llvm_ir)
-        text, seen = self._find(key, symbol)
-        seen = seen._replace(key=key, parts=parts, ms=(perf_counter() - began) * 1e3)
-        if text is not None:
-            return Ptx(text, seen)
-        began = perf_counter()
-        text = _memory.put(key, make())
-        took = (perf_counter() - began) * 1e3
-        if self.store is not None:
-            about: dict[str, Any] = {
-                "created": time(), "engine": engine_id(), "backend": "cuda",
-                "parts": dict(parts), "ms": {"codegen": took},
-            }  # fmt: skip
-            entry = Entry(key, symbol, about, {"arch": self.arch}, text.encode())
-            seen = seen._replace(stored=self.store.write(entry))
-        return Ptx(text, seen)
 
-    def _find(self, key: str, symbol: str) -> tuple[str | None, Observation]:
-        """What memory or the disk has, and how they answered."""
-        text = _memory.get(key)
-        if text is not None:
-            return text, Observation("ptx", HIT, source="memory")
-        if self.store is None:
-            return None, Observation("ptx", OFF, "offline_cache=False")
-        found = self.store.answer(key, symbol)
-        if found.state != HIT:
-            return None, Observation("ptx", found.state, found.reason)
-        try:
-            text = found.code.decode()
-        except UnicodeDecodeError:
-            reason = self.store.spoiled(key, symbol, "holds no text")
-            return None, Observation("ptx", DAMAGED, reason)
-        return _memory.put(key, text), Observation("ptx", HIT, source="disk")
+        def about(_: bytes, ms: float) -> dict[str, Any]:
+            return {
+                "created": time(), "engine": engine_id(), "backend": "cuda",
+                "parts": dict(parts), "ms": {"codegen": ms},
+            }  # fmt: skip
+
+        memo = Memo("ptx", self.store, _memory)
+        return Ptx(*memo.get(symbol_of(llvm_ir), parts, lambda: make().encode(), _text, about))
+
+
+def _text(code: bytes) -> str:
+    try:
+        return code.decode()
+    except UnicodeDecodeError:
+        raise ValueError("holds no text") from None
 
 
 _NAME: Final = r'@([\w.$-]+|"[^"\n]+")'
@@ -202,16 +144,12 @@ def symbol_of(llvm_ir: str) -> str:
     return found[1].strip('"') if found else ""
 
 
-class Layers:
-    """Both layers for one compile, lent to the backend; see `backends.lent`.
-
-    with lend(Layers(config, backend.name)) as layers: ...; then `observations`.
-    """
+class PtxLayers(Library):
+    """Both layers for one compile, passed to the backend; afterwards `observations`."""
 
     def __init__(self, config: CompileConfig, backend: str, bypass: str = "") -> None:
         """bypass: why PTX is to be made in any case; empty if it may come from the cache."""
-        self._config: Final = config
-        self._backend: Final = backend
+        super().__init__(config, backend)
         self._bypass: Final = bypass
         self._ptx: Observation | None = None
         self._driver: Observation | None = None

@@ -46,16 +46,13 @@ from .signature import FuncDecl, KernelDecl
 from .values import StructValue
 from .walk import Notice, Walk
 
-__all__ = ["BuildResult", "InlinedFunc", "build"]
+__all__ = ["BuildResult", "build"]
 
 # Imported for the handlers they register.
 _TABLES = (
     blocks, branches, calls, exprs, gradients, graphs, intrinsics, loops, mathlib, matrix_makers,
     matrix_methods, printing, results, stmts, structs,
 )  # fmt: skip
-
-InlinedFunc = tuple[str, str, int, int]
-"""Qualified name, file, first and last line of a function that was inlined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +61,11 @@ class BuildResult:
 
     leaves: where the value of each of the function's parameters comes from. used: what the code
     depends on inside of arguments. seconds: what it took. decls: the kernel, then each function
-    that was inlined or called, in the order of first use; `funcs` says where these are.
+    that was inlined or called, in the order of first use.
     recorded: gives `captures`.
     """
 
     func: Func
-    funcs: list[InlinedFunc]
     warnings: list[Notice]
     leaves: tuple[Leaf, ...] = ()
     used: tuple[Used, ...] = ()
@@ -165,9 +161,8 @@ def build(
     func.body.ops[:0] = w.prologue.values()
     if func.callees:
         finish(func, config)
-    funcs = [(d.qualname, d.file, d.line, d.end_line) for d in w.funcs]
     seconds = time.perf_counter() - started
     return BuildResult(
-        func, funcs, w.notices, tuple(w.leaves), tuple(w.used), seconds, (decl, *w.funcs),
+        func, w.notices, tuple(w.leaves), tuple(w.used), seconds, (decl, *w.funcs),
         w.captures,
     )  # fmt: skip

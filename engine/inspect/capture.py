@@ -22,9 +22,10 @@ from ..ir import Func
 from ..lang.ndarray import Ndarray
 from ..lang.results import maker
 from ..passes import run as run_passes
+from ..pipeline_kind import PipelineKind
 from ..runtime import args as arguments
 from ..runtime import program
-from ..runtime.compile import FullCompile
+from ..runtime.compile import CompileRequest, FullCompile
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
 from .contents import NOTHING, Contents, put_back, remember
@@ -46,7 +47,7 @@ from .record import (
 )
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
-from .targets import NoCaches, Target, compile_for, config_for, target_of
+from .targets import NoCaches, Target, compile_for, config_for, find, target_of
 from .texts import artefacts_of
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class KernelCapture:
         self._look = look
         self.asked: Final = asked
         self._targets: dict[str, Target] = {}
-        self.lent: dict[str, NoCaches] = {}
+        self.injected: dict[str, NoCaches] = {}
         self._features: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
@@ -283,6 +284,11 @@ class KernelCapture:
         make = maker(self.kernel.decl.result_types(self.config))
         return make(numbers) if make is not None else numbers[0] if numbers else None
 
+    def request(self, backend: str, features: tuple[Any, ...]) -> CompileRequest:
+        """What a compile for a backend asks for. ``backend`` may name a target of one."""
+        config = self.config_for(backend)
+        return CompileRequest(self.kernel.decl, features, config, find(backend))
+
     def compiled(
         self, backend: str, features: tuple[Any, ...], noalias: bool = True
     ) -> FullCompile:
@@ -290,11 +296,10 @@ class KernelCapture:
         key = (backend, features, noalias)
         found = self._compiled.get(key)
         if found is None:
-            decl, config = self.kernel.decl, self.config_for(backend)
-            target = self._target(backend)
+            request = self.request(backend, features)._replace(noalias=noalias)
             text = f"compiling {self.kernel.name} for {backend}"
             with self.steps.step("compile", text, backend=backend, kind="compile"):
-                found, _ = compile_for(decl, features, config, target, (), noalias)
+                found, _ = compile_for(request, self._target(backend))
             self._compiled[key] = found
         return found
 
@@ -371,13 +376,8 @@ class KernelCapture:
 
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
-                compiled, self.lent[name] = compile_for(
-                    self.kernel.decl,
-                    self._features,
-                    self.config_for(name),
-                    self._target(name),
-                    (recorder,),
-                    began=began,
+                compiled, self.injected[name] = compile_for(
+                    self.request(name, self._features), self._target(name), (recorder,), began
                 )
                 record = _compile_record(recorder, compiled, self.kernel)
         except BackendUnavailableError as error:
@@ -465,14 +465,14 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
 
 
 def capture_ir(
-    func: Func, config: CompileConfig | None = None, target: str = "cpu"
+    func: Func, config: CompileConfig | None = None, kind: PipelineKind = PipelineKind.CPU
 ) -> CompileRecord:
     """What the passes do to IR that no kernel was written for; ``func`` is changed in place.
 
     No code is generated.
     """
     recorder = Recorder()
-    run_passes(func, config or CompileConfig(), target, (recorder,))
+    run_passes(func, config or CompileConfig(), kind, (recorder,))
     return CompileRecord(**_seen(recorder))
 
 

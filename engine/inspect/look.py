@@ -26,7 +26,7 @@ from ..frontend import purity
 from ..frontend.features import InstanceFeature, RecordFeature
 from ..runtime.about import about_of
 from ..runtime.args import Argument
-from ..runtime.compile import Clock, make_ir
+from ..runtime.compile import make_ir
 from ..runtime.fastcache.arguments import Bypass, parts_of
 from ..runtime.obtain import bypass_reason
 from .caches import Asked, LookUps, answer
@@ -125,14 +125,15 @@ class _Look:
 
     def _build(self) -> BuildResult:
         """What the frontend makes, also of a kernel that is marked and not pure."""
+        request = self.capture.request(self.backend, self.capture.features)
         decl = copy.copy(self.decl)
         decl.fastcache = False
         # What user code says while the frontend works, it said in the capture.
         with self.capture.steps.silent():
-            return make_ir(decl, self.capture.features, self.config, Clock(), quiet=True)
+            return make_ir(request._replace(decl=decl, quiet=True))
 
     def _offline(self, build: BuildResult, layer: CacheLayer) -> CacheLayer:
-        functions = functions_of([(d.qualname, d.file, d.line, d.end_line) for d in build.decls])
+        functions = functions_of(build.decls)
         parts = self.cache.parts(build.func, functions, noalias=True)
         about = about_of(build, parts, {})
         asked = Asked("offline", self.decl.qualname, parts, about, layer.cost_ms)
@@ -192,12 +193,12 @@ def _ptx(look: _Look) -> CacheLayer:
     layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
     if not find(look.backend).makes_ptx:
         return layer
-    lent = look.capture.lent.get(look.backend)
+    passed = look.capture.injected.get(look.backend)
     if not look.config.offline_cache:
         return replace(layer, state=OFF, reason="offline_cache=False")
-    if lent is None or lent.job is None:
+    if passed is None or passed.job is None:
         return replace(layer, state=BYPASS, reason="the kernel does not compile")
-    job = lent.job
+    job = passed.job
     cache = PtxCache(look.config, job.arch)
     parts = cache.parts(job.llvm_ir, job.toolchain, job.settings)
     symbol = symbol_of(job.llvm_ir)
@@ -209,11 +210,11 @@ def _ptx(look: _Look) -> CacheLayer:
 def _driver(look: _Look) -> CacheLayer:
     seen = driver.observe(look.config, split(look.backend)[0])
     layer = CacheLayer(name="driver", state=seen.state, reason=seen.reason)
-    lent = look.capture.lent.get(look.backend)
-    if lent is None or lent.load_ms is None or seen.state == OFF:
+    passed = look.capture.injected.get(look.backend)
+    if passed is None or passed.load_ms is None or seen.state == OFF:
         return layer
     reason = "an inspection has the driver make machine code anew"
-    return replace(layer, state=BYPASS, reason=reason, cost_ms=lent.load_ms)
+    return replace(layer, state=BYPASS, reason=reason, cost_ms=passed.load_ms)
 
 
 # ---- purity

@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from ..backends import base
-from ..backends.lent import lend
 from ..cache.codec import decode, encode
 from ..cache.offline import UNREADABLE
 from ..cache.places import functions_of
 from ..errors import QuadrantsRuntimeError
-from ..runtime.compile import Clock as PartClock
 from ..runtime.compile import FullCompile, make_ir
 from .clocks import HostClock
 from .counting import Amounts, Instrumented, instrument
@@ -182,9 +180,7 @@ def _made_to_count(
     backend = base.find(_COUNTER)
     artifact = backend.lower(counters.func, config)
     executable = backend.load(artifact)
-    counting = FullCompile(
-        artifact, executable, {}, compiled.plan, func=counters.func, build=compiled.build
-    )
+    counting = FullCompile(artifact, executable, {}, func=counters.func, build=compiled.build)
     return counting, counters
 
 
@@ -198,25 +194,21 @@ def warm_start(capture: KernelCapture, name: str) -> tuple[int, float | None]:
     None if this kernel's code cannot be kept.
     """
     compiled = capture.compiled(name, capture.features)
-    config, backend = capture.config_for(name), base.find(compiled.artifact.backend)
-    decl = capture.kernel.decl
-    functions = functions_of(
-        [(decl.qualname, decl.file, decl.line, decl.end_line), *compiled.build.funcs]
-    )
+    request = capture.request(name, capture.features)
+    functions = functions_of(compiled.build.decls)
 
     def again(entry: tuple[Any, bytes]) -> None:
-        make_ir(decl, capture.features, config, PartClock(), quiet=True)
+        make_ir(request._replace(quiet=True))
         artifact = decode(*entry, functions)
         if "key" in artifact.facts:
             # By it a backend finds what it has built in this process; a new one has nothing.
             artifact.facts["key"] += f" {next(_again)}"
-        backend.load(artifact)
+        request.backend.load(artifact, NoCaches(request.config))
 
     text = f"loading {capture.kernel.name} for {name} once more"
     clock = HostClock()
     try:
         with ExitStack() as stack:
-            stack.enter_context(lend(NoCaches(config)))
             stack.enter_context(capture.steps.step("load", text, backend=name, kind="compile"))
             size = len(compiled.artifact.machine_code())
             entry = encode(compiled.artifact, functions)

@@ -142,7 +142,7 @@ def self_test(backend: str) -> str:
     from ..config import CompileConfig
     from ..ir import Builder, ForAttr, Func, Param
     from ..ir import codes as C
-    from ..passes import run
+    from ..runtime.compile import make_code
     from ..types import i32, pointer_to
 
     func = Func("self_test", (Param("x", "ndarray", i32, 1),))
@@ -157,7 +157,7 @@ def self_test(backend: str) -> str:
     try:
         config = CompileConfig(arch=backend, opencl_device=of_environment("opencl_device"))
         found = base.find(backend)
-        artifact = found.lower(run(func, config, backend), config)
+        _, artifact = make_code(func, config, found)
         values = np.full(1000, -1, np.int32)
         device = found.open(config)
         found.load(artifact).launch([values])

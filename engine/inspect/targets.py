@@ -17,18 +17,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..backends import base
-from ..backends.lent import lend
+from ..backends.injected import InjectedCache, PtxJob
 from ..cache.driver import submitted
 from ..config import CompileConfig
 from ..errors import BackendUnavailableError
 from ..options import did_you_mean
 from ..runtime import program
-from ..runtime.compile import Clock, FullCompile, compile_kernel, make_code, make_ir
+from ..runtime.compile import Clock, CompileRequest, FullCompile, Layers, compile_kernel
 
 if TYPE_CHECKING:
-    from ..backends.base import KernelMeta, StackPlan
-    from ..backends.lent import PtxJob
-    from ..frontend.signature import KernelDecl
+    from ..backends.base import Artifact, Executable, KernelMeta, StackPlan
 
 __all__ = [
     "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
@@ -141,8 +139,8 @@ class _Unloaded:
         raise BackendUnavailableError(self._backend, self._reason)
 
 
-class NoCaches:
-    """What a capture lends to a backend: PTX is made anew, and the driver gets it with a nonce.
+class NoCaches(InjectedCache):
+    """What a capture passes to a backend: PTX is made anew, and the driver gets it with a nonce.
 
     job: the last one that the backend had; None if it makes no PTX. So the caches can be asked
     afterwards what they would have answered. load_ms: what the driver needed to make machine code
@@ -166,22 +164,21 @@ class NoCaches:
 
 
 def compile_for(
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    config: CompileConfig,
+    request: CompileRequest,
     target: Target,
     instruments: Sequence[Any] = (),
-    noalias: bool = True,
     began: Callable[[str], object] | None = None,
 ) -> tuple[FullCompile, NoCaches]:
     """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
 
-    config: as of `config_for`. began: of `Clock`. Gives what was lent to the backend, too.
+    request: of `KernelCapture.request`. began: of `Clock`. Gives what the backend was passed, too.
     """
-    with lend(NoCaches(config)) as layers:
-        clock = Clock(began)
-        found = _compiled(decl, features, config, target, instruments, noalias, clock)
-    return found, layers
+    if target.launches:
+        _open(request.backend, request.config)
+    cache = NoCaches(request.config)
+    found = compile_kernel(request, _ForTarget(target, Clock(began), cache), instruments)
+    assert isinstance(found, FullCompile)  # no layer has anything
+    return found, cache
 
 
 _opened: Final[dict[str, base.Device]] = {}
@@ -199,16 +196,14 @@ def _open(backend: base.Backend, config: CompileConfig) -> None:
         atexit.register(device.end)
 
 
-def _compiled(
-    decl: KernelDecl, features: tuple[Any, ...], config: CompileConfig, target: Target,
-    instruments: Sequence[Any], noalias: bool, clock: Clock,
-) -> FullCompile:  # fmt: skip
-    backend = base.find(target.backend)
-    if target.launches:
-        _open(backend, config)
-        return compile_kernel(decl, features, config, backend, instruments, noalias, clock)
-    build = make_ir(decl, features, config, clock)
-    build.func.noalias = noalias
-    func, artifact = make_code(build.func, config, backend, instruments, clock)
-    loaded = _Unloaded(artifact.meta, target.backend, target.reason)
-    return FullCompile(artifact, loaded, clock.timings, build.plan, func=func, build=build)
+class _ForTarget(Layers):
+    """No caches; and what cannot be launched here is not loaded."""
+
+    def __init__(self, target: Target, clock: Clock, cache: NoCaches) -> None:
+        super().__init__(clock, cache)
+        self._target: Final = target
+
+    def load(self, request: CompileRequest, artifact: Artifact) -> Executable:
+        if self._target.launches:
+            return super().load(request, artifact)
+        return _Unloaded(artifact.meta, self._target.backend, self._target.reason)

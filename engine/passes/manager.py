@@ -2,7 +2,7 @@
 
 A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order::
 
-    cx = PassCx(func, config, target="cpu", instruments=(Timer(),))
+    cx = PassCx(func, config, (Timer(),))
     cx.begin("simplify_I")
     cx.run_pass("die", round=1)
 
@@ -124,30 +124,26 @@ _REMARK_LIMIT = 200
 class PassCx:
     """What a pass may know and ask beyond the function it works on.
 
-    config: the options. target: name of the backend. caps: what the backend can do (free form).
+    config: the options.
     phase: the stage of the pipeline, such as ``simplify_I``. round: of a repeated group.
     task / task_index: in a ``per_task`` pass after offload, the task to work on; else None.
     default_fp: the real type that integers become.
     watched: whether anybody wants `note`.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_version", "caps",
-                 "config", "default_fp", "func", "phase", "round", "target", "task", "task_index",
-                 "upto", "watched")  # fmt: skip
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_version", "config",
+                 "default_fp", "func", "phase", "round", "task", "task_index", "upto",
+                 "watched")  # fmt: skip
 
     def __init__(
         self,
         func: Func,
         config: CompileConfig,
-        target: str = "cpu",
         instruments: Iterable[Instrument] = (),
-        caps: Any = None,
         upto: str | None = None,
     ) -> None:
         self.func = func
         self.config = config
-        self.target = target
-        self.caps = caps
         self.upto = upto
         self.phase = ""
         self.round = 0

@@ -12,10 +12,11 @@ written and where ``run(..., upto=...)`` can stop: `POINTS` lists them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ..config import CompileConfig
 from ..ir import Func
+from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
 from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
@@ -120,8 +121,8 @@ def _differentiate(func: Func, cx: PassCx) -> None:
         cx.run_pass("determine_ad_stack_size")
 
 
-def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
-    """Tasks to what a backend of the kind ``target`` generates code from."""
+def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
+    """Tasks to what a backend generates code from for this kind of machine."""
     config = cx.config
     cx.begin("offload_to_executable")
     cx.stage("start_offload_to_executable")
@@ -134,11 +135,11 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
     # Weighs the atomics that are left; a serial task needs none.
-    if target == "cpu" and cx.run_pass("serialize_scatter"):
+    if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
-    if target == "cpu":
+    if kind is PipelineKind.CPU:
         # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
         # iteration.
         # What it makes waits at barriers of the block, which the next one splits the loop at.
@@ -179,29 +180,31 @@ def offload_to_executable(func: Func, cx: PassCx, target: str) -> None:
 def run(
     func: Func,
     config: CompileConfig,
-    target: str = "cpu",
+    kind: PipelineKind,
     instruments: Iterable[Instrument] = (),
     upto: str | None = None,
-    caps: Any = None,
 ) -> Func:
     """Run the whole pipeline on ``func``, in place; gives ``func``.
 
-    target: ``cpu``, ``gpu`` or ``interp``, see `backends.base.Backend.pipeline`. upto: one of
+    kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
     `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises what the
     kernel's author did wrong as a QuadrantsCompilationError with the line, a fault of a pass as a
     QuadrantsInternalError.
     """
+    # A name such as "opencl" would compare unequal to every kind, and compile for no machine.
+    if kind.__class__ is not PipelineKind:
+        raise TypeError(f"passes.run needs a PipelineKind, not {kind!r}")
     if upto is not None and upto not in POINTS:
         raise ValueError(f"no point of the pipeline is called {upto!r}: use one of {POINTS}")
     watching = tuple(instruments)
     if config.debug and not any(isinstance(i, VerifyEach) for i in watching):
         watching = (VerifyEach(), *watching)
-    cx = PassCx(func, config, target, watching, caps, upto)
+    cx = PassCx(func, config, watching, upto)
     for instrument in watching:
         instrument.begin(func, cx)
     try:
         compile_to_offloads(func, cx)
-        offload_to_executable(func, cx, target)
+        offload_to_executable(func, cx, kind)
     except StopPipeline:
         pass
     for instrument in watching:

@@ -1,18 +1,32 @@
-"""One compile of a kernel, from source to something that can be launched.
+"""One compile of a kernel: the request, and the one way from it to something that can be launched.
 
-Touches no cache and no program: what it needs comes in as arguments, so that launches and the
-studio's captures compile in exactly the same way. Launches come here by `obtain`, which asks the
-caches before each of the parts.
+::
+
+    CompileRequest ── layers.known ──> from a cache that needs no IR
+         │
+      make_ir                        the frontend: IR, and where parameters come from
+         │
+         ├──────── layers.built ────> from a cache that IR is the key of
+         │
+      make_code                      passes, then the backend's code
+         │
+         ├──────── layers.generated ─> kept for the next time
+         │
+    layers.load ── layers.finished ──> what is to be observed of the caches
+
+Launches (`obtain`) and the studio's captures compile in exactly the same way; they differ in the
+`Layers` that are asked on the way. Those of this module ask no cache and keep nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
 from ..backends.base import Artifact, Backend, Executable
+from ..backends.injected import NO_CACHE, InjectedCache
 from ..cache.observe import Observation
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
@@ -23,7 +37,27 @@ if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
     from ..ir import Func
 
-__all__ = ["Clock", "Compiled", "FullCompile", "compile_kernel", "make_code", "make_ir"]
+__all__ = [
+    "Clock", "CompileRequest", "Compiled", "FullCompile", "Layers", "compile_kernel", "make_code",
+    "make_ir",
+]  # fmt: skip
+
+
+class CompileRequest(NamedTuple):
+    """What is to be compiled. Holds no argument of a call alive.
+
+    decl: the kernel's declaration. specialization: a key for each parameter, what the code depends
+    on of its argument. config: the options. backend: what generates the code. noalias: assume that
+    a written array argument overlaps no other. quiet: what a compile says to the user, such as
+    warnings and `static_print`, another compile of the same call has said.
+    """
+
+    decl: KernelDecl
+    specialization: tuple[Any, ...]
+    config: CompileConfig
+    backend: Backend
+    noalias: bool = True
+    quiet: bool = False
 
 
 class Compiled:
@@ -37,14 +71,13 @@ class Compiled:
     __slots__ = ("artifact", "executable", "layers", "plan", "timings")
 
     def __init__(
-        self, artifact: Artifact, executable: Executable, timings: dict[str, float], plan: Plan,
-        layers: tuple[Observation, ...] = (),
-    ) -> None:  # fmt: skip
+        self, artifact: Artifact, executable: Executable, timings: dict[str, float], plan: Plan
+    ) -> None:
         self.artifact: Final = artifact
         self.executable: Final = executable
         self.timings: Final = timings
         self.plan: Final = plan
-        self.layers = layers
+        self.layers: tuple[Observation, ...] = ()
 
 
 class FullCompile(Compiled):
@@ -56,10 +89,10 @@ class FullCompile(Compiled):
     __slots__ = ("build", "func")
 
     def __init__(
-        self, artifact: Artifact, executable: Executable, timings: dict[str, float], plan: Plan,
-        layers: tuple[Observation, ...] = (), *, func: Func, build: BuildResult,
+        self, artifact: Artifact, executable: Executable, timings: dict[str, float],
+        func: Func, build: BuildResult,
     ) -> None:  # fmt: skip
-        super().__init__(artifact, executable, timings, plan, layers)
+        super().__init__(artifact, executable, timings, build.plan)
         self.func: Final = func
         self.build: Final = build
 
@@ -90,28 +123,59 @@ class Clock:
             error.stage = self.part
 
 
-def make_ir(
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    config: CompileConfig,
-    clock: Clock,
-    quiet: bool = False,
-) -> BuildResult:
-    """The frontend's part. quiet: `static_print` prints nothing, as it already has."""
+class Layers:
+    """What a compile asks on its way; one object a compile. This one knows and keeps nothing.
+
+    clock: of the compile. injected: what the backend asks.
+    """
+
+    def __init__(self, clock: Clock | None = None, injected: InjectedCache = NO_CACHE) -> None:
+        self.clock: Final = clock or Clock()
+        self.injected: Final = injected
+
+    def known(self, request: CompileRequest) -> Compiled | None:
+        """The kernel, if it can be had without its IR."""
+        return None
+
+    def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
+        """The kernel, if it can be had without passes and code generation."""
+        return None
+
+    def generated(self, build: BuildResult, artifact: Artifact) -> None:
+        """Code was generated, and is not loaded yet."""
+
+    def load(self, request: CompileRequest, artifact: Artifact) -> Executable:
+        """Make code ready to launch. ValueError for code that is damaged."""
+        with self.clock("load"):
+            return request.backend.load(artifact, self.injected)
+
+    def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
+        """A kernel was compiled and loaded; what the caches answered."""
+        return ()
+
+
+def make_ir(request: CompileRequest, clock: Clock | None = None) -> BuildResult:
+    """The frontend's part."""
     from ..frontend.build import build
 
-    if decl.autodiff != "none" and config.opt_level == 0 and not quiet:
+    decl, config = request.decl, request.config
+    if decl.autodiff != "none" and config.opt_level == 0 and not request.quiet:
         log.warn("opt_level = 1 is enforced to enable gradient computation.")
-    with clock("frontend"):
-        return build(decl, features, config, quiet)
+    with (clock or Clock())("frontend"):
+        return build(decl, request.specialization, config, request.quiet)
 
 
 def make_code(
-    func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any], clock: Clock
-) -> tuple[Func, Artifact]:
-    """The finished IR and the code, from what the frontend made, which is changed."""
+    func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any] = (),
+    clock: Clock | None = None, cache: InjectedCache = NO_CACHE,
+) -> tuple[Func, Artifact]:  # fmt: skip
+    """The finished IR and the code, from IR of stage ``ast``, which is changed.
+
+    The one way from IR to code: the backend says which kind of machine the passes prepare it for.
+    """
     from .. import passes
 
+    clock = clock or Clock()
     if func.autodiff != "none" and config.opt_level == 0:
         config = config.copy()
         config.opt_level = 1
@@ -119,27 +183,31 @@ def make_code(
     with clock("passes"):
         func = passes.run(func, config, backend.pipeline(config), instruments)
     with clock("codegen"):
-        return func, backend.lower(func, config)
+        return func, backend.lower(func, config, cache)
 
 
 def compile_kernel(
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    config: CompileConfig,
-    backend: Backend,
-    instruments: Sequence[Any] = (),
-    noalias: bool = True,
-    clock: Clock | None = None,
-) -> FullCompile:
-    """Compile ``decl`` for arguments with these features, asking no cache.
+    request: CompileRequest, layers: Layers | None = None, instruments: Sequence[Any] = ()
+) -> Compiled:
+    """The kernel of ``request``: from what ``layers`` have, else compiled.
 
-    noalias: assume that a written array argument overlaps no other. Raises
+    Without layers, or with some that know nothing, it is a `FullCompile`. Raises
     QuadrantsCompilationError; its ``stage`` says how far it came.
     """
-    clock = clock or Clock()
-    build = make_ir(decl, features, config, clock)
-    build.func.noalias = noalias
-    func, artifact = make_code(build.func, config, backend, instruments, clock)
-    with clock("load"):
-        executable = backend.load(artifact)
-    return FullCompile(artifact, executable, clock.timings, build.plan, func=func, build=build)
+    layers = layers or Layers()
+    found = layers.known(request)
+    if found is not None:
+        return found
+    build = make_ir(request, layers.clock)
+    found = layers.built(request, build)
+    if found is not None:
+        return found
+    build.func.noalias = request.noalias
+    func, artifact = make_code(
+        build.func, request.config, request.backend, instruments, layers.clock, layers.injected
+    )
+    layers.generated(build, artifact)
+    executable = layers.load(request, artifact)
+    full = FullCompile(artifact, executable, layers.clock.timings, func, build)
+    full.layers = layers.finished(request, full)
+    return full

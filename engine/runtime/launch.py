@@ -27,7 +27,7 @@ from ..types import DataType
 from . import args as arguments
 from .apart import Back, check_writable, overlap, share_copies
 from .binding import MISSING
-from .compile import Compiled
+from .compile import Compiled, CompileRequest
 from .foreign import torch_tensor
 from .observed import Observed
 from .obtain import obtain
@@ -80,7 +80,8 @@ class Variant:
         self._owner = owner
         self.features: Final = features
         self.program: Final = program
-        self.compiled: Final = obtain(program, owner.decl, features, True, found)
+        self._request: Final = CompileRequest(owner.decl, features, program.config, program.backend)
+        self.compiled: Final = obtain(program, self._request, found)
         if not program.alive:  # and it may be loaded for the device of the next one
             raise program_ended(owner.decl.name)
         tell_host_loops(program.backend.name, self.compiled.executable.meta)
@@ -96,9 +97,8 @@ class Variant:
         if self._overlapping is None:
             with self.program.lock:
                 if self._overlapping is None:
-                    self._overlapping = obtain(
-                        self.program, self._owner.decl, self.features, False, None, self.compiled
-                    )
+                    request = self._request._replace(noalias=False, quiet=True)
+                    self._overlapping = obtain(self.program, request, first=self.compiled)
         return self._overlapping
 
     def is_void(self) -> bool:

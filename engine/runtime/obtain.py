@@ -6,29 +6,31 @@ caller's part), the layers are asked in turn, each sparing what comes after it::
     fastcache        source, arguments, options     else the frontend runs
     offline cache    IR, options, target            else passes and backend run
                      then the code is loaded, and what was made is kept
-    PTX, driver      asked by a backend whose code a driver compiles (`backends.lent`)
+    PTX, driver      asked by a backend whose code a driver compiles (`backends.injected`)
 
 What watches or prints a compile wants to see one: then no cache is asked and nothing is kept. What
 a compile says to the user, such as warnings and `static_print`, it says once: the variant without
-the no-alias assumption is a second compile of the same call, and silent.
+the no-alias assumption is a second compile of the same call, and its request is quiet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import logs as log
 from ..cache.observe import BYPASS, OFF, Observation
+from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
-from ..cache.places import functions_of
-from .compile import Clock, Compiled, FullCompile, make_code, make_ir
+from ..cache.places import Function, functions_of
+from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kernel
 
 if TYPE_CHECKING:
+    from ..backends.base import Artifact
+    from ..cache.library import Library
     from ..config import CompileConfig, DebugSwitches
     from ..frontend.build import BuildResult
-    from ..frontend.signature import KernelDecl
+    from ..frontend.features import Plan
     from .args import Argument
     from .fastcache import Look
     from .program import Program
@@ -44,144 +46,31 @@ _DUMPED: Final = ("dump_ir", "dump_simplify", "dump_cfg")
 
 def obtain(
     program: Program,
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    noalias: bool,
-    found: Sequence[Argument] | None,
+    request: CompileRequest,
+    arguments: Sequence[Argument] | None = None,
     first: Compiled | None = None,
 ) -> Compiled:
-    """The kernel for arguments with these features.
+    """The kernel of ``request``.
 
-    noalias: assume that a written array argument overlaps no other. found: the checked arguments of
-    the call; None for the variant without that assumption, which is asked for when they are no
-    longer at hand: ``first`` is what the call gave with it, with all that it observed.
-    Raises QuadrantsCompilationError.
+    arguments: of the call, checked; None for the variant without the no-alias assumption, which is
+    asked for when they are no longer at hand: ``first`` is what the call gave with it, with all
+    that it observed. Raises QuadrantsCompilationError.
     """
-    if program.config.print_non_pure and noalias and not decl.fastcache:
+    decl = request.decl
+    if program.config.print_non_pure and not request.quiet and not decl.fastcache:
         print(f"[NOT_PURE] Debug information: not pure: {decl.name}")
     reason = bypass_reason(program.config, program.switches)
     if program.instruments:
         reason = reason or "instruments watch every compile"
-    if not program.backend.makes_ptx:
-        return _obtain(program, decl, features, noalias, found, first, reason)
-    from ..backends.lent import lend
-    from ..cache.ptx import Layers
-
-    with lend(Layers(program.config, program.backend.name, reason)) as layers:
-        compiled = _obtain(program, decl, features, noalias, found, first, reason)
-    compiled.layers += layers.observations
-    return compiled
-
-
-def _obtain(
-    program: Program,
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    noalias: bool,
-    found: Sequence[Argument] | None,
-    first: Compiled | None,
-    reason: str,
-) -> Compiled:
-    """As `obtain`. reason: why no cache may answer; empty if they may."""
-    clock = Clock()
+    cache = program.offline.injected(reason)
+    layers: Layers
     if reason:
-        return _in_full(program, decl, features, noalias, clock, reason)
-    fast, quick = _by_source(program, decl, features, noalias, found, first, clock)
-    if quick is not None:
-        return quick
-    build = _build(program, decl, features, noalias, clock)
-    func, offline, backend = build.func, program.offline, program.backend
-    functions = functions_of([(decl.qualname, decl.file, decl.line, decl.end_line), *build.funcs])
-    parts = offline.parts(func, functions, noalias)
-    key = key_of(parts)
-    answer = offline.find(decl.qualname, functions, key, parts)
-    keep_fast = partial(_kept_by_source, program, fast, features, build, key, clock)
-    about = partial(_about, build, parts, clock)
-    seen, artifact = answer.observation, answer.artifact
-    if artifact is not None:
-        try:
-            with clock("load"):
-                executable = backend.load(artifact)
-        except ValueError as error:
-            seen = offline.spoiled(decl.qualname, seen, error)
-        else:
-            if seen.source == "memory":
-                stored = offline.keep_held(decl.qualname, functions, key, artifact, about)
-                seen = seen._replace(stored=stored)
-            layers = (keep_fast(), seen)
-            return Compiled(artifact, executable, clock.timings, build.plan, layers)
-    func.noalias = noalias
-    _show_compiling(program, decl)
-    func, artifact = make_code(func, program.config, backend, (), clock)
-    stored = offline.keep(decl.qualname, functions, key, artifact, about)
-    seen = seen._replace(stored=stored)
-    with clock("load"):
-        executable = backend.load(artifact)
-    layers = (keep_fast(), seen)
-    return FullCompile(
-        artifact, executable, clock.timings, build.plan, layers, func=func, build=build
-    )
-
-
-def _by_source(
-    program: Program,
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    noalias: bool,
-    found: Sequence[Argument] | None,
-    first: Compiled | None,
-    clock: Clock,
-) -> tuple[Look | None, Compiled | None]:
-    """What fastcache answers, and the kernel if it and the offline cache have it.
-
-    None as the first: the kernel is not marked for it.
-    """
-    if not decl.fastcache:
-        return None, None
-    from . import fastcache
-
-    look = fastcache.look_up(
-        program, decl, features, noalias, found, first.layers[0] if first else None
-    )
-    if look.live is None:
-        return look, None
-    live, offline = look.live, program.offline
-    functions = functions_of([(d.qualname, d.file, d.line, d.end_line) for d in live.functions])
-    artifact, seen = offline.find(decl.qualname, functions, live.offline)
-    if artifact is not None:
-        try:
-            with clock("load"):
-                executable = program.backend.load(artifact)
-            layers = (look.observation, seen)
-            return look, Compiled(artifact, executable, clock.timings, live.plan, layers)
-        except ValueError as error:
-            offline.spoiled(decl.qualname, seen, error)
-    return fastcache.without_code(look), None
-
-
-def _kept_by_source(
-    program: Program,
-    look: Look | None,
-    features: tuple[Any, ...],
-    build: BuildResult,
-    key: str,
-    clock: Clock,
-) -> Observation:
-    """Keep for fastcache how to find the code under ``key`` again; what is to be observed."""
-    if look is None:
-        return Observation("fastcache", OFF, "the kernel is not marked fastcache=True")
-    from . import fastcache
-
-    return fastcache.keep(
-        program, look, features, build, key, lambda parts: _about(build, parts, clock)
-    )
-
-
-def _about(build: BuildResult, parts: Sequence[Part], clock: Clock) -> dict[str, Any]:
-    """What the entry says; only who writes one loads what makes it."""
-    from .about import about_of
-
-    return about_of(build, parts, clock.timings)
+        layers = _Bypassed(program, cache, reason)
+    else:
+        layers = _Asked(program, cache, arguments, first)
+    compiled = compile_kernel(request, layers, program.instruments)
+    compiled.layers += cache.observations
+    return compiled
 
 
 def bypass_reason(config: CompileConfig, switches: DebugSwitches) -> str:
@@ -195,41 +84,142 @@ def bypass_reason(config: CompileConfig, switches: DebugSwitches) -> str:
     return ""
 
 
-def _build(
-    program: Program, decl: KernelDecl, features: tuple[Any, ...], noalias: bool, clock: Clock
-) -> BuildResult:
-    """What the frontend makes, with its warnings told the first time."""
-    build = make_ir(decl, features, program.config, clock, quiet=not noalias)
-    if noalias:
-        build.tell()
-    return build
+class _Shown(Layers):
+    """What the compiles of a program have in common: they say what they are at."""
+
+    def __init__(self, program: Program, cache: Library) -> None:
+        super().__init__(injected=cache)
+        self.program: Final = program
+
+    def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
+        if not request.quiet:
+            build.tell()
+        return None
+
+    def show_compiling(self, request: CompileRequest) -> None:
+        if self.program.switches.show_compiling:
+            log.info(f"Compiling kernel '{request.decl.name}'...")
 
 
-def _in_full(
-    program: Program,
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    noalias: bool,
-    clock: Clock,
-    reason: str,
-) -> FullCompile:
-    """Compile without asking a cache, and show what is asked for."""
-    from .code_dumps import show_code
+class _Bypassed(_Shown):
+    """No cache may answer, for ``reason``."""
 
-    config, backend = program.config, program.backend
-    _show_compiling(program, decl)
-    build = _build(program, decl, features, noalias, clock)
-    build.func.noalias = noalias
-    func, artifact = make_code(build.func, config, backend, program.instruments, clock)
-    with clock("load"):
-        executable = backend.load(artifact)
-    show_code(artifact, config, program.switches, program.instruments)
-    layers = tuple([Observation(layer, BYPASS, reason) for layer in ("fastcache", "offline")])
-    return FullCompile(
-        artifact, executable, clock.timings, build.plan, layers, func=func, build=build
-    )
+    def __init__(self, program: Program, cache: Library, reason: str) -> None:
+        super().__init__(program, cache)
+        self.reason: Final = reason
+
+    def known(self, request: CompileRequest) -> Compiled | None:
+        self.show_compiling(request)
+        return None
+
+    def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
+        from .code_dumps import show_code
+
+        program = self.program
+        show_code(full.artifact, program.config, program.switches, program.instruments)
+        return tuple([Observation(name, BYPASS, self.reason) for name in ("fastcache", "offline")])
 
 
-def _show_compiling(program: Program, decl: KernelDecl) -> None:
-    if program.switches.show_compiling:
-        log.info(f"Compiling kernel '{decl.name}'...")
+class _Asked(_Shown):
+    """The caches of a program.
+
+    arguments, first: see `obtain`. look: what fastcache answered; None for a kernel that is not
+    marked for it. slot: where the offline cache keeps the code; seen: what it answered.
+    """
+
+    slot: Slot
+    seen: Observation
+
+    def __init__(
+        self, program: Program, cache: Library, arguments: Sequence[Argument] | None,
+        first: Compiled | None,
+    ) -> None:  # fmt: skip
+        super().__init__(program, cache)
+        self.arguments: Final = arguments
+        self.first: Final = first
+        self.look: Look | None = None
+
+    def known(self, request: CompileRequest) -> Compiled | None:
+        """The kernel, if fastcache knows its key in the offline cache, and that has its code."""
+        if not request.decl.fastcache:
+            return None
+        from . import fastcache
+
+        first = self.first.layers[0] if self.first else None
+        look = fastcache.look_up(request, self.program.offline, self.arguments, first)
+        self.look = look
+        live = look.live
+        if live is None:
+            return None
+        functions = functions_of(live.functions)
+        artifact = self._find(request, functions, live.offline)
+        if artifact is not None:
+            compiled = self._loaded(request, artifact, live.plan)
+            if compiled is not None:
+                compiled.layers = look.observation, self.seen
+                return compiled
+        self.look = fastcache.without_code(look)
+        return None
+
+    def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
+        """The kernel, if the offline cache has code for its IR."""
+        super().built(request, build)
+        offline = self.program.offline
+        functions = functions_of(build.decls)
+        parts = offline.parts(build.func, functions, request.noalias)
+        artifact = self._find(request, functions, key_of(parts), parts)
+        if artifact is not None:
+            compiled = self._loaded(request, artifact, build.plan)
+            if compiled is not None:
+                if self.seen.source == "memory":
+                    stored = offline.keep_held(self.slot, artifact, self._about(build, parts))
+                    self.seen = self.seen._replace(stored=stored)
+                compiled.layers = self._kept_by_source(request, build), self.seen
+                return compiled
+        self.show_compiling(request)
+        return None
+
+    def generated(self, build: BuildResult, artifact: Artifact) -> None:
+        about = self._about(build, self.seen.parts)
+        stored = self.program.offline.keep(self.slot, artifact, about)
+        self.seen = self.seen._replace(stored=stored)
+
+    def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
+        return self._kept_by_source(request, full.build), self.seen
+
+    def _find(
+        self, request: CompileRequest, functions: Sequence[Function], key: str,
+        parts: tuple[Part, ...] = (),
+    ) -> Artifact | None:  # fmt: skip
+        self.slot = Slot(request.decl.qualname, functions, key)
+        artifact, self.seen = self.program.offline.find(self.slot, parts)
+        return artifact
+
+    def _loaded(self, request: CompileRequest, artifact: Artifact, plan: Plan) -> Compiled | None:
+        """What a cache had, ready to launch; None if its code is of no use."""
+        try:
+            executable = self.load(request, artifact)
+        except ValueError as error:
+            self.seen = self.program.offline.spoiled(self.slot, self.seen, error)
+            return None
+        return Compiled(artifact, executable, self.clock.timings, plan)
+
+    def _kept_by_source(self, request: CompileRequest, build: BuildResult) -> Observation:
+        """Keep for fastcache how to find the code again; what is to be observed."""
+        if self.look is None:
+            return Observation("fastcache", OFF, "the kernel is not marked fastcache=True")
+        from . import fastcache
+
+        return fastcache.keep(
+            request, self.look, build, self.slot.key, lambda parts: self._about(build, parts)()
+        )
+
+    def _about(self, build: BuildResult, parts: Sequence[Part]) -> Callable[[], dict[str, Any]]:
+        """What makes what an entry says; its module is imported only when an entry is written."""
+
+        def made() -> dict[str, Any]:
+            from .about import about_of
+
+            return about_of(build, parts, self.clock.timings)
+
+        return made

@@ -279,7 +279,7 @@ def init(
 
             config.offline_cache_file_path = root_of(config)  # whatever folder we are in later
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
-        _current.offline.serve_helpers()
+        _current.offline.start()
         log.debug(f"Starting on arch={name}")
     return None
 

@@ -33,6 +33,7 @@ from ..backends.base import Device, Executable, StackPlan, TaskPlan
 from ..backends.memory import Memory
 from ..errors import AdStackOverflowError
 from ..ir import Func, to_text
+from .compile import make_code
 from .overflow import diagnosis, out_of_memory
 from .sizer import Sizer, Source, bytes_of
 
@@ -304,16 +305,15 @@ class Stacks:
 
     def _compile(self, func: Func) -> Executable:
         """The kernel of a maximum or a gate; equal ones are compiled once."""
-        from ..passes import run
-
         program = self._program()
         assert program is not None
         key = to_text(func)
         found = self._reducers.get(key)
         if found is None:
             with program.lock:
-                run(func, self._config, program.backend.name)
-                found = program.backend.load(program.backend.lower(func, self._config))
+                cache = program.offline.injected("the engine's own kernel")
+                _, artifact = make_code(func, self._config, program.backend, cache=cache)
+                found = program.backend.load(artifact, cache)
             self._reducers[key] = found
         return found
 

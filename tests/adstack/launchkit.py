@@ -38,11 +38,11 @@ def compiled(text, gates=False):
     """The kernel of an IR text, which holds its reverse already, in the current program."""
     owner = program.current()
     func = parse(text)
-    cx = passes.PassCx(func, owner.config, owner.backend.name)
+    cx = passes.PassCx(func, owner.config)
     passes.compile_to_offloads(func, cx)
     if gates:
         cx.run_pass("recognize_gates")
-    passes.offload_to_executable(func, cx, owner.backend.name)
+    passes.offload_to_executable(func, cx, owner.backend.pipeline(owner.config))
     return owner.backend.load(owner.backend.lower(func, owner.config))
 
 

@@ -89,7 +89,7 @@ def recognised(source, threshold=0, remarks=None):
     func = parse(source)
     config = CompileConfig().replace(ad_stack_sparse_threshold_bytes=threshold)
     watching = passes.Remarks()
-    cx = passes.PassCx(func, config, "cpu", [watching])
+    cx = passes.PassCx(func, config, [watching])
     for name in ("lower_ast", "type_check", "offload", "simplify", "recognize_gates"):
         cx.run_pass(name)
     if remarks is not None:

@@ -41,7 +41,7 @@ def check_kernel(seed: int) -> str:
     func = Maker(rng).make()
     assert not verify(func), verify(func)
     try:
-        PassCx(func, CompileConfig(), "cpu", ()).run_pass("determine_ad_stack_size")
+        PassCx(func, CompileConfig()).run_pass("determine_ad_stack_size")
     except QuadrantsCompilationError as error:
         assert "cannot be told before the launch" in error.message
         return "refused"

@@ -9,6 +9,7 @@ from qd_studio.engine import passes
 from qd_studio.engine.adstack import formula, parse
 from qd_studio.engine.backends.stacks import stack_places
 from qd_studio.engine.errors import QuadrantsCompilationError
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from tests.autodiff.gradients import Problem, check, config, differentiated
 
@@ -134,7 +135,7 @@ def ints(*values):
 def formulas(problem: Problem) -> dict[str, str]:
     """Formulas of the stacks of ``v`` by the loops that force them, and the trip count."""
     func = differentiated(problem.source, "reverse")
-    passes.run(func, config(default_fp="f64"), "cpu", upto="after_offload")
+    passes.run(func, config(default_fp="f64"), PipelineKind.CPU, upto="after_offload")
     found: dict[str, str] = {}
     for place in stack_places(func):
         attr = place.op.attr
@@ -266,7 +267,7 @@ def test_a_bound_that_cannot_be_told_is_an_error_at_the_loop(kernel, args, line,
     problem = Problem.of_kernel(kernel, *args, default_fp="f64")
     func = differentiated(problem.source, "reverse")
     with pytest.raises(QuadrantsCompilationError, match=part) as caught:
-        passes.run(func, config(default_fp="f64"), "cpu", upto="after_offload")
+        passes.run(func, config(default_fp="f64"), PipelineKind.CPU, upto="after_offload")
     error = caught.value
     assert error.span is not None and error.span.source_line.strip() == line
     assert "keeps the values of v of each iteration of the loop over" in error.message

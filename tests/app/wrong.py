@@ -15,12 +15,12 @@ NAME = "wrong"
 class WrongBackend(CpuBackend):
     name = NAME
 
-    def lower(self, func, config):
+    def lower(self, func, config, *cache):
         func = parse(to_text(func))
         for op in all_ops(func):
             if op.code == C.ADD and op.type.is_real:
                 op.code = C.SUB
-        return super().lower(func, config)
+        return super().lower(func, config, *cache)
 
 
 BACKEND = WrongBackend()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from .gradients import Problem, config, differentiated
 
@@ -33,7 +34,7 @@ def passes_of(kernel, mode):
     """Run the passes up to the cut into tasks."""
     problem = Problem.of_kernel(kernel, *arguments(kernel))
     func = differentiated(problem.source, mode)
-    passes.run(func, config(), "cpu", upto="after_offload")
+    passes.run(func, config(), PipelineKind.CPU, upto="after_offload")
 
 
 def refused(kernel, mode, text, line):
@@ -324,4 +325,5 @@ def test_allowed(kernel, mode):
 
 def test_kernels_without_derivatives_are_not_looked_at():
     problem = Problem.of_kernel(loops_while, *arguments(loops_while))
-    passes.run(differentiated(problem.source, "none"), config(), "cpu", upto="after_offload")
+    func = differentiated(problem.source, "none")
+    passes.run(func, config(), PipelineKind.CPU, upto="after_offload")

@@ -96,8 +96,8 @@ def _pointer(t):
 def run_derivatives(t, codes, points, backend):
     func = parse(to_text(derivative_kernel(t, codes)))
     config = CompileConfig(fast_math=False, default_fp=t.name if t is not f16 else "f32")
-    passes.run(func, config, backend)
     found = find(backend)
+    passes.run(func, config, found.pipeline(config))
     a, b = (np.array(column, t.np) for column in zip(*points, strict=True))
     out = np.zeros((3 * len(codes), len(points)), t.np)
     found.load(found.lower(func, config)).launch([a, b, out])
@@ -256,8 +256,8 @@ def test_powers_with_an_integer_exponent(t, n, backend):
     }}""".replace("\n        y", " y")
     func = parse(text)
     config = CompileConfig(fast_math=False)
-    passes.run(func, config, backend)
     found = find(backend)
+    passes.run(func, config, found.pipeline(config))
     powers = [p for p in POWERS if n.is_signed or p[1] >= 0]
     x = np.array([p[0] for p in powers], t.np)
     e = np.array([p[1] for p in powers], n.np)

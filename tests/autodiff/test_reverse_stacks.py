@@ -7,6 +7,7 @@ from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError, QuadrantsCompilationError
 from qd_studio.engine.ir import walk
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from .gradients import compiled, differentiated
 from .test_reverse_kernels import SIGNATURE, problem
@@ -22,7 +23,7 @@ def program():
 def gradient(body, tmp_path, instruments=()):
     func = differentiated(problem(SIGNATURE + body, tmp_path).source, "reverse")
     watching = (passes.VerifyEach(), *instruments)
-    passes.run(func, CompileConfig(fast_math=False), "interp", watching, "after_offload")
+    passes.run(func, CompileConfig(fast_math=False), PipelineKind.INTERP, watching, "after_offload")
     return func
 
 

@@ -13,7 +13,7 @@ from qd_studio.engine.backends.cpu import image, native
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError
-from qd_studio.engine.runtime.compile import compile_kernel
+from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 
 from tests.frontend.harness import features_of
 
@@ -44,7 +44,8 @@ def compile_twice(monkeypatch, kernel, **options) -> Twice:
     with monkeypatch.context() as patch:
         patch.setattr(native, "finish", spy)
         config = CompileConfig().replace(random_seed=3, **options)
-        made = compile_kernel(kernel.decl, features_of(kernel.decl), config, base.find("cpu"))
+        features = features_of(kernel.decl)
+        made = compile_kernel(CompileRequest(kernel.decl, features, config, base.find("cpu")))
     assert image.is_image(made.artifact.code)
     assert seen[0].startswith(b"\x7fELF")
     return Twice(made.artifact, seen[0])

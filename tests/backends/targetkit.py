@@ -3,7 +3,7 @@
 from qd_studio.engine import passes
 from qd_studio.engine.backends import base
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.runtime.compile import Clock, make_code, make_ir
+from qd_studio.engine.runtime.compile import CompileRequest, make_code, make_ir
 from qd_studio.engine.runtime.program import current
 
 
@@ -19,8 +19,8 @@ def artifact(name, kernel, *args, mode=None, **options):
     of = kernel.in_mode(mode) if mode else kernel
     features = tuple(a.feature for a in of.launchers.classify(args, current()))
     chosen = config(name, **options)
-    build = make_ir(of.decl, features, chosen, Clock())
-    return make_code(build.func, chosen, base.find(chosen.arch), (), Clock())[1]
+    request = CompileRequest(of.decl, features, chosen, base.find(chosen.arch))
+    return make_code(make_ir(request).func, chosen, request.backend)[1]
 
 
 def of_func(name, func, **options):

@@ -9,6 +9,7 @@ import sys
 import pytest
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import host, processor
+from qd_studio.engine.backends.injected import NO_CACHE
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import BackendUnavailableError
@@ -173,17 +174,13 @@ def test_all_that_is_asked_makes_a_difference():
                 assert (told != usual) == ("abcd"[register] in used[question])
 
 
-def test_helper_code_goes_to_whoever_keeps_it():
-    hook = base.HelperCode()
-    hook.put("a", b"1")
-    assert hook.get("a") is None
-    kept = {}
-    hook.install(kept.get, kept.__setitem__)
-    assert hook.get("a") is None
-    hook.put("a", b"2")
-    assert (hook.get("a"), kept) == (b"2", {"a": b"2"})
-    hook.install(None, None)
-    assert hook.get("a") is None
+def test_a_cache_that_keeps_nothing_makes_everything():
+    made = []
+    for expected in (1, 2):
+        code = NO_CACHE.library("a", lambda: made.append(1) or b"code", bytes.decode)
+        assert (code, len(made)) == ("code", expected)
+    with pytest.raises(ValueError, match="no code"):
+        NO_CACHE.library("a", lambda: b"", lambda code: int(code or "no code"))
 
 
 def test_where_the_processor_cannot_be_asked_llvm_is(monkeypatch):

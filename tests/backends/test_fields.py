@@ -75,8 +75,8 @@ kernel shift(x: ndarray<f32, 1>, field a: f32[8], s: f32, field b: f32[8; 2]) st
 def compiled(text, target="cpu", **options):
     func = parse(text)
     config = CompileConfig().replace(**options)
-    passes.run(func, config, target)
     backend = base.find(target)
+    passes.run(func, config, backend.pipeline(config))
     return backend.load(backend.lower(func, config))
 
 

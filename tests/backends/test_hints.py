@@ -11,6 +11,7 @@ from qd_studio.engine.backends.llvm.hints import COLD, SCALAR, TOGETHER
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse
 from qd_studio.engine.ir import codes as C
+from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import Layout, f32, i32, pointer_to, row_major
 
 N = 1024
@@ -46,7 +47,7 @@ def sweep(read, write, work, reads=1, writes=1):
 
 
 def text_of(func):
-    passes.run(func, CompileConfig(), "cpu")
+    passes.run(func, CompileConfig(), PipelineKind.CPU)
     backend = base.find("cpu")
     artifact = backend.lower(func, CompileConfig())
     backend.load(artifact)

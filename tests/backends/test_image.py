@@ -11,6 +11,7 @@ from imagekit import compile_twice, object_of, outcome, sections_of
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import host, image, linker, native, orc
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 pytestmark = pytest.mark.skipif(not host.maps_images(), reason="code images are for Linux x86-64")
 
@@ -306,7 +307,7 @@ def finished(kernel):
 
     from tests.frontend.harness import built
 
-    return passes.run(built(kernel).func, config(), "cpu")
+    return passes.run(built(kernel).func, config(), PipelineKind.CPU)
 
 
 def test_another_kind_of_machine_keeps_objects(monkeypatch):

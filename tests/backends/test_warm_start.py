@@ -10,8 +10,9 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import host, native
+from qd_studio.engine.backends.injected import InjectedCache
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.runtime.compile import compile_kernel
+from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 
 from tests.frontend.harness import features_of
 
@@ -21,24 +22,23 @@ COMMON = """
 import json, os, sys
 from pathlib import Path
 from qd_studio.engine.backends import base
+from qd_studio.engine.backends.injected import InjectedCache
 folder = Path(sys.argv[1])
 
 def name_of(name):
     return folder / name.replace(" ", "-")
 
-def get(name):
-    asked.append(name)
-    try:
-        return name_of(name).read_bytes()
-    except FileNotFoundError:
-        return None
-
-def put(name, code):
-    given.append(name)
-    name_of(name).write_bytes(code)
+class Kept(InjectedCache):
+    def library(self, name, make, use):
+        asked.append(name)
+        try:
+            return use(name_of(name).read_bytes())
+        except (FileNotFoundError, ValueError):
+            given.append(name)
+            name_of(name).write_bytes(made := make())
+            return use(made)
 
 asked, given = [], []
-base.helper_code.install(get, put)
 
 def heavy():
     return sorted(
@@ -76,7 +76,7 @@ artifact = Artifact(
     "cpu", Target("cpu"), meta, code=(folder / "kernel.code").read_bytes(),
     facts={"symbol": kept["symbol"], "threads": 4, "layout": layout},
 )
-kernel = base.find("cpu").load(artifact)
+kernel = base.find("cpu").load(artifact, Kept())
 x = np.arange(100000, dtype=np.float32)
 results = kernel.launch((x, 2.0))
 def workers():
@@ -110,7 +110,8 @@ def k(x: qd.types.ndarray(qd.f32, 1), a: qd.f32) -> qd.f32:
 def folder(tmp_path):
     """A folder that holds a kernel and what its launches need."""
     config = CompileConfig().replace(debug=True, cpu_max_num_threads=4, fast_math=False)
-    made = compile_kernel(k.decl, features_of(k.decl), config, base.find("cpu")).artifact
+    request = CompileRequest(k.decl, features_of(k.decl), config, base.find("cpu"))
+    made = compile_kernel(request).artifact
     layout = made.facts["layout"]
     (tmp_path / "kernel.code").write_bytes(made.code)
     (tmp_path / "kernel.json").write_text(json.dumps({
@@ -155,7 +156,7 @@ def test_a_kernel_made_elsewhere_runs_without_llvm(folder):
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "other", "object"])
-def test_damaged_helper_code_is_made_again(folder, damage):
+def test_damaged_library_code_is_made_again(folder, damage):
     (name,) = launched(folder)["asked"]
     path = folder / name.replace(" ", "-")
     good = path.read_bytes()
@@ -173,23 +174,33 @@ def test_damaged_helper_code_is_made_again(folder, damage):
     assert path.read_bytes() == good
 
 
-def test_helper_code_is_kept_under_all_that_it_depends_on(monkeypatch):
-    names = []
-    monkeypatch.setattr(base.helper_code, "_get", names.append)
+class Names(InjectedCache):
+    """Notes what is asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def library(self, name, make, use):
+        self.asked.append(name)
+        return super().library(name, make, use)
+
+
+def test_library_code_is_kept_under_all_that_it_depends_on(monkeypatch):
+    names = Names()
     for threads in (True, False):
-        native.make_native(threads)
+        native.make_native(threads, names)
     usual = host.fingerprint()
     monkeypatch.setattr(host, "fingerprint", lambda: usual + "!")
-    native.make_native(True)
+    native.make_native(True, names)
     monkeypatch.setattr(host, "fingerprint", lambda: usual)
     monkeypatch.setattr(native.toolchain, "identity", lambda: "another")
-    native.make_native(True)
-    assert len(set(names)) == 4
+    native.make_native(True, names)
+    assert len(set(names.asked)) == 4
 
 
 def test_what_is_kept_holds_no_place_of_this_process(folder):
     """Two processes make the same bytes."""
-    script = COMMON + "from qd_studio.engine.backends.cpu import native\nnative.native()\n"
+    script = COMMON + "from qd_studio.engine.backends.cpu import native\nnative.native(Kept())\n"
     for part in ("a", "b"):
         (folder / part).mkdir()
         subprocess.run([sys.executable, "-c", script, str(folder / part)], check=True)

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.base import find, helper_code
+from qd_studio.engine.backends.base import find
 from qd_studio.engine.cache import folder
 from qd_studio.engine.cache.memory import MEMORY, Memory
 from qd_studio.engine.cache.observe import BYPASS, DAMAGED, HIT, MISS, OFF
@@ -111,13 +111,13 @@ def test_memory_is_bounded_and_drops_what_was_used_longest_ago():
     memory = Memory(limit=50_000)
     for name in "abc":
         memory.put(name, artifact(8_000, 2_000), ())
-    assert memory.get("a", ()) is not None  # used last now
+    assert memory.artifact("a", ()) is not None  # used last now
     memory.put("d", artifact(8_000, 2_000), ())
-    assert [memory.get(name, ()) is not None for name in "abcd"] == [True, False, True, True]
+    assert [memory.artifact(name, ()) is not None for name in "abcd"] == [True, False, True, True]
     assert len(memory) == 3
     assert 30_000 < memory.size <= 50_000
     memory.put("e", artifact(60_000), ())
-    assert memory.get("e", ()) is None
+    assert memory.artifact("e", ()) is None
     assert len(memory) == 3
     memory.put("a", artifact(10), ())
     memory.drop("c")
@@ -283,14 +283,24 @@ def test_without_the_option_nothing_is_written_or_read(scale, on, root, tmp_path
     assert sorted((tmp_path / "cache").rglob("*")) == before
 
 
-def test_code_that_backends_share_is_kept_beside_the_entries(on, root, tmp_path):
+def test_code_that_backends_share_is_kept_next_to_the_entries(on, root, tmp_path, capsys):
     on()
-    helper_code.put("for tests", b"code")
-    assert helper_code.get("for tests") == b"code"
+    made = []
+
+    def kept(name, use=bytes.decode):
+        def make():
+            made.append(name)
+            return f"code {len(made)}".encode()
+
+        return program.current().offline.injected().library(name, make, use)
+
+    assert [kept("for tests"), kept("for tests")] == ["code 1", "code 1"]
     assert len(list((tmp_path / "cache" / "runtime").iterdir())) == 1
+    assert kept("for tests", lambda code: int(code[-1:]) if code != b"code 1" else int("x")) == 2
+    assert kept("for tests") == "code 2", "what cannot be used is made again, and replaced"
+    assert capsys.readouterr().err == ""
     start(offline_cache=False, offline_cache_file_path=root)
-    assert helper_code.get("for tests") is None
-    helper_code.put("more", b"code")
+    assert [kept("for tests"), kept("more")] == ["code 3", "code 4"]
     assert len(list((tmp_path / "cache" / "runtime").iterdir())) == 1
 
 
@@ -452,8 +462,8 @@ def test_a_fact_that_cannot_be_kept_is_told_and_the_kernel_runs(scale, on, warni
     backend = type(find("cpu"))
     lower = backend.lower
 
-    def odd(self, func, config):
-        made = lower(self, func, config)
+    def odd(self, func, config, cache):
+        made = lower(self, func, config, cache)
         made.facts["odd"] = object()
         return made
 

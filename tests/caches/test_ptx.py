@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
+from qd_studio.engine.backends.injected import NO_CACHE, PtxJob
 from qd_studio.engine.backends.interp.backend import InterpBackend
-from qd_studio.engine.backends.lent import PtxJob, lend, lent
 from qd_studio.engine.cache import ptx as room
 from qd_studio.engine.cache.engine_id import engine_id
 from qd_studio.engine.cache.memory import MEMORY
 from qd_studio.engine.cache.observe import BYPASS, DAMAGED, HIT, MISS, NOT_APPLICABLE, OFF
 from qd_studio.engine.cache.parts import key_of
-from qd_studio.engine.cache.ptx import Layers, PtxCache, symbol_of
+from qd_studio.engine.cache.ptx import PtxCache, PtxLayers, symbol_of
 from qd_studio.engine.config import CompileConfig
 
 from tests.caches.ptx_kit import assembled, llvm_ir, make_ptx
@@ -316,7 +316,7 @@ def test_threads_that_ask_at_once_get_one_text(options):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_is_not_stuck_on_the_lock_of_another_thread():
     code = (
-        "import os\nfrom qd_studio.engine.cache import ptx\nptx._memory.put('k', 'text')\n"
+        "import os\nfrom qd_studio.engine.cache import ptx\nptx._memory.add('k', 'text', 4)\n"
         "ptx._memory._lock.acquire()\nchild = os.fork()\n"
         "if child == 0:\n    os._exit(0 if ptx._memory.get('k') == 'text' else 1)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
@@ -335,27 +335,25 @@ class PtxBackend:
     def __init__(self, folder: Path) -> None:
         self.folder, self.compiles, self.images = folder, 0, []
 
-    def lower(self, text: str) -> str:
+    def lower(self, text: str, cache=NO_CACHE) -> str:
         def make() -> str:
             self.compiles += 1
             return make_ptx(text)
 
         job = PtxJob("sm_90", TOOLS, text, (("features", "+ptx80"),), make)
-        return lent().ptx(job)
+        return cache.ptx(job)
 
-    def load(self, ptx: str) -> bytes:
-        layers = lent()
-        image = layers.submitted(ptx)
+    def load(self, ptx: str, cache=NO_CACHE) -> bytes:
+        image = cache.submitted(ptx)
         new = image not in self.images  # as the driver, which knows texts
         self.images.append(image)
-        layers.loaded(compiled=new, ms=1.0)
+        cache.loaded(compiled=new, ms=1.0)
         return assembled(image, self.folder)
 
 
 def compile_and_load(backend: PtxBackend, config: CompileConfig):
-    layers = Layers(config, "cuda")
-    with lend(layers):
-        code = backend.load(backend.lower(llvm_ir()))
+    layers = PtxLayers(config, "cuda")
+    code = backend.load(backend.lower(llvm_ir(), layers), layers)
     return code, [(seen.layer, seen.state) for seen in layers.observations]
 
 
@@ -388,13 +386,13 @@ class _PtxOfInterp(InterpBackend):
     def __init__(self, folder: Path) -> None:
         self.inner = PtxBackend(folder)
 
-    def lower(self, func, config):
+    def lower(self, func, config, cache=NO_CACHE):
         artifact = super().lower(func, config)
-        artifact.facts["ptx"] = self.inner.lower(llvm_ir())
+        artifact.facts["ptx"] = self.inner.lower(llvm_ir(), cache)
         return artifact
 
-    def load(self, artifact):
-        self.inner.load(artifact.facts["ptx"])
+    def load(self, artifact, cache=NO_CACHE):
+        self.inner.load(artifact.facts["ptx"], cache)
         return super().load(artifact)
 
 
@@ -413,7 +411,7 @@ def add(a: qd.types.NDArray[qd.f32, 1]) -> None:
     ],
 )
 def test_what_launches_compile_goes_through_both_layers(tmp_path, monkeypatch, options, expected):
-    """A backend that makes PTX is lent the layers by itself, and they are observed."""
+    """A backend that makes PTX is passed the layers, and they are observed."""
     backend = _PtxOfInterp(tmp_path)
     monkeypatch.setitem(base._found, "interp", backend)
     qd.init(arch=qd.interp, **options)
@@ -441,32 +439,19 @@ def test_the_nonce_is_not_kept_on_disk(options, tmp_path):
     assert all(b"nonce" not in path.read_bytes() for path in files(tmp_path))
 
 
-def test_a_backend_to_which_nothing_is_lent_works(tmp_path):
+def test_a_backend_works_without_a_cache(tmp_path):
     backend = PtxBackend(tmp_path)
     ptx = backend.lower(llvm_ir())
-    assert lent().submitted(ptx) == ptx.encode() + b"\0"
+    assert NO_CACHE.submitted(ptx) == ptx.encode() + b"\0"
     backend.lower(llvm_ir())
     assert backend.compiles == 2
 
 
-def test_what_is_lent_ends_with_the_compile_and_is_of_one_thread(options):
-    layers, others = Layers(options(), "cuda"), []
-    with lend(layers):
-        assert lent() is layers
-        thread = threading.Thread(target=lambda: others.append(lent()))
-        thread.start()
-        thread.join()
-    assert lent() is not layers and others[0] is not layers
-    with pytest.raises(RuntimeError), lend(layers):
-        raise RuntimeError
-    assert lent() is not layers
-
-
 def test_backends_that_make_no_ptx_say_so(options):
-    ptx, driver = Layers(options(), "cpu").observations
+    ptx, driver = PtxLayers(options(), "cpu").observations
     assert (ptx.state, driver.state) == (NOT_APPLICABLE, NOT_APPLICABLE)
     assert "cpu" in ptx.reason and "cpu" in driver.reason
-    nothing, _ = Layers(options(), "cuda").observations
+    nothing, _ = PtxLayers(options(), "cuda").observations
     assert nothing.state == NOT_APPLICABLE and nothing.reason
 
 

@@ -7,7 +7,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.errors import NoGradientsError
 from qd_studio.engine.frontend.features import MARKS
 from qd_studio.engine.ir import codes as C
-from qd_studio.engine.runtime.compile import Clock, make_ir
+from qd_studio.engine.runtime.compile import CompileRequest, make_ir
 from qd_studio.engine.runtime.program import current
 
 ARRAY = qd.types.NDArray[qd.f32, 1]
@@ -24,7 +24,7 @@ def made(kernel, mode, *args):
     """The function in IR for a call of ``kernel`` in a mode, and where its parameters lie."""
     of = kernel.in_mode(mode)
     features = tuple(a.feature for a in of.launchers.classify(args, current()))
-    return make_ir(of.decl, features, current().config, Clock())
+    return make_ir(CompileRequest(of.decl, features, current().config, current().backend))
 
 
 def companions(build):

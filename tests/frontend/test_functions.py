@@ -168,14 +168,14 @@ def calls_plain() -> qd.i32:
 def test_plain_functions_are_inlined_with_a_warning():
     result = built(calls_plain)
     assert [(n.category, "plain" in n.text) for n in result.warnings] == [(SyntaxWarning, True)]
-    assert [name for name, *_ in result.funcs] == ["plain"]
+    assert [decl.qualname for decl in result.decls[1:]] == ["plain"]
     with pytest.warns(SyntaxWarning, match="Decorate it with @qd.func"):
         assert calls_plain() == 15
 
 
 def test_the_functions_that_were_inlined_are_told():
-    (one,) = built(values).funcs
-    name, file, line, end_line = one
+    _, one = built(values).decls
+    name, file, line, end_line = one.qualname, one.file, one.line, one.end_line
     assert (name, file) == ("by_value", __file__)
     text = Path(__file__).read_text().splitlines()[line - 1 : end_line]
     assert text[0] == "@qd.func" and text[-1].strip().startswith("return")

@@ -22,6 +22,7 @@ from qd_studio.engine.backends import interp
 from qd_studio.engine.backends.base import find
 from qd_studio.engine.errors import QuadrantsAssertionError
 from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_pass
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from tests.cuda_sim import launching
 
@@ -281,17 +282,17 @@ def _text(error: BaseException) -> str:
 def _check_stages(c: Case, source: str, expected: Outcome, tally: Tally) -> Failure | None:
     variant = VARIANTS[0]
     seen: set[str] = set()
-    for target in ("interp", "cpu"):
+    for kind in (PipelineKind.INTERP, PipelineKind.CPU):
         recorder = _Stages()
         try:
-            passes.run(ir.parse(source), variant.config(), target, [recorder, passes.VerifyEach()])
+            passes.run(ir.parse(source), variant.config(), kind, [recorder, passes.VerifyEach()])
         except Exception as error:
-            return Failure(f"passes for {target}", _text(error))
+            return Failure(f"passes for {kind.value}", _text(error))
         for name, text in recorder.texts.items():
             if text in seen:
                 continue
             seen.add(text)
-            where = f"interp at {name} for {target}"
+            where = f"interp at {name} for {kind.value}"
             try:
                 what = difference(c, expected, interpret(c, ir.parse(text)), c.rtol)
             except Exception as error:

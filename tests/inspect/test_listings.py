@@ -6,6 +6,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder
 from qd_studio.engine.inspect.listings import LineCache
 from qd_studio.engine.ir import codes as C
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from tests.app.records import make_func
 
@@ -63,13 +64,13 @@ def test_every_pass_leaves_a_true_listing(func):
         def after(self, run, func):
             assert same(cache, func)
 
-    passes.run(func, CompileConfig(), "cpu", (Both(),))
+    passes.run(func, CompileConfig(), PipelineKind.CPU, (Both(),))
     assert cache.printed < sum(1 for _ in ir.walk(func.body)) * 6
 
 
 def test_a_recorder_prints_an_op_once_and_when_it_changes(func):
     recorder = Recorder()
-    passes.run(func, CompileConfig(), "cpu", (recorder,))
+    passes.run(func, CompileConfig(), PipelineKind.CPU, (recorder,))
     lines = {id: set() for shot in recorder.snapshots for id in shot.ids if id >= 0}
     for shot in recorder.snapshots:
         for id, text in zip(shot.ids, shot.lines, strict=True):

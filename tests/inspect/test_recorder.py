@@ -8,6 +8,7 @@ from qd_studio.engine.inspect import Recorder, capture_ir
 from qd_studio.engine.inspect.moves import moved
 from qd_studio.engine.inspect.record import Snapshot
 from qd_studio.engine.ir import codes as C
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from tests.app.records import make_func
 
@@ -78,7 +79,7 @@ def test_graphs_stand_around_each_cfg_optimization(compiled):
 def test_watching_changes_nothing():
     texts = []
     for instruments in ((), (Recorder(),)):
-        func = passes.run(make_func(), CompileConfig(), "cpu", instruments)
+        func = passes.run(make_func(), CompileConfig(), PipelineKind.CPU, instruments)
         texts.append(ir.to_text(func, locs=True))
     assert texts[0] == texts[1]
 
@@ -94,7 +95,7 @@ def test_a_failing_pass_keeps_what_came_before(monkeypatch):
     told = []
     recorder = Recorder(told.append)
     with pytest.raises(Exception, match="a fault"):
-        passes.run(make_func(), CompileConfig(), "cpu", (recorder,))
+        passes.run(make_func(), CompileConfig(), PipelineKind.CPU, (recorder,))
     last = recorder.runs[-1]
     assert (last.name, last.state, last.before) == ("lower_access", "failed", last.after)
     assert "offloaded" in "".join(recorder.snapshots[last.after].lines)

@@ -164,11 +164,11 @@ def test_without_tools_the_reason_is_there_and_the_rest_as_well(no_tools):
 
 def test_what_is_not_loaded_is_not_launched():
     target = targets.target_of(CompileConfig(), "cuda:sm_80")
-    config = targets.config_for(CompileConfig(), "cuda:sm_80")
-    features = inspect.KernelCapture(scale, (), CompileConfig())
-    features.compile()
-    found, lent = targets.compile_for(scale.decl, features.features, config, target)
-    assert lent.job.arch == "sm_80" and lent.load_ms is None
+    capture = inspect.KernelCapture(scale, (), CompileConfig())
+    capture.compile()
+    request = capture.request("cuda:sm_80", capture.features)
+    found, cache = targets.compile_for(request, target)
+    assert cache.job.arch == "sm_80" and cache.load_ms is None
     with pytest.raises(qd.BackendUnavailableError, match="no driver found"):
         found.executable.launch([])
 

@@ -11,6 +11,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from qd_studio.engine.frontend.build import build
 from qd_studio.engine.lang.ndarray import Ndarray
+from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.runtime.args import classify
 from qd_studio.engine.types import u1
 
@@ -54,7 +55,7 @@ def finished(kernel, *args, debug=False):
         ]
 
     func = build(kernel.decl, [a.feature for a in classified()], config).func
-    passes.run(func, config, "interp")
+    passes.run(func, config, PipelineKind.INTERP)
     return func, lambda: [a.value for a in classified()]
 
 

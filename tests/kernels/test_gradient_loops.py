@@ -6,6 +6,7 @@ from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, walk
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from .stackkit import compiled
 
@@ -164,7 +165,7 @@ def test_iterations_add_to_the_adjoint_of_a_root_variable(target):
 
 
 def test_a_reduction_of_adjoints_has_an_accumulator_for_each_thread():
-    func = passes.run(parse(ROOT), CompileConfig(), "cpu")
+    func = passes.run(parse(ROOT), CompileConfig(), PipelineKind.CPU)
     body = func.tasks()[0].regions[1]
     (loop,) = [op for op in body.ops if op.code == C.RANGE_FOR]
     assert sum(op.code == C.ATOMIC_ADD for op in body.ops) == 2

@@ -13,6 +13,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.lang.ndarray import Ndarray
+from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.runtime.args import classify
 
 from tests.fuzz.configs import VARIANTS
@@ -51,7 +52,8 @@ def test_sample_agrees_in_all_configurations(sample, name):
     case, func = case_and_func(kernel_of(sample, name))
     reference = None
     if any(op.code == C.RAND for op in ir.walk(func.body)):
-        reference = passes.run(ir.parse(ir.to_text(func)), VARIANTS[0].config(), "interp")
+        copied = ir.parse(ir.to_text(func))
+        reference = passes.run(copied, VARIANTS[0].config(), PipelineKind.INTERP)
         assert not any(op.code == C.RAND for op in ir.walk(reference.body))
     tally = Tally()
     failure = check(case, func, tally, stages=reference is None, reference=reference)

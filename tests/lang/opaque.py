@@ -155,8 +155,8 @@ class _Backend(_Over):
     def open(self, config):
         return OpaqueDevice()
 
-    def load(self, artifact):
-        return _Executable(self.inner.load(artifact))
+    def load(self, artifact, *cache):
+        return _Executable(self.inner.load(artifact, *cache))
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def _case(file: Path, text: str) -> Case:
 
 
 def context(func: Func, config: dict[str, object], remarks: passes.Remarks) -> passes.PassCx:
-    return passes.PassCx(func, CompileConfig().replace(**config), "cpu", (remarks,))
+    return passes.PassCx(func, CompileConfig().replace(**config), (remarks,))
 
 
 def run_passes(func: Func, names: list[str], config: dict[str, object]) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import parse, to_text
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 KERNEL = """kernel two(x: ndarray<f32, 1>) stage=ast {
   <i32> $0 = const 0
@@ -33,8 +34,8 @@ KERNEL = """kernel two(x: ndarray<f32, 1>) stage=ast {
 """
 
 
-def run(*instruments, target="interp"):
-    return passes.run(parse(KERNEL), CompileConfig(), target, instruments)
+def run(*instruments, kind=PipelineKind.INTERP):
+    return passes.run(parse(KERNEL), CompileConfig(), kind, instruments)
 
 
 def plain(path):
@@ -87,8 +88,8 @@ def test_files_of_simplification_steps(tmp_path):
 def test_other_options_and_other_ir_have_other_files(tmp_path):
     dump = passes.DumpToFiles(tmp_path, ir=True)
     for options in ({}, {"fast_math": False}, {}, {"debug_dump_path": "/elsewhere"}):
-        passes.run(parse(KERNEL), CompileConfig(**options), "interp", (dump,))
-    passes.run(parse(KERNEL.replace("2.0", "3.0")), CompileConfig(), "interp", (dump,))
+        passes.run(parse(KERNEL), CompileConfig(**options), PipelineKind.INTERP, (dump,))
+    passes.run(parse(KERNEL.replace("2.0", "3.0")), CompileConfig(), PipelineKind.INTERP, (dump,))
     assert len(list(tmp_path.glob("two_*_from_ast.ll"))) == 3
 
 
@@ -111,13 +112,13 @@ def test_files_of_graphs(tmp_path):
 
 @pytest.mark.parametrize("kinds", [{"ir": True}, {"simplify": True}, {"cfg": True}])
 def test_dumping_changes_nothing(tmp_path, kinds):
-    for target in ("cpu", "interp"):
-        dumped = run(passes.DumpToFiles(tmp_path, **kinds), target=target)
-        assert to_text(dumped, locs=True) == to_text(run(target=target), locs=True)
+    for kind in (PipelineKind.CPU, PipelineKind.INTERP):
+        dumped = run(passes.DumpToFiles(tmp_path, **kinds), kind=kind)
+        assert to_text(dumped, locs=True) == to_text(run(kind=kind), locs=True)
 
 
 def test_printed_ir(capsys):
-    run(passes.PrintIr(), target="cpu")
+    run(passes.PrintIr(), kind=PipelineKind.CPU)
     text = capsys.readouterr().out
     labels = re.findall(r"^\[two\] (.*):$", text, re.M)
     assert labels == [

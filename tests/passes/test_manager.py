@@ -13,6 +13,9 @@ from qd_studio.engine.errors import (
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, walk
 from qd_studio.engine.passes import registry
+from qd_studio.engine.pipeline_kind import PipelineKind
+
+CPU = PipelineKind.CPU
 
 KERNEL = """kernel total(x: ndarray<f32, 1>, n: i32) -> (f32) stage=ast @0 {
   <*f32> $0 = alloca ['total'] @1
@@ -81,15 +84,21 @@ def bad_pass():
 
 
 def test_watching_changes_nothing():
-    bare = to_text(passes.run(kernel(), CompileConfig()), locs=True)
+    bare = to_text(passes.run(kernel(), CompileConfig(), CPU), locs=True)
     for instruments in ((passes.Timer(),), (passes.Remarks(), passes.VerifyEach(), Log())):
-        watched = passes.run(kernel(), CompileConfig(), instruments=instruments)
+        watched = passes.run(kernel(), CompileConfig(), CPU, instruments=instruments)
         assert to_text(watched, locs=True) == bare
+
+
+@pytest.mark.parametrize("kind", ["cpu", "opencl", None])
+def test_the_name_of_a_backend_is_no_kind_of_pipeline(kind):
+    with pytest.raises(TypeError, match="needs a PipelineKind"):
+        passes.run(kernel(), CompileConfig(), kind)
 
 
 def test_what_an_instrument_sees():
     log = Log()
-    passes.run(kernel(), CompileConfig(), instruments=(log,))
+    passes.run(kernel(), CompileConfig(), CPU, instruments=(log,))
     assert log.events[0] == "begin"
     assert log.events[-1] == "end"
     assert log.events[1:-1] == ["before", "after"] * len(log.runs)
@@ -114,7 +123,7 @@ def test_what_an_instrument_sees():
 @pytest.mark.parametrize("point", passes.POINTS)
 def test_stopping_at_a_point(point):
     log = Log()
-    func = passes.run(kernel(), CompileConfig(), instruments=(log,), upto=point)
+    func = passes.run(kernel(), CompileConfig(), CPU, instruments=(log,), upto=point)
     assert log.points[-1] == point
     assert log.events[-1] == "end"
     expected = {"from_ast": "ast", "quadrants1": "lowered", "after_simplify_II": "typed",
@@ -124,12 +133,12 @@ def test_stopping_at_a_point(point):
 
 def test_a_point_that_there_is_not():
     with pytest.raises(ValueError, match="after_everything"):
-        passes.run(kernel(), CompileConfig(), upto="after_everything")
+        passes.run(kernel(), CompileConfig(), CPU, upto="after_everything")
 
 
 def test_timer_counts_runs_and_time():
     timer = passes.Timer()
-    passes.run(kernel(), CompileConfig(), instruments=(timer,))
+    passes.run(kernel(), CompileConfig(), CPU, instruments=(timer,))
     assert timer.runs["offload"] == 1
     assert timer.runs["demote_atomics"] == 4, "two rounds over two tasks"
     assert timer.total_ns == sum(timer.ns.values()) > 0
@@ -138,7 +147,7 @@ def test_timer_counts_runs_and_time():
 def test_skipped_passes_do_not_run_and_needed_ones_cannot_be_skipped():
     log = Log()
     skip = passes.SkipPasses(["make_thread_local"])
-    func = passes.run(kernel(), CompileConfig(), instruments=(skip, log))
+    func = passes.run(kernel(), CompileConfig(), CPU, instruments=(skip, log))
     skipped = [run for run in log.runs if run.skipped]
     assert {run.name for run in skipped} == {"make_thread_local"}
     assert not any(run.changed for run in skipped)
@@ -154,27 +163,27 @@ def test_fuel_lets_the_first_runs_happen():
     for limit in (0, 5, 10**6):
         fuel = passes.Fuel(limit)
         log = Log()
-        texts.append(to_text(passes.run(kernel(), CompileConfig(), instruments=(fuel, log))))
+        texts.append(to_text(passes.run(kernel(), CompileConfig(), CPU, instruments=(fuel, log))))
         ran = [run for run in log.runs if run.optional and not run.skipped]
         assert len(ran) == fuel.used
         assert fuel.used == min(limit, fuel.used)
         if limit == 5:
             assert fuel.used == 5
             assert fuel.last is ran[-1]
-    assert texts[2] == to_text(passes.run(kernel(), CompileConfig()))
+    assert texts[2] == to_text(passes.run(kernel(), CompileConfig(), CPU))
     assert texts[0] != texts[2]
 
 
 def test_opt_level_0_runs_no_optional_pass():
     log = Log()
-    passes.run(kernel(), CompileConfig().replace(opt_level=0), instruments=(log,))
+    passes.run(kernel(), CompileConfig().replace(opt_level=0), CPU, instruments=(log,))
     assert log.runs
     assert not any(run.optional for run in log.runs)
 
 
 def test_remarks_say_what_and_where():
     remarks = passes.Remarks()
-    func = passes.run(kernel(), CompileConfig(), instruments=(remarks,))
+    func = passes.run(kernel(), CompileConfig(), CPU, instruments=(remarks,))
     run, remark = next((r, m) for r, m in remarks.found if r.name == "offload")
     assert run.stage == "offload"
     assert "global temporary" in remark.text
@@ -189,22 +198,22 @@ def test_options_leave_passes_out():
         make_thread_local=False, cache_loop_invariant_global_vars=False, detect_read_only=False,
         cfg_optimization=False,
     )  # fmt: skip
-    passes.run(kernel(), config, instruments=(log,))
+    passes.run(kernel(), config, CPU, instruments=(log,))
     left_out = {"make_thread_local", "cache_loop_invariant_global_vars", "detect_read_only",
                 "cfg_optimization"}  # fmt: skip
     assert not left_out & {run.name for run in log.runs}
 
 
 def test_debug_verifies_and_checks():
-    func = passes.run(kernel(), CompileConfig().replace(debug=True))
+    func = passes.run(kernel(), CompileConfig().replace(debug=True), CPU)
     kinds = [op.attr.kind for op in walk(func.body) if op.code == C.ASSERT]
     assert kinds == ["bound"]
 
 
 def test_without_threads_the_task_stays_whole():
-    func = passes.run(kernel(), CompileConfig(), "interp")
+    func = passes.run(kernel(), CompileConfig(), PipelineKind.INTERP)
     assert [task.attr.unit for task in func.tasks()] == ["cell", "cell"]
-    func = passes.run(kernel(), CompileConfig(), "cpu")
+    func = passes.run(kernel(), CompileConfig(), CPU)
     assert [task.attr.unit for task in func.tasks()] == ["chunk", "cell"]
 
 
@@ -213,9 +222,9 @@ def test_a_fault_of_a_pass_names_it_and_keeps_the_line(bad_pass):
         raise ZeroDivisionError("oops")
 
     bad_pass("crash", crash, per_task=True)
-    func = passes.run(kernel(), CompileConfig(), upto="after_offload")
+    func = passes.run(kernel(), CompileConfig(), CPU, upto="after_offload")
     log = Log()
-    cx = passes.PassCx(func, CompileConfig(), "cpu", (log,))
+    cx = passes.PassCx(func, CompileConfig(), (log,))
     cx.begin("simplify_III")
     with pytest.raises(QuadrantsInternalError) as caught:
         cx.run_pass("crash", round=2)
@@ -247,7 +256,7 @@ def test_verify_each_names_the_pass(bad_pass):
         return True
 
     bad_pass("spoil", spoil)
-    cx = passes.PassCx(kernel(), CompileConfig(), "cpu", (passes.VerifyEach(),))
+    cx = passes.PassCx(kernel(), CompileConfig(), (passes.VerifyEach(),))
     cx.begin("lower")
     with pytest.raises(IRVerificationError, match="after lower/spoil"):
         cx.run_pass("spoil")

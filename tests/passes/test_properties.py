@@ -6,6 +6,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, verify
 from qd_studio.engine.passes.full_simplify import ROUND
+from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import f32, f64, i32
 
 from .qdir import assert_same_outcome, run_passes
@@ -59,7 +60,7 @@ def test_each_pass_keeps_what_adstacks_hold(name):
 
 
 @pytest.mark.parametrize("kind", ["plain", "fields", "stacks"])
-@pytest.mark.parametrize("target", ["interp", "cpu"])
+@pytest.mark.parametrize("target", [PipelineKind.INTERP, PipelineKind.CPU])
 def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, kind):
     config = CompileConfig().replace(fast_math=False)
     for seed in SEEDS:

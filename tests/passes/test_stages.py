@@ -13,6 +13,7 @@ from qd_studio.engine.frontend.features import NdarrayFeature
 from qd_studio.engine.ir import verify, walk
 from qd_studio.engine.lang.kernel import Kernel
 from qd_studio.engine.passes.demote_operations import is_demoted
+from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import dtype_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_kernels"
@@ -102,5 +103,5 @@ def test_each_pass_keeps_the_results(path, monkeypatch):
         config = CompileConfig().replace(cpu_max_num_threads=3)
         func = build(kernel.decl, features(kernel, args), config).func
         watch = SameAfterEachPass(kernel, args)
-        passes.run(func, config, "cpu", (watch,))
+        passes.run(func, config, PipelineKind.CPU, (watch,))
         assert watch.changes > 10

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends import lent
 from qd_studio.engine.backends.cuda import code
+from qd_studio.engine.backends.injected import InjectedCache
 from qd_studio.engine.runtime import program
 
 from tests import cuda_sim
@@ -275,7 +275,7 @@ def test_code_that_nobody_uses_is_unloaded(sim):
 def test_the_caches_hear_what_the_driver_did(sim):
     device = start()
 
-    class Layers(lent._Nothing):
+    class Layers(InjectedCache):
         def __init__(self):
             self.told = []
 
@@ -288,8 +288,7 @@ def test_the_caches_hear_what_the_driver_did(sim):
     add(array(np.ones(4)), array(np.ones(4)), 1.0)
     (variant,) = add.launchers.variants.values()
     layers = Layers()
-    with lent.lend(layers):
-        code.load(device, variant.compiled.artifact.code + b"// another\n", "add")
+    code.load(device, variant.compiled.artifact.code + b"// another\n", "add", layers)
     assert layers.told == [(False, True)]
 
 

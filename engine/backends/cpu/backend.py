@@ -6,8 +6,10 @@ import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
+from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from . import host
 
@@ -26,8 +28,8 @@ class CpuBackend:
     keeps_places = False
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "cpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.CPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
@@ -58,7 +60,7 @@ class CpuBackend:
     def open(self, config: CompileConfig) -> HostDevice:
         return HostDevice()
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate machine code; optimised IR and assembly are made again when asked for."""
         from ..llvm.kernel import lower_kernel
         from ..llvm.lines import LaterTexts
@@ -87,11 +89,11 @@ class CpuBackend:
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
         return artifact
 
-    def load(self, artifact: Artifact) -> CpuExecutable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> CpuExecutable:
         from .executable import CpuExecutable
 
         facts: dict[str, Any] = artifact.facts
-        return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"])
+        return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"], cache)
 
 
 def _attributes(config: CompileConfig) -> str:

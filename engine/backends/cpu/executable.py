@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..base import Artifact, KernelMeta, StackPlan
 from ..frame import abi
+from ..injected import NO_CACHE, InjectedCache
 from . import native
 from .frame import FramePool, forget_printer, register_printer
 
@@ -25,7 +26,10 @@ class CpuExecutable:
     after `FramePool.bind_fields`; `launch` takes the fields from its values.
     """
 
-    def __init__(self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout) -> None:
+    def __init__(
+        self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout,
+        cache: InjectedCache = NO_CACHE,
+    ) -> None:  # fmt: skip
         self.meta: KernelMeta = artifact.meta
         self.told: Callable[[Sequence[int]], None] | None = None
         self._code: Final = native.load(artifact.code, (symbol,))
@@ -33,7 +37,7 @@ class CpuExecutable:
         handle = register_printer(self.meta)
         if handle:
             weakref.finalize(self, forget_printer, handle)
-        self.frame: Final = FramePool(self.meta, layout, native.native(), threads, handle)
+        self.frame: Final = FramePool(self.meta, layout, native.native(cache), threads, handle)
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,

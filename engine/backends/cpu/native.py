@@ -2,7 +2,7 @@
 
 `finish` turns object code into what is kept of a compile: a code image where `linker` can make one.
 `load` brings either into memory, and it stays as long as its `Code` is referenced. The native
-functions are compiled once for a machine and then taken from `base.helper_code`. Their code is
+functions are compiled once for a machine and then taken from an `InjectedCache`. Their code is
 never freed: the pool's threads live as long as the process.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from ..base import helper_code
 from ..frame import abi
+from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from . import host, image
 
@@ -121,26 +121,21 @@ def _has_posix_threads() -> bool:
         return False
 
 
-def _helper(text: str, symbols: Sequence[str]) -> Code:
-    """The code of a module of this backend's own, from where helper code is kept if it is there."""
+def _library(text: str, symbols: Sequence[str], cache: InjectedCache) -> Code:
+    """The code of a module of this backend's runtime library."""
     settings = (str(image.FORMAT), host.fingerprint(), toolchain.identity())
     name = f"cpu.native {host.digest(text, *settings)}"
-    kept = helper_code.get(name)
-    if kept is not None:
-        try:
-            return load(kept, symbols)
-        except ValueError:
-            pass  # damaged: made anew
-    # The text is written as it should run: optimising it would cost the first kernel some 40 ms.
-    with toolchain.LOCK:
-        module = toolchain.machine(toolchain.host_target(), 0).parse(text)
-        made = finish(module.object_code(), symbols)
-    code = load(made, symbols)
-    helper_code.put(name, made)
-    return code
+
+    def made() -> bytes:
+        # The text is written as it should run: optimising it would cost the first kernel 40 ms.
+        with toolchain.LOCK:
+            module = toolchain.machine(toolchain.host_target(), 0).parse(text)
+            return finish(module.object_code(), symbols)
+
+    return cache.library(name, made, lambda code: load(code, symbols))
 
 
-def make_native(threads: bool) -> Native:
+def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     """Load the native functions; without ``threads`` the pool is Python's."""
     from .pool import module_text
 
@@ -149,7 +144,7 @@ def make_native(threads: bool) -> Native:
     names = ("qd_overlap",)
     if threads:
         names = ("qd_overlap", "qd_parallel", "qd_pool_forget", "qd_pool_workers")
-    code = _helper(text, names)
+    code = _library(text, names, cache)
     code.keep()
     at = code.addresses
     if not threads:
@@ -166,11 +161,11 @@ def make_native(threads: bool) -> Native:
 _native: Native | None = None
 
 
-def native() -> Native:
-    """The native functions of this process."""
+def native(cache: InjectedCache = NO_CACHE) -> Native:
+    """The native functions of this process; the first call loads them, with this cache."""
     global _native
     if _native is None:
         with _lock:
             if _native is None:
-                _native = make_native(_has_posix_threads())
+                _native = make_native(_has_posix_threads(), cache)
     return _native

@@ -6,9 +6,10 @@ import importlib.util
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
-from ..lent import PtxJob, lent
+from ..injected import NO_CACHE, InjectedCache, PtxJob
 from . import archs
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ class CudaBackend:
     keeps_places = False
     makes_ptx = True
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "gpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
@@ -80,7 +81,7 @@ class CudaBackend:
 
         return CudaDevice(config)
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate PTX; other texts are made when asked for."""
         from ...analysis import recursive
         from ..llvm.gpu import lower_gpu
@@ -94,9 +95,9 @@ class CudaBackend:
             settings.append(("libdevice", libdevice.identity()))
         job = PtxJob(
             arch, self.identity(), kernel.text, tuple(settings),
-            lambda: nvptx.make_ptx(kernel.text, arch, level),
+            lambda: nvptx.make_ptx(kernel.text, arch, level, cache),
         )  # fmt: skip
-        ptx = lent().ptx(job)
+        ptx = cache.ptx(job)
         return Artifact(
             self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text, "ptx": ptx},
             ptx.encode(), {"llvm_ir": kernel.ids},
@@ -107,11 +108,11 @@ class CudaBackend:
              "recursive": bool(func.callees) and recursive(func)},
         )  # fmt: skip
 
-    def load(self, artifact: Artifact) -> Executable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         from .device import current
         from .executable import CudaExecutable
 
-        return CudaExecutable(current(), artifact)
+        return CudaExecutable(current(), artifact, cache)
 
 
 BACKEND: Final = CudaBackend()

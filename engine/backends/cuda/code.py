@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import CudaError
-from ..lent import lent
+from ..injected import NO_CACHE, InjectedCache
 from .driver import check
 from .errors import code_of, is_fatal
 
@@ -44,17 +44,16 @@ class Code:
         return found
 
 
-def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
+def load(device: CudaDevice, ptx: bytes, kernel: str, cache: InjectedCache = NO_CACHE) -> Code:
     """The module made of ``ptx``. CudaError if the driver cannot compile or load it.
 
-    kernel: whose code it is, for errors. The caches that are lent see what the driver gets, and
-    hear whether it had to compile: only then it has something to say.
+    kernel: whose code it is, for errors. cache: sees what the driver gets, and hears whether it had
+    to compile: only then it has something to say.
     """
     found = device.code.get(ptx)
     if found is not None:
         return found
-    layers = lent()
-    image = layers.submitted(ptx.decode())
+    image = cache.submitted(ptx.decode())
     option: Any = device.driver.CUjit_option
     info, errors = bytearray(_LOG), bytearray(_LOG)
     options: dict[Any, Any] = {
@@ -72,7 +71,7 @@ def load(device: CudaDevice, ptx: bytes, kernel: str) -> Code:
     code = code_of(result)
     if code:
         raise _refused(device, code, _text(errors), kernel)
-    layers.loaded(bool(_text(info)), (perf_counter() - started) * 1e3)
+    cache.loaded(bool(_text(info)), (perf_counter() - started) * 1e3)
     found = device.code[ptx] = Code(device, result[1])
     return found
 

@@ -15,7 +15,7 @@ value to 1 before.
 
 Setting the value is a function of NVIDIA's, in ``libcudadevrt.a``, which must be linked with our
 PTX: by nvJitLink where that is, else by the driver's own linker. `toolkit` says where both are
-looked for. The result is the same for every program: `base.helper_code` keeps it across processes.
+looked for. The result is the same for every program: an `InjectedCache` keeps it across processes.
 
 Compute capability 9.0 and a driver of CUDA 12.4 are needed. `functions` raises `Unavailable`, with
 the reason, where something is missing; loops run on the host then.
@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import CudaError
-from ..base import helper_code
+from ..injected import InjectedCache
 from . import nvptx, toolkit
 from .driver import binding, check
 
@@ -90,7 +90,7 @@ _functions: Final[weakref.WeakKeyDictionary[Context, tuple[Any, Any]]] = weakref
 _reasons: Final[weakref.WeakKeyDictionary[Context, str]] = weakref.WeakKeyDictionary()
 
 
-def functions(device: CudaDevice) -> tuple[Any, Any]:
+def functions(device: CudaDevice, cache: InjectedCache) -> tuple[Any, Any]:
     """The kernels `SYMBOL` and `ARM`, loaded in the device's context once. Unavailable."""
     context = device.context
     found = _functions.get(context)
@@ -100,7 +100,7 @@ def functions(device: CudaDevice) -> tuple[Any, Any]:
     if not reason:
         try:
             with context.active():
-                found = _functions[context] = _load(device.hardware.arch)
+                found = _functions[context] = _load(device.hardware.arch, cache)
             return found
         except Unavailable as error:
             reason = str(error)
@@ -123,26 +123,28 @@ def _too_old(device: CudaDevice) -> str:
     return ""
 
 
-def _load(arch: str) -> tuple[Any, Any]:
+def _load(arch: str, cache: InjectedCache) -> tuple[Any, Any]:
     """The kernels, from code that was kept or made now."""
     digest = hashlib.sha256(IR.encode()).hexdigest()[:16]
     name = f"cuda condition {arch} {digest} {binding().__name__}"
-    kept = helper_code.get(name)
-    if kept is not None:
+
+    def use(code: bytes) -> tuple[Any, Any]:
         try:
-            return _loaded(kept)
+            return _loaded(code)
         except CudaError as error:  # damaged, or not for this driver
             if error.fatal:
                 raise
+            raise ValueError(str(error)) from None
+
     try:
-        made = link(nvptx.make_ptx(IR, arch, 3), arch)
-        found = _loaded(made)
+        return cache.library(name, lambda: link(nvptx.make_ptx(IR, arch, 3), arch), use)
     except CudaError as error:
         if error.fatal:
             raise
-        raise Unavailable(f"the driver refuses the kernel that decides about it: {error}") from None
-    helper_code.put(name, made)
-    return found
+        why = str(error)
+    except ValueError as error:  # of what was made now
+        why = str(error)
+    raise Unavailable(f"the driver refuses the kernel that decides about it: {why}")
 
 
 def _loaded(code: bytes) -> tuple[Any, Any]:

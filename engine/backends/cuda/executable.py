@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import CudaError
 from ..base import Artifact
 from ..frame.executable import RemoteExecutable
+from ..injected import NO_CACHE, InjectedCache
 from . import code, facts
 from .control import Control
 from .driver import check
@@ -24,14 +25,20 @@ __all__ = ["CudaExecutable"]
 
 
 class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
-    """See `RemoteExecutable`. functions, headers: of each task, as the driver has them."""
+    """See `RemoteExecutable`. functions, headers: of each task, as the driver has them.
 
-    def __init__(self, device: CudaDevice, artifact: Artifact) -> None:
+    cache: what has the runtime library; see `conditional`.
+    """
+
+    def __init__(
+        self, device: CudaDevice, artifact: Artifact, cache: InjectedCache = NO_CACHE
+    ) -> None:
         super().__init__(device, artifact)
+        self.cache: Final = cache
         self.loops: Final[tuple[facts.CudaLoop, ...]] = artifact.facts.get("loops", ())
         if artifact.facts.get("recursive"):
             device.deepen()
-        loaded = code.load(device, artifact.code, self.meta.name)
+        loaded = code.load(device, artifact.code, self.meta.name, cache)
         self.code: Final = loaded
         self.module: Final = loaded.module
         self.functions: Final = tuple([loaded.function(task.symbol) for task in self.tasks])

@@ -212,7 +212,7 @@ class Graph:
 
     def _loop(self, graph: Any, loop: Flow, pointer: Any, before: _Ends, parent: int) -> _End:
         device, source = self._device, self.source
-        condition, arm = conditional.functions(device)
+        condition, arm = conditional.functions(device, source.cache)
         handle = conditional.handle(device, graph)
         name = source.meta.params[loop.param].name
         if parent >= 0:

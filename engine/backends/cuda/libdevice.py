@@ -3,7 +3,7 @@
 libdevice is 450 KB of LLVM bitcode with 350 functions. It is read (25 ms) when a process needs a
 function that is not at hand; that one is then cut out with all it calls, told whether small numbers
 are flushed to zero (what its ``__nvvm_reflect("__CUDA_FTZ")`` asks), and optimised. The result is a
-module of a few KB, which is kept in the process and in `base.helper_code`, so that a kernel pays
+module of a few KB, which is kept in the process and in an `InjectedCache`, so that a kernel pays
 for parsing and inlining what it calls.
 """
 
@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import Any, Final
 
-from ..base import helper_code
+from ..injected import InjectedCache
 from ..llvm import toolchain
 from . import toolkit
 
@@ -50,43 +50,44 @@ def _identity(path: str) -> str:
     return f"{path} {facts.st_size} {facts.st_mtime_ns}"
 
 
-def link(module: toolchain.Module, names: list[str], ftz: bool) -> None:
+def link(module: toolchain.Module, names: list[str], ftz: bool, cache: InjectedCache) -> None:
     """Link what ``module`` calls into it. Callers hold `toolchain.LOCK`.
 
     ftz: small numbers are flushed to zero.
     """
     llvm: Any = toolchain.binding()
     for name in names:
-        module.link(llvm.parse_bitcode(_piece(name, ftz)))
+        module.link(llvm.parse_bitcode(_piece(name, ftz, cache)))
     for function in module.ref.functions:
         if function.name.startswith("__nv_") and not function.is_declaration:
             function.linkage = "internal"
 
 
-def _piece(name: str, ftz: bool) -> bytes:
+def _piece(name: str, ftz: bool, cache: InjectedCache) -> bytes:
     """A module with one function of libdevice, as bitcode."""
     path = _path()
     key = path, name, ftz
     found = _pieces.get(key)
     if found is None:
         kept = f"{toolchain.identity()} {_identity(path)} {name} ftz={int(ftz)}"
-        found = helper_code.get(kept)
-        if found is None or not _usable(found, name):
-            found = _cut(path, name, ftz)
-            helper_code.put(kept, found)
-        _pieces[key] = found
+        found = _pieces[key] = cache.library(
+            kept, lambda: _cut(path, name, ftz), lambda code: _whole(code, name)
+        )
     return found
 
 
-def _usable(code: bytes, name: str) -> bool:
-    """Whether kept bitcode is whole."""
+def _whole(code: bytes, name: str) -> bytes:
+    """Bitcode that may have been kept. ValueError if it is not whole."""
     llvm: Any = toolchain.binding()
     try:
         module = llvm.parse_bitcode(code)
         module.verify()
-        return not module.get_function(name).is_declaration
+        missing = module.get_function(name).is_declaration
     except (RuntimeError, NameError):
-        return False
+        missing = True
+    if missing:
+        raise ValueError(f"is no bitcode of {name}")
+    return code
 
 
 class _Library:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from ..base import Target
+from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from ..llvm.text import FTZ
 from . import libdevice
@@ -38,13 +39,13 @@ def machine(arch: str, level: int) -> toolchain.Machine:
     return toolchain.Machine(target(arch), level)
 
 
-def _module(llvm_ir: str, arch: str, level: int) -> toolchain.Module:
+def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolchain.Module:
     for_arch = machine(arch, level)
     module = for_arch.parse(llvm_ir)
     module.ref.data_layout = str(for_arch.ref.target_data)
     names = libdevice.called(llvm_ir)
     if names:
-        libdevice.link(module, names, FTZ in llvm_ir)
+        libdevice.link(module, names, FTZ in llvm_ir, cache)
     module.optimise(level)
     return module
 
@@ -52,10 +53,10 @@ def _module(llvm_ir: str, arch: str, level: int) -> toolchain.Module:
 def optimised(llvm_ir: str, arch: str, level: int) -> str:
     """The IR as it is before PTX is made of it."""
     with toolchain.LOCK:
-        return _module(llvm_ir, arch, level).text()
+        return _module(llvm_ir, arch, level, NO_CACHE).text()
 
 
-def make_ptx(llvm_ir: str, arch: str, level: int) -> str:
+def make_ptx(llvm_ir: str, arch: str, level: int, cache: InjectedCache = NO_CACHE) -> str:
     """PTX of a module. arch: as ``sm_90``. level: of LLVM's passes, 0 to 3."""
     with toolchain.LOCK:
-        return _module(llvm_ir, arch, level).assembly()
+        return _module(llvm_ir, arch, level, cache).assembly()

@@ -185,7 +185,7 @@ class FlowRunner(Walker["CudaExecutable", "FramePool"]):
     def _can_loop(self) -> bool:
         """Whether the device can run loops; one line of the log says why not."""
         try:
-            conditional.functions(self.executable.device)
+            conditional.functions(self.executable.device, self.executable.cache)
         except conditional.Unavailable as error:
             self.why = f"loops run on the host: {error}"
             log.warn(f"qd.graph.do_while runs its loops on the host: {error}", once=True)

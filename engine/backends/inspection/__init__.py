@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError
 from ...options import did_you_mean
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
+from ..injected import NO_CACHE, InjectedCache
 
 if TYPE_CHECKING:
     from ...ir import Func
@@ -63,8 +65,8 @@ class InspectionBackend:
         """Make code of a finished function. level: of LLVM's passes, 0 to 3."""
         raise NotImplementedError
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "gpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
@@ -106,7 +108,7 @@ class InspectionBackend:
 
         return toolchain.identity()
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate the listing and the binary."""
         level = config.external_optimization_level if config.opt_level else 0
         made = self.generate(func, config, self.wanted(config), level)
@@ -120,5 +122,5 @@ class InspectionBackend:
     def open(self, config: CompileConfig) -> Device:
         raise BackendUnavailableError(self.name, self.reason)
 
-    def load(self, artifact: Artifact) -> Executable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         raise BackendUnavailableError(self.name, self.reason)

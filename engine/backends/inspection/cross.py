@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
+from ...pipeline_kind import PipelineKind
 from ..base import Target, find
 from . import Generated, InspectionBackend
 
@@ -49,7 +50,7 @@ class CrossBackend(InspectionBackend):
     default = "aarch64"
     listing = ("asm", "asm")
 
-    def pipeline(self, config: CompileConfig) -> str:
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
         return find("cpu").pipeline(config)
 
     def targets(self) -> tuple[str, ...]:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import IRParseError
 from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text
 from ...ir import codes as C
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, only_this_machine
 from ..flow import flow_of, labels_of, task_meta
+from ..injected import NO_CACHE, InjectedCache
 from .run import compile_func
 
 if TYPE_CHECKING:
@@ -73,8 +75,8 @@ class InterpBackend:
     keeps_places = True
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        return "interp"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.INTERP
 
     def available(self) -> tuple[bool, str]:
         return True, ""
@@ -104,7 +106,7 @@ class InterpBackend:
     def open(self, config: CompileConfig) -> HostDevice:
         return HostDevice()
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """The code is the IR's text with marks for its locations."""
         code, places = marked_text(func)
         artifact = Artifact(
@@ -114,7 +116,7 @@ class InterpBackend:
         )  # fmt: skip
         return _with_later_texts(artifact)
 
-    def load(self, artifact: Artifact) -> InterpExecutable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> InterpExecutable:
         try:
             func = _func_of(_with_later_texts(artifact))
         except IRParseError as error:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...config import CompileConfig
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
+from ..injected import NO_CACHE, InjectedCache
 from . import capabilities
 from .capabilities import Capabilities
 
@@ -43,9 +45,9 @@ class OpenclBackend:
     keeps_places = False
     makes_ptx = False
 
-    def pipeline(self, config: CompileConfig) -> str:
-        where = self._for(config)
-        return "cpu" if where.capabilities.mapping == capabilities.CHUNKS else "gpu"
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        chunks = self._for(config).capabilities.mapping == capabilities.CHUNKS
+        return PipelineKind.CPU if chunks else PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         from . import hardware
@@ -138,7 +140,7 @@ class OpenclBackend:
         self._for(config)  # which raises what these options cannot have here
         return OpenclDevice(config)
 
-    def lower(self, func: Func, config: CompileConfig) -> Artifact:
+    def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Write OpenCL C and, where there is a device, build it.
 
         Its binary is had later: PoCL compiles for a size of grid when a kernel is first launched,
@@ -187,7 +189,7 @@ class OpenclBackend:
              "claims": kernel.claims, "options": "", "key": build.key_of(made.text, "il")},
         )  # fmt: skip
 
-    def load(self, artifact: Artifact) -> Executable:
+    def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         from .device import current
         from .executable import OpenclExecutable
 

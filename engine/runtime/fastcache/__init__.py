@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ...frontend.build import BuildResult
     from ...frontend.signature import KernelDecl
     from ..args import Argument
-    from ..program import Program
+    from ..compile import CompileRequest
 
 __all__ = [
     "CODE_GONE", "FIELD_METADATA_CACHE_VALUE", "VERSIONS", "Look", "captures_told", "keep",
@@ -76,44 +76,40 @@ class Look(NamedTuple):
 
 
 def look_up(
-    program: Program,
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    noalias: bool,
-    found: Sequence[Argument] | None,
+    request: CompileRequest,
+    offline: Offline,
+    arguments: Sequence[Argument] | None,
     first: Observation | None = None,
 ) -> Look:
     """Ask for the kernel for these arguments. Warns of an argument that keeps it from the cache.
 
-    found: the arguments; None where they are no longer at hand, then ``first`` is what this gave
-    for them before.
+    offline: of the program. arguments: None where they are no longer at hand, then ``first`` is
+    what this gave for them before.
     """
     began = perf_counter()
-    look = _look_up(program, decl, features, noalias, found, first)
+    look = _look_up(request, offline, arguments, first)
     ms = (perf_counter() - began) * 1e3
     return look._replace(observation=look.observation._replace(ms=ms))
 
 
 def _look_up(
-    program: Program,
-    decl: KernelDecl,
-    features: tuple[Any, ...],
-    noalias: bool,
-    found: Sequence[Argument] | None,
+    request: CompileRequest,
+    offline: Offline,
+    arguments: Sequence[Argument] | None,
     first: Observation | None,
 ) -> Look:
-    config = program.config
+    decl, config, noalias = request.decl, request.config, request.noalias
     if not config.src_ll_cache or not config.offline_cache:
         name = "src_ll_cache" if config.offline_cache else "offline_cache"
         return Look(Observation("fastcache", OFF, f"{name}=False"))
-    if found is None:
+    if arguments is None:
         if first is None or not first.parts:
             reason = first.reason if first is not None else "the arguments are not at hand"
             return Look(Observation("fastcache", BYPASS, reason))
         swapped = [Part(n, str(noalias) if n == "noalias" else v) for n, v in first.parts]
         parts: tuple[Part, ...] = tuple(swapped)
     else:
-        made = parts_for(program.offline, decl, noalias, found)
+        made = parts_for(offline, decl, noalias, arguments)
         if isinstance(made, Bypass):
             for text in made.warnings:
                 log.warn(text)
@@ -127,7 +123,7 @@ def _look_up(
         return Look(seen._replace(state=answer.state, reason=answer.reason))
     versions: Sequence[Any] = answer.load
     try:
-        live = _fitting(versions, decl, features, config)
+        live = _fitting(versions, decl, request.specialization, config)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = store.spoiled(key, decl.qualname, f"cannot be read back: {error!r}")
         return Look(seen._replace(state=DAMAGED, reason=why))
@@ -222,9 +218,8 @@ def _closure(decl: KernelDecl) -> str:
 
 
 def keep(
-    program: Program,
+    request: CompileRequest,
     look: Look,
-    features: tuple[Any, ...],
     build: BuildResult,
     offline: str,
     about: Callable[[Sequence[Part]], dict[str, Any]],
@@ -237,10 +232,10 @@ def keep(
     seen = look.observation
     if not seen.key or seen.state == BYPASS:
         return seen
-    config = program.config
+    config = request.config
     kernel = build.decls[0].qualname
     try:
-        load = record(build, features, config, offline)
+        load = record(build, request.specialization, config, offline)
     except Uncacheable as error:
         return seen._replace(state=BYPASS, reason=str(error))
     store: Store = open_store(config, "fastcache")

@@ -7,7 +7,7 @@ import pytest
 from qd_studio.engine import passes
 from qd_studio.engine.backends import base
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.runtime.compile import Clock, make_code, make_ir
+from qd_studio.engine.runtime.compile import CompileRequest, make_code, make_ir
 from qd_studio.engine.runtime.program import current
 
 ARCHES = ("sm_75", "sm_90")
@@ -24,14 +24,14 @@ def artifact(kernel, *args, arch="sm_90", mode=None, **options):
     of = kernel.in_mode(mode) if mode else kernel
     features = tuple(a.feature for a in of.launchers.classify(args, current()))
     chosen = config(arch, **options)
-    build = make_ir(of.decl, features, chosen, Clock())
-    return make_code(build.func, chosen, CUDA, (), Clock())[1]
+    request = CompileRequest(of.decl, features, chosen, CUDA)
+    return make_code(make_ir(request).func, chosen, CUDA)[1]
 
 
 def of_func(func, arch="sm_90", **options):
     """The same for a function of stage ``ast``."""
     chosen = config(arch, **options)
-    return CUDA.lower(passes.run(func, chosen, "cuda"), chosen)
+    return CUDA.lower(passes.run(func, chosen, CUDA.pipeline(chosen)), chosen)
 
 
 def ptx(*args, **options):

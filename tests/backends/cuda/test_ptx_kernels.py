@@ -6,6 +6,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.backends.cuda import libdevice, toolkit
 from qd_studio.engine.backends.frame import grids
 from qd_studio.engine.backends.frame.grids import blocks_of
+from qd_studio.engine.backends.injected import InjectedCache
 from qd_studio.engine.errors import CudaError
 
 from tests.backends.cuda.ptxkit import artifact, assemble, lines, needs_ptxas, ptx
@@ -268,9 +269,16 @@ def test_kept_pieces_that_are_damaged_are_made_again(monkeypatch):
     if toolkit.library("libdevice") is None:
         pytest.skip("there is no libdevice")
     kept = {}
+
+    def library(_, name, make, use):
+        try:
+            return use(kept[name])
+        except (KeyError, ValueError):
+            kept[name] = make()
+            return use(kept[name])
+
     monkeypatch.setattr(libdevice, "_pieces", {})
-    monkeypatch.setattr(libdevice.helper_code, "_get", kept.get)
-    monkeypatch.setattr(libdevice.helper_code, "_put", kept.__setitem__)
+    monkeypatch.setattr(InjectedCache, "library", library)
     first = ptx(mathematics, F, D, H)
     assert len(kept) > 10
     monkeypatch.setattr(libdevice, "_pieces", {})

@@ -8,7 +8,6 @@ from qd_studio import engine as qd
 from qd_studio.engine import alias
 from qd_studio.engine.ir import parse, to_text
 from qd_studio.engine.runtime import compile as compiling
-from qd_studio.engine.runtime import obtain
 
 from tests.backends.cuda.ptxkit import ARCHES, artifact, assemble, needs_ptxas, of_func
 from tests.samples.sample_files import KERNELS, PORTABLE, kernel_of
@@ -55,11 +54,11 @@ def test_samples_that_run_on_quadrants_too(portable, tmp_path, monkeypatch):
     texts = {}
     make_code = compiling.make_code
 
-    def noting(func, *args):
+    def noting(func, *args, **named):
         texts[func.name] = to_text(func)
-        return make_code(func, *args)
+        return make_code(func, *args, **named)
 
-    monkeypatch.setattr(obtain, "make_code", noting)
+    monkeypatch.setattr(compiling, "make_code", noting)
     portable.simulate(1)
     assert texts
     for text in texts.values():

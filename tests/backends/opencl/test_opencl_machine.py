@@ -15,6 +15,7 @@ from qd_studio.engine.backends.opencl.capabilities import Capabilities
 from qd_studio.engine.backends.opencl.source import kernel as text
 from qd_studio.engine.cache.memory import MEMORY
 from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.runtime import program
 
 HAS = not hardware.unavailable()
@@ -193,7 +194,7 @@ def test_a_target_without_a_device_is_source_alone(tmp_path):
 
     backend = find("opencl")
     config = backend.with_target(CompileConfig(arch="opencl"), "gpu").freeze()
-    assert backend.pipeline(config) == "gpu"
+    assert backend.pipeline(config) is PipelineKind.GPU
     assert "a GPU" in backend.fingerprint(config)
     with pytest.raises(ValueError, match="there are: gpu, cpu"):
         backend.with_target(config, "tpu")
