@@ -46,7 +46,8 @@ NOT_IN_KEYS = {
     "print_ir_dbg_info": "what printed IR looks like",
     "debug_dump_path": "where dumps go; no cache is asked then",
     "offline_cache": "whether a program binary is asked for, and how a driver's cache is kept out",
-    "opencl_device": "which device is meant: the fingerprint tells it",
+    "opencl_device": "which device is meant: the fingerprint has it",
+    "_code_target": "which target is meant: the fingerprint has it",
     "device_memory_GB": "how much memory a device's programs keep",
     "device_memory_fraction": "how much memory a device's programs may have",
 }
