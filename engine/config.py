@@ -60,7 +60,8 @@ ARCHES = (
 )
 """Names `arch` may have. Which of them this machine can run is for the runtime to say."""
 
-CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python"})
+CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python", "cross"})
+"""Names of processors, as far as code is made for them: also of backends that launch nothing."""
 
 
 class CompileConfig(OptionTable):

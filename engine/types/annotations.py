@@ -9,7 +9,7 @@ The classes only hold what the user wrote; `frontend.signature` reads them.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, Union, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast
 
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
@@ -28,7 +28,11 @@ def _element_type(dtype: Any) -> DataType | MatrixType | type | None:
     return dtype_of(dtype)
 
 
-class NDArray:
+# To type checkers a parameter so annotated is of any type: kernels compute with it as it is.
+_Anything: Any = Any if TYPE_CHECKING else object
+
+
+class NDArray(_Anything):
     """Annotation of an array parameter.
 
     dtype: element type: a data type, or a vector or matrix type; None takes any. ndim: number of
@@ -107,7 +111,7 @@ class NDArray:
 ndarray = NDArray
 
 
-class Template:
+class Template(_Anything):
     """Annotation of a parameter whose value is fixed when the kernel is compiled.
 
     Each distinct value compiles a new instance. In a ``@qd.func`` the argument is passed by

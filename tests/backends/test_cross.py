@@ -86,6 +86,12 @@ def test_a_capture_says_why_nothing_is_launched():
     )
 
 
+def test_options_are_those_of_processors():
+    assert config("cross").is_cpu
+    options = [name for name, _ in config("cross").key_parts()]
+    assert options == [name for name, _ in config("cpu").key_parts()]
+
+
 def test_a_target_that_there_is_not():
     with pytest.raises(ValueError, match=r"no cross-compilation target 'riscv'.*known: aarch64"):
         base.find("cross").with_target(config("cross"), "riscv")

@@ -16,7 +16,6 @@ Element types are i32, u32, f32, i64, u64 and f64. Results do not depend on the 
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 
 from __future__ import annotations
 
@@ -27,6 +26,7 @@ from ...types import (
     ArrayHandle,
     FieldHandle,
     NDArray,
+    Template,
     TensorHandle,
     i32,
     matrix_type,
@@ -117,8 +117,8 @@ def sort_scratch_slots(n, log256_max_n: template() = None):
 
 @func(requires_top_level=True)
 def reduce(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    depth: template(), how: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    depth: Template, how: Template,
 ):  # fmt: skip
     """``out[0]`` becomes the combination of ``arr[0:n]``."""
     static(check_type(dtype, depth))
@@ -131,8 +131,8 @@ def reduce(
 
 @func(requires_top_level=True)
 def fold_levels(
-    scratch: template(), at, count, out: template(), dtype: template(), how: template(),
-    depth: template(),
+    scratch: Template, at, count, out: Template, dtype: Template, how: Template,
+    depth: Template,
 ):  # fmt: skip
     """The combination of ``scratch[at : at + count]`` into ``out[0]``."""
     if static(depth == 1):
@@ -145,8 +145,8 @@ def fold_levels(
 
 @func(requires_top_level=True)
 def reduce_add(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    log256_max_n: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """``out[0]`` becomes the sum of ``arr[0:n]``; see the module's text for the parameters."""
     reduce(arr, out, scratch, n, dtype, log256_max_n, "add")
@@ -154,8 +154,8 @@ def reduce_add(
 
 @func(requires_top_level=True)
 def reduce_min(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    log256_max_n: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """``out[0]`` becomes the smallest of ``arr[0:n]``, the largest of the type for none."""
     reduce(arr, out, scratch, n, dtype, log256_max_n, "min")
@@ -163,8 +163,8 @@ def reduce_min(
 
 @func(requires_top_level=True)
 def reduce_max(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    log256_max_n: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """``out[0]`` becomes the largest of ``arr[0:n]``, the smallest of the type for none."""
     reduce(arr, out, scratch, n, dtype, log256_max_n, "max")
@@ -175,8 +175,8 @@ def reduce_max(
 
 @func(requires_top_level=True)
 def exclusive_scan(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    depth: template(), how: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    depth: Template, how: Template,
 ):  # fmt: skip
     """``out[i]`` becomes the combination of ``arr[0:i]``."""
     static(check_type(dtype, depth))
@@ -200,8 +200,8 @@ def exclusive_scan(
 
 @func(requires_top_level=True)
 def exclusive_scan_add(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    log256_max_n: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """``out[i]`` becomes the sum of ``arr[0:i]``; see the module's text for the parameters."""
     exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "add")
@@ -209,8 +209,8 @@ def exclusive_scan_add(
 
 @func(requires_top_level=True)
 def exclusive_scan_min(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    log256_max_n: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """``out[i]`` becomes the smallest of ``arr[0:i]``, ``out[0]`` the largest of the type."""
     exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "min")
@@ -218,8 +218,8 @@ def exclusive_scan_min(
 
 @func(requires_top_level=True)
 def exclusive_scan_max(
-    arr: template(), out: template(), scratch: template(), n: i32, dtype: template(),
-    log256_max_n: template(),
+    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """``out[i]`` becomes the largest of ``arr[0:i]``, ``out[0]`` the smallest of the type."""
     exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "max")
@@ -227,8 +227,8 @@ def exclusive_scan_max(
 
 @func(requires_top_level=True)
 def select(
-    arr: template(), flags: template(), out: template(), num_out: template(), scratch: template(),
-    n: i32, log256_max_n: template(),
+    arr: Template, flags: Template, out: Template, num_out: Template, scratch: Template,
+    n: i32, log256_max_n: Template,
 ):  # fmt: skip
     """Pack the ``arr[i]`` with ``flags[i] != 0`` into the front of ``out``, in order.
 
@@ -252,9 +252,9 @@ def select(
 
 @func(requires_top_level=True)
 def reduce_by_key_add(
-    keys_in: template(), values_in: template(), keys_out: template(), values_out: template(),
-    num_runs: template(), scratch: template(), n: i32, value_dtype: template(),
-    log256_max_n: template(),
+    keys_in: Template, values_in: Template, keys_out: Template, values_out: Template,
+    num_runs: Template, scratch: Template, n: i32, value_dtype: Template,
+    log256_max_n: Template,
 ):  # fmt: skip
     """The sums of values over runs of equal neighbouring keys.
 
@@ -293,9 +293,9 @@ def reduce_by_key_add(
 
 @func(requires_top_level=True)
 def sort(
-    keys: template(), tmp_keys: template(), values: template(), tmp_values: template(),
-    scratch: template(), n: i32, key_dtype: template(), has_values: template(),
-    end_bit: template(), log256_max_n: template(),
+    keys: Template, tmp_keys: Template, values: Template, tmp_values: Template,
+    scratch: Template, n: i32, key_dtype: Template, has_values: Template,
+    end_bit: Template, log256_max_n: Template,
 ):  # fmt: skip
     """Sort ``keys[0:n]``, ascending, and with has_values ``values`` in the same way; stable.
 
@@ -332,17 +332,17 @@ def check_bits(dtype: Any, end_bit: Any) -> None:
 
 
 @kernel
-def _scan_field(x: template(), scratch: NDArray[u32, 1], depth: template()):
+def _scan_field(x: Template, scratch: NDArray[u32, 1], depth: Template):
     inclusive_scan(x, scratch, x.shape[0], depth)
 
 
 @kernel
-def _scan_array(x: NDArray[i32, 1], scratch: NDArray[u32, 1], depth: template()):
+def _scan_array(x: NDArray[i32, 1], scratch: NDArray[u32, 1], depth: Template):
     inclusive_scan(x, scratch, x.shape[0], depth)
 
 
 @func(requires_top_level=True)
-def inclusive_scan(x: template(), scratch: template(), n: i32, depth: template()):
+def inclusive_scan(x: Template, scratch: Template, n: i32, depth: Template):
     """``x[i]`` becomes the sum of ``x[0 : i + 1]``, of i32."""
     fold_tiles(x, 0, n, False, scratch, 0, i32, "add")
     scan_partials(scratch, 0, tiles_of(n), i32, "add", depth)
@@ -384,8 +384,8 @@ def _container(x: Any, what: str) -> Any:
 
 @kernel
 def _sort_fields(
-    keys: template(), tmp_keys: NDArray, values: template(), tmp_values: NDArray,
-    scratch: NDArray[u32, 1], has_values: template(), depth: template(),
+    keys: Template, tmp_keys: NDArray, values: Template, tmp_values: NDArray,
+    scratch: NDArray[u32, 1], has_values: Template, depth: Template,
 ):  # fmt: skip
     sort(
         keys, tmp_keys, values, tmp_values, scratch, keys.shape[0], keys.dtype, has_values,
@@ -396,11 +396,12 @@ def _sort_fields(
 @kernel
 def _sort_arrays(
     keys: NDArray, tmp_keys: NDArray, values: NDArray, tmp_values: NDArray,
-    scratch: NDArray[u32, 1], has_values: template(), depth: template(),
+    scratch: NDArray[u32, 1], has_values: Template, depth: Template,
 ):  # fmt: skip
     sort(
         keys, tmp_keys, values, tmp_values, scratch, keys.shape[0], keys.dtype, has_values,
-        keys.dtype.bits, depth,
+        keys.dtype.bits,  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+        depth,
     )  # fmt: skip
 
 

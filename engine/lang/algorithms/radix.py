@@ -3,11 +3,11 @@
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
-from ...types import i32, template, u32
+from ...types import Template, i32, u32
 from ..func import func
 from ..functions import bit_cast, cast, min
 from ..loops import static
@@ -17,7 +17,7 @@ __all__ = ["radix_pass"]
 
 
 @func
-def digit_of(key, dtype: template(), shift: template()):
+def digit_of(key, dtype: Template, shift: Template):
     """Eight bits of a key, after a change that makes the order of its bits that of the keys.
 
     Signed integers get their sign bit turned; of reals, negative ones get all bits turned.
@@ -34,9 +34,9 @@ def digit_of(key, dtype: template(), shift: template()):
 
 @func(requires_top_level=True)
 def radix_pass(
-    source: template(), target: template(), values: template(), moved: template(),
-    scratch: template(), n, dtype: template(), has_values: template(), shift: template(),
-    depth: template(),
+    source: Template, target: Template, values: Template, moved: Template,
+    scratch: Template, n, dtype: Template, has_values: Template, shift: Template,
+    depth: Template,
 ):  # fmt: skip
     """Move the elements of source, and of values, into the order of one digit of the keys.
 

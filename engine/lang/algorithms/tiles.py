@@ -11,7 +11,7 @@ Totals are kept in a scratch buffer of unsigned integers, by their bits.
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ...errors import QuadrantsTypeError
 from ...frontend.registry import intrinsic
-from ...types import DataType, f32, f64, i32, i64, template, u32, u64
+from ...types import DataType, Template, f32, f64, i32, i64, u32, u64
 from ..func import func, pyfunc
 from ..functions import bit_cast, cast, max, min, only_in_kernels
 from ..loops import static
@@ -74,7 +74,7 @@ def tiles_of(n):
 
 
 @pyfunc
-def partials(n, depth: template()):
+def partials(n, depth: Template):
     """How many totals the levels above n elements have, the highest left out."""
     total = 0
     count = n
@@ -91,7 +91,7 @@ def first(x: Any) -> int:
 
 
 @func
-def combined(a, b, how: template()):
+def combined(a, b, how: Template):
     """The sum, the smaller or the larger of two values."""
     if static(how == "add"):
         return a + b
@@ -102,7 +102,7 @@ def combined(a, b, how: template()):
 
 
 @func
-def element(x: template(), i, dtype: template(), raw: template()):
+def element(x: Template, i, dtype: Template, raw: Template):
     """An element of the data, or the value whose bits are in scratch."""
     if static(raw):
         return bit_cast(x[first(x) + i], dtype)
@@ -112,8 +112,8 @@ def element(x: template(), i, dtype: template(), raw: template()):
 
 @func(requires_top_level=True)
 def fold_tiles(
-    source: template(), at, count, raw: template(), scratch: template(), to, dtype: template(),
-    how: template(),
+    source: Template, at, count, raw: Template, scratch: Template, to, dtype: Template,
+    how: Template,
 ):  # fmt: skip
     """One total for each tile of ``source[at : at + count]``, into ``scratch[to:]``.
 
@@ -128,8 +128,8 @@ def fold_tiles(
 
 @func(requires_top_level=True)
 def fold_all(
-    source: template(), at, count, raw: template(), out: template(), dtype: template(),
-    how: template(),
+    source: Template, at, count, raw: Template, out: Template, dtype: Template,
+    how: Template,
 ):  # fmt: skip
     """The total of ``source[at : at + count]``, into ``out[0]``."""
     for _t in range(1):
@@ -141,7 +141,7 @@ def fold_all(
 
 @func(requires_top_level=True)
 def scan_partials(
-    scratch: template(), at, count, dtype: template(), how: template(), depth: template()
+    scratch: Template, at, count, dtype: Template, how: Template, depth: Template
 ):  # fmt: skip
     """Replace ``scratch[at : at + count]`` by its exclusive scan, with totals behind it."""
     if static(depth == 1):

@@ -3,11 +3,11 @@
 # Functions of kernels have the annotations of kernels, or none.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportInvalidTypeForm=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
-from ...types import template
+from ...types import Template
 from ..func import pyfunc
 from ..loops import static
 from ..values.matrix import Vector
@@ -16,7 +16,7 @@ __all__ = ["rescale_index"]
 
 
 @pyfunc
-def rescale_index(a: template(), b: template(), I: template()):  # noqa: E741
+def rescale_index(a: Template, b: Template, I: Template):  # noqa: E741
     """The index into ``b`` that lies where ``I`` does in ``a``, as a `Vector`.
 
     a, b: fields or nodes whose extents are multiples of each other, axis by axis. I: an index of
@@ -31,5 +31,5 @@ def rescale_index(a: template(), b: template(), I: template()):  # noqa: E741
 
 
 @pyfunc
-def _rescaled(i: template(), m: template(), n: template()):
+def _rescaled(i: Template, m: Template, n: Template):
     return i * (n // m) if static(n > m) else i // (m // n)

@@ -3,9 +3,7 @@
 # The bodies of functions that kernels inline are no Python: types are those of the kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportAttributeAccessIssue=false
-# pyright: reportCallIssue=false, reportArgumentType=false, reportUntypedFunctionDecorator=false
-# pyright: reportOperatorIssue=false, reportPrivateUsage=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from ...types import Template, i32
 from ..func import func
 from ..functions import cast, max, min
 from ..loops import static
-from ._lanes import _LOG2, _identity, _lanes, invocation_id, shuffle
+from ._lanes import LOG2_SIZE, identity_of, invocation_id, lanes_there, shuffle
 
 __all__ = [
     "bitonic_sort_kv", "bitonic_sort_kv_tiled", "exclusive_add", "exclusive_add_tiled",
@@ -76,7 +74,7 @@ def _xor(a, b):
 def _reduced(value, op: Template, log2_size: Template):
     """``op`` of the values of the group; valid in its first lane."""
     lane = invocation_id()
-    there = min(_lanes(), (lane & static(-(1 << log2_size))) + static(1 << log2_size))
+    there = min(lanes_there(), (lane & static(-(1 << log2_size))) + static(1 << log2_size))
     total = value
     for level in static(range(log2_size)):
         offset = static(1 << (log2_size - 1 - level))
@@ -101,7 +99,7 @@ def reduce_add_tiled(value, log2_size: Template):
 @func
 def reduce_add(value):
     """The sum of the values of the subgroup; valid in its first lane."""
-    return _reduced(value, _add, _LOG2)
+    return _reduced(value, _add, LOG2_SIZE)
 
 
 @func
@@ -113,7 +111,7 @@ def reduce_min_tiled(value, log2_size: Template):
 @func
 def reduce_min(value):
     """The smallest of the values of the subgroup; valid in its first lane."""
-    return _reduced(value, _min, _LOG2)
+    return _reduced(value, _min, LOG2_SIZE)
 
 
 @func
@@ -125,7 +123,7 @@ def reduce_max_tiled(value, log2_size: Template):
 @func
 def reduce_max(value):
     """The largest of the values of the subgroup; valid in its first lane."""
-    return _reduced(value, _max, _LOG2)
+    return _reduced(value, _max, LOG2_SIZE)
 
 
 @func
@@ -137,7 +135,7 @@ def reduce_all_add_tiled(value, log2_size: Template):
 @func
 def reduce_all_add(value):
     """The sum of the values of the subgroup, for each of its lanes."""
-    return _reduced_for_all(value, _add, _LOG2)
+    return _reduced_for_all(value, _add, LOG2_SIZE)
 
 
 @func
@@ -149,7 +147,7 @@ def reduce_all_min_tiled(value, log2_size: Template):
 @func
 def reduce_all_min(value):
     """The smallest of the values of the subgroup, for each of its lanes."""
-    return _reduced_for_all(value, _min, _LOG2)
+    return _reduced_for_all(value, _min, LOG2_SIZE)
 
 
 @func
@@ -161,7 +159,7 @@ def reduce_all_max_tiled(value, log2_size: Template):
 @func
 def reduce_all_max(value):
     """The largest of the values of the subgroup, for each of its lanes."""
-    return _reduced_for_all(value, _max, _LOG2)
+    return _reduced_for_all(value, _max, LOG2_SIZE)
 
 
 # One value for each
@@ -201,7 +199,7 @@ def inclusive_add_tiled(value, log2_size: Template):
 @func
 def inclusive_add(value):
     """The sum of the subgroup's values up to the own one."""
-    return _inclusive(value, _add, _LOG2)
+    return _inclusive(value, _add, LOG2_SIZE)
 
 
 @func
@@ -213,7 +211,7 @@ def inclusive_mul_tiled(value, log2_size: Template):
 @func
 def inclusive_mul(value):
     """The product of the subgroup's values up to the own one."""
-    return _inclusive(value, _mul, _LOG2)
+    return _inclusive(value, _mul, LOG2_SIZE)
 
 
 @func
@@ -225,7 +223,7 @@ def inclusive_min_tiled(value, log2_size: Template):
 @func
 def inclusive_min(value):
     """The smallest of the subgroup's values up to the own one."""
-    return _inclusive(value, _min, _LOG2)
+    return _inclusive(value, _min, LOG2_SIZE)
 
 
 @func
@@ -237,7 +235,7 @@ def inclusive_max_tiled(value, log2_size: Template):
 @func
 def inclusive_max(value):
     """The largest of the subgroup's values up to the own one."""
-    return _inclusive(value, _max, _LOG2)
+    return _inclusive(value, _max, LOG2_SIZE)
 
 
 @func
@@ -249,7 +247,7 @@ def inclusive_and_tiled(value, log2_size: Template):
 @func
 def inclusive_and(value):
     """The bitwise and of the subgroup's values up to the own one."""
-    return _inclusive(value, _and, _LOG2)
+    return _inclusive(value, _and, LOG2_SIZE)
 
 
 @func
@@ -261,7 +259,7 @@ def inclusive_or_tiled(value, log2_size: Template):
 @func
 def inclusive_or(value):
     """The bitwise or of the subgroup's values up to the own one."""
-    return _inclusive(value, _or, _LOG2)
+    return _inclusive(value, _or, LOG2_SIZE)
 
 
 @func
@@ -273,91 +271,91 @@ def inclusive_xor_tiled(value, log2_size: Template):
 @func
 def inclusive_xor(value):
     """The bitwise exclusive or of the subgroup's values up to the own one."""
-    return _inclusive(value, _xor, _LOG2)
+    return _inclusive(value, _xor, LOG2_SIZE)
 
 
 @func
 def exclusive_add_tiled(value, log2_size: Template):
     """The sum of the group's values before the own one; 0 in its first lane."""
-    return _exclusive(value, _add, _identity(value, "add"), log2_size)
+    return _exclusive(value, _add, identity_of(value, "add"), log2_size)
 
 
 @func
 def exclusive_add(value):
     """The sum of the values before the own one; 0 in the first lane."""
-    return _exclusive(value, _add, _identity(value, "add"), _LOG2)
+    return _exclusive(value, _add, identity_of(value, "add"), LOG2_SIZE)
 
 
 @func
 def exclusive_mul_tiled(value, log2_size: Template):
     """The product of the group's values before the own one; 1 in its first lane."""
-    return _exclusive(value, _mul, _identity(value, "mul"), log2_size)
+    return _exclusive(value, _mul, identity_of(value, "mul"), log2_size)
 
 
 @func
 def exclusive_mul(value):
     """The product of the values before the own one; 1 in the first lane."""
-    return _exclusive(value, _mul, _identity(value, "mul"), _LOG2)
+    return _exclusive(value, _mul, identity_of(value, "mul"), LOG2_SIZE)
 
 
 @func
 def exclusive_min_tiled(value, log2_size: Template):
     """The smallest of the group's values before the own one; the largest in its first lane."""
-    return _exclusive(value, _min, _identity(value, "min"), log2_size)
+    return _exclusive(value, _min, identity_of(value, "min"), log2_size)
 
 
 @func
 def exclusive_min(value):
     """The smallest of the values before the own one; the largest there is in the first lane."""
-    return _exclusive(value, _min, _identity(value, "min"), _LOG2)
+    return _exclusive(value, _min, identity_of(value, "min"), LOG2_SIZE)
 
 
 @func
 def exclusive_max_tiled(value, log2_size: Template):
     """The largest of the group's values before the own one; the lowest in its first lane."""
-    return _exclusive(value, _max, _identity(value, "max"), log2_size)
+    return _exclusive(value, _max, identity_of(value, "max"), log2_size)
 
 
 @func
 def exclusive_max(value):
     """The largest of the values before the own one; the lowest there is in the first lane."""
-    return _exclusive(value, _max, _identity(value, "max"), _LOG2)
+    return _exclusive(value, _max, identity_of(value, "max"), LOG2_SIZE)
 
 
 @func
 def exclusive_and_tiled(value, log2_size: Template):
     """The bitwise and of the group's values before the own one; all bits in its first lane."""
-    return _exclusive(value, _and, _identity(value, "and"), log2_size)
+    return _exclusive(value, _and, identity_of(value, "and"), log2_size)
 
 
 @func
 def exclusive_and(value):
     """The bitwise and of the values before the own one; all bits in the first lane."""
-    return _exclusive(value, _and, _identity(value, "and"), _LOG2)
+    return _exclusive(value, _and, identity_of(value, "and"), LOG2_SIZE)
 
 
 @func
 def exclusive_or_tiled(value, log2_size: Template):
     """The bitwise or of the group's values before the own one; 0 in its first lane."""
-    return _exclusive(value, _or, _identity(value, "or"), log2_size)
+    return _exclusive(value, _or, identity_of(value, "or"), log2_size)
 
 
 @func
 def exclusive_or(value):
     """The bitwise or of the values before the own one; 0 in the first lane."""
-    return _exclusive(value, _or, _identity(value, "or"), _LOG2)
+    return _exclusive(value, _or, identity_of(value, "or"), LOG2_SIZE)
 
 
 @func
 def exclusive_xor_tiled(value, log2_size: Template):
     """The bitwise exclusive or of the group's values before the own one; 0 in its first lane."""
-    return _exclusive(value, _xor, _identity(value, "xor"), log2_size)
+    return _exclusive(value, _xor, identity_of(value, "xor"), log2_size)
 
 
 @func
 def exclusive_xor(value):
     """The bitwise exclusive or of the values before the own one; 0 in the first lane."""
-    return _exclusive(value, _xor, _identity(value, "xor"), _LOG2)
+    return _exclusive(value, _xor, identity_of(value, "xor"), LOG2_SIZE)
 
 
 # Segments
@@ -389,7 +387,7 @@ def segmented_reduce_add_tiled(value, head_flag, log2_size: Template):
 @func
 def segmented_reduce_add(value, head_flag):
     """The sum of the values from the last ``head_flag`` that is not 0 up to the own one."""
-    return _segmented(value, head_flag, _add, _LOG2)
+    return _segmented(value, head_flag, _add, LOG2_SIZE)
 
 
 @func
@@ -401,7 +399,7 @@ def segmented_reduce_min_tiled(value, head_flag, log2_size: Template):
 @func
 def segmented_reduce_min(value, head_flag):
     """The smallest of the values from the last ``head_flag`` that is not 0 up to the own one."""
-    return _segmented(value, head_flag, _min, _LOG2)
+    return _segmented(value, head_flag, _min, LOG2_SIZE)
 
 
 @func
@@ -413,7 +411,7 @@ def segmented_reduce_max_tiled(value, head_flag, log2_size: Template):
 @func
 def segmented_reduce_max(value, head_flag):
     """The largest of the values from the last ``head_flag`` that is not 0 up to the own one."""
-    return _segmented(value, head_flag, _max, _LOG2)
+    return _segmented(value, head_flag, _max, LOG2_SIZE)
 
 
 # Sorting
@@ -427,7 +425,7 @@ def bitonic_sort_kv_tiled(key, value, log2_size: Template):
     """
     lane = invocation_id()
     first = lane & static(-(1 << log2_size))
-    lanes = _lanes()
+    lanes = lanes_there()
     rank = 0
     for j in range(static(1 << log2_size)):
         other_key = shuffle(key, first + j)
@@ -446,4 +444,4 @@ def bitonic_sort_kv_tiled(key, value, log2_size: Template):
 @func
 def bitonic_sort_kv(key, value):
     """Pairs of the subgroup in ascending order of ``key``, then of ``value``."""
-    return bitonic_sort_kv_tiled(key, value, _LOG2)
+    return bitonic_sort_kv_tiled(key, value, LOG2_SIZE)

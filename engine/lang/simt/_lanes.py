@@ -3,9 +3,7 @@
 # The bodies of functions that kernels inline are no Python: types are those of the kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportAttributeAccessIssue=false
-# pyright: reportCallIssue=false, reportArgumentType=false, reportUntypedFunctionDecorator=false
-# pyright: reportOperatorIssue=false, reportPrivateUsage=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from ...types import Template, i32, u32, u64
 from ..func import func
 from ..functions import cast, min, only_in_kernels
 from ..loops import static
-from .block import _threads_in_block, thread_idx
+from .block import thread_idx, threads_in_block
 
 __all__ = [
     "all_equal", "all_equal_tiled", "all_true", "all_true_tiled", "any_true", "any_true_tiled",
@@ -27,7 +25,7 @@ __all__ = [
     "shuffle_down", "shuffle_up", "shuffle_xor", "sync",
 ]  # fmt: skip
 
-_LOG2 = SUBGROUP_SIZE.bit_length() - 1
+LOG2_SIZE = SUBGROUP_SIZE.bit_length() - 1
 
 
 # What all else is made of
@@ -40,7 +38,7 @@ def shuffle(value: Any, index: Any) -> Any:
 
 
 @intrinsic("subgroup_ballot")
-def _ballot(predicate: Any) -> Any:
+def ballot_bits(predicate: Any) -> Any:
     """For which lanes ``predicate`` is not 0, as the bits of a u32."""
     return only_in_kernels("simt.subgroup.ballot")
 
@@ -78,11 +76,11 @@ def group_size() -> int:
 @intrinsic("subgroup_constant")
 def log2_group_size() -> int:
     """The logarithm of `group_size` to base 2."""
-    return _LOG2
+    return LOG2_SIZE
 
 
 @intrinsic("subgroup_identity")
-def _identity(value: Any, operation: str) -> Any:
+def identity_of(value: Any, operation: str) -> Any:
     """What changes nothing under an operation, in the type of ``value``."""
     return only_in_kernels("simt.subgroup")
 
@@ -97,9 +95,9 @@ def invocation_id():
 
 
 @func
-def _lanes():
+def lanes_there():
     """How many lanes of the subgroup there are."""
-    return min(32, _threads_in_block() - (thread_idx() - thread_idx() % 32))
+    return min(32, threads_in_block() - (thread_idx() - thread_idx() % 32))
 
 
 @func
@@ -174,7 +172,7 @@ def lanemask_ge(lane_id):
 @func
 def ballot(predicate):
     """For which lanes ``predicate`` is not 0, as the bits of a u64."""
-    return cast(_ballot(predicate), u64)
+    return cast(ballot_bits(predicate), u64)
 
 
 @func
@@ -186,7 +184,7 @@ def ballot_full_subgroup(predicate):
 @func
 def ballot_first_n(predicate, n: Template):
     """For which of the first ``n`` lanes ``predicate`` is not 0, as the bits of a u32."""
-    return _ballot(predicate) & cast(static((1 << n) - 1), u32)
+    return ballot_bits(predicate) & cast(static((1 << n) - 1), u32)
 
 
 @func
@@ -200,13 +198,13 @@ def _tile_mask(log2_size: Template):
 @func
 def any_true_tiled(predicate, log2_size: Template):
     """1 if ``predicate`` is not 0 in some lane of the group, else 0."""
-    return cast((_ballot(predicate) & _tile_mask(log2_size)) != 0, i32)
+    return cast((ballot_bits(predicate) & _tile_mask(log2_size)) != 0, i32)
 
 
 @func
 def all_true_tiled(predicate, log2_size: Template):
     """1 if ``predicate`` is not 0 in all lanes of the group, else 0."""
-    return cast((_ballot(predicate == 0) & _tile_mask(log2_size)) == 0, i32)
+    return cast((ballot_bits(predicate == 0) & _tile_mask(log2_size)) == 0, i32)
 
 
 @func
@@ -219,16 +217,16 @@ def all_equal_tiled(value, log2_size: Template):
 @func
 def any_true(predicate):
     """1 if ``predicate`` is not 0 in some lane, else 0."""
-    return any_true_tiled(predicate, _LOG2)
+    return any_true_tiled(predicate, LOG2_SIZE)
 
 
 @func
 def all_true(predicate):
     """1 if ``predicate`` is not 0 in all lanes, else 0."""
-    return all_true_tiled(predicate, _LOG2)
+    return all_true_tiled(predicate, LOG2_SIZE)
 
 
 @func
 def all_equal(value):
     """1 if all lanes have the same value, else 0."""
-    return all_equal_tiled(value, _LOG2)
+    return all_equal_tiled(value, LOG2_SIZE)

@@ -22,8 +22,7 @@ The functions with a ``block_dim`` take the loop's own. ``op`` is a function of 
 # The bodies of functions that kernels inline are no Python: types are those of the kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportAttributeAccessIssue=false
-# pyright: reportCallIssue=false, reportArgumentType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -86,7 +85,7 @@ def global_thread_idx() -> int:
 
 
 @intrinsic("threads_in_block")
-def _threads_in_block() -> int:
+def threads_in_block() -> int:
     """How many iterations the block has."""
     return only_in_kernels("simt.block")
 
@@ -130,7 +129,7 @@ def reduce_all(value, block_dim: Template, op: Template, dtype: Template):
     """``op`` of the values of all iterations of the block, for each of them."""
     part = SharedArray((block_dim,), dtype)
     tid = thread_idx()
-    size = _threads_in_block()
+    size = threads_in_block()
     sync()
     part[tid] = value
     sync()

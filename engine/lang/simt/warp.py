@@ -8,9 +8,7 @@ these have no influence on the others' results.
 # The bodies of functions that kernels inline are no Python: types are those of the kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportAttributeAccessIssue=false
-# pyright: reportCallIssue=false, reportArgumentType=false, reportUntypedFunctionDecorator=false
-# pyright: reportPrivateUsage=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from ...types import f32, i32, u32
 from ..func import func
 from ..functions import cast
 from . import subgroup
-from ._lanes import _ballot
+from ._lanes import ballot_bits
 
 __all__ = [
     "active_mask", "all_nonzero", "any_nonzero", "ballot", "match_all", "match_any",
@@ -30,7 +28,7 @@ __all__ = [
 @func
 def active_mask():
     """The lanes that are here."""
-    return _ballot(1)
+    return ballot_bits(1)
 
 
 @func
@@ -42,19 +40,19 @@ def sync(mask):
 @func
 def ballot(predicate):
     """For which lanes ``predicate`` is not 0, as the bits of a u32."""
-    return _ballot(predicate)
+    return ballot_bits(predicate)
 
 
 @func
 def all_nonzero(mask, predicate):
     """1 if ``predicate`` is not 0 in all lanes of the mask, else 0."""
-    return cast((_ballot(predicate == 0) & cast(mask, u32)) == 0, i32)
+    return cast((ballot_bits(predicate == 0) & cast(mask, u32)) == 0, i32)
 
 
 @func
 def any_nonzero(mask, predicate):
     """1 if ``predicate`` is not 0 in some lane of the mask, else 0."""
-    return cast((_ballot(predicate) & cast(mask, u32)) != 0, i32)
+    return cast((ballot_bits(predicate) & cast(mask, u32)) != 0, i32)
 
 
 @func
@@ -68,7 +66,7 @@ def match_any(mask, value):
     """The lanes of the mask that have the value of this one."""
     found = cast(0, u32)
     for lane in range(32):
-        same = _ballot(value == subgroup.shuffle(value, lane))
+        same = ballot_bits(value == subgroup.shuffle(value, lane))
         if lane == subgroup.invocation_id():
             found = same
     return found & cast(mask, u32)
@@ -77,7 +75,7 @@ def match_any(mask, value):
 @func
 def match_all(mask, val):
     """The mask if all of its lanes have the same value, else 0."""
-    lanes = cast(mask, u32) & _ballot(1)
+    lanes = cast(mask, u32) & ballot_bits(1)
     same = match_any(lanes, val) == lanes
     result = cast(0, u32)
     if all_nonzero(lanes, same) == 1:
