@@ -132,20 +132,6 @@ class CompileConfig(OptionTable):
             result.check_out_of_bound = True
         return result
 
-    def key_parts(self) -> tuple[tuple[str, str], ...]:
-        """The options that change generated code for this `arch`: (name, value) in table order.
-
-        Cache keys hash these pairs and keep them, so that a miss can name the option that differs.
-        """
-        kinds = ("any", "cpu" if self.is_cpu else "gpu")
-        if self.arch == "opencl":  # whose devices may be of either kind
-            kinds = ("any", "cpu", "gpu")
-        return tuple(
-            (opt.name, str(getattr(self, opt.name)))
-            for opt in OPTIONS.values()
-            if opt.in_cache_key and opt.scope in kinds
-        )
-
 
 OPTIONS: dict[str, Option] = {
     name: declared for name, declared in vars(OptionTable).items() if isinstance(declared, Option)

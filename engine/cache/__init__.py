@@ -20,7 +20,7 @@ launch has to know, and `memory` holds it for the process.
 `folder` is the place on disk: whose it is, who may write there, what is removed when it is full.
 `store` reads and writes entries in it, `entry` is their format, with a checksum over all that is
 used of it. `memo` is memory, then a store, then making it, for what a key alone decides: PTX, code
-of backends' runtime libraries (`library`), the engine's id. Backends get a cache passed with each
+of backends' runtime libraries, the engine's id. Backends get a cache passed with each
 call (`backends.injected`). Nothing here knows Python source or arguments; that is `runtime`'s part.
 
 Nothing is imported here, so that a warm start loads only what it needs.

@@ -3,9 +3,10 @@
     memo = Memo("ptx", store, held)
     text, seen = memo.get(name, parts, make, use, about)
 
-A memo is of one kind, such as PTX, code of a backend's runtime library, or the digest of the
-engine's source. `offline` and `runtime.fastcache` keep what fits another place in the source than
-the one it was made for, and what may be refused after it was found; they use stores themselves.
+A memo is of one kind: PTX (`ptx`), or, in the folder ``runtime``, code of backends' runtime
+libraries (`Library`) and the digest of the engine's source (`engine_id`). `offline` and
+`runtime.fastcache` use stores themselves: what they keep fits another place in the source than the
+one it was made for, and may be refused after it was found.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from ..backends.injected import InjectedCache
+from .engine_id import engine_id
 from .observe import DAMAGED, HIT, OFF, Observation
 from .parts import Part, key_of
 
 if TYPE_CHECKING:
+    from ..config import CompileConfig
     from .memory import Recent
     from .store import Store
 
-__all__ = ["Memo"]
+__all__ = ["Library", "Memo", "runtime_store"]
 
 T = TypeVar("T")
 
@@ -91,3 +95,33 @@ class Memo(Generic[T]):
     def _hold(self, key: str, value: T, size: int) -> T:
         """Keep a value in memory; what was there before stays, and is the value."""
         return value if self._held is None else self._held.add(key, value, size)
+
+
+def runtime_store(config: CompileConfig) -> Store | None:
+    """Where runtime library code is kept; None where options keep the program off the disk."""
+    if not config.offline_cache:
+        return None
+    from .store import open_store
+
+    return open_store(config, "runtime")
+
+
+class Library(InjectedCache):
+    """Runtime library code, for one compile of a program. The process holds it where it is loaded.
+
+    observations: what the layers answered that the backend asked.
+    """
+
+    def __init__(self, config: CompileConfig, backend: str) -> None:
+        self._config: Final = config
+        self._backend: Final = backend
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        return ()
+
+    def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
+        parts = Part("engine", engine_id()), Part("library", name)
+        about = {"engine": engine_id(), "backend": self._backend}
+        memo: Memo[T] = Memo("runtime", runtime_store(self._config), quiet=True)
+        return memo.get(name, parts, make, use, lambda code, ms: about)[0]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
     from ..config import CompileConfig
     from ..ir import Func
-    from .library import Library
+    from .memo import Library
     from .store import Store
 
 __all__ = ["UNREADABLE", "Found", "Offline", "Slot"]
@@ -178,7 +178,7 @@ class Offline:
         """The program begins: whoever starts it waits for the id of the engine, a part of every
         key, not its first call."""
         from .engine_id import engine_id
-        from .library import runtime_store
+        from .memo import runtime_store
 
         engine_id(runtime_store(self._config))
 
@@ -188,7 +188,7 @@ class Offline:
         bypass: why no cache of code may answer; empty if they may.
         """
         if not self._backend.makes_ptx:
-            from .library import Library
+            from .memo import Library
 
             return Library(self._config, self._backend.name)
         from .ptx import PtxLayers

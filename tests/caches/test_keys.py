@@ -381,14 +381,18 @@ def test_the_engine_part_says_the_version_of_the_package():
     assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_config_parts_agree_with_what_the_options_say():
+def test_the_options_of_the_program_are_parts_of_every_key():
     start()
     from qd_studio.engine.runtime.program import current
 
-    common = dict(keys.common_parts(current().config, current().backend))
-    told = dict(current().config.key_parts())
-    del told["arch"]  # the name of what the parts `backend` and `target` say
-    assert {k.removeprefix("config."): v for k, v in common.items() if "config." in k} == told
+    config = current().config
+    common = keys.common_parts(config, current().backend)
+    wanted = {
+        f"config.{name}": str(getattr(config, name))
+        for name, option in OPTIONS.items()
+        if option.in_cache_key and option.scope in ("any", "cpu") and name != "arch"
+    }
+    assert {name: value for name, value in common if name.startswith("config.")} == wanted
     qd.reset()
 
 

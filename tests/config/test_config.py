@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio.engine import config as cfg
 from qd_studio.engine import logs as log
+from qd_studio.engine.cache.parts import config_parts
 from qd_studio.engine.config import (
     OPTIONS,
     CompileConfig,
@@ -205,15 +206,17 @@ def test_exactly_the_options_that_change_code_change_the_key(name, arch):
     base = CompileConfig(arch=arch)
     changed = base.copy()
     setattr(changed, name, other_value(opt))
-    differing = {a[0] for a, b in zip(base.key_parts(), changed.key_parts(), strict=True) if a != b}
+    pairs = zip(config_parts(base, arch), config_parts(changed, arch), strict=True)
+    differing = {a.name.removeprefix("config.") for a, b in pairs if a != b}
     kind = "cpu" if arch == "cpu" else "gpu"
     expected = {name} if opt.in_cache_key and opt.scope in ("any", kind) else set()
     assert differing == expected
 
 
 def test_keys_hold_what_the_reference_forgets_and_nothing_that_only_prints():
-    names = {name for name, _ in CompileConfig().key_parts()}
-    assert {"cache_loop_invariant_global_vars", "constant_folding", "arch", "fast_math"} <= names
+    names = {name.removeprefix("config.") for name, _ in config_parts(CompileConfig(), "cpu")}
+    assert {"cache_loop_invariant_global_vars", "constant_folding", "fast_math"} <= names
+    assert "arch" not in names, "a name of what the parts `backend` and `target` say"
     assert not {n for n in names if n.startswith(("print_", "offline_cache", "log_"))}
     assert "debug_dump_path" not in names
 
