@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..backends.frame.packing import yielded
+from ..backends.kernarg.packing import yielded
 from ..frontend.features import (
     InstanceFeature,
     Leaf,

@@ -10,7 +10,7 @@ import pytest
 from irkit import config
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import native
-from qd_studio.engine.backends.cpu.frame import FramePool
+from qd_studio.engine.backends.cpu.arguments import CpuBufferPool
 from qd_studio.engine.ir import parse
 
 COUNT = """
@@ -133,7 +133,7 @@ def test_python_threads_where_there_are_no_posix_threads():
     kernel = load(COUNT, 3)
     substitute = native.make_native(threads=False)
     layout = kernel.frame.layout
-    kernel_frames = FramePool(kernel.meta, layout, substitute, 3, 0)
+    kernel_frames = CpuBufferPool(kernel.meta, layout, substitute, 3, 0)
     x = np.zeros(300, np.int32)
     for _ in range(3):
         frame = kernel_frames.filled((x,), 0, None, 0)

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.frame.device import Users
+from qd_studio.engine.backends.device_launch.device import Users
 from qd_studio.engine.runtime import program as qd_program
 
 from tests.runtime.ending import race

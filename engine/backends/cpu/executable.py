@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..base import Artifact, KernelMeta, StackPlan
-from ..frame import abi
+from ..kernarg import abi
 from . import native
-from .frame import FramePool, forget_printer, register_printer
+from .arguments import CpuBufferPool, forget_printer, register_printer
 
 __all__ = ["CpuExecutable"]
 
@@ -20,9 +20,9 @@ _ENTRY: Final = ctypes.CFUNCTYPE(ctypes.c_int32)
 class CpuExecutable:
     """See `base.Executable`.
 
-    enter(pointer): run the kernel with a filled frame; 0 if all went well (see `frame.abi`). The
+    enter(pointer): run the kernel with a filled frame; 0 if all went well (see `kernarg.abi`). The
     interpreter's lock is free meanwhile. frame: the frames. Prepared launchers use both directly,
-    after `FramePool.bind_fields`; `launch` takes the fields from its values.
+    after `CpuBufferPool.bind_fields`; `launch` takes the fields from its values.
     """
 
     def __init__(self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout) -> None:
@@ -33,7 +33,7 @@ class CpuExecutable:
         handle = register_printer(self.meta)
         if handle:
             weakref.finalize(self, forget_printer, handle)
-        self.frame: Final = FramePool(self.meta, layout, native.native(), threads, handle)
+        self.frame: Final = CpuBufferPool(self.meta, layout, native.native(), threads, handle)
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,

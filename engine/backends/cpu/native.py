@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ..base import helper_code
-from ..frame import abi
+from ..kernarg import abi
 from ..llvm import toolchain
 from . import host, image
 
@@ -69,7 +69,7 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
 
 
 class Native(NamedTuple):
-    """Addresses of the native functions; see `frame.abi` for their signatures.
+    """Addresses of the native functions; see `kernarg.abi` for their signatures.
 
     keep: what must stay referenced. workers: how many threads the pool has created.
     """

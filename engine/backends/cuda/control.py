@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..frame import abi
-from ..frame.entry import around
-from ..frame.grids import EXACT, HEADER, ONE, Blocks
+from ..device_launch.entry import around
+from ..kernarg import abi
+from ..kernarg.grids import EXACT, HEADER, ONE, Blocks
 from .errors import FOREIGN, code_of
 
 if TYPE_CHECKING:
+    from .arguments import CudaBufferPool
     from .executable import CudaExecutable
-    from .frame import FramePool
 
 __all__ = ["Control"]
 
@@ -65,7 +65,7 @@ class Control:
             if executable.meta.timed:
                 lines.insert(0, "    mark(0, stream)")
         else:
-            lines = []  # `FramePool.runner` knows the way
+            lines = []  # `CudaBufferPool.runner` knows the way
         self._body: Final = [*self._before(), *lines]
         grids = [line for k in range(len(self.tasks)) for line in (*self._grid(k), "    out(g)")]
         self.run: Final = self._made("run", self._body)
@@ -127,7 +127,7 @@ class Control:
         """A function of a pointer that launches one task, and nothing before or after it."""
         return self._made(f"task{k}", self._launch(k))
 
-    def entry(self, pool: FramePool) -> Any:
+    def entry(self, pool: CudaBufferPool) -> Any:
         """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`."""
         meta = self.executable.meta
         several = len(self.tasks) > 1 or self.executable.zeroed or pool.runner is not None

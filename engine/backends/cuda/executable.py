@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import CudaError
 from ..base import Artifact
-from ..frame.executable import RemoteExecutable
+from ..device_launch.executable import DeviceExecutable
 from . import code, facts
+from .arguments import CudaBufferPool
 from .control import Control
 from .driver import check
-from .frame import FramePool
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["CudaExecutable"]
 
 
-class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
-    """See `RemoteExecutable`. functions, headers: of each task, as the driver has them."""
+class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPool]):
+    """See `DeviceExecutable`. functions, headers: of each task, as the driver has them."""
 
     def __init__(self, device: CudaDevice, artifact: Artifact) -> None:
         super().__init__(device, artifact)
@@ -92,13 +92,13 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
         """The blocks of each task for this host frame; -1 where only the device knows."""
         return self.control.grids(self.frame.pointers[id(buffer)])
 
-    def _new_pool(self, stream: int) -> FramePool:
-        found = FramePool(self, stream)
+    def _new_pool(self, stream: int) -> CudaBufferPool:
+        found = CudaBufferPool(self, stream)
         found.runner = self.runner(found)
         found.enter = self.control.entry(found)
         return found
 
-    def runner(self, pool: FramePool) -> Runner | None:
+    def runner(self, pool: CudaBufferPool) -> Runner | None:
         """What launches filled frames of ``pool`` where that is more than its tasks in order."""
         if self.alone and not self.meta.graph and len(self.tasks) < 2:
             return None
@@ -124,7 +124,9 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
+    def _timed(
+        self, pool: CudaBufferPool, frame: Any, told: Callable[[Sequence[int]], None]
+    ) -> int:
         driver = self.device.driver
         with self._times, self.device.context.active():
             began = perf_counter_ns()

@@ -1,6 +1,6 @@
 """What a CUDA artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
 
-A launch packs its arguments into a *host frame*, laid out by `frame.abi.layout` like the frame of
+A launch packs its arguments into a *host frame*, laid out by `kernarg.abi.layout` like the frame of
 the CPU. A task is one kernel of the PTX module. Its first parameter is the address of the *device
 frame*, memory of the device with the same layout, in which kernels find all that is not an
 argument: the error word, the values of a failed assertion, reports, results, global temporaries,
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..frame.grids import evaluate
+from ..kernarg.grids import evaluate
 
 __all__ = ["CudaLoop", "CudaTask", "loop_fits"]
 

@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ..base import Flow
-from ..frame.grids import EXACT
-from ..frame.walking import Item
+from ..device_launch.walking import Item
+from ..kernarg.grids import EXACT
 from . import conditional
 from .driver import binding
 from .errors import FOREIGN
 from .facts import CudaLoop
 
 if TYPE_CHECKING:
-    from ..frame.remote_memory import RemoteMemory
+    from ..device_launch.device_memory import DeviceMemory
     from .device import CudaDevice
     from .executable import CudaExecutable
 
@@ -106,7 +106,7 @@ class Graph:
         self._fused: Final = fused
         self._kernels: Final[list[_Kernel]] = []
         self._keep: Final[list[Any]] = []
-        self._counters: RemoteMemory | None = None
+        self._counters: DeviceMemory | None = None
         self._graph: Any = None
         self.handle: Any = None
         self._gone: weakref.finalize[Any, Any] | None = None

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ... import logs as log
 from ...errors import CudaError
-from ..frame.walking import Item, Run
+from ..device_launch.walking import Item, Run
 from .errors import FOREIGN
 from .graphs import Graph
 
 if TYPE_CHECKING:
+    from .arguments import CudaBufferPool
     from .executable import CudaExecutable
     from .facts import CudaLoop
-    from .frame import FramePool
 
 __all__ = [
     "AutoRunner",
@@ -41,7 +41,7 @@ _AFTER: Final = 8
 """Plain launches of a kernel before a graph is made of it: one that is used once never pays."""
 
 
-def runner(executable: CudaExecutable, pool: FramePool) -> Runner | None:
+def runner(executable: CudaExecutable, pool: CudaBufferPool) -> Runner | None:
     """What launches the frames of ``pool``; None if plain launches, one by one, are right."""
     meta, config = executable.meta, executable.device.config
     if meta.flow or meta.graph:
@@ -72,7 +72,7 @@ class Parameters:
     one than at the last call.
     """
 
-    def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
         self.start: Final = pool.start
         self.end: Final = executable.layout.results
         of = (*executable.tasks, *executable.loops)
@@ -156,7 +156,7 @@ class Replayed:
 class AutoRunner:
     """See the module docstring. launched: how often, up to `_AFTER`."""
 
-    def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
         self.executable: Final = executable
         self.launched = 0
         self.counts: Final = Counts()

@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ... import logs as log
 from ...errors import CudaError
 from ..base import Flow, KernelMeta
-from ..frame.walking import Item, Step, Walk, Walker, tasks_of
+from ..device_launch.walking import Item, Step, Walk, Walker, tasks_of
 from . import conditional
 from .facts import CudaLoop, loop_fits
 from .replay import Counts, Parameters, Replayed, facts_of
 
 if TYPE_CHECKING:
+    from .arguments import CudaBufferPool
     from .executable import CudaExecutable
-    from .frame import FramePool
 
 __all__ = ["FlowRunner"]
 
@@ -88,14 +88,14 @@ def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
             yield from _do_whiles(item.items)
 
 
-class FlowRunner(Walker["CudaExecutable", "FramePool"]):
+class FlowRunner(Walker["CudaExecutable", "CudaBufferPool"]):
     """See the module docstring.
 
     graphs: parts of it may be graphs. why: what stands against the whole being one graph, for
     people; empty if nothing does. fused: the loops that are one kernel, with that, by `id`.
     """
 
-    def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
         meta, device = executable.meta, executable.device
 
         def handle(stream: int) -> Any:

@@ -10,7 +10,7 @@ from ...errors import QuadrantsUnsupportedError
 from ...ir import Op
 from ...ir import codes as C
 from ...types import DataType, PointerType, Type, i32, u1
-from ..frame import abi
+from ..kernarg import abi
 from .scalars import combine
 from .text import MEMORY, SIZE, VALUE, constant, zero
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import OpenclError
 from ..base import Artifact
-from ..frame.executable import RemoteExecutable
+from ..device_launch.executable import DeviceExecutable
 from . import build, facts
-from .frame import FramePool
+from .arguments import OpenclBufferPool
 from .launching import Control
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["OpenclExecutable"]
 
 
-class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FramePool]):
-    """See `RemoteExecutable`."""
+class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, OpenclBufferPool]):
+    """See `DeviceExecutable`."""
 
     def __init__(self, device: OpenclDevice, artifact: Artifact) -> None:
         super().__init__(device, artifact, grain=8)
@@ -60,8 +60,8 @@ class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FrameP
     def _resident(self, k: int) -> int:
         return self.device.groups(self.tasks[k].block_dim)
 
-    def _new_pool(self, stream: int) -> FramePool:
-        found = FramePool(self, stream)
+    def _new_pool(self, stream: int) -> OpenclBufferPool:
+        found = OpenclBufferPool(self, stream)
         runner = None
         if self.meta.flow:
             from .walk import FlowRunner
@@ -70,11 +70,11 @@ class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FrameP
         found.enter = self.control.entry(found, runner)
         return found
 
-    def pool_of(self, queue: Any) -> FramePool:
+    def pool_of(self, queue: Any) -> OpenclBufferPool:
         """The frames whose launches go to this queue."""
         return next(pool for pool in self._pools.values() if pool.queue is queue)
 
-    def header(self, k: int, pool: FramePool) -> Any:
+    def header(self, k: int, pool: OpenclBufferPool) -> Any:
         """What launches the header of a task."""
         found = self._headers.get((k, pool.stream))
         if found is None:
@@ -88,7 +88,9 @@ class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FrameP
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
+    def _timed(
+        self, pool: OpenclBufferPool, frame: Any, told: Callable[[Sequence[int]], None]
+    ) -> int:
         with self._times:
             self.events.clear()
             began = perf_counter_ns()

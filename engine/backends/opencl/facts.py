@@ -1,6 +1,6 @@
 """What an OpenCL artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
 
-A launch packs its arguments into a *host frame*, laid out by `frame.abi.layout`. A task is one
+A launch packs its arguments into a *host frame*, laid out by `kernarg.abi.layout`. A task is one
 kernel of the program. Its first parameter is the *device frame*, a buffer with the same layout, in
 which kernels find all that is not an argument: the error word, reports, results, global
 temporaries, claims. All else is passed by value, as the host frame has it at that moment.
@@ -24,7 +24,7 @@ class OpenclTask(NamedTuple):
     symbol: the kernel's name in the program. args: of each parameter behind the device frame what
     it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the host frame, where
     memory stands as an address (see `places`). block_dim: work-items of a group. grid: of
-    `frame.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
+    `kernarg.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
     ``v1``, ..., the i32 at the offsets ``reads`` of the host frame; empty where the host cannot
     know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`). header:
     symbol of a kernel of one work-item with the same parameters that stores the number of groups as

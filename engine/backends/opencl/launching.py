@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...errors import QuadrantsRuntimeError
-from ..frame.entry import around
-from ..frame.grids import EXACT, HEADER, ONE, Blocks
+from ..device_launch.entry import around
+from ..kernarg.grids import EXACT, HEADER, ONE, Blocks
 from . import facts
 from .errors import code_of
 
 if TYPE_CHECKING:
+    from .arguments import OpenclBufferPool
     from .executable import OpenclExecutable
-    from .frame import FramePool
 
 __all__ = ["Control", "task_names"]
 
@@ -154,7 +154,7 @@ class Control:
         lines, names = self._unpacked([k], f"U{k}")
         return self._made(f"task{k}", [*lines, *self._launch(k, names)], self.env)
 
-    def entry(self, pool: FramePool, runner: Any) -> Any:
+    def entry(self, pool: OpenclBufferPool, runner: Any) -> Any:
         """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`.
 
         runner: runs the tasks where that is more than one after the other.
@@ -208,7 +208,7 @@ class Control:
         device.wait_for(pool.stream)
         return max(1, device.integer(pool.device_frame + HEADER, np.int64))
 
-    def header_of(self, k: int, pool: FramePool) -> Any:
+    def header_of(self, k: int, pool: OpenclBufferPool) -> Any:
         """A function of a pointer that launches the header of a task."""
         kernel = self.executable.kernel(self.tasks[k].header)
         kernel.set_arg(0, self.device.places[pool.device_frame][0])
@@ -222,7 +222,7 @@ class Control:
         """Keep the event of a task of a timed kernel."""
         self.executable.events.append((k, event))
 
-    def clear(self, pool: FramePool) -> None:
+    def clear(self, pool: OpenclBufferPool) -> None:
         """Set to 0 what each launch finds as 0."""
         device = self.device
         buffer, start = device.places[pool.device_frame]

@@ -1,22 +1,22 @@
-"""How kernels with a flow run: the host walks through it, see `frame.walking`."""
+"""How kernels with a flow run: the host walks through it, see `device_launch.walking`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..frame.walking import Walker
+from ..device_launch.walking import Walker
 
 if TYPE_CHECKING:
+    from .arguments import OpenclBufferPool
     from .executable import OpenclExecutable
-    from .frame import FramePool
 
 __all__ = ["FlowRunner"]
 
 
-class FlowRunner(Walker["OpenclExecutable", "FramePool"]):
+class FlowRunner(Walker["OpenclExecutable", "OpenclBufferPool"]):
     """See the module docstring."""
 
-    def __init__(self, executable: OpenclExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: OpenclExecutable, pool: OpenclBufferPool) -> None:
         queue = executable.device.streams.queue
         super().__init__(executable, pool, executable.control.task, queue)
         self._steps: Final = self.steps(executable.meta.flow)

@@ -1,11 +1,11 @@
 """Frames of the CUDA backend: what a launch packs, and what it finds afterwards.
 
-A *host frame* has the layout of `frame.abi`. Behind it lie, for each task, the array of pointers
+A *host frame* has the layout of `kernarg.abi`. Behind it lie, for each task, the array of pointers
 that ``cuLaunchKernel`` takes: the first to the address of the device frame, the others into the
 host frame. They never change, and the driver reads the values before it returns, so that a launch
 writes values and nothing else, and a frame is free again when the launch is under way.
 
-A `FramePool` belongs to one kernel and one stream, with one *device frame*: launches on a stream
+A pool belongs to one kernel and one stream, with one *device frame*: launches on a stream
 follow each other.
 """
 
@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..frame import grids
-from ..frame.packing import StackFrame
-from ..frame.remote import RemoteFrames
+from ..device_launch.arguments import DeviceBufferPool
+from ..kernarg import grids
+from ..kernarg.packing import StackFrame
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable
     from .replay import Runner
 
-__all__ = ["Frame", "FramePool"]
+__all__ = ["CudaBufferPool", "Frame"]
 
 Frame = tuple[memoryview, Any]
-"""The memory, and what `FramePool.enter` takes: the memory again, the same as i32, the stream, the
+"""The memory, and what `enter` takes: the memory again, the same as i32, the stream, the
 address of the device frame, the address of the host frame, blocks of each task that a plan for
 adstacks gives, and for each task the address of its pointers."""
 
 
-class FramePool(RemoteFrames[Frame]):
+class CudaBufferPool(DeviceBufferPool[Frame]):
     """Makes, fills, reads and keeps frames of one kernel for one stream.
 
     runner: by which `enter` launches a filled frame, where it is not plain launches.

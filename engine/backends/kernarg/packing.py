@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..base import AssertSite, KernelMeta, StackPlan
 
 __all__ = [
-    "FieldFrames", "StackFrame", "assertion", "packer", "params_of", "slot_format", "slots_format",
+    "BufferPool", "StackFrame", "assertion", "packer", "params_of", "slot_format", "slots_format",
     "stack_full", "unpacker", "yielded",
 ]  # fmt: skip
 
@@ -124,7 +124,7 @@ def stack_full(
     return overflow(meta.name, task, stack, meta.tasks[task].stacks[stack], capacity)
 
 
-class FieldFrames(Generic[F]):
+class BufferPool(Generic[F]):
     """Fills and reads the frames of one kernel, and keeps those not in use.
 
     A backend says how one is made (`bare`) and where memory is (`addresses`). What launches once

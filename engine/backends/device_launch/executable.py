@@ -8,19 +8,19 @@ from typing import Any, Final, Generic, TypeVar
 
 from ...errors import AdStackOverflowError
 from ..base import Artifact, KernelMeta, StackPlan
-from . import abi, grids
+from ..kernarg import abi, grids
+from .arguments import DeviceBufferPool
 from .copies import Copies
 from .device import AnyDevice
-from .remote import RemoteFrames
 
-__all__ = ["RemoteExecutable"]
+__all__ = ["DeviceExecutable"]
 
 D = TypeVar("D", bound=AnyDevice)
 T = TypeVar("T", bound=grids.GridTask)
-P = TypeVar("P", bound=RemoteFrames[Any])
+P = TypeVar("P", bound=DeviceBufferPool[Any])
 
 
-class RemoteExecutable(Generic[D, T, P]):
+class DeviceExecutable(Generic[D, T, P]):
     """See `base.Executable`.
 
     frame: the frames for the default stream; `pool` gives those for another one. enter: launches a

@@ -24,13 +24,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .remote import RemoteFrames
+from .arguments import DeviceBufferPool
 
 __all__ = ["around"]
 
 
 def around(
-    pool: RemoteFrames[Any], launches: list[str], several: bool
+    pool: DeviceBufferPool[Any], launches: list[str], several: bool
 ) -> tuple[list[str], dict[str, Any]]:
     """The lines of what launches a filled frame of ``pool``, and the names that these use.
 

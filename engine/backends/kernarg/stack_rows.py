@@ -1,4 +1,4 @@
-"""What a `StackPlan` says, as the numbers in a frame (laid out in `frame.abi.StackArea`)."""
+"""What a `StackPlan` says, as the numbers in a frame (laid out in `kernarg.abi.StackArea`)."""
 
 from __future__ import annotations
 

@@ -21,21 +21,21 @@ from ...errors import (
     QuadrantsRuntimeError,
 )
 from ..base import StackPlan
+from ..kernarg import abi
+from ..kernarg.packing import BufferPool, StackFrame, assertion, stack_full
+from ..kernarg.stack_rows import StackWriter
 from ..memory import Array, DeviceArray
-from . import abi
-from .packing import FieldFrames, StackFrame, assertion, stack_full
-from .rows import StackWriter
 
 if TYPE_CHECKING:
     from .device import AnyDevice
-    from .executable import RemoteExecutable
+    from .executable import DeviceExecutable
 
-__all__ = ["RemoteFrames"]
+__all__ = ["DeviceBufferPool"]
 
 F = TypeVar("F", bound=tuple[memoryview, Any])
 
 
-class RemoteFrames(FieldFrames[F]):
+class DeviceBufferPool(BufferPool[F]):
     """The frames of one kernel for one stream.
 
     stream: handle of the stream; 0 for the default one. device_frame: its address. watched: there
@@ -44,7 +44,7 @@ class RemoteFrames(FieldFrames[F]):
     frame; set by the executable.
     """
 
-    def __init__(self, executable: RemoteExecutable[Any, Any, Any], stream: int = 0) -> None:
+    def __init__(self, executable: DeviceExecutable[Any, Any, Any], stream: int = 0) -> None:
         device, layout, meta = executable.device, executable.layout, executable.meta
         super().__init__(meta, layout)
         self.device: Final[AnyDevice] = device

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ..base import Flow
-from .abi import RESUME
+from ..kernarg.abi import RESUME
+from .arguments import DeviceBufferPool
 from .branches import Branches
-from .executable import RemoteExecutable
-from .remote import RemoteFrames
+from .executable import DeviceExecutable
 
 __all__ = ["Item", "Run", "Step", "Walk", "Walker", "tasks_of"]
 
 Item = int | Flow
 Run = Callable[[Any], object]
-"""Launches what the pointer of a frame (see `RemoteFrames.enter`) stands for."""
+"""Launches what the pointer of a frame (see `DeviceBufferPool.enter`) stands for."""
 
 _STREAM: Final = 2
 """Where pointers have the stream."""
@@ -96,7 +96,7 @@ class _Loop:
 
     def __init__(self, owner: Walker[Any, Any], loop: Flow) -> None:
         self._owner: Final = owner
-        self._pool: Final[RemoteFrames[Any]] = owner.pool
+        self._pool: Final[DeviceBufferPool[Any]] = owner.pool
         self._param: Final = loop.param
         self._labels: Final = _labels(loop)
         self._steps: Final = owner.steps(loop.items)
@@ -117,7 +117,7 @@ class _Checkpoint:
     """A checkpoint: after it the launch ends where its flag is not 0."""
 
     def __init__(self, owner: Walker[Any, Any], part: Flow) -> None:
-        self._pool: Final[RemoteFrames[Any]] = owner.pool
+        self._pool: Final[DeviceBufferPool[Any]] = owner.pool
         self._part: Final = part
         self._steps: Final = owner.steps(part.items)
 
@@ -135,8 +135,8 @@ class _Checkpoint:
         return False
 
 
-E = TypeVar("E", bound=RemoteExecutable[Any, Any, Any])
-P = TypeVar("P", bound=RemoteFrames[Any])
+E = TypeVar("E", bound=DeviceExecutable[Any, Any, Any])
+P = TypeVar("P", bound=DeviceBufferPool[Any])
 
 
 class Walker(Generic[E, P]):

@@ -1,6 +1,6 @@
-"""Frames: the memory through which a launch and a kernel talk (laid out in `frame.abi`).
+"""Frames: the memory through which a launch and a kernel talk (laid out in `kernarg.abi`).
 
-A `FramePool` makes frames for one executable and keeps those not in use. Taking one from the list
+A pool makes frames for one executable and keeps those not in use. Taking one from the list
 and putting it back are single steps under the interpreter's lock, so that launches from several
 threads never share a frame.
 """
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsAssertionError, QuadrantsInternalError
 from ..base import KernelMeta, StackPlan
-from ..frame import abi
-from ..frame.packing import (
-    FieldFrames,
+from ..kernarg import abi
+from ..kernarg.packing import (
+    BufferPool,
     StackFrame,
     assertion,
     slots_format,
@@ -25,16 +25,16 @@ from ..frame.packing import (
 )
 
 if TYPE_CHECKING:
-    from ..frame.rows import StackWriter
+    from ..kernarg.stack_rows import StackWriter
     from .native import Native
 
-__all__ = ["Frame", "FramePool", "forget_printer", "register_printer"]
+__all__ = ["CpuBufferPool", "Frame", "forget_printer", "register_printer"]
 
 Frame = tuple[memoryview, ctypes.c_void_p]
 """The memory, and its address as the kernel's entry takes it."""
 
 
-class FramePool(FieldFrames[Frame]):
+class CpuBufferPool(BufferPool[Frame]):
     """Makes, fills, reads and keeps frames of one kernel."""
 
     def __init__(
@@ -43,7 +43,7 @@ class FramePool(FieldFrames[Frame]):
         super().__init__(meta, layout)
         self._stacks: StackWriter | None = None
         if self.stacked:
-            from ..frame.rows import StackWriter
+            from ..kernarg.stack_rows import StackWriter
 
             self._stacks = StackWriter(meta, layout, threads)
         self._head: Final = struct.pack(

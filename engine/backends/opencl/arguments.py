@@ -1,11 +1,11 @@
 """Frames of the OpenCL backend: what a launch packs, and what it finds afterwards.
 
-A *host frame* has the layout of `frame.abi`. OpenCL takes the arguments of a kernel one by one and
+A *host frame* has the layout of `kernarg.abi`. OpenCL takes arguments of a kernel one by one and
 keeps them in the kernel's object until it is launched, so that each frame has objects of its own:
 threads that launch at once do not share any. A launch gives them what the host frame says; the
 device frame and the buffer for prints never change.
 
-A `FramePool` belongs to one kernel and one stream, with one *device frame*: launches on a stream
+A pool belongs to one kernel and one stream, with one *device frame*: launches on a stream
 follow each other.
 """
 
@@ -14,22 +14,22 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ..frame.packing import StackFrame
-from ..frame.remote import RemoteFrames
+from ..device_launch.arguments import DeviceBufferPool
+from ..kernarg.packing import StackFrame
 from .facts import MEMORY, OpenclTask
 
 if TYPE_CHECKING:
     from .executable import OpenclExecutable
 
-__all__ = ["Frame", "FramePool", "settle"]
+__all__ = ["Frame", "OpenclBufferPool", "settle"]
 
 Frame = tuple[memoryview, Any]
-"""The memory, and what `FramePool.enter` takes: the memory again, the same as i32, the queue,
+"""The memory, and what `enter` takes: the memory again, the same as i32, the queue,
 groups of each task that a plan for adstacks gives, and for each task the kernel, what sets its
 memories and what sets its numbers."""
 
 
-class FramePool(RemoteFrames[Frame]):
+class OpenclBufferPool(DeviceBufferPool[Frame]):
     """Makes, fills, reads and keeps frames of one kernel for one stream. queue: the stream."""
 
     def __init__(self, executable: OpenclExecutable, stream: int = 0) -> None:
