@@ -1,8 +1,8 @@
 """Arguments of a call: checked, turned into features and plain values.
 
-This is the patient way, taken by the first call with new features and by arguments that the
-prepared launchers do not take (NumPy scalars, arrays in Fortran order, values out of range). The
-common way is the code that `prepare` generates; both accept the same arguments.
+This is the slow path, taken by the first call with new features and by arguments that launch
+stubs do not take (NumPy scalars, arrays in Fortran order, values out of range). The
+fast path is the code that `stub` generates; both accept the same arguments.
 
 `classify` checks one argument and says what it specialises the kernel by. What lies inside of an
 argument (a member of a dataclass, an array of ``self``) is read when its value is needed, by
@@ -51,7 +51,7 @@ from ..types import (
     matrix_type,
     u1,
 )
-from .apart import Back, Copied
+from .alias_check import Back, Copied
 from .binding import bind, out_of_range, short, warn_of_dataclass
 from .foreign import foreign_array
 from .marks import marks_of

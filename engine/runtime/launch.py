@@ -3,11 +3,11 @@
 `Launchers` holds, for one kernel and one program, what has been compiled by argument features. A
 call goes through three ways, each slower and more general than the one before:
 
-1. a *prepared launcher*: Python source generated for the features (see `prepare`), which checks
-   the arguments, writes them into a frame and makes one foreign call;
-2. the next prepared launcher, when its checks fail: launchers of one kernel form a chain;
+1. a *launch stub*: Python source generated for the features (see `stub`), which checks
+   the arguments, writes them into an argument buffer and makes one foreign call;
+2. the next launch stub, when its checks fail: stubs of one kernel form a chain;
 3. `Launchers.call`: classifies each argument (see `args`), compiles if need be, copies where an
-   array has the wrong layout, and puts a new prepared launcher at the head of the chain. The
+   array has the wrong layout, and puts a new stub at the head of the chain. The
    second call of a kind does that: a kernel that is called once does not pay for it.
 """
 
@@ -15,32 +15,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ..backends.base import Device, Executable, program_ended
+from ..backends.base import Device, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
-from ..frontend.features import InstanceFeature, RecordFeature, same
+from ..frontend.features import InstanceFeature, RecordFeature
 from ..types import DataType
 from . import args as arguments
-from .apart import Back, check_writable, overlap, share_copies
+from .alias_check import Back, check_writable, share_copies
 from .binding import MISSING
 from .compile import Compiled
 from .foreign import torch_tensor
 from .observed import Observed
-from .obtain import obtain
 from .program import Program, chaining, current
-from .status import GraphStatus, check_device_arrays, label_of, status, tell_host_loops
+from .status import check_device_arrays, label_of
+from .variant import Maker, Variant
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["Launchers", "Variant", "launch_values", "prepared_at_once"]
+__all__ = ["Launchers", "launch_values", "prepared_at_once"]
 
 _CHAIN: Final = 8
-"""Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
+"""Launch stubs that a kernel keeps; other sets of features take the slow path."""
 
 _hurried = 0  # how many are within `prepared_at_once`
 
@@ -56,126 +54,10 @@ def prepared_at_once() -> Generator[None]:
         _hurried -= 1
 
 
-Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
-"""Types of a result -> what makes it of its numbers; see `lang.results`."""
-
-
 class HasHot(Protocol):
     """The kernel, as far as launching changes it."""
 
     _hot: Callable[..., Any]
-
-
-class Variant:
-    """A kernel compiled for one set of features.
-
-    found: the arguments of the call it is made for. compiled: with the assumption that written
-    arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
-    """
-
-    def __init__(
-        self, owner: Launchers, program: Program, features: tuple[Any, ...],
-        found: Sequence[arguments.Argument],
-    ) -> None:  # fmt: skip
-        self._owner = owner
-        self.features: Final = features
-        self.program: Final = program
-        self.compiled: Final = obtain(program, owner.decl, features, True, found)
-        if not program.alive:  # and it may be loaded for the device of the next one
-            raise program_ended(owner.decl.name)
-        tell_host_loops(program.backend.name, self.compiled.executable.meta)
-        self._make: Final = owner.maker(owner.decl.result_types(program.config))
-        self._overlapping: Compiled | None = None
-
-    @property
-    def executable(self) -> Executable:
-        return self.compiled.executable
-
-    def overlapping(self) -> Compiled:
-        """The kernel compiled for arrays that may overlap."""
-        if self._overlapping is None:
-            with self.program.lock:
-                if self._overlapping is None:
-                    self._overlapping = obtain(
-                        self.program, self._owner.decl, self.features, False, None, self.compiled
-                    )
-        return self._overlapping
-
-    def is_void(self) -> bool:
-        """Whether it can never run again, as memory of its fields was freed."""
-        fields = [leaf.field for leaf in self.compiled.plan.leaves]
-        return any(field is not None and field.is_freed() for field in fields)
-
-    def fits(self, features: tuple[Any, ...]) -> bool:
-        """Whether the kernel is right for these features, which may differ in what it ignores."""
-        for mine, other in zip(self.features, features, strict=True):
-            if isinstance(mine, RecordFeature):
-                if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
-                    return False
-            elif not same(mine, other):
-                return False
-        return all(used.still(features) for used in self.compiled.plan.used)
-
-    def run(
-        self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
-    ) -> Any:
-        """Launch with canonical values; the kernel's result as Python sees it.
-
-        sources: what arrays and fields the values come from, for a kernel with adstacks. resume:
-        where to begin, stream: on which, see `base.Executable.launch`.
-        """
-        executable = self.executable
-        meta = executable.meta
-        if meta.noalias and meta.written and overlap(values, meta):
-            executable = self.overlapping().executable
-        seed = self.program.next_seed() if meta.seeded else 0
-        launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
-        if meta.has_stacks:
-            launch = partial(self._launch_stacks, executable, sources)
-        elif resume:
-            launch = partial(executable.launch, resume=resume)
-        elif stream:
-            launch = partial(executable.launch, stream=stream)
-        profiler = self.program.profiler
-        if profiler is None:
-            return self.result(launch(values, seed))
-        names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
-        if meta.timed:
-            executable.told = partial(profiler.record, meta.name, names)
-            return self.result(launch(values, seed))
-        begin = perf_counter_ns()
-        results = launch(values, seed)
-        profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
-        return self.result(results)
-
-    def _launch_stacks(
-        self, executable: Executable, sources: Sequence[Any], values: Sequence[Any], seed: int
-    ) -> tuple[Any, ...]:
-        return self.program.stacks.launch(executable, values, seed, sources)
-
-    def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
-        """The error of a prepared launch that found an adstack full."""
-        stacks = self.program.stacks
-        sizer = stacks.sizer(self.executable)
-        plan = sizer.plan_made
-        return error if plan is None else stacks.diagnosed(sizer, error, values, plan)
-
-    def result(self, numbers: tuple[Any, ...]) -> Any:
-        """What a call returns, from the numbers that the kernel gave."""
-        if self.executable.meta.labels:
-            return self.status(numbers[-1])
-        if self._make is not None:
-            return self._make(numbers)
-        return numbers[0] if numbers else None
-
-    def status(self, yielded: int) -> GraphStatus:
-        """What a call of a kernel with checkpoints returns."""
-        return status(self._owner.decl, self.executable.meta.labels, yielded)
-
-    @property
-    def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
-        """What makes the result of its numbers; None for at most one number, which is it."""
-        return self._make
 
 
 class _Compiled:
@@ -362,18 +244,18 @@ class Launchers:
         self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
         """Put a launcher for a kind of calls before those that the kernel has."""
-        from .prepare import prepare
+        from .stub import launch_stub
 
         variant, stream, _ = kind
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
-            prepared = prepare(self, variant, args, hot, stream)
+            made = launch_stub(self, variant, args, hot, stream)
             with self.lock:
                 if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
                     continue  # or the launcher that another thread has put there would be lost
                 if compiled is self._compiled and compiled.program.alive:
                     compiled.chained.add(kind)
-                    kernel._hot = prepared or hot  # pyright: ignore[reportPrivateUsage]
+                    kernel._hot = made or hot  # pyright: ignore[reportPrivateUsage]
                 break
 
     def _watch(self, kernel: HasHot) -> None:
@@ -390,7 +272,7 @@ class Launchers:
 
             kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
 
-    def patient(self, args: tuple[Any, ...], stream: int = 0) -> Any:
+    def slow(self, args: tuple[Any, ...], stream: int = 0) -> Any:
         """Launch with any arguments; the third way of the module docstring."""
         variant, found, _ = self._find(self._known(), args)
         return self.launch(variant, found, stream=stream)

@@ -1,6 +1,6 @@
 """What a kernel's launches leave to be looked at: how it was obtained, and what it was passed.
 
-Written by the long ways of `launch`, never by prepared launchers, which cost nothing for it.
+Written by the slow path of `launch`, never by launch stubs, which cost nothing for it.
 """
 
 from __future__ import annotations

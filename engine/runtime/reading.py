@@ -1,4 +1,4 @@
-"""Where the memory of an argument lies, as prepared launchers find it."""
+"""Where the memory of an argument lies, as launch stubs find it."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_kernels_that_write():
 
     x, y = qd.ndarray(qd.i32, (4,)), qd.ndarray(qd.i32, (4,))
     plain = np.zeros(4, np.int32)
-    for _ in range(4):  # the long way first, then a prepared launcher
+    for _ in range(4):  # the slow path first, then a launch stub
         assert seen(x, lambda: k(x, y))
         assert seen(f, lambda: k(x, y))
         assert not seen(y, lambda: k(x, y))

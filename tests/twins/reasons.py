@@ -121,9 +121,9 @@ _ON_NO_DEVICE: dict[str, str] = {
         autodiff/test_forward::test_fields_of_every_layout_have_duals
     """,
     _PATIENT: """
-        runtime/test_prepare::test_known_arguments_never_take_the_patient_way
-        runtime/test_members::test_known_members_never_take_the_patient_way
-        runtime/test_methods::test_known_objects_never_take_the_patient_way
+        runtime/test_stub::test_known_arguments_never_take_the_slow_path
+        runtime/test_members::test_known_members_never_take_the_slow_path
+        runtime/test_methods::test_known_objects_never_take_the_slow_path
     """,
     _ORDER: """
         kernels/test_programs::test_large_matrices_indexed_at_run_time

@@ -1,8 +1,6 @@
-"""Frames: the memory through which a launch and a kernel talk (laid out in `kernarg.abi`).
+"""Argument buffers of the CPU backend: the memory through which a launch and a kernel talk.
 
-A pool makes frames for one executable and keeps those not in use. Taking one from the list
-and putting it back are single steps under the interpreter's lock, so that launches from several
-threads never share a frame.
+It is laid out by `kernarg.abi`. The address of a buffer is all that machine code is entered with.
 """
 
 from __future__ import annotations
@@ -10,64 +8,51 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import QuadrantsAssertionError, QuadrantsInternalError
 from ..base import KernelMeta, StackPlan
 from ..kernarg import abi
-from ..kernarg.packing import (
-    BufferPool,
-    StackFrame,
-    assertion,
-    slots_format,
-    stack_full,
-)
+from ..kernarg.packing import BufferPool, slots_format
 
 if TYPE_CHECKING:
-    from ..kernarg.stack_rows import StackWriter
     from .native import Native
 
-__all__ = ["CpuBufferPool", "Frame", "forget_printer", "register_printer"]
-
-Frame = tuple[memoryview, ctypes.c_void_p]
-"""The memory, and its address as the kernel's entry takes it."""
+__all__ = ["CpuArguments", "CpuBufferPool", "forget_printer", "register_printer"]
 
 
-class CpuBufferPool(BufferPool[Frame]):
-    """Makes, fills, reads and keeps frames of one kernel."""
+class CpuArguments(ctypes.c_void_p):
+    """See `base.ArgumentBuffer`. Its value is the address, so that ctypes passes it as it is."""
+
+    __slots__ = ("plan", "view")
+
+    def __init__(self, address: int, view: memoryview) -> None:
+        super().__init__(address)
+        self.view: memoryview = view
+        self.plan: StackPlan | None = None
+
+
+class CpuBufferPool(BufferPool[CpuArguments]):
+    """The argument buffers of one kernel. enter: its machine code."""
 
     def __init__(
-        self, meta: KernelMeta, layout: abi.Layout, native: Native, threads: int, handle: int
-    ) -> None:
-        super().__init__(meta, layout)
-        self._stacks: StackWriter | None = None
-        if self.stacked:
-            from ..kernarg.stack_rows import StackWriter
-
-            self._stacks = StackWriter(meta, layout, threads)
+        self, meta: KernelMeta, layout: abi.Layout, enter: Callable[[CpuArguments], int],
+        native: Native, threads: int, handle: int,
+    ) -> None:  # fmt: skip
+        """threads: the most that work on one task. handle: see `register_printer`."""
+        super().__init__(meta, layout, threads)
+        self.enter = enter
         self._head: Final = struct.pack(
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
 
-    def bare(self) -> Frame:
+    def bare(self) -> CpuArguments:
         raw = (ctypes.c_char * (self.layout.size + 64))()
         address = ctypes.addressof(raw)
         pad = -address % 64
         view = memoryview(raw).cast("B")[pad : pad + self.layout.size]
         view[: len(self._head)] = self._head
-        frame = view, ctypes.c_void_p(address + pad)
-        return frame if self._stacks is None else StackFrame(frame)
-
-    def write_stacks(self, frame: Frame, plan: StackPlan | None) -> None:
-        if isinstance(frame, StackFrame) and frame.plan is plan and plan is not None:
-            return
-        if self._stacks is None or not isinstance(frame, StackFrame) or plan is None:
-            raise QuadrantsInternalError(
-                f"kernel {self.meta.name} and a plan for adstacks: "
-                "it needs one where it has adstacks, else none"
-            )
-        self._stacks.write(frame, plan)
+        return CpuArguments(address + pad, view)
 
     def addresses(self, arguments: Sequence[Any]) -> list[int]:
         return [
@@ -75,36 +60,21 @@ class CpuBufferPool(BufferPool[Frame]):
             for param, value in zip(self.meta.params, arguments, strict=True)
         ]
 
-    def check(self, frame: Frame) -> None:
-        """Raise the assertion that has failed in a launch with ``frame``, if one has."""
-        (error,) = struct.unpack_from("<q", frame[0], abi.ERROR)
-        if not error:
-            return
-        stack = abi.stack_of_error(error)
-        if stack is not None:
-            plan = frame.plan if isinstance(frame, StackFrame) else None
-            raise stack_full(self.meta, *stack, plan)
-        site = self.meta.asserts[error - 1]
-        raise QuadrantsAssertionError.from_loc(
-            assertion(site, frame[0], self.layout.failed), site.loc, kernel=self.meta.name
-        )
+    def check(self, args: CpuArguments) -> None:
+        """See `base.ArgumentPool`."""
+        error = self.failure(args.view, args.plan)
+        if error is not None:
+            raise error
 
-    def stamps(self, frame: Frame) -> list[int]:
-        """The times a launch with ``frame`` has taken, in nanoseconds."""
+    def stamps(self, args: CpuArguments) -> list[int]:
+        """The times that a launch with ``args`` has left, in nanoseconds."""
         count = 1 + len(self.meta.tasks)
-        times = struct.unpack_from(f"<{2 * count}q", frame[0], self.layout.stamps)
+        times = struct.unpack_from(f"<{2 * count}q", args.view, self.layout.stamps)
         return [times[2 * k] * 10**9 + times[2 * k + 1] for k in range(count)]
 
-    def report(self, frame: Frame) -> None:
-        """Tell what a launch with ``frame`` has counted, and count from 0 again."""
-        for i, site in enumerate(self.meta.reports):
-            at = self.layout.reports + abi.REPORT * i
-            (count,) = struct.unpack_from("<Q", frame[0], at)
-            if count:
-                from ..messages import tell_report
-
-                tell_report(assertion(site, frame[0], at + 8), count, site.loc, self.meta.name)
-                struct.pack_into("<Q", frame[0], at, 0)
+    def report(self, args: CpuArguments) -> None:
+        """Print the reports that a launch with ``args`` has left, and count from 0 again."""
+        self.tell_reports(args.view, lambda at: struct.pack_into("<Q", args.view, at, 0))
 
 
 _PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)

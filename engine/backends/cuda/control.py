@@ -1,14 +1,11 @@
-"""The way from a filled frame to the driver: Python source generated for one kernel.
+"""From a packed argument buffer to the driver: Python source generated for one kernel.
 
-For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop it reads, in essence::
+For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop the section ``enter`` of its stub (see
+`device_launch.entry`) reads, in essence::
 
-    def enter(pointer):
-        buffer, ints, stream, frame, host, rows, p0 = pointer
-        g = G0[ints[18]]
-        r = launch(F0, g, 1, 1, 128, 1, 1, 0, stream, p0, 0)[0]
-        if r: again(r, 0, g, pointer)
-        pending[pool] = None
-        return 0
+    g = G0[args.ints[18]]
+    r = launch(F0, g, 1, 1, 128, 1, 1, 0, args.stream, args.params[0], 0)[0]
+    if r: again(r, 0, g, args)
 
 `cuLaunchKernel` does the rest. Nothing else is called: that the context is current in this thread
 is found out by the driver, and `again` sees to it where it is not.
@@ -20,18 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..device_launch.entry import around
-from ..kernarg import abi
+from ..device_launch.entry import entry
 from ..kernarg.grids import EXACT, HEADER, ONE, Blocks
+from ..stub import Lines, Stub
 from .errors import FOREIGN, code_of
 
 if TYPE_CHECKING:
-    from .arguments import CudaBufferPool
+    from .arguments import CudaArguments, CudaBufferPool
     from .executable import CudaExecutable
 
 __all__ = ["Control"]
-
-_UNPACK: Final = "    buffer, ints, stream, frame, host, rows, "
 
 
 def _unknown(*_: Any) -> int:
@@ -42,8 +37,8 @@ def _unknown(*_: Any) -> int:
 class Control:
     """Makes the functions that launch one kernel.
 
-    run(pointer): launch all its tasks in order, without waiting. grids(pointer): the blocks of each
-    task, -1 where only the device knows.
+    run(args): launch all its tasks in order, without waiting. grids(args): the blocks of each task,
+    -1 where only the device knows.
     """
 
     def __init__(self, executable: CudaExecutable) -> None:
@@ -52,99 +47,82 @@ class Control:
         self.tasks: Final = executable.tasks
         self.env: Final[dict[str, Any]] = {
             "launch": self.device.driver.cuLaunchKernel, "again": self._again,
-            "header": self._header, "upload": self._upload, "clear": self.clear,
-            "mark": self.mark, "min": min, "max": max,
+            "header": self._header, "clear": self.clear, "mark": self.mark,
         }  # fmt: skip
         for k, function in enumerate(executable.functions):
             self.env[f"F{k}"] = function
             self.env[f"L{k}"] = most = executable.most_blocks(k)
             if self.tasks[k].blocks:
                 self.env[f"G{k}"] = Blocks(self.tasks[k], most)
-        if executable.alone:
-            lines = [line for k in range(len(self.tasks)) for line in self._launch(k)]
-            if executable.meta.timed:
-                lines.insert(0, "    mark(0, stream)")
-        else:
-            lines = []  # `CudaBufferPool.runner` knows the way
-        self._body: Final = [*self._before(), *lines]
-        grids = [line for k in range(len(self.tasks)) for line in (*self._grid(k), "    out(g)")]
-        self.run: Final = self._made("run", self._body)
-        self.grids: Final = self._made(
-            "grids", ["    found = []; out = found.append", *grids, "    return found"], True
-        )
+        run, grids = Stub("run", "args"), Stub("grids", "args")
+        self._launches(run.enter)
+        self.run: Final = self._made(run)
+        every = ", ".join([self._grid(k) for k in range(len(self.tasks))])
+        grids.results.add(f"return [{every}]")
+        self.grids: Final = self._made(grids, {**self.env, "header": _unknown})
 
-    def _made(self, name: str, lines: list[str], known: bool = False) -> Any:
-        """A function of ``pointer``. known: grids that the device says are -1."""
-        params = "".join([f"p{k}, " for k in range(len(self.tasks))])
-        env = dict(self.env)
-        if known:
-            env["header"] = _unknown
-        text = "\n".join([f"def {name}(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])
-        if name != "grids":
-            env = self.env
-        exec(compile(text, f"<{name} of {self.executable.meta.name}>", "exec"), env)
-        return env[name]
+    def _made(self, stub: Stub, names: dict[str, Any] | None = None) -> Any:
+        file = f"<{stub.name} of {self.executable.meta.name}>"
+        return stub.function(self.env if names is None else names, file)
 
-    def _before(self) -> list[str]:
-        """What precedes the first task."""
-        lines: list[str] = []
-        executable = self.executable
-        if executable.zeroed:
-            lines.append("    clear(frame, stream)")
-        if executable.meta.graph:
-            lines.append("    upload(frame, host, stream)")
-        return lines
-
-    def _grid(self, k: int) -> list[str]:
-        """Put the blocks of a task into ``g``."""
+    def _grid(self, k: int) -> str:
+        """The blocks of a task, as an expression."""
         task = self.tasks[k]
         if self.executable.meta.tasks[k].stacks and task.grid != EXACT:
-            return [f"    g = rows[{k}]"]
+            return f"args.rows[{k}]"
         if task.grid == ONE:
-            return ["    g = 1"]
+            return "1"
         if not task.blocks:
-            if task.grid == EXACT:
-                return [f"    g = header({k}, pointer)"]
-            return [f"    g = L{k}"]
-        reads = ", ".join([f"ints[{at // 4}]" for at in task.reads])
-        return [f"    g = G{k}[{reads}]" if reads else f"    g = {self.env[f'G{k}'][()]}"]
+            return f"header({k}, args)" if task.grid == EXACT else f"L{k}"
+        reads = ", ".join([f"args.ints[{at // 4}]" for at in task.reads])
+        return f"G{k}[{reads}]" if reads else str(self.env[f"G{k}"][()])
 
-    def _launch(self, k: int) -> list[str]:
-        task = self.tasks[k]
-        grid = self._grid(k)
-        blocks = "g"
-        if "header" not in grid[0] and "ints" not in grid[0]:
-            blocks, grid = grid[0].split(" = ")[1], []
+    def _launch(self, lines: Lines, k: int) -> None:
+        """Launch one task."""
+        task, blocks = self.tasks[k], self._grid(k)
+        if blocks.startswith(("header", "G")):
+            lines.add(f"g = {blocks}")
+            blocks = "g"
         size = f"{task.block_dim}, 1, 1, {task.shared}"
-        lines = [
-            *grid,
-            f"    r = launch(F{k}, {blocks}, 1, 1, {size}, stream, p{k}, 0)[0]",
-            f"    if r: again(r, {k}, {blocks}, pointer)",
-        ]
-        return [*lines, f"    mark({k + 1}, stream)"] if self.executable.meta.timed else lines
+        lines.add(
+            f"r = launch(F{k}, {blocks}, 1, 1, {size}, args.stream, args.params[{k}], 0)[0]",
+            f"if r: again(r, {k}, {blocks}, args)",
+        )
+        if self.executable.meta.timed:
+            lines.add(f"mark({k + 1}, args.stream)")
+
+    def _launches(self, lines: Lines) -> None:
+        """Launch all tasks in order."""
+        if self.executable.zeroed:
+            lines.add("clear(args.device_buffer, args.stream)")
+        if self.executable.meta.timed:
+            lines.add("mark(0, args.stream)")
+        for k in range(len(self.tasks)):
+            self._launch(lines, k)
 
     def task(self, k: int) -> Any:
-        """A function of a pointer that launches one task, and nothing before or after it."""
-        return self._made(f"task{k}", self._launch(k))
+        """A function of a buffer that launches one task, and nothing before or after it."""
+        stub = Stub(f"task{k}", "args")
+        self._launch(stub.enter, k)
+        return self._made(stub)
 
     def entry(self, pool: CudaBufferPool) -> Any:
-        """What launches a filled frame of ``pool``: 0 if all went well, else see `pool.check`."""
-        meta = self.executable.meta
-        several = len(self.tasks) > 1 or self.executable.zeroed or pool.runner is not None
-        several = several or meta.graph or any(self.executable.headers)
-        body = self._body if pool.runner is None else ["    runner.run(pointer)"]
-        lines, names = around(pool, body, bool(several))
-        env = {**self.env, **names, "runner": pool.runner}
-        params = "".join([f"p{k}, " for k in range(len(self.tasks))])
-        text = "\n".join(["def enter(pointer):", f"{_UNPACK}{params.strip()} = pointer", *lines])
-        exec(compile(text, f"<launch of {meta.name}>", "exec"), env)
+        """What launches a packed buffer of ``pool``: 0 if all went well, else see `pool.check`."""
+        executable, runner = self.executable, pool.runner
+        several = len(self.tasks) > 1 or executable.zeroed or runner or any(executable.headers)
+        stub, names = entry(pool, bool(several))
+        if runner is None:
+            self._launches(stub.enter)
+        else:
+            stub.enter.add("runner.run(args)")
+        env = {**self.env, **names, "runner": runner}
         # A child of this process must not reach the driver.
-        self.executable.sources.append(env)
-        return env["enter"]
+        executable.sources.append(env)
+        return self._made(stub, env)
 
     # --- what generated code calls --------------------------------------------------------------
 
-    def _again(self, code: int, k: int, blocks: int, pointer: Any) -> None:
+    def _again(self, code: int, k: int, blocks: int, args: CudaArguments) -> None:
         """The driver has refused a launch: try once more where another context was current."""
         device, task = self.device, self.tasks[k]
         primary = device.context
@@ -154,7 +132,7 @@ class Control:
                 code = code_of(
                     device.driver.cuLaunchKernel(
                         self.executable.functions[k], blocks, 1, 1, task.block_dim, 1, 1,
-                        task.shared, pointer[2], pointer[6 + k], 0,
+                        task.shared, args.stream, args.params[k], 0,
                     )
                 )  # fmt: skip
             if not code:
@@ -168,33 +146,23 @@ class Control:
         # The driver also reports here what an earlier kernel has done, which is elsewhere.
         raise error.locate(what.loc) if error.kernel == name else error
 
-    def _header(self, k: int, pointer: Any) -> int:
+    def _header(self, k: int, args: CudaArguments) -> int:
         """The number of blocks of a task that only the device knows."""
         device = self.device
         function = self.executable.headers[k]
         device.call(
-            "launching a kernel", "cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, pointer[2],
-            pointer[6 + k], 0,
+            "launching a kernel", "cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, args.stream,
+            args.params[k], 0,
         )  # fmt: skip
-        device.wait(stream=pointer[2])
-        return max(1, device.integer(pointer[3] + HEADER, np.int64))
-
-    def _upload(self, frame: int, host: int, stream: Any) -> None:
-        """Copy the arguments to the device frame, where a ``graph`` kernel looks for them."""
-        layout = self.executable.layout
-        for begin, end in ((abi.SEED, layout.results), (layout.stacks, layout.tmp)):
-            if begin < end:
-                self.device.call(
-                    "copying arguments", "cuMemcpyHtoDAsync", frame + begin, host + begin,
-                    end - begin, stream,
-                )  # fmt: skip
+        device.wait(stream=args.stream)
+        return max(1, device.integer(args.device_buffer + HEADER, np.int64))
 
     def mark(self, number: int, stream: Any) -> None:
         """Note the time when the device comes here."""
         event = self.executable.events[number]
         self.device.call("timing a launch", "cuEventRecord", event, stream)
 
-    def clear(self, frame: int, stream: Any) -> None:
+    def clear(self, buffer: int, stream: Any) -> None:
         """Set to 0 what each launch finds as 0."""
         for at, size in self.executable.zeroed:
-            self.device.call("clearing", "cuMemsetD8Async", frame + at, 0, size, stream)
+            self.device.call("clearing", "cuMemsetD8Async", buffer + at, 0, size, stream)

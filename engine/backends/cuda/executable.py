@@ -38,7 +38,6 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         self.headers: Final = tuple(
             [loaded.function(task.header) if task.header else None for task in self.tasks]
         )
-        self.alone: Final = not self.meta.flow
         for k in range(len(self.tasks)):
             self._fit(k)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
@@ -88,23 +87,27 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
             each = int(check(result, "asking for the occupancy", self.meta.name))
         return max(1, each * device.hardware.processors)
 
-    def grids(self, buffer: memoryview) -> list[int]:
-        """The blocks of each task for this host frame; -1 where only the device knows."""
-        return self.control.grids(self.frame.pointers[id(buffer)])
-
     def _new_pool(self, stream: int) -> CudaBufferPool:
         found = CudaBufferPool(self, stream)
-        found.runner = self.runner(found)
+        found.runner = self._runner(found)
         found.enter = self.control.entry(found)
         return found
 
-    def runner(self, pool: CudaBufferPool) -> Runner | None:
-        """What launches filled frames of ``pool`` where that is more than its tasks in order."""
-        if self.alone and not self.meta.graph and len(self.tasks) < 2:
-            return None
-        from .replay import runner
+    def _runner(self, pool: CudaBufferPool) -> Runner | None:
+        """What launches the buffers of ``pool``; None if plain launches, one by one, are right."""
+        meta = self.meta
+        if meta.flow or meta.graph:
+            from .walk import FlowRunner
 
-        return runner(self, pool)
+            return FlowRunner(self, pool)
+        plain = meta.timed or meta.prints or meta.has_stacks or len(meta.tasks) < 2
+        if plain or pool.stream or not self.device.config.graph:
+            return None
+        if any(not task.blocks and task.header for task in self.tasks):
+            return None
+        from .replay import AutoRunner
+
+        return AutoRunner(self, pool)
 
     def graph_facts(self) -> dict[str, Any] | None:
         """What became a graph on the default stream, for people; waits for that stream.
@@ -115,7 +118,8 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         node it lies in or -1, as ``parent``; ``edges``; how many ``replays``, ``updates`` of nodes
         and ``rebuilds`` there were; ``iterations`` of each while node in all.
         """
-        return None if self.frame.runner is None else self.frame.runner.facts()
+        runner = self.arguments().runner
+        return None if runner is None else runner.facts()
 
     def forked(self) -> None:
         """This is a child of the process that loaded it: the driver must not be reached."""
@@ -124,13 +128,11 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(
-        self, pool: CudaBufferPool, frame: Any, told: Callable[[Sequence[int]], None]
-    ) -> int:
+    def _timed(self, pool: CudaBufferPool, args: Any, told: Callable[[Sequence[int]], None]) -> int:
         driver = self.device.driver
         with self._times, self.device.context.active():
             began = perf_counter_ns()
-            code = pool.enter(frame[1])
+            code = pool.enter(args)
             if code:
                 return code
             self.device.sync(pool.stream)

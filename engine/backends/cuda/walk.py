@@ -6,7 +6,7 @@ as long as possible: loops that the device can run by itself are within it. Most
 segment, and a launch is then
 
 1. a look whether the bytes of the parameters are those of the last launch,
-2. if not, one small copy to the device frame, and other grids where they change,
+2. if not, one small copy to the device buffer, and other grids where they change,
 3. one ``cuGraphLaunch``.
 
 Never is a graph built anew for other arrays or numbers, except where a grid within a loop has to be
@@ -34,13 +34,10 @@ from .facts import CudaLoop, loop_fits
 from .replay import Counts, Parameters, Replayed, facts_of
 
 if TYPE_CHECKING:
-    from .arguments import CudaBufferPool
+    from .arguments import CudaArguments, CudaBufferPool
     from .executable import CudaExecutable
 
 __all__ = ["FlowRunner"]
-
-_BUFFER, _INTS, _STREAM, _FRAME, _HOST = range(5)
-"""Where `frame.Frame` has these."""
 
 
 class _Segment:
@@ -53,11 +50,11 @@ class _Segment:
 
     def go(self, walk: Walk) -> bool:
         if walk.seeking < 0:
-            self._replayed.launch(walk.pointer)
+            self._replayed.launch(walk.args)
             return False
         for item in self._items:  # loops and branches before the checkpoint are passed over
             if not isinstance(item, Flow):
-                self._owner.task(item)(walk.pointer)
+                self._owner.task(item)(walk.args)
         return False
 
 
@@ -70,7 +67,7 @@ class _Fused:
 
     def go(self, walk: Walk) -> bool:
         if walk.seeking < 0:
-            self._owner.fused_loop(self._loop, walk.pointer)
+            self._owner.fused_loop(self._loop, walk.args)
         return False
 
 
@@ -88,7 +85,7 @@ def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
             yield from _do_whiles(item.items)
 
 
-class FlowRunner(Walker["CudaExecutable", "CudaBufferPool"]):
+class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
     """See the module docstring.
 
     graphs: parts of it may be graphs. why: what stands against the whole being one graph, for
@@ -119,7 +116,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaBufferPool"]):
         self.fused: dict[int, CudaLoop] = {}
         self._launch: Final = device.driver.cuGraphLaunch
         self._copy: Final = device.driver.cuMemcpyHtoDAsync
-        self._cell: Final = ctypes.c_uint64(pool.device_frame)
+        self._cell: Final = ctypes.c_uint64(pool.device_buffer)
         self._array: Final = ctypes.c_void_p(ctypes.addressof(self._cell))
         device.own(self)
 
@@ -219,50 +216,50 @@ class FlowRunner(Walker["CudaExecutable", "CudaBufferPool"]):
 
     # --- launching ------------------------------------------------------------------------------
 
-    def run(self, pointer: Any) -> None:
-        """Launch a filled frame; waits only where the host has to know a flag."""
+    def run(self, args: CudaArguments) -> None:
+        """Launch a packed buffer; waits only where the host has to know a flag."""
         where = self._parameters
-        data = pointer[0][where.start : where.end].tobytes()
+        data = args.view[where.start : where.end].tobytes()
         with self._lock:
             if data != self._data:
                 begun, self._data = self._data is None, None  # in case this fails half way
-                self._prepare(pointer, begun)
+                self._prepare(args, begun)
                 self._data = data
             self.counts.replays += 1
             whole = self._whole
             if whole is None:
                 if self._begins:
-                    self._before(pointer)
-                self.walk(pointer, self._steps)
+                    self._before(args)
+                self.walk(args, self._steps)
                 return
             assert whole.graph is not None
-            code = self._launch(whole.graph.handle, pointer[2])[0]
+            code = self._launch(whole.graph.handle, args.stream)[0]
             if code:
-                whole.again(int(code), pointer)
+                whole.again(int(code), args)
 
-    def _prepare(self, pointer: Any, begun: bool) -> None:
-        """Make all right for the parameters in a frame, and copy these to the device.
+    def _prepare(self, args: CudaArguments, begun: bool) -> None:
+        """Make all right for the parameters in a buffer, and copy these to the device.
 
         begun: nothing is right yet, or the last time this has failed half way.
         """
         where, meta = self._parameters, self.executable.meta
-        if where.changes(pointer) or begun:
-            self._arrange(pointer)
-            grids = self.executable.control.grids(pointer)
+        if where.changes(args) or begun:
+            self._arrange(args)
+            grids = self.executable.control.grids(args)
             try:
                 for replayed in self._replayed:
-                    replayed.ready(pointer, grids)
+                    replayed.ready(args, grids)
             except (CudaError, conditional.Unavailable) as error:
                 self._without_graphs(error)
         if meta.graph and where.start < where.end:
             at, size = where.start, where.end - where.start
-            what = pointer[_FRAME] + at, pointer[_HOST] + at, size, pointer[_STREAM]
+            what = args.device_buffer + at, args.host + at, size, args.stream
             if self._copy(*what)[0]:  # in a thread where another context is current, perhaps
                 self.executable.device.call("copying arguments", "cuMemcpyHtoDAsync", *what)
 
-    def _arrange(self, pointer: Any) -> None:
+    def _arrange(self, args: CudaArguments) -> None:
         """Cut the flow, at first and where loops are small or large now."""
-        ints = pointer[_INTS]
+        ints = args.ints
         fused = {
             key: one
             for key, one in self._loops.items()
@@ -284,17 +281,17 @@ class FlowRunner(Walker["CudaExecutable", "CudaBufferPool"]):
         self.graphs, self.why = False, str(error)
         self._begin()
 
-    def _before(self, pointer: Any) -> None:
+    def _before(self, args: CudaArguments) -> None:
         """What precedes the first task where no graph holds all."""
         control = self.executable.control
         if self.executable.zeroed:
-            control.clear(pointer[_FRAME], pointer[_STREAM])
+            control.clear(args.device_buffer, args.stream)
         if self.executable.meta.timed:
-            control.mark(0, pointer[_STREAM])
+            control.mark(0, args.stream)
 
-    def fused_loop(self, one: CudaLoop, pointer: Any) -> None:
+    def fused_loop(self, one: CudaLoop, args: CudaArguments) -> None:
         """Launch a loop that is one kernel."""
         self.executable.device.call(
             "launching a loop", "cuLaunchKernel", self.executable.code.function(one.symbol),
-            1, 1, 1, one.block_dim, 1, 1, 0, pointer[_STREAM], ctypes.addressof(self._array), 0,
+            1, 1, 1, one.block_dim, 1, 1, 0, args.stream, ctypes.addressof(self._array), 0,
         )  # fmt: skip

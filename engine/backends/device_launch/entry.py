@@ -1,16 +1,17 @@
-"""What stands around the launches of a kernel's tasks, in the Python source generated for it.
+"""The launch stub from a packed argument buffer to the device, but for how tasks are launched.
 
 For a kernel that returns something it reads, in essence::
 
-    me = -ident()
-    try:
-        inside[me] = 1
-        if uses.stopped: refuse()
-        with lock:
-            ...                       the launches of its tasks
-            pending[pool] = None
-            return finish(buffer)
-    finally: left(me, None)
+    def enter(args):
+        me = -ident()
+        try:
+            inside[me] = 1
+            if uses.stopped: refuse()
+            with lock:
+                ...                       the launches of its tasks, of the backend
+                pending[pool] = None
+                return finish(args)
+        finally: left(me, None)
 
 The first lines and the last are there for programs that end meanwhile, see `device.Users`.
 
@@ -24,17 +25,17 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ..stub import Stub
 from .arguments import DeviceBufferPool
 
-__all__ = ["around"]
+__all__ = ["entry"]
 
 
-def around(
-    pool: DeviceBufferPool[Any], launches: list[str], several: bool
-) -> tuple[list[str], dict[str, Any]]:
-    """The lines of what launches a filled frame of ``pool``, and the names that these use.
+def entry(pool: DeviceBufferPool[Any], several: bool) -> tuple[Stub, dict[str, Any]]:
+    """What launches a buffer ``args`` of ``pool``, and the names that it uses.
 
-    several: they are more than one command, between which nothing of another thread may come.
+    A backend fills its sections ``pack`` and ``enter``. several: these are more than one command,
+    between which nothing of another thread may come.
     """
     meta, device = pool.meta, pool.device
     waits = bool(meta.results or meta.asserts) or device.blocking
@@ -45,14 +46,13 @@ def around(
         "ident": threading.get_ident,
         "lock": device.printing if meta.prints else threading.RLock(),
     }  # fmt: skip
-    lines = ["    printing(pool)"] if meta.prints else []
-    lines += launches
-    lines.append("    pending[pool] = None")
-    lines.append("    return finish(buffer)" if waits else "    return 0")
-    # What a launch keeps in the device frame is its own until it is fetched, or its tasks are all
+    # What a launch keeps in the device buffer is its own until it is fetched, or its tasks are all
     # in the stream. The buffer for prints is one kernel's at a time.
-    if waits or several or meta.prints:
-        lines = ["    with lock:", *(f"    {line}" for line in lines)]
-    lines = ["inside[me] = 1", "if uses.stopped: refuse()", *(line[4:] for line in lines)]
-    lines = [f"        {line}" for line in lines]
-    return ["    me = -ident()", "    try:", *lines, "    finally: left(me, None)"], names
+    lock = "lock" if waits or several or meta.prints else ""
+    stub = Stub("enter", "args", lock, True, first="me = -ident()", last="left(me, None)")
+    stub.checks.add("inside[me] = 1", "if uses.stopped: refuse()")
+    if meta.prints:
+        stub.take.add("printing(pool)")
+    stub.after.add("pending[pool] = None")
+    stub.results.add("return finish(args)" if waits else "return 0")
+    return stub, names

@@ -14,18 +14,13 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ..base import Flow
 from ..kernarg.abi import RESUME
-from .arguments import DeviceBufferPool
+from .arguments import DeviceArguments, DeviceBufferPool, Launch
 from .branches import Branches
 from .executable import DeviceExecutable
 
-__all__ = ["Item", "Run", "Step", "Walk", "Walker", "tasks_of"]
+__all__ = ["Item", "Step", "Walk", "Walker", "tasks_of"]
 
 Item = int | Flow
-Run = Callable[[Any], object]
-"""Launches what the pointer of a frame (see `DeviceBufferPool.enter`) stands for."""
-
-_STREAM: Final = 2
-"""Where pointers have the stream."""
 
 
 def tasks_of(items: Sequence[Item]) -> Iterator[int]:
@@ -52,10 +47,10 @@ class Walk:
     checkpoint that ended it, or 0.
     """
 
-    __slots__ = ("pointer", "seeking", "yielded")
+    __slots__ = ("args", "seeking", "yielded")
 
-    def __init__(self, pointer: Any, seeking: int) -> None:
-        self.pointer = pointer
+    def __init__(self, args: Any, seeking: int) -> None:
+        self.args = args
         self.seeking = seeking
         self.yielded = 0
 
@@ -74,7 +69,7 @@ class _Task:
         self._number: Final = task
 
     def go(self, walk: Walk) -> bool:
-        self._owner.task(self._number)(walk.pointer)
+        self._owner.task(self._number)(walk.args)
         return False
 
 
@@ -87,7 +82,7 @@ class _Parallel:
 
     def go(self, walk: Walk) -> bool:
         if walk.seeking < 0:
-            self._owner.parallel(self._part, walk.pointer)
+            self._owner.parallel(self._part, walk.args)
         return False
 
 
@@ -109,7 +104,7 @@ class _Loop:
                 if step.go(walk):
                     return True
             self._owner.rounds += 1
-            if not self._pool.flag(walk.pointer[0], self._param):
+            if not self._pool.flag(walk.args, self._param):
                 return False
 
 
@@ -129,29 +124,30 @@ class _Checkpoint:
             walk.seeking = -1
         for step in self._steps:
             step.go(walk)
-        if part.param >= 0 and self._pool.flag(walk.pointer[0], part.param):
+        if part.param >= 0 and self._pool.flag(walk.args, part.param):
             walk.yielded = 1 + part.label
             return True
         return False
 
 
 E = TypeVar("E", bound=DeviceExecutable[Any, Any, Any])
-P = TypeVar("P", bound=DeviceBufferPool[Any])
+A = TypeVar("A", bound=DeviceArguments)
 
 
-class Walker(Generic[E, P]):
-    """Launches the frames of ``pool``. rounds: of loops on the host, so far."""
+class Walker(Generic[E, A]):
+    """Launches the buffers of ``pool``. rounds: of loops on the host, so far."""
 
     def __init__(
-        self, executable: E, pool: P, launcher: Callable[[int], Run], handle: Callable[[int], Any]
-    ) -> None:
-        """launcher: gives what launches one task. handle: gives a stream as pointers have it."""
+        self, executable: E, pool: DeviceBufferPool[A], launcher: Callable[[int], Launch[A]],
+        handle: Callable[[int], Any],
+    ) -> None:  # fmt: skip
+        """launcher: returns what launches one task; handle, a stream as the driver takes it."""
         self.executable: Final = executable
         self.pool: Final = pool
         self.rounds = 0
         self._launcher: Final = launcher
         self._handle: Final = handle
-        self._tasks: Final[dict[int, Run]] = {}
+        self._tasks: Final[dict[int, Launch[A]]] = {}
         self._branches: Final[dict[Flow, Branches]] = {}
 
     # --- cutting the flow -----------------------------------------------------------------------
@@ -170,41 +166,41 @@ class Walker(Generic[E, P]):
 
     # --- launching ------------------------------------------------------------------------------
 
-    def walk(self, pointer: Any, steps: Sequence[Step]) -> None:
-        """Launch a filled frame; waits only where the host has to know a flag."""
+    def walk(self, args: A, steps: Sequence[Step]) -> None:
+        """Launch a packed buffer; waits only where the host has to know a flag."""
         labels = self.executable.meta.labels
-        resume = struct.unpack_from("<q", pointer[0], RESUME)[0] if labels else 0
-        walk = Walk(pointer, resume - 1)
+        resume = struct.unpack_from("<q", args.view, RESUME)[0] if labels else 0
+        walk = Walk(args, resume - 1)
         for step in steps:
             if step.go(walk):
                 break
         if labels:
-            struct.pack_into("<q", pointer[0], RESUME, walk.yielded)
+            struct.pack_into("<q", args.view, RESUME, walk.yielded)
 
-    def task(self, k: int) -> Run:
+    def task(self, k: int) -> Launch[A]:
         """What launches one task."""
         found = self._tasks.get(k)
         if found is None:
             found = self._tasks[k] = self._launcher(k)
         return found
 
-    def parallel(self, part: Flow, pointer: Any) -> None:
+    def parallel(self, part: Flow, args: A) -> None:
         """Launch sections, each on a stream of its own."""
         sections = [section for section in part.items if isinstance(section, Flow)]
         if len(sections) < 2:
             for k in tasks_of(part.items):
-                self.task(k)(pointer)
+                self.task(k)(args)
             return
         branches = self._branches.get(part)
         if branches is None:
             branches = self._branches[part] = Branches(self.executable.device, len(sections))
         branches.run(
-            self.pool.stream, [self._section(tuple(tasks_of(s.items)), pointer) for s in sections]
+            self.pool.stream, [self._section(tuple(tasks_of(s.items)), args) for s in sections]
         )
 
-    def _section(self, tasks: Sequence[int], pointer: Any) -> Callable[[int], None]:
+    def _section(self, tasks: Sequence[int], args: A) -> Callable[[int], None]:
         def launch(stream: int) -> None:
-            moved = (*pointer[:_STREAM], self._handle(stream), *pointer[_STREAM + 1 :])
+            moved = args.on(self._handle(stream))
             for k in tasks:
                 self.task(k)(moved)
 

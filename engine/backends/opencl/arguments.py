@@ -1,12 +1,9 @@
-"""Frames of the OpenCL backend: what a launch packs, and what it finds afterwards.
+"""Argument buffers of the OpenCL backend: what a launch packs, and what it finds afterwards.
 
-A *host frame* has the layout of `kernarg.abi`. OpenCL takes arguments of a kernel one by one and
-keeps them in the kernel's object until it is launched, so that each frame has objects of its own:
-threads that launch at once do not share any. A launch gives them what the host frame says; the
-device frame and the buffer for prints never change.
-
-A pool belongs to one kernel and one stream, with one *device frame*: launches on a stream
-follow each other.
+A buffer has the layout of `kernarg.abi`. OpenCL takes the arguments of a kernel one by one and
+keeps them in the kernel's object until it is launched, so that each buffer has objects of its own:
+threads that launch at once do not share any. A launch gives them what the buffer has; the device
+buffer and the buffer for prints never change.
 """
 
 from __future__ import annotations
@@ -14,47 +11,52 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ..device_launch.arguments import DeviceBufferPool
-from ..kernarg.packing import StackFrame
+from ..device_launch.arguments import DeviceArguments, DeviceBufferPool
 from .facts import MEMORY, OpenclTask
 
 if TYPE_CHECKING:
     from .executable import OpenclExecutable
 
-__all__ = ["Frame", "OpenclBufferPool", "settle"]
-
-Frame = tuple[memoryview, Any]
-"""The memory, and what `enter` takes: the memory again, the same as i32, the queue,
-groups of each task that a plan for adstacks gives, and for each task the kernel, what sets its
-memories and what sets its numbers."""
+__all__ = ["OpenclArguments", "OpenclBufferPool", "settle"]
 
 
-class OpenclBufferPool(DeviceBufferPool[Frame]):
-    """Makes, fills, reads and keeps frames of one kernel for one stream. queue: the stream."""
+class OpenclArguments(DeviceArguments):
+    """See `DeviceArguments`; a stream is a queue.
+
+    kernels: for each task the kernel, what sets its memories, and what sets its numbers.
+    """
+
+    __slots__ = ("kernels",)
+
+    def __init__(
+        self, view: memoryview, queue: Any, device_buffer: int, kernels: list[tuple[Any, Any, Any]]
+    ) -> None:
+        super().__init__(view, queue, device_buffer)
+        self.kernels: Final = kernels
+
+
+class OpenclBufferPool(DeviceBufferPool[OpenclArguments]):
+    """The argument buffers of one kernel for one stream. queue: the stream."""
 
     def __init__(self, executable: OpenclExecutable, stream: int = 0) -> None:
         device, meta = executable.device, executable.meta
         super().__init__(executable, stream)
         self._executable: Final = executable
         self.queue: Final = device.streams.queue(stream)
-        self._fixed: Final = [device.places[self.device_frame][0]]
+        self._memory: Final = device.places[self.device_buffer][0]
         self._prints: Final = device.places[device.prints().address][0] if meta.prints else None
 
-    def bare(self) -> Frame:
-        view = memoryview(bytearray(self.layout.tmp))
-        pointer: list[Any] = [view, view.cast("i"), self.queue, []]
+    def bare(self) -> OpenclArguments:
+        kernels: list[tuple[Any, Any, Any]] = []
         for task in self._executable.tasks:
             kernel = self._executable.kernel(task.symbol)
-            kernel.set_arg(0, self._fixed[0])
+            kernel.set_arg(0, self._memory)
             if task.prints:
                 kernel.set_arg(1, self._prints)
-            settle(kernel, task, self._fixed[0])
-            pointer += [kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi]
-        frame = view, tuple(pointer)
-        return StackFrame(frame) if self.stacked else frame
-
-    def rows_of(self, frame: Frame) -> list[int]:
-        return frame[1][3]
+            settle(kernel, task, self._memory)
+            kernels.append((kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi))
+        view = memoryview(bytearray(self.layout.tmp))
+        return OpenclArguments(view, self.queue, self.device_buffer, kernels)
 
 
 _NOTHING: Final = b"\0" * 8

@@ -64,21 +64,17 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
         found = OpenclBufferPool(self, stream)
         runner = None
         if self.meta.flow:
-            from .walk import FlowRunner
+            from .walk import runner as walk
 
-            runner = FlowRunner(self, found).run
+            runner = walk(self, found)
         found.enter = self.control.entry(found, runner)
         return found
 
-    def pool_of(self, queue: Any) -> OpenclBufferPool:
-        """The frames whose launches go to this queue."""
-        return next(pool for pool in self._pools.values() if pool.queue is queue)
-
-    def header(self, k: int, pool: OpenclBufferPool) -> Any:
-        """What launches the header of a task."""
-        found = self._headers.get((k, pool.stream))
+    def header(self, k: int, device_buffer: int) -> Any:
+        """What launches the header of a task for this device buffer."""
+        found = self._headers.get((k, device_buffer))
         if found is None:
-            found = self._headers[k, pool.stream] = self.control.header_of(k, pool)
+            found = self._headers[k, device_buffer] = self.control.header_of(k, device_buffer)
         return found
 
     def forked(self) -> None:
@@ -89,12 +85,12 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
     # --- launching ------------------------------------------------------------------------------
 
     def _timed(
-        self, pool: OpenclBufferPool, frame: Any, told: Callable[[Sequence[int]], None]
+        self, pool: OpenclBufferPool, args: Any, told: Callable[[Sequence[int]], None]
     ) -> int:
         with self._times:
             self.events.clear()
             began = perf_counter_ns()
-            code = pool.enter(frame[1])
+            code = pool.enter(args)
             if code:
                 return code
             self.device.sync(pool.stream)

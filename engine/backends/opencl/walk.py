@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from ..device_launch.walking import Walker
 
 if TYPE_CHECKING:
-    from .arguments import OpenclBufferPool
+    from ..device_launch.arguments import Launch
+    from .arguments import OpenclArguments, OpenclBufferPool
     from .executable import OpenclExecutable
 
-__all__ = ["FlowRunner"]
+__all__ = ["runner"]
 
 
-class FlowRunner(Walker["OpenclExecutable", "OpenclBufferPool"]):
-    """See the module docstring."""
-
-    def __init__(self, executable: OpenclExecutable, pool: OpenclBufferPool) -> None:
-        queue = executable.device.streams.queue
-        super().__init__(executable, pool, executable.control.task, queue)
-        self._steps: Final = self.steps(executable.meta.flow)
-
-    def run(self, pointer: Any) -> None:
-        """Launch a filled frame; waits where the host has to know a flag."""
-        self.walk(pointer, self._steps)
+def runner(executable: OpenclExecutable, pool: OpenclBufferPool) -> Launch[OpenclArguments]:
+    """What launches the buffers of ``pool``; it waits where the host has to know a flag."""
+    queue = executable.device.streams.queue
+    walker = Walker(executable, pool, executable.control.task, queue)
+    steps = walker.steps(executable.meta.flow)
+    return lambda args: walker.walk(args, steps)
