@@ -3,7 +3,7 @@
 A launch is so short that each step of Python counts. A stub has the steps of its kernel and no
 others, so it is generated as source. A launch runs through one or two: that of `runtime.stub`, from
 the arguments of a call to a packed argument buffer, then on a device that of
-`device_launch.entry`, from the buffer to the driver. Both have these sections, in this order::
+`device_launch.control`, from the buffer to the driver. Both have these sections, in this order::
 
     checks      that the call is one that the stub is for; values get names
     take        an argument buffer, and what else it needs before it is packed

@@ -8,14 +8,13 @@ among them, are compared with the interpreter's.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from ..backends import base, interp
 from ..backends.base import KernelMeta, StackPlan
 from ..errors import AdStackOverflowError
 from ..runtime import program
+from ..types import WriteCounter
 from .arguments import LaunchCase
 from .autodiff import described
 from .capture import KernelCapture
@@ -167,24 +167,17 @@ class _Elsewhere:
         """Nothing: its memory goes when nobody refers to it."""
 
 
-class _Still(NamedTuple):
-    """What an array comes from that nobody changes while it is launched with, as far as sizes go:
-    a gradient writes gradients only."""
-
-    generation: int
-
-
-_generations: Final = itertools.count(1)
-
-
 @dataclass
 class _Start:
-    """What a gradient is launched on: what the primal has left, and the first gradients."""
+    """What a gradient is launched on: what the primal has left, and the first gradients.
+
+    source: of all arrays, as far as sizes go: a gradient writes gradients only, so the count stays.
+    """
 
     arrays: dict[Place, Array] = field(default_factory=dict["Place", "Array"])
     blocks: dict[Block, Array] = field(default_factory=dict["Block", "Array"])
     written: set[object] = field(default_factory=set[object])
-    source: _Still = field(default_factory=lambda: _Still(next(_generations)))
+    source: WriteCounter = field(default_factory=WriteCounter)
     failure: str = ""
 
 
@@ -328,7 +321,7 @@ class _GradientLauncher(Launcher):
         plan = self._plan(compiled, given, found)
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
-    def _sources(self, given: Inputs, found: Round) -> list[_Still]:
+    def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
         """Where sizing takes the arrays to come from: all inputs of a round hold the same."""
         return [self._starts[id(found)].source] * len(given.values)
 

@@ -40,11 +40,11 @@ from ..ir import Param
 from ..types import (
     DataType,
     FieldHandle,
-    Generation,
     MatrixType,
     StructFieldHandle,
     StructType,
     TensorHandle,
+    WriteCounter,
     dtype_of,
     i32,
     is_data_oriented,
@@ -435,7 +435,7 @@ def _numpy(
 # What a compiled kernel takes
 
 
-def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:
+def writes_of(leaf: Leaf, found: Sequence[Argument]) -> WriteCounter | None:
     """What counts the writes to the array or field behind a parameter; None for other memory."""
     if leaf.path[-1:] == (MARKS,):
         return None

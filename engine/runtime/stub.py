@@ -171,7 +171,7 @@ class _Writer:
     def _observed(self, need: Need) -> str:
         """What is observed of something that sizes depend on."""
         if need.kind == "content":
-            return f"{self.checks.counters[need.param]}.generation"
+            return f"{self.checks.counters[need.param]}.count"
         name = self.checks.known_as.get(need.param)
         if name is None:
             raise TooInvolved

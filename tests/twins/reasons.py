@@ -153,7 +153,7 @@ _ON_OPENCL_ALONE: dict[str, str] = {
         caches/test_codec::test_what_backends_make_comes_back
     """,
     _NO_CHECKS: """
-        runtime/test_generations::test_a_kernel_that_fails_has_written
+        runtime/test_write_counter::test_a_kernel_that_fails_has_written
         caches/test_keys::test_lines_inside_of_a_kernel_matter_where_messages_show_them
         autodiff/test_validation
         backends/test_checks

@@ -1,4 +1,4 @@
-"""Machine code in this process, and the native functions that kernels call through their frames.
+"""Machine code in this process, and the native functions that kernels call through their arguments.
 
 `finish` turns object code into what is kept of a compile: a code image where `linker` can make one.
 `load` brings either into memory, and it stays as long as its `Code` is referenced. The native

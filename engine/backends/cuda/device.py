@@ -4,7 +4,7 @@ Everything goes to the *legacy default stream*: it is torch's default as well, s
 is in order without events. Streams that are created beside it are of the kind that orders itself
 with it.
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
+Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
 and the `BufferPool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
 waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``, every
 launch does.
@@ -301,7 +301,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     # --- waiting --------------------------------------------------------------------------------
 
     def wait(self, doing: str = "waiting for kernels", stream: Any = None) -> None:
-        """Wait for the default stream, or the one given. Looks at no frame."""
+        """Wait for the default stream, or the one given. Looks at no device buffer."""
         with self.context.active():
             code = code_of(self.driver.cuStreamSynchronize(stream))
         if code:

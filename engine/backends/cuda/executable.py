@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import CudaError
@@ -13,7 +12,7 @@ from ..base import Artifact
 from ..device_launch.executable import DeviceExecutable
 from . import code, facts
 from .arguments import CudaBufferPool
-from .control import Control
+from .control import CudaControl
 from .driver import check
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         for k in range(len(self.tasks)):
             self._fit(k)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
-        self.control: Final = Control(self)
+        self.control: Final = CudaControl(self)
         self._ready()
 
     # --- what a launch needs --------------------------------------------------------------------
@@ -90,7 +89,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
     def _new_pool(self, stream: int) -> CudaBufferPool:
         found = CudaBufferPool(self, stream)
         found.runner = self._runner(found)
-        found.enter = self.control.entry(found)
+        found.enter = self.control.entry(found, found.runner)
         return found
 
     def _runner(self, pool: CudaBufferPool) -> Runner | None:
@@ -120,11 +119,6 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         """
         runner = self.arguments().runner
         return None if runner is None else runner.facts()
-
-    def forked(self) -> None:
-        """This is a child of the process that loaded it: the driver must not be reached."""
-        for env in self.sources:
-            env["launch"], env["runner"] = self._refuse, SimpleNamespace(run=self._refuse)
 
     # --- launching ------------------------------------------------------------------------------
 

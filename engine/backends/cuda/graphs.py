@@ -197,7 +197,7 @@ class Graph:
             "adding a memset to a graph", "cuGraphAddMemsetNode",
             graph, handles or None, len(handles), params, self._device.context.handle,
         )  # fmt: skip
-        return handle, self._note("memset", f"{size} bytes of the frame", before, -1)
+        return handle, self._note("memset", f"{size} bytes of the device buffer", before, -1)
 
     def _one(self, graph: Any, loop: Flow, before: _Ends, parent: int) -> _End:
         """A whole loop as one kernel."""

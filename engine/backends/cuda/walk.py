@@ -23,6 +23,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
@@ -38,37 +39,6 @@ if TYPE_CHECKING:
     from .executable import CudaExecutable
 
 __all__ = ["FlowRunner"]
-
-
-class _Segment:
-    """Items that the device does without the host, as one graph."""
-
-    def __init__(self, owner: FlowRunner, items: Sequence[Item]) -> None:
-        self._owner: Final = owner
-        self._items: Final = items
-        self._replayed: Final = owner.replayed(items, False)
-
-    def go(self, walk: Walk) -> bool:
-        if walk.seeking < 0:
-            self._replayed.launch(walk.args)
-            return False
-        for item in self._items:  # loops and branches before the checkpoint are passed over
-            if not isinstance(item, Flow):
-                self._owner.task(item)(walk.args)
-        return False
-
-
-class _Fused:
-    """A loop that is one kernel."""
-
-    def __init__(self, owner: FlowRunner, loop: CudaLoop) -> None:
-        self._owner: Final = owner
-        self._loop: Final = loop
-
-    def go(self, walk: Walk) -> bool:
-        if walk.seeking < 0:
-            self._owner.fused_loop(self._loop, walk.args)
-        return False
 
 
 def _not_one(meta: KernelMeta) -> str:
@@ -196,7 +166,8 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
 
         def close() -> None:
             if len(segment) > 1 or any(isinstance(item, Flow) for item in segment):
-                out.append(_Segment(self, tuple(segment)))
+                items = tuple(segment)
+                out.append(partial(self._segment, items, self.replayed(items, False)))
             else:
                 out.extend(map(self.step, segment))
             segment.clear()
@@ -212,7 +183,23 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
 
     def step(self, item: Item) -> Step:
         one = self.fused.get(id(item)) if isinstance(item, Flow) else None
-        return super().step(item) if one is None else _Fused(self, one)
+        return super().step(item) if one is None else partial(self._fused, one)
+
+    def _segment(self, items: Sequence[Item], replayed: Replayed, walk: Walk) -> bool:
+        """Items that the device does without the host, as one graph."""
+        if walk.seeking < 0:
+            replayed.launch(walk.args)
+            return False
+        for item in items:  # loops and branches before the checkpoint are passed over
+            if not isinstance(item, Flow):
+                self.task(item)(walk.args)
+        return False
+
+    def _fused(self, loop: CudaLoop, walk: Walk) -> bool:
+        """A loop that is one kernel."""
+        if walk.seeking < 0:
+            self._launch_loop(loop, walk.args)
+        return False
 
     # --- launching ------------------------------------------------------------------------------
 
@@ -285,11 +272,11 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         """What precedes the first task where no graph holds all."""
         control = self.executable.control
         if self.executable.zeroed:
-            control.clear(args.device_buffer, args.stream)
+            control.clear(args)
         if self.executable.meta.timed:
             control.mark(0, args.stream)
 
-    def fused_loop(self, one: CudaLoop, args: CudaArguments) -> None:
+    def _launch_loop(self, one: CudaLoop, args: CudaArguments) -> None:
         """Launch a loop that is one kernel."""
         self.executable.device.call(
             "launching a loop", "cuLaunchKernel", self.executable.code.function(one.symbol),

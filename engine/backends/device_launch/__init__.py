@@ -4,7 +4,7 @@ device.py         a device of one program: memory, waiting, and what is found ou
 device_memory.py  memory on it
 executable.py     a kernel loaded on it
 arguments.py      argument buffers for it
-entry.py          the launch stub from a filled argument buffer to the device, as source
+control.py        the launch stub from a packed argument buffer to the device
 copies.py         arrays of the host, copied to it for a launch
 prints.py         what kernels print there
 branches.py       parts of a kernel on several of its streams

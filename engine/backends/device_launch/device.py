@@ -1,6 +1,6 @@
 """A device whose memory the host does not see, as a program has it: what all such have in common.
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
+Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
 and the `DeviceBufferPool` of it among what is *pending* on the stream. Whoever waits for the
 stream takes these off (`due`), waits, and looks at them (`_look`): errors are raised there, reports
 told and prints shown. A copy to the host does the same.
@@ -125,7 +125,7 @@ class DeviceBase(Generic[H, C, S]):
 
     hardware: what it is. blocking: every launch waits. used: bytes allocated. limit: most of these;
     0 for all there is. moved: how often memory was taken, filled or copied on the default stream.
-    pending: frames of the default stream to look at after the next wait, with every kernel launched
+    pending: pools of the default stream to look at after the next wait, of every kernel launched
     since the last one. printing: held while a kernel that prints is launched, and while what was
     printed is shown. streams: see `backends.streams`. uses: entered by whoever launches or copies.
     """
@@ -179,7 +179,7 @@ class DeviceBase(Generic[H, C, S]):
         raise NotImplementedError
 
     def fetch(self, address: int, out: Array) -> None:
-        """As `read`, but look at no frame."""
+        """As `read`, but look at no device buffer."""
         raise NotImplementedError
 
     def write(self, address: int, data: Array) -> None:
@@ -208,7 +208,7 @@ class DeviceBase(Generic[H, C, S]):
         self._look(waiting)
 
     def integer(self, address: int, kind: Any) -> int:
-        """The integer of a NumPy type that stands there, without a look at any frame."""
+        """The integer of a NumPy type that stands there, without a look at device buffers."""
         out = np.empty(1, kind)
         self.fetch(address, out.view(np.uint8))
         return int(out[0])
@@ -223,7 +223,7 @@ class DeviceBase(Generic[H, C, S]):
     # --- waiting --------------------------------------------------------------------------------
 
     def wait_for(self, stream: int) -> None:
-        """Wait for a stream. Looks at no frame."""
+        """Wait for a stream. Looks at no device buffer."""
         raise NotImplementedError
 
     def sync(self, stream: int = 0) -> None:
@@ -254,7 +254,7 @@ class DeviceBase(Generic[H, C, S]):
         return self.printer
 
     def prints_for(self, pool: DeviceBufferPool[Any]) -> None:
-        """A kernel that prints is about to be launched with a frame of ``pool``."""
+        """A kernel that prints is about to be launched with a buffer of ``pool``."""
         self.prints().take(pool)
 
     def launched_on(self, stream: int) -> Pending:

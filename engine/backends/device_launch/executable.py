@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import AdStackOverflowError
@@ -25,7 +26,7 @@ class DeviceExecutable(Generic[D, T, P]):
 
     tasks: how to launch each. block_dims: threads of a block of each. zeroed: (offset, size) of the
     parts of the device buffer that a launch sets to 0 first. sources: the names that generated code
-    uses. diagnose: makes the error of a full adstack better.
+    uses, see `forked`. diagnose: makes the error of a full adstack better.
     """
 
     def __init__(self, device: D, artifact: Artifact, grain: int = 1) -> None:
@@ -84,6 +85,12 @@ class DeviceExecutable(Generic[D, T, P]):
     def diagnosed(self, error: AdStackOverflowError) -> Exception:
         """The error of a full adstack as the user shall see it."""
         return error if self.diagnose is None else self.diagnose(error)
+
+    def forked(self) -> None:
+        """This is a child of the process that loaded it: the driver must not be reached."""
+        for env in self.sources:
+            env["launch"] = env["clear"] = self._refuse
+            env["runner"] = SimpleNamespace(run=self._refuse)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         """Stands for what would reach the driver in a child of the process that loaded this."""

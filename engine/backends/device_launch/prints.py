@@ -43,7 +43,7 @@ class Printer:
         device.set(self.address + _HEAD, 0xFF, 1, SIZE)  # where no record was written
 
     def take(self, pool: DeviceBufferPool[Any]) -> None:
-        """A kernel that prints is about to be launched with a frame of ``pool``."""
+        """A kernel that prints is about to be launched with a buffer of ``pool``."""
         before = self.owner
         if before is not pool:
             if before is not None:
@@ -53,7 +53,7 @@ class Printer:
             self.owner = pool
 
     def drain_for(self, pools: list[Any]) -> None:
-        """Show what launches with frames of ``pools``, which have ended, have printed."""
+        """Show what launches with buffers of ``pools``, which have ended, have printed."""
         if self.owner in pools:
             self.drain()
 

@@ -9,8 +9,9 @@ that begins at a checkpoint stand in `backends.flow`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
 
 from ..base import Flow
 from ..kernarg.abi import RESUME
@@ -55,80 +56,8 @@ class Walk:
         self.yielded = 0
 
 
-class Step(Protocol):
-    def go(self, walk: Walk) -> bool:
-        """Do it; whether the launch ends here."""
-        ...
-
-
-class _Task:
-    """A task, which runs also before the checkpoint that a launch begins at."""
-
-    def __init__(self, owner: Walker[Any, Any], task: int) -> None:
-        self._owner: Final = owner
-        self._number: Final = task
-
-    def go(self, walk: Walk) -> bool:
-        self._owner.task(self._number)(walk.args)
-        return False
-
-
-class _Parallel:
-    """Sections beside each other."""
-
-    def __init__(self, owner: Walker[Any, Any], part: Flow) -> None:
-        self._owner: Final = owner
-        self._part: Final = part
-
-    def go(self, walk: Walk) -> bool:
-        if walk.seeking < 0:
-            self._owner.parallel(self._part, walk.args)
-        return False
-
-
-class _Loop:
-    """A do_while."""
-
-    def __init__(self, owner: Walker[Any, Any], loop: Flow) -> None:
-        self._owner: Final = owner
-        self._pool: Final[DeviceBufferPool[Any]] = owner.pool
-        self._param: Final = loop.param
-        self._labels: Final = _labels(loop)
-        self._steps: Final = owner.steps(loop.items)
-
-    def go(self, walk: Walk) -> bool:
-        if walk.seeking >= 0 and walk.seeking not in self._labels:
-            return False
-        while True:
-            for step in self._steps:
-                if step.go(walk):
-                    return True
-            self._owner.rounds += 1
-            if not self._pool.flag(walk.args, self._param):
-                return False
-
-
-class _Checkpoint:
-    """A checkpoint: after it the launch ends where its flag is not 0."""
-
-    def __init__(self, owner: Walker[Any, Any], part: Flow) -> None:
-        self._pool: Final[DeviceBufferPool[Any]] = owner.pool
-        self._part: Final = part
-        self._steps: Final = owner.steps(part.items)
-
-    def go(self, walk: Walk) -> bool:
-        part = self._part
-        if walk.seeking >= 0:
-            if part.label != walk.seeking:
-                return False
-            walk.seeking = -1
-        for step in self._steps:
-            step.go(walk)
-        if part.param >= 0 and self._pool.flag(walk.args, part.param):
-            walk.yielded = 1 + part.label
-            return True
-        return False
-
+Step = Callable[[Walk], bool]
+"""A part of a walk; True if the launch ends there."""
 
 E = TypeVar("E", bound=DeviceExecutable[Any, Any, Any])
 A = TypeVar("A", bound=DeviceArguments)
@@ -159,10 +88,48 @@ class Walker(Generic[E, A]):
     def step(self, item: Item) -> Step:
         """What the host does with one item by itself."""
         if not isinstance(item, Flow):
-            return _Task(self, item)
+            return partial(self._task, item)
         if item.kind == "parallel":
-            return _Parallel(self, item)
-        return (_Checkpoint if item.kind == "checkpoint" else _Loop)(self, item)
+            return partial(self._parallel, item)
+        steps = self.steps(item.items)
+        if item.kind == "checkpoint":
+            return partial(self._checkpoint, item, steps)
+        return partial(self._loop, item.param, _labels(item), steps)
+
+    def _task(self, k: int, walk: Walk) -> bool:
+        """A task, which runs also before the checkpoint that a launch begins at."""
+        self.task(k)(walk.args)
+        return False
+
+    def _parallel(self, part: Flow, walk: Walk) -> bool:
+        if walk.seeking < 0:
+            self.parallel(part, walk.args)
+        return False
+
+    def _loop(self, param: int, labels: Set[int], steps: Sequence[Step], walk: Walk) -> bool:
+        """A do_while. labels: of the checkpoints in it."""
+        if walk.seeking >= 0 and walk.seeking not in labels:
+            return False
+        while True:
+            for step in steps:
+                if step(walk):
+                    return True
+            self.rounds += 1
+            if not self.pool.flag(walk.args, param):
+                return False
+
+    def _checkpoint(self, part: Flow, steps: Sequence[Step], walk: Walk) -> bool:
+        """A checkpoint: after it the launch ends where its flag is not 0."""
+        if walk.seeking >= 0:
+            if part.label != walk.seeking:
+                return False
+            walk.seeking = -1
+        for step in steps:
+            step(walk)
+        if part.param >= 0 and self.pool.flag(walk.args, part.param):
+            walk.yielded = 1 + part.label
+            return True
+        return False
 
     # --- launching ------------------------------------------------------------------------------
 
@@ -172,7 +139,7 @@ class Walker(Generic[E, A]):
         resume = struct.unpack_from("<q", args.view, RESUME)[0] if labels else 0
         walk = Walk(args, resume - 1)
         for step in steps:
-            if step.go(walk):
+            if step(walk):
                 break
         if labels:
             struct.pack_into("<q", args.view, RESUME, walk.yielded)

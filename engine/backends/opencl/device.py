@@ -2,7 +2,7 @@
 
 Everything goes to the *default queue*, which runs its commands in order, but for what users put on
 streams of their own (see `queue`). Launches return at once. A kernel that can fail, report or print
-leaves that in its device frame, and the `BufferPool` of it among `OpenclDevice.pending`;
+leaves that in its device buffer, and the `BufferPool` of it among `OpenclDevice.pending`;
 `sync`, and every copy to the host, waits and looks at these.
 
 With ``QD_OPENCL_BLOCKING=1``, and under ``debug``, every launch waits, so that an error comes where
@@ -269,7 +269,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
     # --- waiting --------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Wait for the default queue. Looks at no frame."""
+        """Wait for the default queue. Looks at no device buffer."""
         self.wait_for(0)
 
     def wait_for(self, stream: int) -> None:

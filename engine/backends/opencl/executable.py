@@ -11,7 +11,7 @@ from ..base import Artifact
 from ..device_launch.executable import DeviceExecutable
 from . import build, facts
 from .arguments import OpenclBufferPool
-from .launching import Control
+from .control import OpenclControl
 
 if TYPE_CHECKING:
     from .device import OpenclDevice
@@ -29,7 +29,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
             if self.tasks[k].block_dim > 1:
                 self._fit(k)
         self.events: Final[list[tuple[int, Any]]] = []
-        self.control: Final = Control(self)
+        self.control: Final = OpenclControl(self)
         self._headers: Final[dict[tuple[int, int], Any]] = {}
         self._ready()
 
@@ -64,9 +64,9 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
         found = OpenclBufferPool(self, stream)
         runner = None
         if self.meta.flow:
-            from .walk import runner as walk
+            from .walk import FlowRunner
 
-            runner = walk(self, found)
+            runner = FlowRunner(self, found)
         found.enter = self.control.entry(found, runner)
         return found
 
@@ -76,11 +76,6 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
         if found is None:
             found = self._headers[k, device_buffer] = self.control.header_of(k, device_buffer)
         return found
-
-    def forked(self) -> None:
-        """This is a child of the process that loaded it: the driver must not be reached."""
-        for env in self.sources:
-            env["launch"] = env["clear"] = env["runner"] = self._refuse
 
     # --- launching ------------------------------------------------------------------------------
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..device_launch.walking import Walker
+from .arguments import OpenclArguments
 
 if TYPE_CHECKING:
-    from ..device_launch.arguments import Launch
-    from .arguments import OpenclArguments, OpenclBufferPool
+    from .arguments import OpenclBufferPool
     from .executable import OpenclExecutable
 
-__all__ = ["runner"]
+__all__ = ["FlowRunner"]
 
 
-def runner(executable: OpenclExecutable, pool: OpenclBufferPool) -> Launch[OpenclArguments]:
-    """What launches the buffers of ``pool``; it waits where the host has to know a flag."""
-    queue = executable.device.streams.queue
-    walker = Walker(executable, pool, executable.control.task, queue)
-    steps = walker.steps(executable.meta.flow)
-    return lambda args: walker.walk(args, steps)
+class FlowRunner(Walker["OpenclExecutable", OpenclArguments]):
+    """See the module docstring."""
+
+    def __init__(self, executable: OpenclExecutable, pool: OpenclBufferPool) -> None:
+        queue = executable.device.streams.queue
+        super().__init__(executable, pool, executable.control.task, queue)
+        self._steps: Final = self.steps(executable.meta.flow)
+
+    def run(self, args: OpenclArguments) -> None:
+        """Launch a packed buffer; waits where the host has to know a flag."""
+        if self.executable.zeroed:
+            self.executable.control.clear(args)
+        self.walk(args, self._steps)

@@ -1,7 +1,7 @@
 """From a packed argument buffer to OpenCL: Python source generated for one kernel.
 
 For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop the sections ``pack`` and ``enter`` of
-its stub (see `device_launch.entry`) read, in essence::
+its stub (see `device_launch.control`) read, in essence::
 
     v0, v1, v2 = unpack(args.view, 64)
     try:
@@ -24,20 +24,17 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from ...errors import QuadrantsRuntimeError
-from ..device_launch.entry import entry
-from ..kernarg.grids import EXACT, HEADER, ONE, Blocks
+from ..device_launch.control import Control
 from ..stub import Lines, Stub
 from . import facts
+from .arguments import OpenclArguments
 from .errors import code_of
 
 if TYPE_CHECKING:
-    from .arguments import OpenclArguments, OpenclBufferPool
     from .executable import OpenclExecutable
 
-__all__ = ["Control"]
+__all__ = ["OpenclControl"]
 
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """Unsigned numbers by size, for `struct`; OpenCL's are the same but for the last one."""
@@ -47,24 +44,17 @@ Names = dict[tuple[int, int], str]
 """Names of what is read of the buffer, by offset and size."""
 
 
-class Control:
-    """Makes the functions that launch one kernel."""
+class OpenclControl(Control["OpenclExecutable", OpenclArguments]):
+    """See `device_launch.control`."""
 
     def __init__(self, executable: OpenclExecutable) -> None:
-        self.executable: Final = executable
-        self.device: Final = executable.device
-        self.tasks: Final = executable.tasks
-        device = self.device
-        self.env: Final[dict[str, Any]] = {
+        device = executable.device
+        names = {
             "launch": device.cl.enqueue_nd_range_kernel, "again": self._again,
-            "places": device.places, "Refused": (device.cl.Error, KeyError),
-            "header": self._header, "clear": self.clear, "mark": self._mark,
+            "places": device.places, "Refused": (device.cl.Error, KeyError), "mark": self._mark,
             "one": struct.unpack_from,
         }  # fmt: skip
-        for k, task in enumerate(self.tasks):
-            self.env[f"L{k}"] = most = executable.most_blocks(k)
-            if task.blocks:
-                self.env[f"G{k}"] = Blocks(task, most)
+        super().__init__(executable, names)
 
     # --- pieces of source -----------------------------------------------------------------------
 
@@ -120,63 +110,20 @@ class Control:
         if numbers:
             lines.add(f"n(({', '.join(numbers)},))")
 
-    def _grid(self, k: int) -> str:
-        """The groups of a task, as an expression."""
-        task = self.tasks[k]
-        if task.grid == ONE:
-            return "1"
-        if self.executable.meta.tasks[k].stacks and task.grid != EXACT:
-            return f"args.rows[{k}]"
-        if not task.blocks:
-            return f"header({k}, args)" if task.grid == EXACT else f"L{k}"
-        reads = ", ".join([f"args.ints[{at // 4}]" for at in task.reads])
-        return f"G{k}[{reads}]" if reads else str(self.env[f"G{k}"][()])
-
-    def _launch(self, lines: Lines, k: int, names: Names) -> None:
-        """Launch one task."""
-        size = self.tasks[k].block_dim
-        lines.add("g = 0")
-        attempt = lines.block("try:")
-        attempt.add(f"k, m, n = args.kernels[{k}]")
-        self._give(attempt, k, names)
-        attempt.add(
-            f"g = {self._grid(k)}", f"event = launch(args.stream, k, (g * {size},), ({size},))"
-        )
-        if self.executable.meta.timed:
-            attempt.add(f"mark({k}, event)")
-        lines.add(f"except Refused as error: raise again(error, {k}, g)")
-
-    # --- functions ------------------------------------------------------------------------------
-
-    def task(self, k: int) -> Any:
-        """A function of a buffer that launches one task, and nothing before or after it."""
-        stub = Stub(f"task{k}", "args")
-        self._launch(stub.enter, k, self._unpack(stub.pack, [k]))
-        return self._made(stub, self.env)
-
-    def entry(self, pool: OpenclBufferPool, runner: Any) -> Any:
-        """What launches a packed buffer of ``pool``: 0 if all went well, else see `pool.check`.
-
-        runner: runs the tasks where that is more than one after the other.
-        """
-        zeroed, every = self.executable.zeroed, range(len(self.tasks))
-        several = len(every) > 1 or zeroed or runner or any(task.header for task in self.tasks)
-        stub, names = entry(pool, bool(several))
-        if zeroed:
-            stub.pack.add("clear(pool)")
-        if runner is not None:
-            stub.enter.add("runner(args)")
-        else:
-            read = self._unpack(stub.pack, every)
-            for k in every:
-                self._launch(stub.enter, k, read)
-        env = {**self.env, **names, "runner": runner}
-        # A child of this process must not reach the driver.
-        self.executable.sources.append(env)
-        return self._made(stub, env)
-
-    def _made(self, stub: Stub, names: dict[str, Any]) -> Any:
-        return stub.function(names, f"<{stub.name} of {self.executable.meta.name}>")
+    def write(self, stub: Stub, tasks: Sequence[int]) -> None:
+        names = self._unpack(stub.pack, tasks)
+        for k in tasks:
+            size = self.tasks[k].block_dim
+            stub.enter.add("g = 0")
+            attempt = stub.enter.block("try:")
+            attempt.add(f"k, m, n = args.kernels[{k}]")
+            self._give(attempt, k, names)
+            attempt.add(
+                f"g = {self.grid(k)}", f"event = launch(args.stream, k, (g * {size},), ({size},))"
+            )
+            if self.executable.meta.timed:
+                attempt.add(f"mark({k}, event)")
+            stub.enter.add(f"except Refused as error: raise again(error, {k}, g)")
 
     # --- what generated code calls --------------------------------------------------------------
 
@@ -196,12 +143,9 @@ class Control:
             found.hint = "use a smaller qd.loop_config(block_dim=...)"
         return found.locate(what.loc)
 
-    def _header(self, k: int, args: OpenclArguments) -> int:
-        """The number of groups of a task that only the device knows."""
-        device = self.device
+    def launch_header(self, k: int, args: OpenclArguments) -> None:
         self.executable.header(k, args.device_buffer)(args)
-        device.call("waiting for kernels", args.stream.finish, waits=True)
-        return max(1, device.integer(args.device_buffer + HEADER, np.int64))
+        self.device.call("waiting for kernels", args.stream.finish, waits=True)
 
     def header_of(self, k: int, device_buffer: int) -> Any:
         """A function of a buffer that launches the header of a task."""
@@ -212,15 +156,14 @@ class Control:
         self._give(stub.enter, k, names)
         stub.enter.add("launch(args.stream, k, (1,), (1,))")
         own = {"k": kernel, "m": kernel._set_arg_multi, "n": kernel._set_arg_buf_pack_multi}
-        return self._made(stub, {**self.env, **own})
+        return self.made(stub, {**self.env, **own})
 
     def _mark(self, k: int, event: Any) -> None:
         """Keep the event of a task of a timed kernel."""
         self.executable.events.append((k, event))
 
-    def clear(self, pool: OpenclBufferPool) -> None:
-        """Set to 0 what each launch finds as 0."""
+    def clear(self, args: OpenclArguments) -> None:
         device = self.device
-        buffer, start = device.places[pool.device_buffer]
-        for at, size in self.executable.zeroed:
-            device.call("clearing", device.fill, pool.queue, buffer, b"\0" * 8, start + at, size)
+        buffer, at = device.places[args.device_buffer]
+        for offset, size in self.executable.zeroed:
+            device.call("clearing", device.fill, args.stream, buffer, b"\0" * 8, at + offset, size)
