@@ -228,7 +228,7 @@ class _GradientLauncher(Launcher):
             return start
         start.arrays = dict(given.arrays())
         start.blocks = dict(given.blocks)
-        leaves = compiled.plan.leaves
+        leaves = compiled.plan.bindings
         for i in compiled.executable.meta.written:
             leaf = leaves[i]
             start.written.add(leaf.field if leaf.field is not None else (leaf.arg, leaf.path))
@@ -404,7 +404,7 @@ def _same_threads(a: CompileConfig, b: CompileConfig) -> bool:
 def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
     """(number, number of its gradients) of each parameter that the primal wrote."""
     for number, (param, leaf) in enumerate(
-        zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True)
+        zip(compiled.executable.meta.params, compiled.plan.bindings, strict=True)
     ):
         place = leaf.field if leaf.field is not None else (leaf.arg, leaf.path)
         if param.grad >= 0 and place in start.written:

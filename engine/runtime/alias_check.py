@@ -9,7 +9,7 @@ import numpy as np
 
 from ..backends.base import KernelMeta
 from ..backends.memory import DeviceArray
-from ..frontend.features import Leaf
+from ..frontend.features import ParamBinding
 
 __all__ = [
     "ArrayNames", "Back", "Copied", "alias_tests", "check_writable", "overlap", "share_copies",
@@ -127,7 +127,7 @@ class ArrayNames(NamedTuple):
 
 
 def alias_tests(
-    meta: KernelMeta, leaves: Sequence[Leaf], arrays: Mapping[int, ArrayNames]
+    meta: KernelMeta, bindings: Sequence[ParamBinding], arrays: Mapping[int, ArrayNames]
 ) -> list[str]:
     """Tests of a launch stub that are true where a written array shares memory with another.
 
@@ -135,16 +135,16 @@ def alias_tests(
     """
     found = dict(arrays)
     if any(array.foreign for array in arrays.values()):
-        for i, leaf in enumerate(leaves):
-            if leaf.field is not None:
-                span = leaf.field.flat().nbytes
-                found[i] = ArrayNames(str(leaf.field.address()), "()", span, True)
+        for i, binding in enumerate(bindings):
+            if binding.field is not None:
+                span = binding.field.flat().nbytes
+                found[i] = ArrayNames(str(binding.field.address()), "()", span, True)
     tests: dict[str, None] = {}
     for i in meta.written:
         for j, other in found.items():
             if i not in found or i == j or (j in meta.written and j < i):
                 continue
-            if leaves[i].field is None or leaves[j].field is None:
+            if bindings[i].field is None or bindings[j].field is None:
                 tests[_shared(found[i], other)] = None
     return list(tests)
 

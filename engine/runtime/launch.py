@@ -316,8 +316,8 @@ class Launchers:
         try:
             sources: list[Any] = []
             if meta.has_stacks:
-                leaves = variant.compiled.plan.leaves
-                sources = [arguments.writes_of(leaf, found) for leaf in leaves]
+                bindings = variant.compiled.plan.bindings
+                sources = [arguments.writes_of(binding, found) for binding in bindings]
             return variant.run(values, sources, resume, stream)
         finally:
             for copied in back:
@@ -339,9 +339,9 @@ class Launchers:
 
     def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
         """Note that a launch with these arguments may have written what the kernel writes."""
-        leaves = variant.compiled.plan.leaves
+        bindings = variant.compiled.plan.bindings
         for i in variant.executable.meta.written:
-            writes = arguments.writes_of(leaves[i], found)
+            writes = arguments.writes_of(bindings[i], found)
             if writes is not None:
                 writes.touched = True
 
@@ -367,14 +367,17 @@ def launch_values(
     """
     values: list[Any] = []
     backs: list[Back | None] = []
-    for param, leaf in zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True):
-        owner: Any = None if leaf.field is not None else found[leaf.arg]
-        value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class, device)
+    meta = compiled.executable.meta
+    for param, binding in zip(meta.params, compiled.plan.bindings, strict=True):
+        owner: Any = None if binding.field is not None else found[binding.arg]
+        value, copy = arguments.binding_value(
+            kernel, param, binding, owner, config, array_class, device
+        )
         values.append(value)
         backs.append(copy)
     back = [copy for copy in backs if copy is not None]
     if back:
-        share_copies(values, backs, compiled.executable.meta)
+        share_copies(values, backs, meta)
         used = [id(value) for value in values]
         back = [copy for copy in back if id(copy.copy) in used]
     return values, back

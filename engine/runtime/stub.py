@@ -69,7 +69,9 @@ def launch_stub(
         return None
     if owner.decl.autodiff == "validation":
         return None  # whose marks (see `marks`) only the slow path finds
-    fields = [leaf.field for leaf in variant.compiled.plan.leaves if leaf.field is not None]
+    fields = [
+        binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
+    ]
     memory = [field.flat() for field in fields]  # held first: see `_Writer`
     pool.bind_fields([field.address() for field in fields])
     try:
@@ -157,13 +159,13 @@ class _Writer:
         checks, plan = self.checks, self.variant.compiled.plan
         arrays = {need.param for need in sizer.needs}
         values: list[str] = []
-        for i, (param, leaf) in enumerate(zip(self.meta.params, plan.leaves, strict=True)):
-            if leaf.field is not None:
-                values.append(checks.constant("M", leaf.field.flat()) if i in arrays else "0")
+        for i, (param, binding) in enumerate(zip(self.meta.params, plan.bindings, strict=True)):
+            if binding.field is not None:
+                values.append(checks.constant("M", binding.field.flat()) if i in arrays else "0")
             elif param.kind == "scalar":
                 values.append(checks.known_as.get(i, "0"))
             elif i in arrays:
-                values.append(f"memory_of({checks.member(leaf.arg, leaf.path)})")
+                values.append(f"memory_of({checks.member(binding.arg, binding.path)})")
             else:
                 values.append("0")
         return ", ".join(values)

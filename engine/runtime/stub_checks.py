@@ -18,8 +18,8 @@ import numpy as np
 from ..backends.stub import Lines
 from ..frontend.features import (
     InstanceFeature,
-    Leaf,
     NdarrayFeature,
+    ParamBinding,
     RecordFeature,
     Used,
     ValueFeature,
@@ -90,23 +90,25 @@ class Checks:
         """Write all of them. TooInvolved where no stub takes such a call."""
         plan, meta = self.variant.compiled.plan, self.variant.executable.meta
         read = [used for used in plan.used if _is_checked(used)]
-        leaves: list[Leaf] = [leaf for leaf in plan.leaves if leaf.field is None]
+        bindings: list[ParamBinding] = [
+            binding for binding in plan.bindings if binding.field is None
+        ]
         self.lines = lines
-        if any(one.path for one in (*read, *leaves)):
+        if any(one.path for one in (*read, *bindings)):
             self.lines = lines.block("try:")  # a member that is missing: the slow path says so
             lines.add(f"except AttributeError: return slow({self.again})")
         for i, param in enumerate(self.owner.decl.params):
             self._argument(i, param.kind)
         for used in read:
             self._known(self.member(used.arg, used.path), used.feature, used.feature)
-        for i, (param, leaf) in enumerate(zip(meta.params, plan.leaves, strict=True)):
-            if leaf.field is None:
-                self._leaf(i, param, leaf)
+        for i, (param, binding) in enumerate(zip(meta.params, plan.bindings, strict=True)):
+            if binding.field is None:
+                self._bound(i, param, binding)
             elif i in meta.written or i in self.contents:
-                self._watch(i, self.constant("W", leaf.field.writes))
+                self._watch(i, self.constant("W", binding.field.writes))
         lines.add(f"if rest: return miss({self.again})")
         if not self._on_host and meta.noalias:  # where the code does not look itself
-            tests = alias_tests(meta, plan.leaves, self._arrays)
+            tests = alias_tests(meta, plan.bindings, self._arrays)
             if tests:
                 lines.add(f"if {' or '.join(tests)}: return slow({self.again})")
 
@@ -161,20 +163,20 @@ class Checks:
             self.lines.add(f"{found} = {above}.{path[-1]}")
         return found
 
-    def _leaf(self, number: int, param: Param, leaf: Leaf) -> None:
+    def _bound(self, number: int, param: Param, binding: ParamBinding) -> None:
         """Check and read one parameter of the compiled kernel."""
-        if leaf.part > 0:
+        if binding.part > 0:
             return  # came with part 0
-        name = self.member(leaf.arg, leaf.path)
-        if leaf.part == 0:
-            self._compound(name, leaf)
+        name = self.member(binding.arg, binding.path)
+        if binding.part == 0:
+            self._compound(name, binding)
         elif param.kind == "scalar":
-            if param.dtype.bits == 1 and self.owner.decl.params[leaf.arg].kind != "scalar":
+            if param.dtype.bits == 1 and self.owner.decl.params[binding.arg].kind != "scalar":
                 self._guard(f"{name}.__class__ is not bool")  # another number compiles again
             self._scalar(name, param.dtype)
             self.known_as[number] = name
         else:
-            self._array(name, param, leaf, number)
+            self._array(name, param, binding, number)
 
     def _scalar(self, name: str, dtype: DataType) -> None:
         self.lines.add(f"c = {name}.__class__")
@@ -182,13 +184,13 @@ class Checks:
         test = "c is not float and c is not int" if dtype.is_real else "c is not int"
         self._guard(test if dtype.bits > 1 else f"{test} and c is not bool")
 
-    def _compound(self, name: str, leaf: Leaf) -> None:
+    def _compound(self, name: str, binding: ParamBinding) -> None:
         """The scalars of a vector, matrix or struct. `pack` checks that they are numbers."""
         lines, self.lines = self.lines, self.lines.block("try:")
-        if all(dtype.bits > 1 for _, dtype in flat_names(leaf.type, "")):
-            values = self._parts(name, leaf.type)
+        if all(dtype.bits > 1 for _, dtype in flat_names(binding.type, "")):
+            values = self._parts(name, binding.type)
         else:  # anything is true or false: the slow path looks closer
-            values = [f"*flat(kernel, '', {name}, {self.constant('V', leaf.type)})"]
+            values = [f"*flat(kernel, '', {name}, {self.constant('V', binding.type)})"]
         self.lines.add("pass")
         self.lines = lines
         self.lines.add(f"except Exception: return slow({self.again})")
@@ -230,7 +232,7 @@ class Checks:
         if number in self.variant.executable.meta.written:
             self.writes.append(name)
 
-    def _array(self, name: str, param: Param, leaf: Leaf, number: int) -> None:
+    def _array(self, name: str, param: Param, binding: ParamBinding, number: int) -> None:
         """Check an array, and put its address and extents into ``p`` and ``s``.
 
         If need be also what counts its writes into ``w``.
@@ -241,7 +243,7 @@ class Checks:
             self._watch(number, f"w{k}")
         self.known_as[number] = f"s{k}"
         ndim, element = param.ndim, param.element_shape
-        seen = follow(self.args[leaf.arg], leaf.path)
+        seen = follow(self.args[binding.arg], binding.path)
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
         if isinstance(seen, self.owner.array_class):
             key = seen._key  # it knows of duals, which no parameter tells of
@@ -275,7 +277,7 @@ class Checks:
                 f"    if {bad}: {miss}",
                 f"    p{k} = {pointer}; s{k} = {shape}" + (f"; w{k} = UNSEEN" if watched else ""),
             )
-        foreign = self._tensor(name, param, leaf, k, watched)
+        foreign = self._tensor(name, param, binding, k, watched)
         size = param.dtype.size * math.prod(element)
         self._arrays[number] = ArrayNames(f"p{k}", f"s{k}", size, foreign)
         self.lines.add(f"else: {miss}")
@@ -285,9 +287,11 @@ class Checks:
         if ndim:
             self.values.append(f"*s{k}")
 
-    def _tensor(self, name: str, param: Param, leaf: Leaf, k: int, watched: bool) -> bool:
+    def _tensor(
+        self, name: str, param: Param, binding: ParamBinding, k: int, watched: bool
+    ) -> bool:
         """Take a tensor of torch, if the call that this is made from has one: whether it has."""
-        seen = follow(self.args[leaf.arg], leaf.path)
+        seen = follow(self.args[binding.arg], binding.path)
         if not torch_tensor(seen):
             return False
         device = self.variant.program.device

@@ -63,7 +63,7 @@ class Variant:
 
     def is_void(self) -> bool:
         """Whether it can never run again, as memory of its fields was freed."""
-        fields = [leaf.field for leaf in self.compiled.plan.leaves]
+        fields = [binding.field for binding in self.compiled.plan.bindings]
         return any(field is not None and field.is_freed() for field in fields)
 
     def fits(self, features: tuple[Any, ...]) -> bool:
