@@ -1,9 +1,9 @@
 """Launching: from the arguments of a call to a running kernel.
 
-`Launchers` holds, for one kernel and one program, what has been compiled by argument features. A
+`Launchers` holds, for one kernel and one program, what has been compiled, by specialization keys. A
 call goes through three ways, each slower and more general than the one before:
 
-1. a *launch stub*: Python source generated for the features (see `stub`), which checks
+1. a *launch stub*: Python source generated for the keys (see `stub`), which checks
    the arguments, writes them into an argument buffer and makes one foreign call;
 2. the next launch stub, when its checks fail: stubs of one kernel form a chain;
 3. `Launchers.call`: classifies each argument (see `args`), compiles if need be, copies where an
@@ -35,17 +35,17 @@ from .variant import Maker, Variant
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["Launchers", "launch_values", "prepared_at_once"]
+__all__ = ["Launchers", "launch_values", "stubs_at_once"]
 
 _CHAIN: Final = 8
-"""Launch stubs that a kernel keeps; other sets of features take the slow path."""
+"""Launch stubs that a kernel keeps; other sets of keys take the slow path."""
 
-_hurried = 0  # how many are within `prepared_at_once`
+_hurried = 0  # how many are within `stubs_at_once`
 
 
 @contextmanager
-def prepared_at_once() -> Generator[None]:
-    """Within this, a first call prepares its launcher: what is timed afterwards does not."""
+def stubs_at_once() -> Generator[None]:
+    """Within this, a first call makes its stub: what is timed afterwards does not."""
     global _hurried
     _hurried += 1
     try:
@@ -64,8 +64,8 @@ class _Compiled:
     """What one kernel has compiled in one program.
 
     Another thread may end the program in the middle of a call: a call takes this once, and leaves
-    alone what came after it. variants: by the features they were asked for; several may lead to
-    one. barren: features without gradients. seen, chained: kinds of calls, those with a launcher.
+    alone what came after it. variants: by the keys they were asked for; several may lead to
+    one. barren: keys without gradients. seen, chained: kinds of calls, those with a stub.
     """
 
     __slots__ = ("barren", "chained", "program", "seen", "variants")
@@ -102,7 +102,7 @@ class Launchers:
 
     @property
     def variants(self) -> dict[tuple[Any, ...], Variant]:
-        """What is compiled, by features."""
+        """What is compiled, by specialization keys."""
         return self._compiled.variants if self._compiled else {}
 
     def start(self, program: Program) -> None:
@@ -112,7 +112,7 @@ class Launchers:
                 self._compiled = _Compiled(program)
 
     def forget_chain(self) -> None:
-        """Prepare launchers again. What was compiled stays, unless its fields have no memory."""
+        """Make stubs again. What was compiled stays, unless its fields have no memory."""
         compiled = self._compiled
         if compiled is not None:
             compiled.seen, compiled.chained = set(), set()
@@ -186,7 +186,7 @@ class Launchers:
             if isinstance(feature, InstanceFeature):
                 feature.floats = _floats(compiled, i, feature)
         try:
-            return Variant(self, compiled.program, features, found)
+            return Variant(self.decl, self.maker, compiled.program, features, found)
         except NoGradientsError as error:
             if not any(isinstance(feature, InstanceFeature) for feature in features):
                 compiled.barren[features] = error
@@ -224,13 +224,13 @@ class Launchers:
         current().device.streams.after_memory(stream)
 
     def call(self, kernel: HasHot, args: tuple[Any, ...], stream: int = 0) -> Any:
-        """Launch with any arguments; the second call of a kind prepares a launcher for more.
+        """Launch with any arguments; the second call of a kind makes a stub for more.
 
-        kernel: what holds the launchers, for this stream.
+        kernel: what holds the stubs, for this stream.
         """
         compiled = self._known()
         variant, found, args = self._find(compiled, args)
-        # A launcher takes tensors of torch only if it was made from a call with them.
+        # A stub takes tensors of torch only if it was made from a call with them.
         kind = variant, stream, tuple([torch_tensor(a) for a in args])
         if kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
@@ -243,7 +243,7 @@ class Launchers:
     def _chain(
         self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
-        """Put a launcher for a kind of calls before those that the kernel has."""
+        """Put a stub for a kind of calls before those that the kernel has."""
         from .stub import launch_stub
 
         variant, stream, _ = kind
@@ -252,14 +252,14 @@ class Launchers:
             made = launch_stub(self, variant, args, hot, stream)
             with self.lock:
                 if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
-                    continue  # or the launcher that another thread has put there would be lost
+                    continue  # or the stub that another thread has put there would be lost
                 if compiled is self._compiled and compiled.program.alive:
                     compiled.chained.add(kind)
                     kernel._hot = made or hot  # pyright: ignore[reportPrivateUsage]
                 break
 
     def _watch(self, kernel: HasHot) -> None:
-        """Note the next call: if a launcher is there for it, nothing else does."""
+        """Note the next call: if a stub is there for it, nothing else does."""
         with self.lock:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
 
@@ -325,7 +325,7 @@ class Launchers:
             self.written(variant, found)
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
-        """The error of a prepared launch with these arguments, which may have written some."""
+        """The error of a launch by a stub with these arguments, which may have written some."""
         variant, found, _ = self._find(self._known(), args)
         self.written(variant, found)
         if not isinstance(error, AdStackOverflowError):

@@ -136,7 +136,7 @@ class Checks:
             self._guard(f"{name}.__class__ is not {self.constant('R', feature.cls)}")
             return
         if isinstance(feature, InstanceFeature):
-            if not self.owner.decl.is_method:  # a method has launchers for each object
+            if not self.owner.decl.is_method:  # a method has stubs for each object
                 self._guard(f"{name} is not {self.constant('I', feature.reference)}()")
             return
         if isinstance(feature, ValueFeature):

@@ -18,7 +18,7 @@ from .program import Program
 from .status import GraphStatus, status, tell_host_loops
 
 if TYPE_CHECKING:
-    from .launch import Launchers
+    from ..frontend.signature import KernelDecl
 
 __all__ = ["Maker", "Variant"]
 
@@ -27,24 +27,24 @@ Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
 
 
 class Variant:
-    """A kernel compiled for one set of features.
+    """A kernel compiled for one set of specialization keys.
 
     found: the arguments of the call it is made for. compiled: with the assumption that written
     arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
     """
 
     def __init__(
-        self, owner: Launchers, program: Program, features: tuple[Any, ...],
+        self, decl: KernelDecl, maker: Maker, program: Program, features: tuple[Any, ...],
         found: Sequence[arguments.Argument],
     ) -> None:  # fmt: skip
-        self._owner = owner
+        self._decl: Final = decl
         self.features: Final = features
         self.program: Final = program
-        self.compiled: Final = obtain(program, owner.decl, features, True, found)
+        self.compiled: Final = obtain(program, decl, features, True, found)
         if not program.alive:  # and it may be loaded for the device of the next one
-            raise program_ended(owner.decl.name)
+            raise program_ended(decl.name)
         tell_host_loops(program.backend.name, self.compiled.executable.meta)
-        self._make: Final = owner.maker(owner.decl.result_types(program.config))
+        self._make: Final = maker(decl.result_types(program.config))
         self._overlapping: Compiled | None = None
 
     @property
@@ -57,17 +57,17 @@ class Variant:
             with self.program.lock:
                 if self._overlapping is None:
                     self._overlapping = obtain(
-                        self.program, self._owner.decl, self.features, False, None, self.compiled
+                        self.program, self._decl, self.features, False, None, self.compiled
                     )
         return self._overlapping
 
     def is_void(self) -> bool:
-        """Whether it can never run again, as memory of its fields was freed."""
+        """True if it can never run again, as memory of its fields was freed."""
         fields = [binding.field for binding in self.compiled.plan.bindings]
         return any(field is not None and field.is_freed() for field in fields)
 
     def fits(self, features: tuple[Any, ...]) -> bool:
-        """Whether the kernel is right for these features, which may differ in what it ignores."""
+        """True if the kernel is right for these keys, which may differ in what it ignores."""
         for mine, other in zip(self.features, features, strict=True):
             if isinstance(mine, RecordFeature):
                 if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
@@ -114,7 +114,7 @@ class Variant:
         return self.program.stacks.launch(executable, values, seed, sources)
 
     def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
-        """The error of a prepared launch that found an adstack full."""
+        """The error of a launch by a stub that found an adstack full."""
         stacks = self.program.stacks
         sizer = stacks.sizer(self.executable)
         plan = sizer.plan_made
@@ -130,9 +130,9 @@ class Variant:
 
     def status(self, yielded: int) -> GraphStatus:
         """What a call of a kernel with checkpoints returns."""
-        return status(self._owner.decl, self.executable.meta.labels, yielded)
+        return status(self._decl, self.executable.meta.labels, yielded)
 
     @property
     def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
-        """What makes the result of its numbers; None for at most one number, which is it."""
+        """Makes the result of its numbers; None for at most one number, which is the result."""
         return self._make
