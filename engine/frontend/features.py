@@ -27,23 +27,9 @@ from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHa
 from .registry import INTRINSICS
 
 __all__ = [
-    "MARKS",
-    "InstanceFeature",
-    "NdarrayFeature",
-    "ParamBinding",
-    "RecordFeature",
-    "Unusable",
-    "Used",
-    "ValueFeature",
-    "content_of",
-    "contents_of",
-    "follow",
-    "lifts",
-    "member_feature",
-    "ndarray_feature",
-    "number_class",
-    "same",
-    "unwrapped",
+    "MARKS", "InstanceFeature", "NdarrayFeature", "ParamBinding", "RecordFeature", "Unusable",
+    "Used", "ValueFeature", "content_of", "contents_of", "follow", "lifts", "member_feature",
+    "ndarray_feature", "number_class", "same", "unwrapped",
 ]  # fmt: skip
 
 

@@ -40,16 +40,8 @@ class Parameters:
     """The part of a `Walk` that holds the parameters; see the module docstring."""
 
     __slots__ = (
-        "bindings",
-        "bound_leaves",
-        "copies",
-        "depended",
-        "field_params",
-        "func",
-        "params",
-        "prologue",
-        "stopped",
-        "used",
+        "bindings", "bound_leaves", "copies", "depended", "field_params", "func", "params",
+        "prologue", "stopped", "used",
     )  # fmt: skip
 
     def __init__(self, func: Func) -> None:

@@ -60,12 +60,7 @@ if TYPE_CHECKING:
     from ..backends.base import Device
 
 __all__ = [
-    "Argument",
-    "bind",
-    "binding_value",
-    "classify",
-    "flat",
-    "writes_of",
+    "Argument", "bind", "binding_value", "classify", "flat", "writes_of",
 ]  # fmt: skip
 
 

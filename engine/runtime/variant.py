@@ -31,6 +31,7 @@ class Variant:
 
     found: the arguments of the call it is made for. compiled: with the assumption that written
     arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
+    makes_result: of the numbers of a launch; None for at most one, which is the result.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Variant:
         if not program.alive:  # and it may be loaded for the device of the next one
             raise program_ended(decl.name)
         tell_host_loops(program.backend.name, self.compiled.executable.meta)
-        self._make: Final = maker(decl.result_types(program.config))
+        self.makes_result: Final = maker(decl.result_types(program.config))
         self._overlapping: Compiled | None = None
 
     @property
@@ -124,15 +125,10 @@ class Variant:
         """What a call returns, from the numbers that the kernel gave."""
         if self.executable.meta.labels:
             return self.status(numbers[-1])
-        if self._make is not None:
-            return self._make(numbers)
+        if self.makes_result is not None:
+            return self.makes_result(numbers)
         return numbers[0] if numbers else None
 
     def status(self, yielded: int) -> GraphStatus:
         """What a call of a kernel with checkpoints returns."""
         return status(self._decl, self.executable.meta.labels, yielded)
-
-    @property
-    def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
-        """Makes the result of its numbers; None for at most one number, which is the result."""
-        return self._make
