@@ -9,8 +9,8 @@
 ================= ==============================================================================
 
 An entry holds what was *observed* when it was made: scalar arguments and extents by value, arrays
-by their generation (`types.generation`), which is another one after every write. It is good as long
-as the same would be observed again. Where a generation is not known, because somebody may write to
+by their write counter (`types.write_counter`), another number after every write. It is good as long
+as the same would be observed again. Where a count is not known, because somebody may write to
 the memory unseen, nothing is kept. A launch that `last_plan` answers does not ask the other layers:
 in a steady state their counts do not change.
 """

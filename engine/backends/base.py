@@ -6,7 +6,8 @@ Four roles, which a backend may spread over as many files as it needs::
     lowering    `Backend.lower(func, config)`: IR -> `Artifact` (texts, code, launch facts). Needs
                 no device.
     toolchain   `Backend.toolchain`: name and version of what turns text into code.
-    runtime     `Backend.load(artifact)`: code -> `Executable`, which can be launched.
+    runtime     `Backend.load(artifact)`: code -> `Executable`, which can be launched: with checked
+                values (`Executable.launch`), or by launch stubs (`ArgumentPool`).
 
 `Caps` says which types and features are legal. An `Artifact` is all that one compile produces; it
 holds no device state, so it can be kept in a cache and loaded by another process.
@@ -25,7 +26,7 @@ import importlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from ..errors import BackendUnavailableError, QuadrantsRuntimeError
 from .injected import NO_CACHE, InjectedCache
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ABSENT",
     "BUILT",
+    "ArgumentBuffer",
+    "ArgumentPool",
     "Artifact",
     "AssertSite",
     "Backend",
@@ -74,6 +77,9 @@ __all__ = [
     "program_ended",
     "with_targets",
 ]
+
+
+B = TypeVar("B", bound="ArgumentBuffer")
 
 
 @dataclass(slots=True)
@@ -120,15 +126,81 @@ class Artifact:
         return found
 
 
-class Executable(Protocol):
-    """A loaded kernel.
+class ArgumentBuffer(Protocol):
+    """The arguments of one launch (*kernarg*), in memory that is laid out by `kernarg.abi`.
 
-    meta: facts for the launch. Launching is thread-safe. told: what takes the times of a timed
-    kernel: the nanoseconds at which the launch began and each of its tasks ended.
+    view: the memory, as the host packs it. plan: for a kernel with adstacks, the plan that is
+    written in it.
+    """
+
+    view: memoryview
+    plan: StackPlan | None
+
+
+class ArgumentPool(Protocol[B]):
+    """What an executable offers to launch stubs: its argument buffers, and how to launch one.
+
+    A pool belongs to one kernel and one stream. All of a launch, in the order of a stub::
+
+        args = free.pop() if free else new()
+        write_stacks(args, plan)                a kernel with adstacks, where it is another plan
+        pack(args.view, start, *values)
+        if enter(args): check(args)             which raises; what is left has written overlaps
+        results = unpack(args.view, results_at)
+        label = yielded(args)                   a kernel with checkpoints
+        free.append(args)
+
+    A buffer that is not in ``free`` belongs to the thread that has taken it; one whose launch has
+    failed is not put back.
+
+    free: buffers with the addresses of `bind_fields`. start: offset of the first value to pack.
+    pack: writes the values of all parameters but fields: a number; for an array its address, 0
+    where it has gradients, then its extents. Before them the seed, if the kernel asks for it.
+    struct.error or OverflowError for a number that its type does not hold. enter: launches a
+    packed buffer; 0 if all went well. unpack, results_at: the results as Python numbers.
+    """
+
+    free: Final[list[B]]
+    start: Final[int]
+    pack: Final[Callable[..., None]]
+    enter: Callable[[B], int]
+    unpack: Final[Callable[[memoryview, int], tuple[Any, ...]]]
+    results_at: Final[int]
+
+    def bind_fields(self, addresses: Sequence[int]) -> None:
+        """State where the fields are, in the order of their parameters; before the first `new`."""
+        ...
+
+    def new(self) -> B:
+        """A fresh buffer with the addresses of the fields."""
+        ...
+
+    def write_stacks(self, args: B, plan: StackPlan | None) -> None:
+        """Let launches with ``args``, of a kernel with adstacks, use this plan."""
+        ...
+
+    def check(self, args: B) -> None:
+        """Raise what a launch with ``args`` in this thread has failed with."""
+        ...
+
+    def yielded(self, args: B) -> int:
+        """1 + the label of the checkpoint that ended the launch, 0 for none. Clears it."""
+        ...
+
+
+class Executable(Protocol):
+    """A loaded kernel. Launching is thread-safe.
+
+    meta: facts for the launch. told: receives the times of a timed kernel: the nanoseconds at which
+    the launch began and each of its tasks ended.
     """
 
     meta: KernelMeta
     told: Callable[[Sequence[int]], None] | None
+
+    def arguments(self, stream: int = 0) -> ArgumentPool[Any] | None:
+        """The argument buffers for a stream; None where only `launch` can run the kernel."""
+        ...
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,

@@ -26,8 +26,8 @@ from ..backends.base import (
     TaskMeta,
 )
 from ..backends.cuda.facts import CudaLoop, CudaTask
-from ..backends.frame.abi import Layout as FrameLayout
-from ..backends.frame.grids import arithmetic
+from ..backends.kernarg.abi import Layout as FrameLayout
+from ..backends.kernarg.grids import arithmetic
 from ..backends.opencl.facts import OpenclTask
 from ..ir import UNKNOWN, Param
 from ..types import DataType, Layout, parse_type

@@ -4,7 +4,7 @@
 
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
 and arrays, in order, then what the kernel uses of its other arguments and the fields it uses, in
-the order of their first use. `BuildResult.leaves` says where each comes from. Nothing is kept
+the order of their first use. `BuildResult.bindings` says where each comes from. Nothing is kept
 between builds but syntax trees.
 """
 
@@ -39,7 +39,7 @@ from . import (
 )  # fmt: skip
 from .captures import Capture, Captures
 from .checkpoints import finish as finish_checkpoints
-from .features import InstanceFeature, Leaf, Plan, Used, ValueFeature
+from .features import InstanceFeature, ParamBinding, Plan, Used, ValueFeature
 from .frame import Frame
 from .real_functions import finish
 from .signature import FuncDecl, KernelDecl
@@ -59,7 +59,7 @@ _TABLES = (
 class BuildResult:
     """The function in stage ``ast``, the functions inlined into it, and what to warn of.
 
-    leaves: where the value of each of the function's parameters comes from. used: what the code
+    bindings: where the value of each of the function's parameters comes from. used: what the code
     depends on inside of arguments. seconds: what it took. decls: the kernel, then each function
     that was inlined or called, in the order of first use.
     recorded: gives `captures`.
@@ -67,7 +67,7 @@ class BuildResult:
 
     func: Func
     warnings: list[Notice]
-    leaves: tuple[Leaf, ...] = ()
+    bindings: tuple[ParamBinding, ...] = ()
     used: tuple[Used, ...] = ()
     seconds: float = 0.0
     decls: tuple[KernelDecl | FuncDecl, ...] = ()
@@ -81,7 +81,7 @@ class BuildResult:
     @property
     def plan(self) -> Plan:
         """What a launch needs of this."""
-        return Plan(self.leaves, self.used)
+        return Plan(self.bindings, self.used)
 
     def tell(self) -> None:
         """Issue the warnings: Python warnings at the user's line, others through the log."""
@@ -100,7 +100,7 @@ class BuildResult:
 
 def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:
     """QuadrantsSyntaxError for an array with gradients, which a graph kernel cannot take."""
-    for param, leaf in zip(w.params, w.leaves, strict=True):
+    for param, leaf in zip(w.params, w.bindings, strict=True):
         if param.kind == "ndarray" and param.needs_grad:
             raise w.syntax_error(
                 f"graph does not support autograd; ndarray arg {param.name!r} has a gradient",
@@ -163,6 +163,6 @@ def build(
         finish(func, config)
     seconds = time.perf_counter() - started
     return BuildResult(
-        func, w.notices, tuple(w.leaves), tuple(w.used), seconds, (decl, *w.funcs),
+        func, w.notices, tuple(w.bindings), tuple(w.used), seconds, (decl, *w.funcs),
         w.captures,
     )  # fmt: skip

@@ -8,8 +8,8 @@
     record    (a ``dataclasses.dataclass``) `RecordFeature`
     instance  (``self`` of a data-oriented class) `InstanceFeature`
 
-Calls with equal features share one compiled kernel. `Leaf` says how the launch finds the value of
-each parameter of the compiled function in the arguments of a call.
+Calls with equal features share one compiled kernel. `ParamBinding` says how the launch finds the
+value of each parameter of the compiled function in the arguments of a call.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHa
 from .registry import INTRINSICS
 
 __all__ = [
-    "MARKS", "InstanceFeature", "Leaf", "NdarrayFeature", "RecordFeature", "Unusable", "Used",
-    "ValueFeature", "content_of", "contents_of", "follow", "lifts", "member_feature",
+    "MARKS", "InstanceFeature", "NdarrayFeature", "ParamBinding", "RecordFeature", "Unusable",
+    "Used", "ValueFeature", "content_of", "contents_of", "follow", "lifts", "member_feature",
     "ndarray_feature", "number_class", "same", "unwrapped",
 ]  # fmt: skip
 
@@ -288,14 +288,14 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-class Leaf(NamedTuple):
+class ParamBinding(NamedTuple):
     """Where the value of one parameter of a compiled function comes from.
 
     arg: number of the argument, or -1 for a field. path: attributes to follow from there; the last
         may be ``"grad"``, ``"dual"`` or `MARKS`. part: for a vector, matrix or struct argument,
         which of its scalars (in the order of `types.flat_names`); all parts of one value are
         parameters in a row.
-    type: of the whole value that ``part`` belongs to; None for other leaves.
+    type: of the whole value that ``part`` belongs to; None for other bindings.
     field: the field, for ``arg == -1``.
     """
 
@@ -333,11 +333,11 @@ class Used(NamedTuple):
 class Plan(NamedTuple):
     """How a compiled kernel gets its parameters: what a launch needs of the frontend.
 
-    leaves: where the value of each parameter comes from. used: what the code depends on inside of
+    bindings: where the value of each parameter comes from. used: what the code depends on inside of
     arguments.
     """
 
-    leaves: tuple[Leaf, ...] = ()
+    bindings: tuple[ParamBinding, ...] = ()
     used: tuple[Used, ...] = ()
 
 

@@ -22,7 +22,7 @@ from ..ir import codes as C
 from ..ir.edit import all_blocks
 from ..types import FieldHandle, StructFieldHandle
 from .calls import arguments
-from .features import MARKS, Leaf, unwrapped
+from .features import MARKS, ParamBinding, unwrapped
 from .registry import handler
 from .values import NdarrayRef, describe
 from .walk import Walk
@@ -41,12 +41,12 @@ def add_companions(w: Walk, node: ast.AST) -> None:
         _stop(w, block, stopped)
     mode = w.func.autodiff
     kind = "dual" if mode == "forward" else "grad"
-    without: list[tuple[Param, Leaf]] = []
+    without: list[tuple[Param, ParamBinding]] = []
     found = False
     copies = set(w.copies.values())
     first = len(w.params)
     for number in range(first):
-        param, leaf = w.params[number], w.leaves[number]
+        param, leaf = w.params[number], w.bindings[number]
         if param.kind == "scalar" or not param.dtype.is_real:
             continue
         if number in copies or _is_companion(w, leaf):
@@ -83,7 +83,7 @@ def _stop(w: Walk, outer: Block, stopped: Container[int]) -> None:
         block.ops = ops
 
 
-def _is_companion(w: Walk, leaf: Leaf) -> bool:
+def _is_companion(w: Walk, leaf: ParamBinding) -> bool:
     """Whether a parameter is an array or field of gradients or duals itself, or of marks."""
     if leaf.path[-1:] == (MARKS,):
         return True
@@ -95,7 +95,9 @@ def _is_companion(w: Walk, leaf: Leaf) -> bool:
     return leaf.path[-1:] in (("grad",), ("dual",)) and isinstance(owner, NdarrayRef)
 
 
-def _companion(w: Walk, param: Param, leaf: Leaf, kind: str, marks: bool, node: ast.AST) -> int:
+def _companion(
+    w: Walk, param: Param, leaf: ParamBinding, kind: str, marks: bool, node: ast.AST
+) -> int:
     """The number of the parameter for the gradients of ``param``; -1 if there are none.
 
     marks: of that for its marks, if it has gradients.
@@ -117,7 +119,7 @@ def _companion(w: Walk, param: Param, leaf: Leaf, kind: str, marks: bool, node: 
     return w.leaf(leaf.arg, path, array.feature.of_grad(), name, param.boundary).param
 
 
-def _marks(w: Walk, param: Param, leaf: Leaf) -> int:
+def _marks(w: Walk, param: Param, leaf: ParamBinding) -> int:
     """The parameter for the marks of ``param``."""
     name = f"{param.name}.marks"
     like = param._replace(name=name, needs_grad=False, grad=-1)
@@ -184,7 +186,7 @@ def _members(value: Any) -> list[Any]:
     return [one for member in value.members.values() for one in _members(member)]
 
 
-def missing(w: Walk, without: list[tuple[Param, Leaf]]) -> NoGradientsError:
+def missing(w: Walk, without: list[tuple[Param, ParamBinding]]) -> NoGradientsError:
     """The error for a kernel that uses nothing that has gradients."""
     name = w.frame.decl.src.name
     fields = [p.name for p, leaf in without if leaf.field is not None]

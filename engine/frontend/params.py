@@ -16,8 +16,8 @@ from ..ir import codes as C
 from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
 from .features import (
     InstanceFeature,
-    Leaf,
     NdarrayFeature,
+    ParamBinding,
     RecordFeature,
     Used,
     ValueFeature,
@@ -40,7 +40,7 @@ class Parameters:
     """The part of a `Walk` that holds the parameters; see the module docstring."""
 
     __slots__ = (
-        "bound_leaves", "copies", "depended", "field_params", "func", "leaves", "params",
+        "bindings", "bound_leaves", "copies", "depended", "field_params", "func", "params",
         "prologue", "stopped", "used",
     )  # fmt: skip
 
@@ -48,7 +48,7 @@ class Parameters:
         self.func = func
         self.prologue: dict[tuple[int, int], Op] = {}
         self.params: list[Param] = []
-        self.leaves: list[Leaf] = []
+        self.bindings: list[ParamBinding] = []
         self.bound_leaves: dict[tuple[int, tuple[str, ...]], Any] = {}
         self.depended: set[tuple[int, tuple[str, ...]]] = set()
         self.field_params: dict[FieldHandle, int] = {}
@@ -75,10 +75,10 @@ class Parameters:
             self.prologue[code, index] = found
         return found
 
-    def add_param(self, param: Param, leaf: Leaf) -> int:
+    def add_param(self, param: Param, leaf: ParamBinding) -> int:
         """A new parameter of the compiled function; its number."""
         self.params.append(param)
-        self.leaves.append(leaf)
+        self.bindings.append(leaf)
         return len(self.params) - 1
 
     def copy_without_gradient(self, index: int) -> int:
@@ -86,7 +86,7 @@ class Parameters:
         found = self.copies.get(index)
         if found is None:
             param = self.params[index]
-            found = self.add_param(param._replace(grad=-1), self.leaves[index])
+            found = self.add_param(param._replace(grad=-1), self.bindings[index])
             self.copies[index] = found
         return found
 
@@ -105,7 +105,7 @@ class Parameters:
                 shown, "field", field.dtype, len(field.shape), False, "unsafe",
                 field.element_shape, None, layout,
             )  # fmt: skip
-            index = self.add_param(param, Leaf(-1, field=field))
+            index = self.add_param(param, ParamBinding(-1, field=field))
             self.field_params[field] = index
         return index
 
@@ -138,16 +138,16 @@ class Parameters:
             param = Param(
                 name, "ndarray", f.dtype, f.ndim, f.needs_grad, boundary, f.element_shape, f.axes
             )
-            index = self.add_param(param, Leaf(arg, path))
+            index = self.add_param(param, ParamBinding(arg, path))
             return NdarrayRef(name, index, f.dtype, f.ndim, boundary, f.element_shape, f, arg, path)
         if isinstance(feature, DataType):
-            index = self.add_param(Param(name, "scalar", feature), Leaf(arg, path))
+            index = self.add_param(Param(name, "scalar", feature), ParamBinding(arg, path))
             return self.param(C.ARG_LOAD, index)
         if isinstance(feature, MatrixType | StructType):
             numbers: list[Op] = []
             for k, (flat, dtype) in enumerate(flat_names(feature, name)):
                 param = Param(flat, "scalar", dtype)
-                index = self.add_param(param, Leaf(arg, path, k, feature))
+                index = self.add_param(param, ParamBinding(arg, path, k, feature))
                 numbers.append(self.param(C.ARG_LOAD, index))
             return compound(feature, iter(numbers))
         if isinstance(feature, RecordFeature):

@@ -51,7 +51,8 @@ __all__ = [
 class NdarrayRef:
     """An array parameter. ``param`` counts the parameters of the compiled function.
 
-    arg, path: where the launch finds it (see `features.Leaf`). feature: what it is known by.
+    arg, path: where the launch finds it (see `features.ParamBinding`). feature: what it is known
+    by.
     """
 
     name: str

@@ -339,7 +339,7 @@ class KernelCapture:
         fields = {
             leaf.field
             for compiled in self._compiled.values()
-            for leaf in compiled.plan.leaves
+            for leaf in compiled.plan.bindings
             if leaf.field is not None
         }
         several: list[Any] = list(fields)
@@ -457,7 +457,7 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         code_bytes=len(compiled.artifact.code),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=leaf_records(
-            compiled.func, compiled.build.leaves, kernel.decl.params,
+            compiled.func, compiled.build.bindings, kernel.decl.params,
             compiled.executable.meta.written,
         ),
         **_seen(recorder),

@@ -8,14 +8,13 @@ among them, are compared with the interpreter's.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from ..backends import base, interp
 from ..backends.base import KernelMeta, StackPlan
 from ..errors import AdStackOverflowError
 from ..runtime import program
+from ..types import WriteCounter
 from .arguments import LaunchCase
 from .autodiff import described
 from .capture import KernelCapture
@@ -167,24 +167,17 @@ class _Elsewhere:
         """Nothing: its memory goes when nobody refers to it."""
 
 
-class _Still(NamedTuple):
-    """What an array comes from that nobody changes while it is launched with, as far as sizes go:
-    a gradient writes gradients only."""
-
-    generation: int
-
-
-_generations: Final = itertools.count(1)
-
-
 @dataclass
 class _Start:
-    """What a gradient is launched on: what the primal has left, and the first gradients."""
+    """What a gradient is launched on: what the primal has left, and the first gradients.
+
+    source: of all arrays, as far as sizes go: a gradient writes gradients only, so the count stays.
+    """
 
     arrays: dict[Place, Array] = field(default_factory=dict["Place", "Array"])
     blocks: dict[Block, Array] = field(default_factory=dict["Block", "Array"])
     written: set[object] = field(default_factory=set[object])
-    source: _Still = field(default_factory=lambda: _Still(next(_generations)))
+    source: WriteCounter = field(default_factory=WriteCounter)
     failure: str = ""
 
 
@@ -235,7 +228,7 @@ class _GradientLauncher(Launcher):
             return start
         start.arrays = dict(given.arrays())
         start.blocks = dict(given.blocks)
-        leaves = compiled.plan.leaves
+        leaves = compiled.plan.bindings
         for i in compiled.executable.meta.written:
             leaf = leaves[i]
             start.written.add(leaf.field if leaf.field is not None else (leaf.arg, leaf.path))
@@ -328,7 +321,7 @@ class _GradientLauncher(Launcher):
         plan = self._plan(compiled, given, found)
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
-    def _sources(self, given: Inputs, found: Round) -> list[_Still]:
+    def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
         """Where sizing takes the arrays to come from: all inputs of a round hold the same."""
         return [self._starts[id(found)].source] * len(given.values)
 
@@ -411,7 +404,7 @@ def _same_threads(a: CompileConfig, b: CompileConfig) -> bool:
 def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
     """(number, number of its gradients) of each parameter that the primal wrote."""
     for number, (param, leaf) in enumerate(
-        zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True)
+        zip(compiled.executable.meta.params, compiled.plan.bindings, strict=True)
     ):
         place = leaf.field if leaf.field is not None else (leaf.arg, leaf.path)
         if param.grad >= 0 and place in start.written:

@@ -57,15 +57,15 @@ class Inputs:
         fields = Copies(contents)
         arrays = [
             cast("Array", value)
-            for leaf, value in zip(compiled.plan.leaves, found, strict=True)
+            for leaf, value in zip(compiled.plan.bindings, found, strict=True)
             if leaf.field is None and isinstance(value, np.ndarray)
         ]
         copies = _copied(arrays)
         seen = _Arguments(args)
         self.values: Final[list[Any]] = []
-        self._leaves: Final = compiled.plan.leaves
+        self._leaves: Final = compiled.plan.bindings
         params = compiled.executable.meta.params
-        for param, leaf, value in zip(params, compiled.plan.leaves, found, strict=True):
+        for param, leaf, value in zip(params, compiled.plan.bindings, found, strict=True):
             if leaf.field is not None:
                 value = fields.flat(leaf.field)
             elif isinstance(value, np.ndarray):
@@ -103,7 +103,7 @@ def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:
     """The values, arrays on a device copied to the host; one that is there twice, once."""
     copies: dict[tuple[int, tuple[int, ...]], Array] = {}
     out: list[Any] = []
-    for leaf, value in zip(compiled.plan.leaves, values, strict=True):
+    for leaf, value in zip(compiled.plan.bindings, values, strict=True):
         if leaf.field is None and isinstance(value, DeviceArray):
             key = value.address, value.shape
             if key not in copies:

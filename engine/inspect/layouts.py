@@ -13,7 +13,7 @@ from ..types import DataType, Layout
 from .record import LayoutRecord, LeafRecord
 
 if TYPE_CHECKING:
-    from ..frontend.features import Leaf
+    from ..frontend.features import ParamBinding
     from ..frontend.signature import ParamDecl
 
 __all__ = ["layout_record", "leaf_records"]
@@ -23,7 +23,7 @@ _AXES: Final = "ijklmnopqrst"
 
 def leaf_records(
     func: Func,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[ParamBinding],
     declared: Sequence[ParamDecl],
     written: Collection[int],
 ) -> tuple[LeafRecord, ...]:
@@ -65,7 +65,7 @@ def _used(func: Func) -> set[int]:
     return found
 
 
-def _origin(leaf: Leaf) -> str:
+def _origin(leaf: ParamBinding) -> str:
     if leaf.arg < 0:
         return "field"
     if leaf.part >= 0:

@@ -20,7 +20,7 @@ from .record import Artefact, MachineKernel, MachineRecord
 if TYPE_CHECKING:
     from ..backends.base import Artifact
     from ..backends.cuda.facts import CudaTask
-    from ..backends.frame.abi import Layout
+    from ..backends.kernarg.abi import Layout
     from ..config import CompileConfig
 
 __all__ = ["locate", "machine_record"]

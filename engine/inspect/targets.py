@@ -132,6 +132,9 @@ class _Unloaded:
         self._backend: Final = backend
         self._reason: Final = reason
 
+    def arguments(self, stream: int = 0) -> None:
+        """There are none."""
+
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
         stream: int = 0, resume: int = 0,

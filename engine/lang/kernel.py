@@ -9,9 +9,9 @@ them.
 What differentiation makes of a kernel, such as its gradient ``kernel.grad``, is a `Kernel` of its
 own (`Kernel.in_mode`), which shares the function and takes the same arguments.
 
-The call is the hot path of the whole engine. `Kernel._hot` is the launcher of the last call; it
-checks that the arguments still have the features it was made for and launches, or passes the call
-to `Kernel._miss`, which finds or makes the right launcher.
+The call is the hot path of the whole engine. `Kernel._hot` is the launch stub of the last
+call; it checks that the arguments still have the keys it was made for and launches, or passes the
+call to `Kernel._miss`, which finds or makes the right stub.
 """
 
 from __future__ import annotations

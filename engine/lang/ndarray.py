@@ -26,8 +26,8 @@ from ..types import (
     ArrayHandle,
     CompoundType,
     DataType,
-    Generation,
     MatrixType,
+    WriteCounter,
     i32,
     matrix_type,
 )
@@ -67,7 +67,7 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return extents
 
 
-Ready = tuple[NdarrayFeature | None, int, tuple[int, ...], Generation, Array | DeviceArray | None]
+Ready = tuple[NdarrayFeature | None, int, tuple[int, ...], WriteCounter, Array | DeviceArray | None]
 """What a launch needs of an array: its feature, address, extents, writes, and its memory.
 
 The feature and the memory of an array whose program has ended are None.
@@ -101,7 +101,7 @@ class Ndarray(ArrayHandle, Exchanges):
         self.element_shape: Final = element_shape
         self.layout: Final = axes
         self._extents = shape
-        self._writes: Final = Generation()
+        self._writes: Final = WriteCounter()
         self._program: Final = owner
         order = axes or tuple(range(len(shape)))
         extents = tuple([shape[a] for a in order]) + element_shape

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from ..errors import QuadrantsRuntimeError, QuadrantsSyntaxError
 from ..runtime import program
-from ..runtime.launch import prepared_at_once
+from ..runtime.launch import stubs_at_once
 
 __all__ = ["PerformanceDispatcher", "perf_dispatch"]
 
@@ -198,7 +198,7 @@ class PerformanceDispatcher:
         tries = geometry.tries.get(one.name, 0)
         geometry.tries[one.name] = tries + 1
         if tries < geometry.warmup:
-            with prepared_at_once():
+            with stubs_at_once():
                 result = one.fn(*args, **kwargs)
         else:
             program.sync()

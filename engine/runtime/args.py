@@ -1,12 +1,12 @@
 """Arguments of a call: checked, turned into features and plain values.
 
-This is the patient way, taken by the first call with new features and by arguments that the
-prepared launchers do not take (NumPy scalars, arrays in Fortran order, values out of range). The
-common way is the code that `prepare` generates; both accept the same arguments.
+This is the slow path, taken by the first call with new features and by arguments that launch
+stubs do not take (NumPy scalars, arrays in Fortran order, values out of range). The
+fast path is the code that `stub` generates; both accept the same arguments.
 
 `classify` checks one argument and says what it specialises the kernel by. What lies inside of an
 argument (a member of a dataclass, an array of ``self``) is read when its value is needed, by
-`leaf_value`.
+`binding_value`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ..frontend.declared import ParamDecl, element_text, members_of
 from ..frontend.features import (
     MARKS,
     InstanceFeature,
-    Leaf,
     NdarrayFeature,
+    ParamBinding,
     RecordFeature,
     Unusable,
     ValueFeature,
@@ -40,18 +40,18 @@ from ..ir import Param
 from ..types import (
     DataType,
     FieldHandle,
-    Generation,
     MatrixType,
     StructFieldHandle,
     StructType,
     TensorHandle,
+    WriteCounter,
     dtype_of,
     i32,
     is_data_oriented,
     matrix_type,
     u1,
 )
-from .apart import Back, Copied
+from .alias_check import Back, Copied
 from .binding import bind, out_of_range, short, warn_of_dataclass
 from .foreign import foreign_array
 from .marks import marks_of
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ..backends.base import Device
 
 __all__ = [
-    "Argument", "bind", "classify", "flat", "leaf_value", "writes_of",
+    "Argument", "bind", "binding_value", "classify", "flat", "writes_of",
 ]  # fmt: skip
 
 
@@ -435,40 +435,40 @@ def _numpy(
 # What a compiled kernel takes
 
 
-def writes_of(leaf: Leaf, found: Sequence[Argument]) -> Generation | None:
+def writes_of(binding: ParamBinding, found: Sequence[Argument]) -> WriteCounter | None:
     """What counts the writes to the array or field behind a parameter; None for other memory."""
-    if leaf.path[-1:] == (MARKS,):
+    if binding.path[-1:] == (MARKS,):
         return None
-    if leaf.field is not None:
-        return leaf.field.writes
-    given = found[leaf.arg].given
-    return getattr(follow(given, leaf.path) if leaf.path else given, "_writes", None)
+    if binding.field is not None:
+        return binding.field.writes
+    given = found[binding.arg].given
+    return getattr(follow(given, binding.path) if binding.path else given, "_writes", None)
 
 
-def leaf_value(
-    kernel: str, param: Param, leaf: Leaf, argument: Argument | None, config: CompileConfig,
-    array_class: type, device: Device | None = None,
+def binding_value(
+    kernel: str, param: Param, binding: ParamBinding, argument: Argument | None,
+    config: CompileConfig, array_class: type, device: Device | None = None,
 ) -> tuple[Any, Back | None]:  # fmt: skip
     """The value of parameter ``param`` of a compiled kernel, and what copies it back.
 
-    argument: that which the leaf belongs to. Checks members again: they may have been replaced.
+    argument: that which the binding belongs to. Checks members again: they may have been replaced.
     """
-    if leaf.path[-1:] == (MARKS,):
-        path = leaf.path[:-1]
-        inner = leaf._replace(path=path)
-        value, _ = leaf_value(kernel, param, inner, argument, config, array_class, device)
-        owner = leaf.field if argument is None else follow(argument.given, path)
+    if binding.path[-1:] == (MARKS,):
+        path = binding.path[:-1]
+        inner = binding._replace(path=path)
+        value, _ = binding_value(kernel, param, inner, argument, config, array_class, device)
+        owner = binding.field if argument is None else follow(argument.given, path)
         return marks_of(owner, value), None
-    if leaf.field is not None:
-        return leaf.field.flat(), None
+    if binding.field is not None:
+        return binding.field.flat(), None
     assert argument is not None
-    if not leaf.path:
+    if not binding.path:
         value = argument.value
-        return (value[leaf.part], None) if leaf.part >= 0 else (value, argument.back)
-    value = follow(argument.given, leaf.path)
-    call = _Call(kernel, leaf.arg, config, array_class, device)
-    if leaf.part >= 0:
-        return flat(kernel, param.name, value, leaf.type)[leaf.part], None
+        return (value[binding.part], None) if binding.part >= 0 else (value, argument.back)
+    value = follow(argument.given, binding.path)
+    call = _Call(kernel, binding.arg, config, array_class, device)
+    if binding.part >= 0:
+        return flat(kernel, param.name, value, binding.type)[binding.part], None
     if param.kind == "scalar":
         return _scalar(call, param.name, value, param.dtype), None
     element: Any = param.dtype

@@ -57,7 +57,7 @@ def short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launcher of "
+_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launch stub of "
 """How the files of the engine's own code begin, generated code among it."""
 
 

@@ -43,7 +43,7 @@ class Foreign(NamedTuple):
 
     @property
     def copy(self) -> Any:
-        """The dense copy that a launch works on, as `apart.Copied` has it."""
+        """The dense copy that a launch works on, as `alias_check.Copied` has it."""
         return self.view
 
     def span(self) -> tuple[int, int]:

@@ -1,13 +1,13 @@
 """Launching: from the arguments of a call to a running kernel.
 
-`Launchers` holds, for one kernel and one program, what has been compiled by argument features. A
+`Launchers` holds, for one kernel and one program, what has been compiled, by specialization keys. A
 call goes through three ways, each slower and more general than the one before:
 
-1. a *prepared launcher*: Python source generated for the features (see `prepare`), which checks
-   the arguments, writes them into a frame and makes one foreign call;
-2. the next prepared launcher, when its checks fail: launchers of one kernel form a chain;
+1. a *launch stub*: Python source generated for the keys (see `stub`), which checks
+   the arguments, writes them into an argument buffer and makes one foreign call;
+2. the next launch stub, when its checks fail: stubs of one kernel form a chain;
 3. `Launchers.call`: classifies each argument (see `args`), compiles if need be, copies where an
-   array has the wrong layout, and puts a new prepared launcher at the head of the chain. The
+   array has the wrong layout, and puts a new stub at the head of the chain. The
    second call of a kind does that: a kernel that is called once does not pay for it.
 """
 
@@ -15,39 +15,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ..backends.base import Device, Executable, program_ended
+from ..backends.base import Device, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
-from ..frontend.features import InstanceFeature, RecordFeature, same
+from ..frontend.features import InstanceFeature, RecordFeature
 from ..types import DataType
 from . import args as arguments
-from .apart import Back, check_writable, overlap, share_copies
+from .alias_check import Back, check_writable, share_copies
 from .binding import MISSING
-from .compile import Compiled, CompileRequest
+from .compile import Compiled
 from .foreign import torch_tensor
 from .observed import Observed
-from .obtain import obtain
 from .program import Program, chaining, current
-from .status import GraphStatus, check_device_arrays, label_of, status, tell_host_loops
+from .status import check_device_arrays, label_of
+from .variant import Maker, Variant
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
 
-__all__ = ["Launchers", "Variant", "launch_values", "prepared_at_once"]
+__all__ = ["Launchers", "launch_values", "stubs_at_once"]
 
 _CHAIN: Final = 8
-"""Prepared launchers a kernel keeps; feature sets beyond that go the long way."""
+"""Launch stubs that a kernel keeps; other sets of keys take the slow path."""
 
-_hurried = 0  # how many are within `prepared_at_once`
+_hurried = 0  # how many are within `stubs_at_once`
 
 
 @contextmanager
-def prepared_at_once() -> Generator[None]:
-    """Within this, a first call prepares its launcher: what is timed afterwards does not."""
+def stubs_at_once() -> Generator[None]:
+    """Within this, a first call makes its stub: what is timed afterwards does not."""
     global _hurried
     _hurried += 1
     try:
@@ -56,134 +54,18 @@ def prepared_at_once() -> Generator[None]:
         _hurried -= 1
 
 
-Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
-"""Types of a result -> what makes it of its numbers; see `lang.results`."""
-
-
 class HasHot(Protocol):
     """The kernel, as far as launching changes it."""
 
     _hot: Callable[..., Any]
 
 
-class Variant:
-    """A kernel compiled for one set of features.
-
-    found: the arguments of the call it is made for. compiled: with the assumption that written
-    arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
-    """
-
-    def __init__(
-        self, owner: Launchers, program: Program, features: tuple[Any, ...],
-        found: Sequence[arguments.Argument],
-    ) -> None:  # fmt: skip
-        self._owner = owner
-        self.features: Final = features
-        self.program: Final = program
-        self._request: Final = CompileRequest(owner.decl, features, program.config, program.backend)
-        self.compiled: Final = obtain(program, self._request, found)
-        if not program.alive:  # and it may be loaded for the device of the next one
-            raise program_ended(owner.decl.name)
-        tell_host_loops(program.backend.name, self.compiled.executable.meta)
-        self._make: Final = owner.maker(owner.decl.result_types(program.config))
-        self._overlapping: Compiled | None = None
-
-    @property
-    def executable(self) -> Executable:
-        return self.compiled.executable
-
-    def overlapping(self) -> Compiled:
-        """The kernel compiled for arrays that may overlap."""
-        if self._overlapping is None:
-            with self.program.lock:
-                if self._overlapping is None:
-                    request = self._request._replace(noalias=False, quiet=True)
-                    self._overlapping = obtain(self.program, request, first=self.compiled)
-        return self._overlapping
-
-    def is_void(self) -> bool:
-        """Whether it can never run again, as memory of its fields was freed."""
-        fields = [leaf.field for leaf in self.compiled.plan.leaves]
-        return any(field is not None and field.is_freed() for field in fields)
-
-    def fits(self, features: tuple[Any, ...]) -> bool:
-        """Whether the kernel is right for these features, which may differ in what it ignores."""
-        for mine, other in zip(self.features, features, strict=True):
-            if isinstance(mine, RecordFeature):
-                if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
-                    return False
-            elif not same(mine, other):
-                return False
-        return all(used.still(features) for used in self.compiled.plan.used)
-
-    def run(
-        self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
-    ) -> Any:
-        """Launch with canonical values; the kernel's result as Python sees it.
-
-        sources: what arrays and fields the values come from, for a kernel with adstacks. resume:
-        where to begin, stream: on which, see `base.Executable.launch`.
-        """
-        executable = self.executable
-        meta = executable.meta
-        if meta.noalias and meta.written and overlap(values, meta):
-            executable = self.overlapping().executable
-        seed = self.program.next_seed() if meta.seeded else 0
-        launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
-        if meta.has_stacks:
-            launch = partial(self._launch_stacks, executable, sources)
-        elif resume:
-            launch = partial(executable.launch, resume=resume)
-        elif stream:
-            launch = partial(executable.launch, stream=stream)
-        profiler = self.program.profiler
-        if profiler is None:
-            return self.result(launch(values, seed))
-        names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
-        if meta.timed:
-            executable.told = partial(profiler.record, meta.name, names)
-            return self.result(launch(values, seed))
-        begin = perf_counter_ns()
-        results = launch(values, seed)
-        profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
-        return self.result(results)
-
-    def _launch_stacks(
-        self, executable: Executable, sources: Sequence[Any], values: Sequence[Any], seed: int
-    ) -> tuple[Any, ...]:
-        return self.program.stacks.launch(executable, values, seed, sources)
-
-    def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
-        """The error of a prepared launch that found an adstack full."""
-        stacks = self.program.stacks
-        sizer = stacks.sizer(self.executable)
-        plan = sizer.plan_made
-        return error if plan is None else stacks.diagnosed(sizer, error, values, plan)
-
-    def result(self, numbers: tuple[Any, ...]) -> Any:
-        """What a call returns, from the numbers that the kernel gave."""
-        if self.executable.meta.labels:
-            return self.status(numbers[-1])
-        if self._make is not None:
-            return self._make(numbers)
-        return numbers[0] if numbers else None
-
-    def status(self, yielded: int) -> GraphStatus:
-        """What a call of a kernel with checkpoints returns."""
-        return status(self._owner.decl, self.executable.meta.labels, yielded)
-
-    @property
-    def makes_result(self) -> Callable[[tuple[Any, ...]], Any] | None:
-        """What makes the result of its numbers; None for at most one number, which is it."""
-        return self._make
-
-
 class _Compiled:
     """What one kernel has compiled in one program.
 
     Another thread may end the program in the middle of a call: a call takes this once, and leaves
-    alone what came after it. variants: by the features they were asked for; several may lead to
-    one. barren: features without gradients. seen, chained: kinds of calls, those with a launcher.
+    alone what came after it. variants: by the keys they were asked for; several may lead to
+    one. barren: keys without gradients. seen, chained: kinds of calls, those with a stub.
     """
 
     __slots__ = ("barren", "chained", "program", "seen", "variants")
@@ -220,7 +102,7 @@ class Launchers:
 
     @property
     def variants(self) -> dict[tuple[Any, ...], Variant]:
-        """What is compiled, by features."""
+        """What is compiled, by specialization keys."""
         return self._compiled.variants if self._compiled else {}
 
     def start(self, program: Program) -> None:
@@ -230,7 +112,7 @@ class Launchers:
                 self._compiled = _Compiled(program)
 
     def forget_chain(self) -> None:
-        """Prepare launchers again. What was compiled stays, unless its fields have no memory."""
+        """Make stubs again. What was compiled stays, unless its fields have no memory."""
         compiled = self._compiled
         if compiled is not None:
             compiled.seen, compiled.chained = set(), set()
@@ -304,7 +186,7 @@ class Launchers:
             if isinstance(feature, InstanceFeature):
                 feature.floats = _floats(compiled, i, feature)
         try:
-            return Variant(self, compiled.program, features, found)
+            return Variant(self.decl, self.maker, compiled.program, features, found)
         except NoGradientsError as error:
             if not any(isinstance(feature, InstanceFeature) for feature in features):
                 compiled.barren[features] = error
@@ -342,13 +224,13 @@ class Launchers:
         current().device.streams.after_memory(stream)
 
     def call(self, kernel: HasHot, args: tuple[Any, ...], stream: int = 0) -> Any:
-        """Launch with any arguments; the second call of a kind prepares a launcher for more.
+        """Launch with any arguments; the second call of a kind makes a stub for more.
 
-        kernel: what holds the launchers, for this stream.
+        kernel: what holds the stubs, for this stream.
         """
         compiled = self._known()
         variant, found, args = self._find(compiled, args)
-        # A launcher takes tensors of torch only if it was made from a call with them.
+        # A stub takes tensors of torch only if it was made from a call with them.
         kind = variant, stream, tuple([torch_tensor(a) for a in args])
         if kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
@@ -361,23 +243,23 @@ class Launchers:
     def _chain(
         self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
-        """Put a launcher for a kind of calls before those that the kernel has."""
-        from .prepare import prepare
+        """Put a stub for a kind of calls before those that the kernel has."""
+        from .stub import launch_stub
 
         variant, stream, _ = kind
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
-            prepared = prepare(self, variant, args, hot, stream)
+            made = launch_stub(self, variant, args, hot, stream)
             with self.lock:
                 if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
-                    continue  # or the launcher that another thread has put there would be lost
+                    continue  # or the stub that another thread has put there would be lost
                 if compiled is self._compiled and compiled.program.alive:
                     compiled.chained.add(kind)
-                    kernel._hot = prepared or hot  # pyright: ignore[reportPrivateUsage]
+                    kernel._hot = made or hot  # pyright: ignore[reportPrivateUsage]
                 break
 
     def _watch(self, kernel: HasHot) -> None:
-        """Note the next call: if a launcher is there for it, nothing else does."""
+        """Note the next call: if a stub is there for it, nothing else does."""
         with self.lock:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
 
@@ -390,7 +272,7 @@ class Launchers:
 
             kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
 
-    def patient(self, args: tuple[Any, ...], stream: int = 0) -> Any:
+    def slow(self, args: tuple[Any, ...], stream: int = 0) -> Any:
         """Launch with any arguments; the third way of the module docstring."""
         variant, found, _ = self._find(self._known(), args)
         return self.launch(variant, found, stream=stream)
@@ -434,8 +316,8 @@ class Launchers:
         try:
             sources: list[Any] = []
             if meta.has_stacks:
-                leaves = variant.compiled.plan.leaves
-                sources = [arguments.writes_of(leaf, found) for leaf in leaves]
+                bindings = variant.compiled.plan.bindings
+                sources = [arguments.writes_of(binding, found) for binding in bindings]
             return variant.run(values, sources, resume, stream)
         finally:
             for copied in back:
@@ -443,7 +325,7 @@ class Launchers:
             self.written(variant, found)
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
-        """The error of a prepared launch with these arguments, which may have written some."""
+        """The error of a launch by a stub with these arguments, which may have written some."""
         variant, found, _ = self._find(self._known(), args)
         self.written(variant, found)
         if not isinstance(error, AdStackOverflowError):
@@ -457,9 +339,9 @@ class Launchers:
 
     def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
         """Note that a launch with these arguments may have written what the kernel writes."""
-        leaves = variant.compiled.plan.leaves
+        bindings = variant.compiled.plan.bindings
         for i in variant.executable.meta.written:
-            writes = arguments.writes_of(leaves[i], found)
+            writes = arguments.writes_of(bindings[i], found)
             if writes is not None:
                 writes.touched = True
 
@@ -485,14 +367,17 @@ def launch_values(
     """
     values: list[Any] = []
     backs: list[Back | None] = []
-    for param, leaf in zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True):
-        owner: Any = None if leaf.field is not None else found[leaf.arg]
-        value, copy = arguments.leaf_value(kernel, param, leaf, owner, config, array_class, device)
+    meta = compiled.executable.meta
+    for param, binding in zip(meta.params, compiled.plan.bindings, strict=True):
+        owner: Any = None if binding.field is not None else found[binding.arg]
+        value, copy = arguments.binding_value(
+            kernel, param, binding, owner, config, array_class, device
+        )
         values.append(value)
         backs.append(copy)
     back = [copy for copy in backs if copy is not None]
     if back:
-        share_copies(values, backs, compiled.executable.meta)
+        share_copies(values, backs, meta)
         used = [id(value) for value in values]
         back = [copy for copy in back if id(copy.copy) in used]
     return values, back

@@ -1,6 +1,6 @@
 """What a kernel's launches leave to be looked at: how it was obtained, and what it was passed.
 
-Written by the long ways of `launch`, never by prepared launchers, which cost nothing for it.
+Written by the slow path of `launch`, never by launch stubs, which cost nothing for it.
 """
 
 from __future__ import annotations
@@ -43,15 +43,17 @@ class Observed:
     def launched(self, compiled: Compiled, found: Sequence[Argument]) -> None:
         """A launch with these arguments."""
         counts: dict[int, int] = {}
-        for param, leaf in zip(compiled.executable.meta.params, compiled.plan.leaves, strict=True):
-            if leaf.field is not None or leaf.part >= 0:
+        for param, binding in zip(
+            compiled.executable.meta.params, compiled.plan.bindings, strict=True
+        ):
+            if binding.field is not None or binding.part >= 0:
                 continue
             dtype = param.dtype
             if param.kind == "scalar":
                 kind = FLOAT if dtype.is_real else INT if dtype.is_signed else UINT
             else:
-                given: Any = found[leaf.arg].given
-                if not leaf.path and not isinstance(given, ArrayHandle):
+                given: Any = found[binding.arg].given
+                if not binding.path and not isinstance(given, ArrayHandle):
                     continue
                 kind = ARRAY_WITH_GRAD if param.needs_grad else ARRAY
             counts[kind] = counts.get(kind, 0) + 1

@@ -172,7 +172,7 @@ class Program:
 
 
 chaining: Final = threading.RLock()
-"""Held where launchers are put into kernels or taken from them."""
+"""Held where launch stubs are put into kernels or taken from them."""
 _current: Program | None = None
 _spared: list[Program] | None = None
 """Within `outliving_reset` the programs that were reset, not yet ended."""

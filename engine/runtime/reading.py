@@ -1,4 +1,4 @@
-"""Where the memory of an argument lies, as prepared launchers find it."""
+"""Where the memory of an argument lies, as launch stubs find it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ..ir import Param
-from ..types import Generation
+from ..types import WriteCounter
 from .foreign import foreign_array, numpy_of_tensor, torch_tensor
 from .program import current
 
@@ -55,7 +55,7 @@ def memory_of(array: Any) -> Any:
     return found and found.view
 
 
-UNSEEN: Final = Generation()
+UNSEEN: Final = WriteCounter()
 """Counts the writes to memory of others, which nobody counts."""
 UNSEEN.untracked = True
 

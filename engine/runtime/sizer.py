@@ -2,7 +2,7 @@
 
 A `Sizer` belongs to one compiled kernel. It lists what the sizes depend on (`Need`): scalar
 arguments, extents, the contents of arrays. Before a launch it *observes* these, contents by their
-generation. As long as they are as before, so is the plan: nothing is evaluated. Otherwise the
+write counter. As long as they are as before, so is the plan: nothing is evaluated. Otherwise the
 layers of `adstack.caches` are asked, expression by expression.
 
 Rows: in a parallel task each thread of the pool has one, in a serial task there is one. On a device
@@ -34,10 +34,10 @@ __all__ = ["Need", "Sizer", "Source", "bytes_of"]
 
 
 class Source(Protocol):
-    """What an array argument came from; see `types.generation`."""
+    """What an array argument came from; see `types.write_counter`."""
 
     @property
-    def generation(self) -> int | None: ...
+    def count(self) -> int | None: ...
 
 
 class Need(NamedTuple):
@@ -258,7 +258,7 @@ class Sizer:
         if need.kind == "shape":
             return env.extents(need.param)[need.axis]
         source = sources[need.param] if sources else None
-        return None if source is None else source.generation
+        return None if source is None else source.count
 
     def _sizes(self, launch: _Launch) -> tuple[TaskPlan | None, ...]:
         """What each task needs."""

@@ -102,10 +102,10 @@ def check_device_arrays(name: str, compiled: Compiled, args: Sequence[Any]) -> N
     on a CPU alone would fail where graphs matter.
     """
     params = compiled.executable.meta.params
-    for param, leaf in zip(params, compiled.plan.leaves, strict=True):
-        if param.kind != "ndarray" or leaf.field is not None:
+    for param, binding in zip(params, compiled.plan.bindings, strict=True):
+        if param.kind != "ndarray" or binding.field is not None:
             continue
-        value = unwrapped(follow(args[leaf.arg], leaf.path))
+        value = unwrapped(follow(args[binding.arg], binding.path))
         of_host = torch_tensor(value) and value.device.type == "cpu"
         if isinstance(value, np.ndarray) or of_host:
             kind = "a tensor of the host" if of_host else "a NumPy array"

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from .compound import StructType
 from .dtypes import DataType
-from .generation import Generation
 from .layout import Layout
+from .write_counter import WriteCounter
 
 __all__ = [
     "DATA_ORIENTED", "ArrayHandle", "FieldHandle", "NodeHandle", "StructFieldHandle",
@@ -41,7 +41,7 @@ class FieldHandle:
     dtype: DataType
     element_shape: tuple[int, ...]
     part_of: tuple[FieldHandle, tuple[int, ...]] | None
-    writes: Generation
+    writes: WriteCounter
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ def test_components_of_vectors_in_an_array_bound_loops(arch):
     ranges = qd.Vector.ndarray(2, qd.i32, shape=(3,))
     x, y = (qd.ndarray(qd.f64, (3,), needs_grad=True) for _ in range(2))
     x.fill(1.0)
-    for last in (4, 9, 9):  # the prepared launcher too
+    for last in (4, 9, 9):  # the launch stub too
         ranges.from_numpy(np.array([[0, 2], [5, 1], [-2, last]], np.int32))
         x.grad.fill(0)
         y.grad.fill(1)

@@ -29,7 +29,7 @@ def test_a_fixed_size_that_is_too_small(arch, n):
     x, y = (qd.ndarray(qd.f32, (3,), needs_grad=True) for _ in range(2))
     x.fill(1.0)
     y.grad.fill(1.0)
-    for _ in range(4):  # the prepared launcher too
+    for _ in range(4):  # the launch stub too
         with pytest.raises(AdStackOverflowError) as caught:
             k.grad(x, y, n)
         text = str(caught.value)

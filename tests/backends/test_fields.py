@@ -126,9 +126,9 @@ def test_a_launch_takes_the_fields_it_is_given(target):
         assert not b[::2].any()
 
 
-def test_bound_fields_stand_in_every_new_frame():
+def test_bound_fields_are_in_every_new_argument_buffer():
     executable = compiled(SHIFT)
-    pool = executable.frame
+    pool = executable.arguments()
     a, b = np.zeros(8, np.float32), np.zeros(16, np.float32)
     pool.bind_fields((a.ctypes.data, b.ctypes.data))
     other = np.zeros(8, np.float32)
@@ -136,18 +136,18 @@ def test_bound_fields_stand_in_every_new_frame():
     assert not a.any()
     assert other.tolist() == [6.0] * 8
     for s in (1.0, 2.0):
-        frame = pool.free.pop() if pool.free else pool.new()
+        args = pool.free.pop() if pool.free else pool.new()
         x = flat(range(8))
-        pool.pack(frame[0], pool.start, x.ctypes.data, 8, s)
-        assert executable.enter(frame[1]) == 0
-        pool.free.append(frame)
+        pool.pack(args.view, pool.start, x.ctypes.data, 8, s)
+        assert pool.enter(args) == 0
+        pool.free.append(args)
         assert a.tolist() == [i + s for i in range(8)]
         assert b[1::2].tolist() == list(range(8))
 
 
-def test_frames_are_not_made_before_the_fields_are_known():
+def test_argument_buffers_are_not_made_before_the_fields_are_known():
     with pytest.raises(QuadrantsInternalError, match="does not know its fields"):
-        compiled(SHIFT).frame.new()
+        compiled(SHIFT).arguments().new()
 
 
 def test_a_written_field_and_an_array_that_overlap_are_seen_before_anything_runs():

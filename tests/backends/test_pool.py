@@ -10,7 +10,7 @@ import pytest
 from irkit import config
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import native
-from qd_studio.engine.backends.cpu.frame import FramePool
+from qd_studio.engine.backends.cpu.arguments import CpuBufferPool
 from qd_studio.engine.ir import parse
 
 COUNT = """
@@ -132,21 +132,20 @@ def test_the_child_of_a_fork_makes_threads_of_its_own():
 def test_python_threads_where_there_are_no_posix_threads():
     kernel = load(COUNT, 3)
     substitute = native.make_native(threads=False)
-    layout = kernel.frame.layout
-    kernel_frames = FramePool(kernel.meta, layout, substitute, 3, 0)
+    own = kernel.arguments()
+    pool = CpuBufferPool(kernel.meta, own.layout, own.enter, substitute, 3, 0)
     x = np.zeros(300, np.int32)
     for _ in range(3):
-        frame = kernel_frames.filled((x,), 0, None, 0)
-        assert kernel.enter(frame[1]) == 0
+        assert pool.enter(pool.filled((x,), 0, None, 0)) == 0
     assert (x == 3).all()
     assert substitute.parallel != native.native().parallel
 
 
-def test_frames_are_aligned_and_come_back():
+def test_argument_buffers_are_aligned_and_come_back():
     kernel = load(COUNT, 1)
-    frames = [kernel.frame.new() for _ in range(5)]
-    assert all(pointer.value % 64 == 0 for _, pointer in frames)
+    pool = kernel.arguments()
+    assert all(args.value % 64 == 0 for args in [pool.new() for _ in range(5)])
     kernel.launch((np.zeros(3, np.int32),))
     kernel.launch((np.zeros(3, np.int32),))
-    assert len(kernel.frame.free) == 1
-    assert isinstance(kernel.frame.free[0][1], ctypes.c_void_p)
+    assert len(pool.free) == 1
+    assert isinstance(pool.free[0], ctypes.c_void_p)

@@ -55,7 +55,7 @@ LAUNCH = (
 import numpy as np
 from qd_studio.engine import types as T
 from qd_studio.engine.backends.base import Artifact, AssertSite, KernelMeta, Target, TaskMeta
-from qd_studio.engine.backends.frame.abi import Layout
+from qd_studio.engine.backends.kernarg.abi import Layout
 from qd_studio.engine.errors import QuadrantsAssertionError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.ir.loc import get_loc

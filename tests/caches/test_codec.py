@@ -17,8 +17,8 @@ from qd_studio.engine.backends.base import (
     find,
 )
 from qd_studio.engine.backends.cuda.facts import CudaLoop, CudaTask
-from qd_studio.engine.backends.frame.abi import Layout as FrameLayout
-from qd_studio.engine.backends.frame.grids import arithmetic, evaluate
+from qd_studio.engine.backends.kernarg.abi import Layout as FrameLayout
+from qd_studio.engine.backends.kernarg.grids import arithmetic, evaluate
 from qd_studio.engine.backends.opencl.facts import OpenclTask
 from qd_studio.engine.cache.codec import decode, encode, moved, without_task_places
 from qd_studio.engine.cache.offline import UNREADABLE

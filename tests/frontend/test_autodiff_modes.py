@@ -61,7 +61,7 @@ def test_arrays_and_fields_wherever_they_are_get_companions():
     assert reverse.func.autodiff == "reverse" and forward.func.autodiff == "forward"
     assert companions(reverse) == {"pair.a": "pair.a.grad", "f": "f.grad"}
     assert companions(forward) == {"pair.b": "pair.b.dual", "f": "f.dual"}
-    leaves = {p.name: leaf for p, leaf in zip(reverse.func.params, reverse.leaves, strict=True)}
+    leaves = {p.name: leaf for p, leaf in zip(reverse.func.params, reverse.bindings, strict=True)}
     assert leaves["pair.a.grad"][:2] == (0, ("a", "grad"))
     assert leaves["f.grad"].field is field.grad
     assert made(total, "none", *args).func.autodiff == "none"
@@ -139,7 +139,7 @@ def test_marks_are_like_what_they_mark():
     assert companions(build) == {"a": "a.marks", "loss": "loss.marks"}
     by_name = {p.name: p for p in build.func.params}
     assert by_name["loss.marks"].layout == by_name["loss"].layout
-    leaves = dict(zip([p.name for p in build.func.params], build.leaves, strict=True))
+    leaves = dict(zip([p.name for p in build.func.params], build.bindings, strict=True))
     assert leaves["a.marks"][:2] == (0, (MARKS,)) and leaves["loss.marks"].field is y
 
 

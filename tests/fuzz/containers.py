@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from qd_studio import engine as qd
 from qd_studio.engine.backends.memory import host_copy, view_of
-from qd_studio.engine.frontend.features import Leaf
+from qd_studio.engine.frontend.features import ParamBinding
 from qd_studio.engine.runtime.program import current
 from qd_studio.engine.types import FieldHandle, matrix_type
 
@@ -219,7 +219,7 @@ class Containers:
 
     # --- launch values -----------------------------------------------------------------------
 
-    def values(self, leaves: Sequence[Leaf]) -> Values:
+    def values(self, leaves: Sequence[ParamBinding]) -> Values:
         """Fresh values for a kernel whose parameters come from ``leaves``."""
         arrays = list(self.fill())
         p = self.p

@@ -54,4 +54,4 @@ def build(held: Containers, **options: Any) -> BuildResult:
 
 def built_case(held: Containers, made: BuildResult) -> Case:
     """The program as a case whose arguments are those of the frontend's function."""
-    return case_of(held.p)._replace(make=lambda: held.values(made.leaves))
+    return case_of(held.p)._replace(make=lambda: held.values(made.bindings))

@@ -113,7 +113,8 @@ WITHOUT_IR = {
     "ir": {"", "attrs", "loc"},
     "passes": set(),
     "backends.llvm": {"", "abi", "frames", "toolchain"},
-    "runtime.prepare": set(),
+    "runtime.stub": set(),
+    "backends.stub": set(),
     "inspect": set(),
     "lang.workload": set(),
 }
@@ -123,7 +124,8 @@ WITHOUT_PASSES = {
     "analysis": set(),
     "passes": set(),
     "backends.llvm": {"", "abi", "frames", "toolchain"},
-    "runtime.prepare": set(),
+    "runtime.stub": set(),
+    "backends.stub": set(),
     "inspect": set(),
 }
 """The same for a kernel that is known by its IR."""

@@ -1,7 +1,7 @@
 """Layouts of fields, and where parameters come from, as a record tells them."""
 
 import pytest
-from qd_studio.engine.frontend.features import Leaf
+from qd_studio.engine.frontend.features import ParamBinding
 from qd_studio.engine.inspect.layouts import layout_record, leaf_records
 from qd_studio.engine.ir import Builder, Func, Param
 from qd_studio.engine.ir import codes as C
@@ -67,7 +67,13 @@ def test_parameters_know_where_they_come_from():
     build.emit(C.ARG_LOAD, (), 2, f32)
     build.emit(C.ARG_ADDR, (), (4, False), pointer_to(f32))
     build.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (0, 1))
-    leaves = (Leaf(0), Leaf(1, ("u",)), Leaf(2, (), 3), Leaf(0, ("grad",)), Leaf(-1))
+    leaves = (
+        ParamBinding(0),
+        ParamBinding(1, ("u",)),
+        ParamBinding(2, (), 3),
+        ParamBinding(0, ("grad",)),
+        ParamBinding(-1),
+    )
     found = leaf_records(func, leaves, [Declared("x"), Declared("tank"), Declared("p")], (4,))
     assert [(p.name, p.origin, p.argument) for p in found] == [
         ("x", "argument", "x"), ("tank.u", "member", "tank"), ("p.vel[1]", "part", "p"),

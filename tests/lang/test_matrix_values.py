@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.lang.values.live import live
-from qd_studio.engine.types import Generation
+from qd_studio.engine.types import WriteCounter
 
 VEC3 = qd.types.vector(3, qd.f32)
 MAT2 = qd.types.matrix(2, 2, float)
@@ -212,7 +212,7 @@ def test_functions_of_reals_keep_the_precision():
 
 def test_a_live_value_is_a_window_on_memory():
     memory = np.array([[1.1, 2.0], [3.0, 4.0]], np.float32)
-    window = live(memory[0], Generation())
+    window = live(memory[0], WriteCounter())
     assert str(window) == "[1.10000002 2.        ]"
     assert type(window[0]) is float and window[0] == np.float32(1.1)
     window.x = 7
@@ -224,7 +224,7 @@ def test_a_live_value_is_a_window_on_memory():
     later = window.xy
     window.x = 1
     assert later.x == 7
-    whole = live(np.arange(4, dtype=np.int32), Generation())
+    whole = live(np.arange(4, dtype=np.int32), WriteCounter())
     with pytest.raises(TypeError, match=r"integer element cannot be set to the real number 1\.5"):
         whole[0] = 1.5
 

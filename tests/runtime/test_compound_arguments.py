@@ -89,7 +89,7 @@ VECTORS = (
 
 @pytest.mark.parametrize("value", VECTORS, ids=lambda v: type(v).__name__)
 def test_vectors_come_in_many_forms(value):
-    for _ in range(3):  # the patient way twice, then the prepared launcher
+    for _ in range(3):  # the slow path twice, then the launch stub
         assert weigh(value) == 321.0
 
 
@@ -170,19 +170,19 @@ def test_results_are_values_of_python_scope():
     assert list_as_vector().to_list() == [1, 2]
 
 
-def test_known_vectors_never_take_the_patient_way(arch, monkeypatch):
+def test_known_vectors_never_take_the_slow_path(arch, monkeypatch):
     if arch != "cpu":
         pytest.skip("launchers are prepared for native code only")
     weigh([1, 2, 3]), weigh([1, 2, 3])
 
     def never(*args):
-        raise AssertionError("took the patient way")
+        raise AssertionError("took the slow path")
 
     monkeypatch.setattr(weigh.launchers, "call", never)
-    monkeypatch.setattr(weigh.launchers, "patient", never)
+    monkeypatch.setattr(weigh.launchers, "slow", never)
     for value in VECTORS:
         assert weigh(value) == 321.0
-    with pytest.raises(AssertionError, match="patient"):
+    with pytest.raises(AssertionError, match="slow path"):
         weigh([1, 2])
 
 

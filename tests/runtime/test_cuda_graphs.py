@@ -314,7 +314,7 @@ def test_graphs_are_given_back(start):
     x, y = qd.ndarray(qd.f32, 8), qd.ndarray(qd.f32, 8)
     kernel(x, y, 1.0)
     (variant,) = set(kernel.launchers.variants.values())
-    graph = variant.executable.frame.runner._whole.graph
+    graph = variant.executable.arguments().runner._whole.graph
     assert graph.handle is not None
     del variant
     qd.reset()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.frame import prints
+from qd_studio.engine.backends.device_launch import prints
 
 from tests import cuda_sim
 

@@ -94,12 +94,12 @@ def compiled(kernel):
     return len(set(kernel.launchers.variants.values()))
 
 
-def never_patient(kernel, monkeypatch):
+def never_slow(kernel, monkeypatch):
     def never(*args):
-        raise AssertionError("took the patient way")
+        raise AssertionError("took the slow path")
 
     monkeypatch.setattr(kernel.launchers, "call", never)
-    monkeypatch.setattr(kernel.launchers, "patient", never)
+    monkeypatch.setattr(kernel.launchers, "slow", never)
 
 
 def test_members_are_read_at_each_launch():
@@ -167,19 +167,19 @@ def test_arrays_and_fields_of_members_are_written():
     assert fortran.to_numpy().tolist() == [0, 1, 2]
 
 
-def test_known_members_never_take_the_patient_way(arch, monkeypatch):
+def test_known_members_never_take_the_slow_path(arch, monkeypatch):
     if arch != "cpu":
         pytest.skip("launchers are prepared for native code only")
     c, other = config(), config(where=qd.tensor(qd.f32, (3,)))
     use(c), use(c)
-    never_patient(use, monkeypatch)
+    never_slow(use, monkeypatch)
     for scale in (1, 2.5):
         c.scale = other.scale = scale
         assert use(c) == use(other) == 19 + scale
     c.inner.y = np.ones(4, np.float32)
     assert use(c) == 11 + scale
     for member, value in (("scale", "x"), ("inner", 3), ("gravity", [1, 2]), ("fast", True)):
-        with pytest.raises(AssertionError, match="patient"):
+        with pytest.raises(AssertionError, match="slow path"):
             use(dataclasses.replace(c, **{member: value}))
 
 

@@ -252,7 +252,7 @@ def test_derived_classes_override_functions():
     assert Sim(2).step(1) == 2
 
 
-def test_known_objects_never_take_the_patient_way(arch, monkeypatch):
+def test_known_objects_never_take_the_slow_path(arch, monkeypatch):
     if arch != "cpu":
         pytest.skip("launchers are prepared for native code only")
     sim = Sim(3)
@@ -260,17 +260,17 @@ def test_known_objects_never_take_the_patient_way(arch, monkeypatch):
         sim.step(1), sim.parts(), sim.of_settings(), sim.tensors()
 
     def never(*args):
-        raise AssertionError("took the patient way")
+        raise AssertionError("took the slow path")
 
     for name in ("step", "parts", "of_settings", "tensors"):
         kernel = Sim.__dict__[name].of(sim)
         monkeypatch.setattr(kernel.launchers, "call", never)
-        monkeypatch.setattr(kernel.launchers, "patient", never)
+        monkeypatch.setattr(kernel.launchers, "slow", never)
     sim.arr, sim.settings = qd.ndarray(qd.f32, 3), Settings(1, np.ones(2, np.float32))
     sim.tensor = qd.tensor(qd.f32, (5,))
     assert (sim.step(1), sim.parts(), sim.of_settings(), sim.tensors()) == (6, 2, 2, 0)
     sim.x = qd.field(qd.f32, 3)
-    with pytest.raises(AssertionError, match="patient"):
+    with pytest.raises(AssertionError, match="slow path"):
         sim.step(1)
 
 

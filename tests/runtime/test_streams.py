@@ -65,7 +65,7 @@ def test_kernels_on_a_stream_compute_what_they_say(program):
     x, y = qd.ndarray(qd.f32, 100), qd.ndarray(qd.f32, 100)
     with qd.create_stream() as stream:
         assert bool(stream.handle) == (program == "cuda")
-        for _ in range(4):  # prepared launchers too
+        for _ in range(4):  # launch stubs too
             add(x, 1.0, qd_stream=stream)
         add(y, 5.0)
         add(x, a=2.0, qd_stream=stream)

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.frame.device import Users
+from qd_studio.engine.backends.device_launch.device import Users
 from qd_studio.engine.runtime import program as qd_program
 
 from tests.runtime.ending import race
@@ -216,13 +216,13 @@ def test_a_child_can_use_kernels_that_another_thread_was_about_to_change(which):
 
 
 def test_launchers_are_prepared_without_making_other_threads_wait(monkeypatch):
-    from qd_studio.engine.runtime import prepare
+    from qd_studio.engine.runtime import stub
 
     @qd.kernel
     def k(n: qd.i32) -> qd.i32:
         return n
 
-    made, free = prepare.prepare, []
+    made, free = stub.launch_stub, []
 
     def watched(*args):
         def other():
@@ -234,6 +234,6 @@ def test_launchers_are_prepared_without_making_other_threads_wait(monkeypatch):
         thread.join()
         return made(*args)
 
-    monkeypatch.setattr(prepare, "prepare", watched)
+    monkeypatch.setattr(stub, "launch_stub", watched)
     assert [k(n) for n in range(4)] == [0, 1, 2, 3]
     assert free == [True]

@@ -121,9 +121,9 @@ _ON_NO_DEVICE: dict[str, str] = {
         autodiff/test_forward::test_fields_of_every_layout_have_duals
     """,
     _PATIENT: """
-        runtime/test_prepare::test_known_arguments_never_take_the_patient_way
-        runtime/test_members::test_known_members_never_take_the_patient_way
-        runtime/test_methods::test_known_objects_never_take_the_patient_way
+        runtime/test_stub::test_known_arguments_never_take_the_slow_path
+        runtime/test_members::test_known_members_never_take_the_slow_path
+        runtime/test_methods::test_known_objects_never_take_the_slow_path
     """,
     _ORDER: """
         kernels/test_programs::test_large_matrices_indexed_at_run_time
@@ -153,7 +153,7 @@ _ON_OPENCL_ALONE: dict[str, str] = {
         caches/test_codec::test_what_backends_make_comes_back
     """,
     _NO_CHECKS: """
-        runtime/test_generations::test_a_kernel_that_fails_has_written
+        runtime/test_write_counter::test_a_kernel_that_fails_has_written
         caches/test_keys::test_lines_inside_of_a_kernel_matter_where_messages_show_them
         autodiff/test_validation
         backends/test_checks

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..base import Artifact, KernelMeta, StackPlan
-from ..frame import abi
 from ..injected import NO_CACHE, InjectedCache
+from ..kernarg import abi
 from . import native
-from .frame import FramePool, forget_printer, register_printer
+from .arguments import CpuArguments, CpuBufferPool, forget_printer, register_printer
 
 __all__ = ["CpuExecutable"]
 
@@ -19,12 +19,7 @@ _ENTRY: Final = ctypes.CFUNCTYPE(ctypes.c_int32)
 
 
 class CpuExecutable:
-    """See `base.Executable`.
-
-    enter(pointer): run the kernel with a filled frame; 0 if all went well (see `frame.abi`). The
-    interpreter's lock is free meanwhile. frame: the frames. Prepared launchers use both directly,
-    after `FramePool.bind_fields`; `launch` takes the fields from its values.
-    """
+    """See `base.Executable`. The interpreter's lock is free while the kernel runs."""
 
     def __init__(
         self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout,
@@ -33,26 +28,32 @@ class CpuExecutable:
         self.meta: KernelMeta = artifact.meta
         self.told: Callable[[Sequence[int]], None] | None = None
         self._code: Final = native.load(artifact.code, (symbol,))
-        self.enter: Final = _ENTRY(self._code.addresses[symbol])
+        enter: Callable[[CpuArguments], int] = _ENTRY(self._code.addresses[symbol])
         handle = register_printer(self.meta)
         if handle:
             weakref.finalize(self, forget_printer, handle)
-        self.frame: Final = FramePool(self.meta, layout, native.native(cache), threads, handle)
+        self._arguments: Final = CpuBufferPool(
+            self.meta, layout, enter, native.native(cache), threads, handle
+        )
+
+    def arguments(self, stream: int = 0) -> CpuBufferPool:
+        """See `base.Executable`. All streams of the host are one."""
+        return self._arguments
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
         stream: int = 0, resume: int = 0,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait. The caller has made sure that written arrays overlap no others."""
-        pool = self.frame
-        frame = pool.filled(values, seed, stacks, resume)
-        code = self.enter(frame[1])
+        pool = self._arguments
+        args = pool.filled(values, seed, stacks, resume)
+        code = pool.enter(args)
         if self.meta.reports:
-            pool.report(frame)
+            pool.report(args)
         if self.told is not None and code == abi.DONE:  # else some tasks took no time
-            self.told(pool.stamps(frame))
+            self.told(pool.stamps(args))
         if code == abi.ASSERTED:
-            pool.check(frame)
+            pool.check(args)
         if code == abi.OVERLAPPED:
             raise ValueError(f"kernel {self.meta.name}: a written array overlaps another one")
-        return pool.results(frame)
+        return pool.results(args)

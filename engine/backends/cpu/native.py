@@ -1,4 +1,4 @@
-"""Machine code in this process, and the native functions that kernels call through their frames.
+"""Machine code in this process, and the native functions that kernels call through their arguments.
 
 `finish` turns object code into what is kept of a compile: a code image where `linker` can make one.
 `load` brings either into memory, and it stays as long as its `Code` is referenced. The native
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from ..frame import abi
 from ..injected import NO_CACHE, InjectedCache
+from ..kernarg import abi
 from ..llvm import toolchain
 from . import host, image
 
@@ -69,7 +69,7 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
 
 
 class Native(NamedTuple):
-    """Addresses of the native functions; see `frame.abi` for their signatures.
+    """Addresses of the native functions; see `kernarg.abi` for their signatures.
 
     keep: what must stay referenced. workers: how many threads the pool has created.
     """

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..frame import abi
+from ..kernarg import abi
 
 __all__ = ["module_text"]
 

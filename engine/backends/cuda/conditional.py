@@ -4,9 +4,9 @@ A WHILE node runs its body graph as long as a value is not 0 that belongs to a *
 is 1 when the graph is launched (`CU_GRAPH_COND_ASSIGN_DEFAULT`), and the last node of each body is
 a kernel of one thread that sets it::
 
-    value = error word of the device frame is 0 and the i32 that the slot points to is not 0
+    value = error word of the device buffer is 0 and the i32 that the slot points to is not 0
 
-The slot is that of a parameter in the device frame, so that a replay with another array needs no
+The slot is that of a parameter in the device buffer, so that a replay with another array needs no
 other graph. Tasks of a kernel that failed do nothing any more; the flag would never become 0
 then. The kernel also counts the rounds.
 
@@ -75,7 +75,7 @@ entry:
   ret void
 }}
 """
-"""The two kernels. slot: offset in the frame of the address of the flag."""
+"""The two kernels. slot: offset in the device buffer of the address of the flag."""
 
 _CAPABILITY: Final = 9, 0
 _DRIVER: Final = 12040

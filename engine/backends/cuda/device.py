@@ -4,8 +4,8 @@ Everything goes to the *legacy default stream*: it is torch's default as well, s
 is in order without events. Streams that are created beside it are of the kind that orders itself
 with it.
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
-and the `frame.FramePool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
+Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
+and the `BufferPool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
 waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``, every
 launch does.
 
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ...ir.attrs import GPU_STACK
-from ..frame.device import RemoteDevice, Running, size_text
-from ..frame.remote_memory import RemoteMemory
+from ..device_launch.device import DeviceBase, Running, size_text
+from ..device_launch.device_memory import DeviceMemory
 from ..memory import Array
 from . import errors, hardware
 from .context import Context, context_of
@@ -37,7 +37,7 @@ from .memory import BorrowedMemory
 from .streams import CudaStreams
 
 if TYPE_CHECKING:
-    from ..frame.remote import RemoteFrames
+    from ..device_launch.arguments import DeviceBufferPool
     from .code import Code
 
 __all__ = ["CudaDevice", "current", "running"]
@@ -50,8 +50,8 @@ running: Final = _programs.last
 current: Final = _programs.current
 
 
-class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
-    """See `RemoteDevice` and the module docstring.
+class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
+    """See `DeviceBase` and the module docstring.
 
     code: modules by the PTX they were loaded from. doomed: modules that nobody uses, and spent:
     events likewise, until all that was launched has ended.
@@ -144,13 +144,13 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
 
     # --- memory ---------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> RemoteMemory:
+    def allocate(self, nbytes: int) -> DeviceMemory:
         memory = self.room(nbytes)
         if nbytes:
             self.set(memory.address, 0, 1, nbytes)
         return memory
 
-    def room(self, nbytes: int) -> RemoteMemory:
+    def room(self, nbytes: int) -> DeviceMemory:
         size = max(nbytes, 1)
         with self.lock:
             if self.ended or self.uses.stopped:
@@ -168,7 +168,7 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
                 raise self._out_of_memory(nbytes, "")
             self.used += nbytes
             self.moved += 1
-        return RemoteMemory(self, address, nbytes)
+        return DeviceMemory(self, address, nbytes)
 
     def raw_allocate(self, nbytes: int) -> int:
         """The address of memory with any contents, which `raw_free` takes back."""
@@ -295,13 +295,13 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
             result = self.driver.cuPointerGetAttribute(which, address)
         return not code_of(result) and int(result[1]) == self.number
 
-    def borrow(self, address: int, nbytes: int, owner: Any) -> RemoteMemory:
+    def borrow(self, address: int, nbytes: int, owner: Any) -> DeviceMemory:
         return BorrowedMemory(self, address, nbytes, owner)
 
     # --- waiting --------------------------------------------------------------------------------
 
     def wait(self, doing: str = "waiting for kernels", stream: Any = None) -> None:
-        """Wait for the default stream, or the one given. Looks at no frame."""
+        """Wait for the default stream, or the one given. Looks at no device buffer."""
         with self.context.active():
             code = code_of(self.driver.cuStreamSynchronize(stream))
         if code:
@@ -335,7 +335,7 @@ class CudaDevice(RemoteDevice[hardware.Hardware, Context, CudaStreams]):
             self.pending.update(pending)
             pending.clear()
 
-    def _look(self, pools: list[RemoteFrames[Any]]) -> None:
+    def _look(self, pools: list[DeviceBufferPool[Any]]) -> None:
         if (self.doomed or self.spent) and not any(self._pending.values()):
             self.unload()
         super()._look(pools)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import CudaError
 from ..base import Artifact
-from ..frame.executable import RemoteExecutable
+from ..device_launch.executable import DeviceExecutable
 from ..injected import NO_CACHE, InjectedCache
 from . import code, facts
-from .control import Control
+from .arguments import CudaBufferPool
+from .control import CudaControl
 from .driver import check
-from .frame import FramePool
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["CudaExecutable"]
 
 
-class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
-    """See `RemoteExecutable`. functions, headers: of each task, as the driver has them.
+class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPool]):
+    """See `DeviceExecutable`. functions, headers: of each task, as the driver has them.
 
     cache: what has the runtime library; see `conditional`.
     """
@@ -45,11 +44,10 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
         self.headers: Final = tuple(
             [loaded.function(task.header) if task.header else None for task in self.tasks]
         )
-        self.alone: Final = not self.meta.flow
         for k in range(len(self.tasks)):
             self._fit(k)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
-        self.control: Final = Control(self)
+        self.control: Final = CudaControl(self)
         self._ready()
 
     # --- what a launch needs --------------------------------------------------------------------
@@ -95,23 +93,27 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
             each = int(check(result, "asking for the occupancy", self.meta.name))
         return max(1, each * device.hardware.processors)
 
-    def grids(self, buffer: memoryview) -> list[int]:
-        """The blocks of each task for this host frame; -1 where only the device knows."""
-        return self.control.grids(self.frame.pointers[id(buffer)])
-
-    def _new_pool(self, stream: int) -> FramePool:
-        found = FramePool(self, stream)
-        found.runner = self.runner(found)
-        found.enter = self.control.entry(found)
+    def _new_pool(self, stream: int) -> CudaBufferPool:
+        found = CudaBufferPool(self, stream)
+        found.runner = self._runner(found)
+        found.enter = self.control.entry(found, found.runner)
         return found
 
-    def runner(self, pool: FramePool) -> Runner | None:
-        """What launches filled frames of ``pool`` where that is more than its tasks in order."""
-        if self.alone and not self.meta.graph and len(self.tasks) < 2:
-            return None
-        from .replay import runner
+    def _runner(self, pool: CudaBufferPool) -> Runner | None:
+        """What launches the buffers of ``pool``; None if plain launches, one by one, are right."""
+        meta = self.meta
+        if meta.flow or meta.graph:
+            from .walk import FlowRunner
 
-        return runner(self, pool)
+            return FlowRunner(self, pool)
+        plain = meta.timed or meta.prints or meta.has_stacks or len(meta.tasks) < 2
+        if plain or pool.stream or not self.device.config.graph:
+            return None
+        if any(not task.blocks and task.header for task in self.tasks):
+            return None
+        from .replay import AutoRunner
+
+        return AutoRunner(self, pool)
 
     def graph_facts(self) -> dict[str, Any] | None:
         """What became a graph on the default stream, for people; waits for that stream.
@@ -122,20 +124,16 @@ class CudaExecutable(RemoteExecutable["CudaDevice", facts.CudaTask, FramePool]):
         node it lies in or -1, as ``parent``; ``edges``; how many ``replays``, ``updates`` of nodes
         and ``rebuilds`` there were; ``iterations`` of each while node in all.
         """
-        return None if self.frame.runner is None else self.frame.runner.facts()
-
-    def forked(self) -> None:
-        """This is a child of the process that loaded it: the driver must not be reached."""
-        for env in self.sources:
-            env["launch"], env["runner"] = self._refuse, SimpleNamespace(run=self._refuse)
+        runner = self.arguments().runner
+        return None if runner is None else runner.facts()
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
+    def _timed(self, pool: CudaBufferPool, args: Any, told: Callable[[Sequence[int]], None]) -> int:
         driver = self.device.driver
         with self._times, self.device.context.active():
             began = perf_counter_ns()
-            code = pool.enter(frame[1])
+            code = pool.enter(args)
             if code:
                 return code
             self.device.sync(pool.stream)

@@ -1,14 +1,14 @@
 """What a CUDA artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
 
-A launch packs its arguments into a *host frame*, laid out by `frame.abi.layout` like the frame of
-the CPU. A task is one kernel of the PTX module. Its first parameter is the address of the *device
-frame*, memory of the device with the same layout, in which kernels find all that is not an
+A launch packs its arguments into an *argument buffer*, laid out by `kernarg.abi.layout` like the
+buffer of the CPU. A task is one kernel of the PTX module. Its first parameter is the address of the
+*device buffer*, memory of the device with the same layout, in which kernels find all that is not an
 argument: the error word, the values of a failed assertion, reports, results, global temporaries,
 claims. What follows depends on the flavour the kernel was compiled in:
 
 * an ordinary kernel takes every argument of the task by value: parameter ``k`` is what lies at
-  ``slots[k - 1]`` of the host frame when it is launched;
-* a ``graph`` kernel has no other parameter and loads its arguments from the device frame, to which
+  ``slots[k - 1]`` of the argument buffer when it is launched;
+* a ``graph`` kernel has no other parameter and loads its arguments from the device buffer, to which
   the launch has copied them, so that a replay needs no change of the graph.
 
 Plain data that `cache.codec` keeps: tuples of numbers and texts.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..frame.grids import evaluate
+from ..kernarg.grids import evaluate
 
 __all__ = ["CudaLoop", "CudaTask", "loop_fits"]
 
@@ -26,13 +26,13 @@ __all__ = ["CudaLoop", "CudaTask", "loop_fits"]
 class CudaTask(NamedTuple):
     """How to launch one task.
 
-    symbol: the kernel's name in the module. slots: offsets in the host frame of its parameters
+    symbol: the kernel's name in the module. slots: offsets in the argument buffer of its parameters
     behind the first. block_dim: threads of a block. grid: ``one``, ``cover``, ``saturate`` or
     ``exact``. blocks: a Python expression for the number of blocks, at least 1, over ``v0``,
-    ``v1``, ... which stand for the i32 at the offsets ``reads`` of the host frame; empty where the
-    host cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`).
-    header: symbol of a one-thread kernel, with the same parameters, that stores the number of
-    blocks as i64 to the device frame at offset `HEADER`; empty where ``blocks`` says it.
+    ``v1``, ... which stand for the i32 at the offsets ``reads`` of the argument buffer; empty where
+    the host cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs
+    `header`). header: symbol of a one-thread kernel, with the same parameters, that stores the
+    number of blocks as i64 to the device buffer at offset `HEADER`; empty where ``blocks`` says it.
     shared: bytes of shared memory that the launch gives a block, beside what the code has by
     itself. limit: most blocks that make sense; 0 for no limit.
     """
@@ -54,7 +54,7 @@ class CudaLoop(NamedTuple):
     It runs the tasks of the loop one after the other, with barriers of the block between them, and
     looks at the flag itself: a round costs no launch. number: of the loop among those of
     `KernelMeta.flow`, in program order; loops inside of it run with it. symbol: its only parameter
-    is the device frame. fits: a Python expression over ``v0``, ``v1``, ... (``reads``, as in
+    is the device buffer. fits: a Python expression over ``v0``, ``v1``, ... (``reads``, as in
     `CudaTask`) that says whether the tasks are so small that one block is the fastest way.
     """
 

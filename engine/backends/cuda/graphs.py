@@ -7,10 +7,10 @@
 
 What a replay has to change depends on the flavour of the kernel (see `facts`):
 
-* the nodes of a ``graph`` kernel take nothing but the address of the device frame. `issue`
+* the nodes of a ``graph`` kernel take nothing but the address of the device buffer. `issue`
   refreshes the parameters there, nodes stay as they are.
 * those of an ordinary kernel hold their arguments by value, in copies that the driver took out of
-  a host frame; `Graph.revalue` gives nodes those of another one.
+  an argument buffer; `Graph.revalue` gives nodes those of another one.
 
 Either way grids may change with extents. Blocks of ``cover`` and ``saturate`` grids are only a
 matter of speed: a node of the graph itself gets another number with
@@ -31,23 +31,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ..base import Flow
-from ..frame.grids import EXACT
-from ..frame.walking import Item
+from ..device_launch.walking import Item
+from ..kernarg.grids import EXACT
 from . import conditional
 from .driver import binding
 from .errors import FOREIGN
 from .facts import CudaLoop
 
 if TYPE_CHECKING:
-    from ..frame.remote_memory import RemoteMemory
+    from ..device_launch.device_memory import DeviceMemory
+    from .arguments import CudaArguments
     from .device import CudaDevice
     from .executable import CudaExecutable
 
 __all__ = ["Graph", "Node"]
-
-_FRAME: Final = 3
-_ARGUMENTS: Final = 6
-"""Where `frame.Frame` has the address of the device frame, and those of the tasks' arguments."""
 
 
 class Node(NamedTuple):
@@ -90,10 +87,10 @@ class Graph:
     """
 
     def __init__(
-        self, source: CudaExecutable, items: Sequence[Item], pointer: Any, grids: Sequence[int],
-        clear: bool, fused: Mapping[int, CudaLoop],
+        self, source: CudaExecutable, items: Sequence[Item], args: CudaArguments,
+        grids: Sequence[int], clear: bool, fused: Mapping[int, CudaLoop],
     ) -> None:  # fmt: skip
-        """pointer: a filled host frame. grids: of all tasks of the kernel. clear: begin with
+        """args: a packed buffer. grids: of all tasks of the kernel. clear: begin with
         setting to 0 what a launch finds as 0. fused: loops that are one kernel, by their `id`.
         CudaError or `conditional.Unavailable`."""
         self.source: Final = source
@@ -101,19 +98,19 @@ class Graph:
         self.edges: Final[list[tuple[int, int]]] = []
         self.rounds: Final[dict[int, int]] = {}
         self._device: Final = source.device
-        self._frame: Final[int] = pointer[_FRAME]
+        self._device_buffer: Final[int] = args.device_buffer
         self._grids: Final = list(grids)
         self._fused: Final = fused
         self._kernels: Final[list[_Kernel]] = []
         self._keep: Final[list[Any]] = []
-        self._counters: RemoteMemory | None = None
+        self._counters: DeviceMemory | None = None
         self._graph: Any = None
         self.handle: Any = None
         self._gone: weakref.finalize[Any, Any] | None = None
         with self._device.context.active():
-            self._make(items, pointer, clear)
+            self._make(items, args, clear)
 
-    def _make(self, items: Sequence[Item], pointer: Any, clear: bool) -> None:
+    def _make(self, items: Sequence[Item], args: CudaArguments, clear: bool) -> None:
         device = self._device
         loops = self._count(items)
         if loops:
@@ -125,7 +122,7 @@ class Graph:
             if clear:
                 for at, size in self.source.zeroed:
                     before = [self._memset(graph, at, size, before)]
-            self._add(graph, items, pointer, before, -1)
+            self._add(graph, items, args, before, -1)
             doing = f"making a graph of kernel {self.source.meta.name}"
             self.handle = device.call(doing, "cuGraphInstantiate", graph, 0)
         except BaseException:
@@ -142,26 +139,26 @@ class Graph:
         return sum((part.kind == "do_while") + self._count(part.items) for part in parts)
 
     def _add(
-        self, graph: Any, items: Sequence[Item], pointer: Any, before: _Ends, parent: int
+        self, graph: Any, items: Sequence[Item], args: CudaArguments, before: _Ends, parent: int
     ) -> _Ends:
         """Add items one after the other behind the nodes ``before``; the last nodes of it."""
         for item in items:
             if not isinstance(item, Flow):
-                before = [self._task(graph, item, pointer, before, parent)]
+                before = [self._task(graph, item, args, before, parent)]
             elif id(item) in self._fused:
                 before = [self._one(graph, item, before, parent)]
             elif item.kind == "do_while":
-                before = [self._loop(graph, item, pointer, before, parent)]
+                before = [self._loop(graph, item, args, before, parent)]
             elif item.kind == "parallel":
                 ends: _Ends = []
                 for section in item.items:
                     assert isinstance(section, Flow)
-                    for end in self._add(graph, section.items, pointer, before, parent):
+                    for end in self._add(graph, section.items, args, before, parent):
                         if end not in ends:
                             ends.append(end)
                 before = ends or before
             else:
-                before = self._add(graph, item.items, pointer, before, parent)
+                before = self._add(graph, item.items, args, before, parent)
         return before
 
     def _note(
@@ -173,10 +170,10 @@ class Graph:
         self.edges.extend((end[1], number) for end in before)
         return number
 
-    def _task(self, graph: Any, k: int, pointer: Any, before: _Ends, parent: int) -> _End:
+    def _task(self, graph: Any, k: int, args: CudaArguments, before: _Ends, parent: int) -> _End:
         task = self.source.tasks[k]
         params = _params(self.source.functions[k], self._grids[k], task.block_dim, task.shared)
-        params.kernelParams = pointer[_ARGUMENTS + k]
+        params.kernelParams = args.params[k]
         handle = self._kernel_node(graph, before, params)
         name = self.source.meta.tasks[k].name
         number = self._note("kernel", name, before, parent, k, self._grids[k], task.block_dim)
@@ -193,24 +190,26 @@ class Graph:
     def _memset(self, graph: Any, at: int, size: int, before: _Ends) -> _End:
         driver = self._device.driver
         params = driver.CUDA_MEMSET_NODE_PARAMS()
-        params.dst = driver.CUdeviceptr(self._frame + at)
+        params.dst = driver.CUdeviceptr(self._device_buffer + at)
         params.elementSize, params.value, params.width, params.height = 1, 0, size, 1
         handles = [end[0] for end in before]
         handle = self._device.call(
             "adding a memset to a graph", "cuGraphAddMemsetNode",
             graph, handles or None, len(handles), params, self._device.context.handle,
         )  # fmt: skip
-        return handle, self._note("memset", f"{size} bytes of the frame", before, -1)
+        return handle, self._note("memset", f"{size} bytes of the device buffer", before, -1)
 
     def _one(self, graph: Any, loop: Flow, before: _Ends, parent: int) -> _End:
         """A whole loop as one kernel."""
         one = self._fused[id(loop)]
         params = _params(self.source.code.function(one.symbol), 1, one.block_dim, 0)
-        params.kernelParams = self._values(self._frame)
+        params.kernelParams = self._values(self._device_buffer)
         handle = self._kernel_node(graph, before, params)
         return handle, self._note("loop", one.symbol, before, parent, -1, 1, one.block_dim)
 
-    def _loop(self, graph: Any, loop: Flow, pointer: Any, before: _Ends, parent: int) -> _End:
+    def _loop(
+        self, graph: Any, loop: Flow, args: CudaArguments, before: _Ends, parent: int
+    ) -> _End:
         device, source = self._device, self.source
         condition, arm = conditional.functions(device, source.cache)
         handle = conditional.handle(device, graph)
@@ -225,10 +224,10 @@ class Graph:
         number = self._note("while", name, before, parent)
         assert self._counters is not None
         counter = self.rounds[number] = self._counters.address + 8 * len(self.rounds)
-        ends = self._add(body, loop.items, pointer, [], number)
+        ends = self._add(body, loop.items, args, [], number)
         slot = source.layout.params[loop.param]
         params = _params(condition, 1, 1, 0)
-        params.kernelParams = self._values(handle, self._frame, slot, counter)
+        params.kernelParams = self._values(handle, self._device_buffer, slot, counter)
         self._kernel_node(body, ends, params)
         self._note("condition", f"again while {name}", ends, number, -1, 1, 1)
         return node, number
@@ -243,7 +242,7 @@ class Graph:
 
     # Changing
 
-    def adapt(self, grids: Sequence[int], pointer: Any) -> int:
+    def adapt(self, grids: Sequence[int], args: CudaArguments) -> int:
         """Give nodes their numbers of blocks: how many were changed, or -1 for a new graph."""
         changed = 0
         for kernel in self._kernels:
@@ -259,21 +258,21 @@ class Graph:
             self._grids[k] = want
             kernel.params.gridDimX = want
             self.nodes[kernel.id] = self.nodes[kernel.id]._replace(grid=want)
-            self._set(kernel, pointer)
+            self._set(kernel, args)
             changed += 1
         return changed
 
-    def revalue(self, pointer: Any, tasks: Container[int]) -> int:
-        """Give the nodes of these tasks the values of a host frame: how many there are."""
+    def revalue(self, args: CudaArguments, tasks: Container[int]) -> int:
+        """Give the nodes of these tasks the values of an argument buffer: how many there are."""
         changed = 0
         for kernel in self._kernels:
             if kernel.task in tasks:
-                self._set(kernel, pointer)
+                self._set(kernel, args)
                 changed += 1
         return changed
 
-    def _set(self, kernel: _Kernel, pointer: Any) -> None:
-        values = pointer[_ARGUMENTS + kernel.task]
+    def _set(self, kernel: _Kernel, args: CudaArguments) -> None:
+        values = args.params[kernel.task]
         if kernel.values != values:
             kernel.params.kernelParams = kernel.values = values
         device, what = self._device, (self.handle, kernel.handle, kernel.params)

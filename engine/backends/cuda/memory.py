@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..frame.remote_memory import RemoteMemory
+from ..device_launch.device_memory import DeviceMemory
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["BorrowedMemory"]
 
 
-class BorrowedMemory(RemoteMemory):
+class BorrowedMemory(DeviceMemory):
     """Memory of the device that others own. owner: keeps it alive."""
 
     __slots__ = ("owner",)

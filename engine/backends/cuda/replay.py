@@ -1,8 +1,8 @@
 """Kernels of several tasks launched as one graph, and what launches of graphs have in common.
 
-`runner` gives what launches a filled host frame (a pointer of `frame.Frame`), or None where plain
-launches, one task after the other, are right. There are two kinds: `walk.FlowRunner`, for ``graph``
-kernels and those with a flow, and
+A `Runner` launches packed argument buffers where plain launches, one task after the other, are not
+right or not the best. There are two: `walk.FlowRunner`, for ``graph`` kernels and those with a
+flow, and
 
 `AutoRunner`, for ordinary kernels of several tasks: after some plain launches they become a graph.
 That costs about as much to launch as one task (on an H200 3.3 us for two tasks and 5.8 for four,
@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ... import logs as log
 from ...errors import CudaError
-from ..frame.walking import Item, Run
+from ..device_launch.walking import Item
 from .errors import FOREIGN
 from .graphs import Graph
 
 if TYPE_CHECKING:
+    from ..device_launch.arguments import Launch
+    from .arguments import CudaArguments, CudaBufferPool
     from .executable import CudaExecutable
     from .facts import CudaLoop
-    from .frame import FramePool
 
 __all__ = [
     "AutoRunner",
@@ -34,53 +35,37 @@ __all__ = [
     "Replayed",
     "Runner",
     "facts_of",
-    "runner",
 ]
 
 _AFTER: Final = 8
 """Plain launches of a kernel before a graph is made of it: one that is used once never pays."""
 
 
-def runner(executable: CudaExecutable, pool: FramePool) -> Runner | None:
-    """What launches the frames of ``pool``; None if plain launches, one by one, are right."""
-    meta, config = executable.meta, executable.device.config
-    if meta.flow or meta.graph:
-        from .walk import FlowRunner
-
-        return FlowRunner(executable, pool)
-    plain = meta.timed or meta.prints or meta.has_stacks or len(meta.tasks) < 2
-    if plain or pool.stream or not config.graph:
-        return None
-    if any(not task.blocks and task.header for task in executable.tasks):
-        return None
-    return AutoRunner(executable, pool)
-
-
 class Runner(Protocol):
-    """run: launches a filled frame. facts: what `graph_facts` of an executable tells."""
+    """run: launches a packed buffer. facts: what `graph_facts` of an executable returns."""
 
     @property
-    def run(self) -> Run: ...
+    def run(self) -> Launch[CudaArguments]: ...
 
     def facts(self) -> dict[str, Any] | None: ...
 
 
 class Parameters:
-    """The part of a host frame that a launch fills.
+    """The part of an argument buffer that a launch packs.
 
-    start, end: where it lies. changes(pointer): whether a number that grids depend on is another
+    start, end: where it lies. changes(args): whether a number that grids depend on is another
     one than at the last call.
     """
 
-    def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
         self.start: Final = pool.start
         self.end: Final = executable.layout.results
         of = (*executable.tasks, *executable.loops)
         self._reads: Final = sorted({at // 4 for one in of for at in one.reads})
         self._last: list[int] | None = None
 
-    def changes(self, pointer: Any) -> bool:
-        ints = pointer[1]
+    def changes(self, args: CudaArguments) -> bool:
+        ints = args.ints
         now = [ints[at] for at in self._reads]
         last, self._last = self._last, now
         return now != last
@@ -111,37 +96,37 @@ class Replayed:
         self._counts: Final = counts
         self._launch: Final = executable.device.driver.cuGraphLaunch
 
-    def ready(self, pointer: Any, grids: Sequence[int] | None) -> None:
-        """Make it right for a frame. grids: of all tasks, None where they are the last ones."""
+    def ready(self, args: CudaArguments, grids: Sequence[int] | None) -> None:
+        """Make it right for a buffer. grids: of all tasks, None where they are the last ones."""
         graph = self.graph
         if graph is not None and grids is None:
             return
-        now: Sequence[int] = self.executable.control.grids(pointer) if grids is None else grids
+        now: Sequence[int] = self.executable.control.grids(args) if grids is None else grids
         if graph is not None:
-            changed = graph.adapt(now, pointer)
+            changed = graph.adapt(now, args)
             if changed >= 0:
                 self._counts.updates += changed
                 return
             self._counts.rebuilds += 1
             graph.destroy()
         self.graph = None
-        self.graph = Graph(self.executable, self.items, pointer, now, self._clear, self._fused)
+        self.graph = Graph(self.executable, self.items, args, now, self._clear, self._fused)
 
-    def launch(self, pointer: Any) -> None:
-        """Launch it on the stream of the frame."""
+    def launch(self, args: CudaArguments) -> None:
+        """Launch it on the stream of the buffer."""
         graph = self.graph
         assert graph is not None
-        code = self._launch(graph.handle, pointer[2])[0]
+        code = self._launch(graph.handle, args.stream)[0]
         if code:
-            self.again(int(code), pointer)
+            self.again(int(code), args)
 
-    def again(self, code: int, pointer: Any) -> None:
+    def again(self, code: int, args: CudaArguments) -> None:
         """The driver has refused: try once more where another context was current."""
         device, graph = self.executable.device, self.graph
         primary = device.context
         assert graph is not None
         if primary.lost is None and code in FOREIGN and not primary.is_current():
-            device.call("launching a graph", "cuGraphLaunch", graph.handle, pointer[2])
+            device.call("launching a graph", "cuGraphLaunch", graph.handle, args.stream)
             return
         if primary.lost is not None:
             raise primary.lost.with_traceback(None)
@@ -156,7 +141,7 @@ class Replayed:
 class AutoRunner:
     """See the module docstring. launched: how often, up to `_AFTER`."""
 
-    def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
         self.executable: Final = executable
         self.launched = 0
         self.counts: Final = Counts()
@@ -172,7 +157,7 @@ class AutoRunner:
             sum(0xFFFFFFFFFFFFFFFF << 8 * (slot - start) for slot in {*task.slots} if slot >= start)
             for task in executable.tasks
         ]
-        self.run: Run = self._plain
+        self.run: Launch[CudaArguments] = self._plain
         executable.device.own(self)
 
     def device_ended(self) -> None:
@@ -185,8 +170,8 @@ class AutoRunner:
             return None
         return facts_of("auto", "", [self._replayed], self.counts)
 
-    def _plain(self, pointer: Any) -> None:
-        self.executable.control.run(pointer)
+    def _plain(self, args: CudaArguments) -> None:
+        self.executable.control.run(args)
         self.launched += 1
         if self.launched < _AFTER:
             return
@@ -194,49 +179,49 @@ class AutoRunner:
             if self.run != self._plain:
                 return
             try:
-                self._parameters.changes(pointer)
-                self._replayed.ready(pointer, None)
+                self._parameters.changes(args)
+                self._replayed.ready(args, None)
             except CudaError as error:
                 if error.fatal:
                     raise
                 log.debug(f"kernel {self.executable.meta.name} stays without a graph: {error}")
                 self.run = self.executable.control.run
                 return
-            self.run = self._fast(pointer)
+            self.run = self._fast(args)
 
-    def _fast(self, pointer: Any) -> Run:
-        """The launch as a graph, whose nodes have the values of ``pointer``."""
+    def _fast(self, args: CudaArguments) -> Launch[CudaArguments]:
+        """The launch as a graph, whose nodes have the values of ``args``."""
         start, end = self._parameters.start, self._parameters.end
         lock, counts, replayed = self._lock, self.counts, self._replayed
         launch = self.executable.device.driver.cuGraphLaunch
-        last = pointer[0][start:end].tobytes()
+        last = args.view[start:end].tobytes()
 
-        def run(pointer: Any) -> None:
+        def run(args: CudaArguments) -> None:
             nonlocal last
-            data = pointer[0][start:end].tobytes()
+            data = args.view[start:end].tobytes()
             with lock:
                 if data != last:
                     old, last = last, b""
-                    self._change(old, data, pointer)
+                    self._change(old, data, args)
                     last = data
                 graph = replayed.graph
                 assert graph is not None
-                code = launch(graph.handle, pointer[2])[0]
+                code = launch(graph.handle, args.stream)[0]
                 if code:
-                    replayed.again(int(code), pointer)
+                    replayed.again(int(code), args)
                 counts.replays += 1
 
         return run
 
-    def _change(self, old: bytes, new: bytes, pointer: Any) -> None:
+    def _change(self, old: bytes, new: bytes, args: CudaArguments) -> None:
         """Give the nodes the values they lack. old: empty if the last change failed half way."""
         graph = self._replayed.graph
         assert graph is not None
         differ = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
         tasks = [k for k, mask in enumerate(self._masks) if not old or differ & mask]
-        if self._parameters.changes(pointer) or not old:
-            self._replayed.ready(pointer, self.executable.control.grids(pointer))
-        self.counts.updates += graph.revalue(pointer, tasks)
+        if self._parameters.changes(args) or not old:
+            self._replayed.ready(args, self.executable.control.grids(args))
+        self.counts.updates += graph.revalue(args, tasks)
 
 
 def facts_of(how: str, why: str, parts: Sequence[Replayed], counts: Counts) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _NON_BLOCKING: Final = 1
 
 
 class CudaStreams:
-    """See `branches.RemoteStreams`. alive: the streams of users by number. events: the events."""
+    """See `branches.DeviceStreams`. alive: the streams of users by number. events: the events."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device: Final = device

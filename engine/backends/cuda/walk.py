@@ -6,7 +6,7 @@ as long as possible: loops that the device can run by itself are within it. Most
 segment, and a launch is then
 
 1. a look whether the bytes of the parameters are those of the last launch,
-2. if not, one small copy to the device frame, and other grids where they change,
+2. if not, one small copy to the device buffer, and other grids where they change,
 3. one ``cuGraphLaunch``.
 
 Never is a graph built anew for other arrays or numbers, except where a grid within a loop has to be
@@ -23,55 +23,22 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...errors import CudaError
 from ..base import Flow, KernelMeta
-from ..frame.walking import Item, Step, Walk, Walker, tasks_of
+from ..device_launch.walking import Item, Step, Walk, Walker, tasks_of
 from . import conditional
 from .facts import CudaLoop, loop_fits
 from .replay import Counts, Parameters, Replayed, facts_of
 
 if TYPE_CHECKING:
+    from .arguments import CudaArguments, CudaBufferPool
     from .executable import CudaExecutable
-    from .frame import FramePool
 
 __all__ = ["FlowRunner"]
-
-_BUFFER, _INTS, _STREAM, _FRAME, _HOST = range(5)
-"""Where `frame.Frame` has these."""
-
-
-class _Segment:
-    """Items that the device does without the host, as one graph."""
-
-    def __init__(self, owner: FlowRunner, items: Sequence[Item]) -> None:
-        self._owner: Final = owner
-        self._items: Final = items
-        self._replayed: Final = owner.replayed(items, False)
-
-    def go(self, walk: Walk) -> bool:
-        if walk.seeking < 0:
-            self._replayed.launch(walk.pointer)
-            return False
-        for item in self._items:  # loops and branches before the checkpoint are passed over
-            if not isinstance(item, Flow):
-                self._owner.task(item)(walk.pointer)
-        return False
-
-
-class _Fused:
-    """A loop that is one kernel."""
-
-    def __init__(self, owner: FlowRunner, loop: CudaLoop) -> None:
-        self._owner: Final = owner
-        self._loop: Final = loop
-
-    def go(self, walk: Walk) -> bool:
-        if walk.seeking < 0:
-            self._owner.fused_loop(self._loop, walk.pointer)
-        return False
 
 
 def _not_one(meta: KernelMeta) -> str:
@@ -88,14 +55,14 @@ def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
             yield from _do_whiles(item.items)
 
 
-class FlowRunner(Walker["CudaExecutable", "FramePool"]):
+class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
     """See the module docstring.
 
     graphs: parts of it may be graphs. why: what stands against the whole being one graph, for
     people; empty if nothing does. fused: the loops that are one kernel, with that, by `id`.
     """
 
-    def __init__(self, executable: CudaExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
         meta, device = executable.meta, executable.device
 
         def handle(stream: int) -> Any:
@@ -119,7 +86,7 @@ class FlowRunner(Walker["CudaExecutable", "FramePool"]):
         self.fused: dict[int, CudaLoop] = {}
         self._launch: Final = device.driver.cuGraphLaunch
         self._copy: Final = device.driver.cuMemcpyHtoDAsync
-        self._cell: Final = ctypes.c_uint64(pool.device_frame)
+        self._cell: Final = ctypes.c_uint64(pool.device_buffer)
         self._array: Final = ctypes.c_void_p(ctypes.addressof(self._cell))
         device.own(self)
 
@@ -199,7 +166,8 @@ class FlowRunner(Walker["CudaExecutable", "FramePool"]):
 
         def close() -> None:
             if len(segment) > 1 or any(isinstance(item, Flow) for item in segment):
-                out.append(_Segment(self, tuple(segment)))
+                items = tuple(segment)
+                out.append(partial(self._segment, items, self.replayed(items, False)))
             else:
                 out.extend(map(self.step, segment))
             segment.clear()
@@ -215,54 +183,70 @@ class FlowRunner(Walker["CudaExecutable", "FramePool"]):
 
     def step(self, item: Item) -> Step:
         one = self.fused.get(id(item)) if isinstance(item, Flow) else None
-        return super().step(item) if one is None else _Fused(self, one)
+        return super().step(item) if one is None else partial(self._fused, one)
+
+    def _segment(self, items: Sequence[Item], replayed: Replayed, walk: Walk) -> bool:
+        """Items that the device does without the host, as one graph."""
+        if walk.seeking < 0:
+            replayed.launch(walk.args)
+            return False
+        for item in items:  # loops and branches before the checkpoint are passed over
+            if not isinstance(item, Flow):
+                self.task(item)(walk.args)
+        return False
+
+    def _fused(self, loop: CudaLoop, walk: Walk) -> bool:
+        """A loop that is one kernel."""
+        if walk.seeking < 0:
+            self._launch_loop(loop, walk.args)
+        return False
 
     # --- launching ------------------------------------------------------------------------------
 
-    def run(self, pointer: Any) -> None:
-        """Launch a filled frame; waits only where the host has to know a flag."""
+    def run(self, args: CudaArguments) -> None:
+        """Launch a packed buffer; waits only where the host has to know a flag."""
         where = self._parameters
-        data = pointer[0][where.start : where.end].tobytes()
+        data = args.view[where.start : where.end].tobytes()
         with self._lock:
             if data != self._data:
                 begun, self._data = self._data is None, None  # in case this fails half way
-                self._prepare(pointer, begun)
+                self._prepare(args, begun)
                 self._data = data
             self.counts.replays += 1
             whole = self._whole
             if whole is None:
                 if self._begins:
-                    self._before(pointer)
-                self.walk(pointer, self._steps)
+                    self._before(args)
+                self.walk(args, self._steps)
                 return
             assert whole.graph is not None
-            code = self._launch(whole.graph.handle, pointer[2])[0]
+            code = self._launch(whole.graph.handle, args.stream)[0]
             if code:
-                whole.again(int(code), pointer)
+                whole.again(int(code), args)
 
-    def _prepare(self, pointer: Any, begun: bool) -> None:
-        """Make all right for the parameters in a frame, and copy these to the device.
+    def _prepare(self, args: CudaArguments, begun: bool) -> None:
+        """Make all right for the parameters in a buffer, and copy these to the device.
 
         begun: nothing is right yet, or the last time this has failed half way.
         """
         where, meta = self._parameters, self.executable.meta
-        if where.changes(pointer) or begun:
-            self._arrange(pointer)
-            grids = self.executable.control.grids(pointer)
+        if where.changes(args) or begun:
+            self._arrange(args)
+            grids = self.executable.control.grids(args)
             try:
                 for replayed in self._replayed:
-                    replayed.ready(pointer, grids)
+                    replayed.ready(args, grids)
             except (CudaError, conditional.Unavailable) as error:
                 self._without_graphs(error)
         if meta.graph and where.start < where.end:
             at, size = where.start, where.end - where.start
-            what = pointer[_FRAME] + at, pointer[_HOST] + at, size, pointer[_STREAM]
+            what = args.device_buffer + at, args.host + at, size, args.stream
             if self._copy(*what)[0]:  # in a thread where another context is current, perhaps
                 self.executable.device.call("copying arguments", "cuMemcpyHtoDAsync", *what)
 
-    def _arrange(self, pointer: Any) -> None:
+    def _arrange(self, args: CudaArguments) -> None:
         """Cut the flow, at first and where loops are small or large now."""
-        ints = pointer[_INTS]
+        ints = args.ints
         fused = {
             key: one
             for key, one in self._loops.items()
@@ -284,17 +268,17 @@ class FlowRunner(Walker["CudaExecutable", "FramePool"]):
         self.graphs, self.why = False, str(error)
         self._begin()
 
-    def _before(self, pointer: Any) -> None:
+    def _before(self, args: CudaArguments) -> None:
         """What precedes the first task where no graph holds all."""
         control = self.executable.control
         if self.executable.zeroed:
-            control.clear(pointer[_FRAME], pointer[_STREAM])
+            control.clear(args)
         if self.executable.meta.timed:
-            control.mark(0, pointer[_STREAM])
+            control.mark(0, args.stream)
 
-    def fused_loop(self, one: CudaLoop, pointer: Any) -> None:
+    def _launch_loop(self, one: CudaLoop, args: CudaArguments) -> None:
         """Launch a loop that is one kernel."""
         self.executable.device.call(
             "launching a loop", "cuLaunchKernel", self.executable.code.function(one.symbol),
-            1, 1, 1, one.block_dim, 1, 1, 0, pointer[_STREAM], ctypes.addressof(self._array), 0,
+            1, 1, 1, one.block_dim, 1, 1, 0, args.stream, ctypes.addressof(self._array), 0,
         )  # fmt: skip

@@ -59,6 +59,9 @@ class InterpExecutable:
         self.told: Callable[[Sequence[int]], None] | None = None
         self.program: Final = compile_func(func)
 
+    def arguments(self, stream: int = 0) -> None:
+        """See `base.Executable`: there are no argument buffers."""
+
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
         stream: int = 0, resume: int = 0,

@@ -9,7 +9,7 @@ from ...ir import Op, walk
 from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
-from ..frame import abi
+from ..kernarg import abi
 from .memory import in_memory, note_written
 from .scalars import convert
 from .text import MEMORY, VALUE

@@ -25,8 +25,8 @@ from ...ir import Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...types import Type
 from ..base import AssertSite, PrintSite
-from ..frame import abi
 from ..index_sums import is_index_sum
+from ..kernarg import abi
 from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint

@@ -28,9 +28,9 @@ from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
 from ..flow import flow_of, labels_of, repeats, task_meta
-from ..frame import abi, grids
-from ..frame.host_text import HostText
 from ..index_sums import only_in_addresses
+from ..kernarg import abi, grids
+from ..kernarg.host_text import HostText
 from . import schedule
 from .block_reduce import finale, open_sums
 from .emitter import Slot

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from ...ir import Func, Op
 from ...types import Type
-from ..frame import abi
+from ..kernarg import abi
 from ..stacks import element
 from .dialect import Dialect
 from .emitter import Emitter, ModuleState, Slot

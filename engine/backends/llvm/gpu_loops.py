@@ -23,9 +23,9 @@ from ...analysis import needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
 from ..cuda import facts
-from ..frame import grids
-from ..frame.host_text import HostText
 from ..index_sums import only_in_addresses
+from ..kernarg import grids
+from ..kernarg.host_text import HostText
 from . import schedule
 from .gpu_emitter import GpuEmitter
 

@@ -2,7 +2,7 @@
 
 Mathematics beyond square roots is the dialect's. Loads from arrays that the task only reads go
 through the read-only cache (``!invariant.load``). A print reserves room in the print buffer for a
-record (`frame.grids.PRINTS`) and is lost where there is none. Arrays that a block shares are
+record (`kernarg.grids.PRINTS`) and is lost where there is none. Arrays that a block shares are
 globals of address space 3.
 """
 

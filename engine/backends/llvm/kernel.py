@@ -23,8 +23,8 @@ from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
-from ..frame import abi
 from ..index_sums import only_in_addresses
+from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState
 from .helpers import helper_text

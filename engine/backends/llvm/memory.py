@@ -11,7 +11,7 @@ from ...ir import Op
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, PointerType, Type, i32, u1
-from ..frame import abi
+from ..kernarg import abi
 from .scalars import combine
 from .text import MEMORY, SIZE, VALUE, constant, zero
 

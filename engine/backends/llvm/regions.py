@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from ...ir import Block, Op
 from ..flow import holds
-from ..frame import abi
+from ..kernarg import abi
 from .emitter import Emitter
 
 __all__ = ["graph_region", "no_yield"]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...analysis import block_dim, needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
-from ..frame import grids
+from ..kernarg import grids
 from .block_reduce import sums
 from .control import Counter
 from .inner_loops import Unrolled, unrolled

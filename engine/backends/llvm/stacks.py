@@ -31,7 +31,7 @@ from ...errors import QuadrantsInternalError
 from ...ir import Block, Op, walk
 from ...ir import codes as C
 from ...types import DataType
-from ..frame import abi
+from ..kernarg import abi
 from ..stacks import element
 from .memory import in_memory
 from .scalars import combine

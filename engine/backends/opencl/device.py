@@ -2,7 +2,7 @@
 
 Everything goes to the *default queue*, which runs its commands in order, but for what users put on
 streams of their own (see `queue`). Launches return at once. A kernel that can fail, report or print
-leaves that in its device frame, and the `frame.FramePool` of it among `OpenclDevice.pending`;
+leaves that in its device buffer, and the `BufferPool` of it among `OpenclDevice.pending`;
 `sync`, and every copy to the host, waits and looks at these.
 
 With ``QD_OPENCL_BLOCKING=1``, and under ``debug``, every launch waits, so that an error comes where
@@ -27,8 +27,8 @@ from ...errors import (
     OpenclMemoryError,
     QuadrantsRuntimeError,
 )
-from ..frame.device import RemoteDevice, Running, size_text
-from ..frame.remote_memory import RemoteMemory
+from ..device_launch.device import DeviceBase, Running, size_text
+from ..device_launch.device_memory import DeviceMemory
 from ..memory import Array, Memory
 from . import capabilities, hardware
 from .context import Context, context_of, inherit
@@ -58,8 +58,8 @@ running: Final = _programs.last
 current: Final = _programs.current
 
 
-class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
-    """See `RemoteDevice` and the module docstring.
+class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
+    """See `DeviceBase` and the module docstring.
 
     capabilities: what it can do, with the mapping of the program. places: the buffers by number.
     """
@@ -128,7 +128,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
 
     # --- memory ---------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> RemoteMemory:
+    def allocate(self, nbytes: int) -> DeviceMemory:
         memory = self.room(nbytes)
         try:
             self.set(memory.address, 0, 1, max(nbytes, 1))
@@ -137,7 +137,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
             raise self._out_of_memory(nbytes, "") from None
         return memory
 
-    def room(self, nbytes: int) -> RemoteMemory:
+    def room(self, nbytes: int) -> DeviceMemory:
         size = -(-max(nbytes, 1) // 16) * 16
         with self.lock:
             if self.ended or self.uses.stopped:
@@ -157,7 +157,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
             address = self.places.add(buffer, size)
             self.used += nbytes
             self.moved += 1
-        return RemoteMemory(self, address, nbytes)
+        return DeviceMemory(self, address, nbytes)
 
     def _buffer(self, size: int) -> Any:
         cl = self.cl
@@ -269,7 +269,7 @@ class OpenclDevice(RemoteDevice[hardware.Hardware, Context, OpenclStreams]):
     # --- waiting --------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Wait for the default queue. Looks at no frame."""
+        """Wait for the default queue. Looks at no device buffer."""
         self.wait_for(0)
 
     def wait_for(self, stream: int) -> None:

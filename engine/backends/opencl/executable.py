@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import OpenclError
 from ..base import Artifact
-from ..frame.executable import RemoteExecutable
+from ..device_launch.executable import DeviceExecutable
 from . import build, facts
-from .frame import FramePool
-from .launching import Control
+from .arguments import OpenclBufferPool
+from .control import OpenclControl
 
 if TYPE_CHECKING:
     from .device import OpenclDevice
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["OpenclExecutable"]
 
 
-class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FramePool]):
-    """See `RemoteExecutable`."""
+class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, OpenclBufferPool]):
+    """See `DeviceExecutable`."""
 
     def __init__(self, device: OpenclDevice, artifact: Artifact) -> None:
         super().__init__(device, artifact, grain=8)
@@ -29,7 +29,7 @@ class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FrameP
             if self.tasks[k].block_dim > 1:
                 self._fit(k)
         self.events: Final[list[tuple[int, Any]]] = []
-        self.control: Final = Control(self)
+        self.control: Final = OpenclControl(self)
         self._headers: Final[dict[tuple[int, int], Any]] = {}
         self._ready()
 
@@ -60,39 +60,32 @@ class OpenclExecutable(RemoteExecutable["OpenclDevice", facts.OpenclTask, FrameP
     def _resident(self, k: int) -> int:
         return self.device.groups(self.tasks[k].block_dim)
 
-    def _new_pool(self, stream: int) -> FramePool:
-        found = FramePool(self, stream)
+    def _new_pool(self, stream: int) -> OpenclBufferPool:
+        found = OpenclBufferPool(self, stream)
         runner = None
         if self.meta.flow:
             from .walk import FlowRunner
 
-            runner = FlowRunner(self, found).run
+            runner = FlowRunner(self, found)
         found.enter = self.control.entry(found, runner)
         return found
 
-    def pool_of(self, queue: Any) -> FramePool:
-        """The frames whose launches go to this queue."""
-        return next(pool for pool in self._pools.values() if pool.queue is queue)
-
-    def header(self, k: int, pool: FramePool) -> Any:
-        """What launches the header of a task."""
-        found = self._headers.get((k, pool.stream))
+    def header(self, k: int, device_buffer: int) -> Any:
+        """What launches the header of a task for this device buffer."""
+        found = self._headers.get((k, device_buffer))
         if found is None:
-            found = self._headers[k, pool.stream] = self.control.header_of(k, pool)
+            found = self._headers[k, device_buffer] = self.control.header_of(k, device_buffer)
         return found
-
-    def forked(self) -> None:
-        """This is a child of the process that loaded it: the driver must not be reached."""
-        for env in self.sources:
-            env["launch"] = env["clear"] = env["runner"] = self._refuse
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(self, pool: FramePool, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
+    def _timed(
+        self, pool: OpenclBufferPool, args: Any, told: Callable[[Sequence[int]], None]
+    ) -> int:
         with self._times:
             self.events.clear()
             began = perf_counter_ns()
-            code = pool.enter(frame[1])
+            code = pool.enter(args)
             if code:
                 return code
             self.device.sync(pool.stream)

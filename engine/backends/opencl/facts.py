@@ -1,9 +1,9 @@
 """What an OpenCL artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
 
-A launch packs its arguments into a *host frame*, laid out by `frame.abi.layout`. A task is one
-kernel of the program. Its first parameter is the *device frame*, a buffer with the same layout, in
-which kernels find all that is not an argument: the error word, reports, results, global
-temporaries, claims. All else is passed by value, as the host frame has it at that moment.
+A launch packs its arguments into an *argument buffer*, laid out by `kernarg.abi.layout`. A task is
+one kernel of the program. Its first parameter is the *device buffer*, a buffer with the same
+layout, in which kernels find all that is not an argument: the error word, reports, results, global
+temporaries, claims. All else is passed by value, as the argument buffer has it at that moment.
 
 Plain data that `cache.codec` keeps: tuples of numbers and texts.
 """
@@ -21,16 +21,16 @@ MEMORY: Final = "m"
 class OpenclTask(NamedTuple):
     """How to launch one task.
 
-    symbol: the kernel's name in the program. args: of each parameter behind the device frame what
-    it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the host frame, where
-    memory stands as an address (see `places`). block_dim: work-items of a group. grid: of
-    `frame.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
-    ``v1``, ..., the i32 at the offsets ``reads`` of the host frame; empty where the host cannot
-    know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`). header:
-    symbol of a kernel of one work-item with the same parameters that stores the number of groups as
-    i64 to the device frame at `grids.HEADER`; empty where ``blocks`` says it. prints: behind the
-    device frame comes the print buffer (see `grids.PRINTS` for its layout). limit: most groups that
-    make sense; 0 for no limit.
+    symbol: the kernel's name in the program. args: of each parameter behind the device buffer what
+    it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the argument buffer,
+    where memory stands as an address (see `places`). block_dim: work-items of a group. grid: of
+    `kernarg.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
+    ``v1``, ..., the i32 at the offsets ``reads`` of the argument buffer; empty where the host
+    cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`).
+    header: symbol of a kernel of one work-item with the same parameters that stores the number of
+    groups as i64 to the device buffer at `grids.HEADER`; empty where ``blocks`` says it. prints:
+    behind the device buffer comes the print buffer (see `grids.PRINTS` for its layout). limit: most
+    groups that make sense; 0 for no limit.
 
     Tasks may share one kernel (see `source.joint`): ``number`` says which this is, and is the
     parameter behind those two, an ``int``; -1 for a kernel of its own. places: of each argument its

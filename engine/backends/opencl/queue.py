@@ -24,7 +24,7 @@ _numbers: Final = itertools.count(1)
 
 
 class OpenclStreams:
-    """See `branches.RemoteStreams`. Handles are numbers that no other one of the process has."""
+    """See `branches.DeviceStreams`. Handles are numbers that no other one of the process has."""
 
     def __init__(self, device: OpenclDevice) -> None:
         self._device: Final = device

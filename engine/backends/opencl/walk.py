@@ -1,26 +1,29 @@
-"""How kernels with a flow run: the host walks through it, see `frame.walking`."""
+"""How kernels with a flow run: the host walks through it, see `device_launch.walking`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ..frame.walking import Walker
+from ..device_launch.walking import Walker
+from .arguments import OpenclArguments
 
 if TYPE_CHECKING:
+    from .arguments import OpenclBufferPool
     from .executable import OpenclExecutable
-    from .frame import FramePool
 
 __all__ = ["FlowRunner"]
 
 
-class FlowRunner(Walker["OpenclExecutable", "FramePool"]):
+class FlowRunner(Walker["OpenclExecutable", OpenclArguments]):
     """See the module docstring."""
 
-    def __init__(self, executable: OpenclExecutable, pool: FramePool) -> None:
+    def __init__(self, executable: OpenclExecutable, pool: OpenclBufferPool) -> None:
         queue = executable.device.streams.queue
         super().__init__(executable, pool, executable.control.task, queue)
         self._steps: Final = self.steps(executable.meta.flow)
 
-    def run(self, pointer: Any) -> None:
-        """Launch a filled frame; waits where the host has to know a flag."""
-        self.walk(pointer, self._steps)
+    def run(self, args: OpenclArguments) -> None:
+        """Launch a packed buffer; waits where the host has to know a flag."""
+        if self.executable.zeroed:
+            self.executable.control.clear(args)
+        self.walk(args, self._steps)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ...types import DataType, Generation
+from ...types import DataType, WriteCounter
 from ..host import field_index, is_number, number, numbers, python_number
 from ..values.live import live
 from .placed import PlacedField
@@ -83,7 +83,7 @@ class ScalarField(PlacedField):
         self._companions: dict[str, ScalarField] = {}
         self._given: Placement | None = None
         self._at = self._elements = self._layout = None
-        self.writes = Generation()
+        self.writes = WriteCounter()
 
     def owner(self) -> PlacedField:
         """The vector field that it is a component of, or itself."""
@@ -220,7 +220,7 @@ class MatrixField(PlacedField):
         self.part_of = None
         self._companions: dict[str, MatrixField] = {}
         self._at = self._elements = self._layout = None
-        self.writes = Generation()
+        self.writes = WriteCounter()
         for number_, component in enumerate(self.components):
             index = np.unravel_index(number_, element_shape)
             component.part_of = self, tuple([int(i) for i in index])

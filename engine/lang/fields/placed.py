@@ -9,7 +9,7 @@ import numpy as np
 from ...backends.memory import DeviceArray, Memory, freed, view_of
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ...types import FieldHandle, Generation, Layout
+from ...types import FieldHandle, Layout, WriteCounter
 from ..host import ended, field_index
 from ..memory import Elements
 from .exchange import ExchangesNumpy
@@ -39,7 +39,7 @@ class PlacedField(FieldHandle, Field):
     role: str
     program: program.Program
     layout: tuple[int, ...] | None
-    writes: Generation
+    writes: WriteCounter
     _at: Placement | None
     _elements: Elements | None
     _layout: Layout | None

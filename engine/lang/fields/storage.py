@@ -19,7 +19,7 @@ import numpy as np
 
 from ...backends.memory import Memory
 from ...errors import QuadrantsRuntimeError
-from ...types import DataType, Generation, row_major
+from ...types import DataType, WriteCounter, row_major
 from ...types.layout import Layout, Term
 from ..memory import Elements, placed, release
 
@@ -57,7 +57,7 @@ class Block:
     def __init__(self, memory: Memory) -> None:
         self.size: Final = memory.nbytes
         self.memory: Memory | None = memory
-        self.writes: Final[set[Generation]] = set()
+        self.writes: Final[set[WriteCounter]] = set()
 
     @property
     def data(self) -> Array | None:

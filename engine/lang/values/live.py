@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ...types import Generation
+from ...types import WriteCounter
 from ..memory import Window
 from .matrix import Matrix, Vector, wrapped
 
@@ -20,7 +20,7 @@ __all__ = ["live"]
 Array = np.ndarray[Any, Any]
 
 
-def live(memory: Array | Window, writes: Generation) -> Any:
+def live(memory: Array | Window, writes: WriteCounter) -> Any:
     """A live value on ``memory``, which has one or two axes. writes: of the array that it is in."""
     if isinstance(memory, Window):
         kind = _FarVector if memory.ndim == 1 else _FarMatrix
@@ -119,7 +119,7 @@ class _Far(Matrix):
 
 def _detached(array: Array) -> Any:
     """What a live value was when it was copied."""
-    return live(array, Generation())
+    return live(array, WriteCounter())
 
 
 class _FarVector(_Far, Vector):  # pyright: ignore[reportIncompatibleVariableOverride]

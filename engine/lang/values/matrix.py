@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import QuadrantsIndexError, QuadrantsTypeError
 from ...frontend.registry import INTRINSICS
-from ...types import Generation
+from ...types import WriteCounter
 from ..host import as_type
 from . import matrix_makers as makers
 from .linear import cofactor_inverse, determinant
@@ -125,7 +125,7 @@ class Matrix:
     __hash__ = object.__hash__
 
     _data: Array
-    _live: Generation | None
+    _live: WriteCounter | None
 
     def __init__(self, arr: Any, dt: Any = None) -> None:
         self._data = _entries(arr, dt)

@@ -31,8 +31,8 @@ from ...errors import QuadrantsSyntaxError
 from ...frontend.declared import members_of, scalar_type
 from ...frontend.features import (
     InstanceFeature,
-    Leaf,
     NdarrayFeature,
+    ParamBinding,
     Plan,
     RecordFeature,
     Unusable,
@@ -111,7 +111,7 @@ def record(
         "functions": _functions(build.decls, captures),
         "language": _language(build),
         "captures": captures,
-        "leaves": [_leaf(leaf) for leaf in build.leaves],
+        "leaves": [_leaf(leaf) for leaf in build.bindings],
         "used": [_used(kernel, used, features, config, numbers) for used in build.used],
     }
     try:
@@ -132,7 +132,7 @@ def _language(build: BuildResult) -> list[list[str]]:
 
 def _agree(a: Plan, b: Plan) -> bool:
     return (
-        a.leaves == b.leaves
+        a.bindings == b.bindings
         and [u[:2] for u in a.used] == [u[:2] for u in b.used]
         and all(same(x.feature, y.feature) for x, y in zip(a.used, b.used, strict=True))
     )
@@ -199,7 +199,7 @@ def _functions(decls: Sequence[Decl], captures: Sequence[Sequence[Any]]) -> list
     return out
 
 
-def _leaf(leaf: Leaf) -> list[Any]:
+def _leaf(leaf: ParamBinding) -> list[Any]:
     if leaf.field is not None:
         raise Uncacheable(f"it uses the field {leaf.field.name or ''}".rstrip())
     return [leaf.arg, list(leaf.path), leaf.part]
@@ -347,15 +347,15 @@ def _check(
         raise Stale(f"{where} has changed: {text} -> {now}")
 
 
-def _live_leaf(row: Sequence[Any], features: Sequence[Any]) -> Leaf:
+def _live_leaf(row: Sequence[Any], features: Sequence[Any]) -> ParamBinding:
     arg, path, part = row
     path = tuple(path)
     if part < 0:
-        return Leaf(arg, path)
+        return ParamBinding(arg, path)
     feature = features[arg].find(path) if path else features[arg]
     if not isinstance(feature, CompoundType):
         raise ValueError(f"argument {arg} has no parts")
-    return Leaf(arg, path, part, feature)
+    return ParamBinding(arg, path, part, feature)
 
 
 def _live_used(

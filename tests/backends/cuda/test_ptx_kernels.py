@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.cuda import libdevice, toolkit
-from qd_studio.engine.backends.frame import grids
-from qd_studio.engine.backends.frame.grids import blocks_of
 from qd_studio.engine.backends.injected import InjectedCache
+from qd_studio.engine.backends.kernarg import grids
+from qd_studio.engine.backends.kernarg.grids import blocks_of
 from qd_studio.engine.errors import CudaError
 
 from tests.backends.cuda.ptxkit import artifact, assemble, lines, needs_ptxas, ptx

@@ -6,9 +6,9 @@ Small and slow on purpose: every launch makes its buffers anew and waits.
 import struct
 
 import numpy as np
-from qd_studio.engine.backends.frame import abi, grids, packing
+from qd_studio.engine.backends.kernarg import abi, grids, packing
 from qd_studio.engine.backends.opencl import capabilities, facts, hardware
-from qd_studio.engine.backends.opencl.frame import settle
+from qd_studio.engine.backends.opencl.arguments import settle
 from qd_studio.engine.backends.opencl.source.kernel import lower_opencl
 from qd_studio.engine.config import CompileConfig
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from qd_studio.engine.backends.base import Artifact, KernelMeta, Target, TaskMeta
-from qd_studio.engine.backends.frame import abi, grids
+from qd_studio.engine.backends.kernarg import abi, grids
 from qd_studio.engine.backends.memory import view_of
 from qd_studio.engine.backends.opencl import build, device, hardware
 from qd_studio.engine.backends.opencl.executable import OpenclExecutable

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....ir import Op
-from ...frame import grids
+from ...kernarg import grids
 from ..facts import OpenclTask
 from .control import nest
 from .joint import ALONE

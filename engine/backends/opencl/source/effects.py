@@ -1,6 +1,6 @@
 """OpenCL C for what a kernel tells the outside: prints and results, but not assertions.
 
-A print reserves room in the print buffer for a record (`frame.grids.PRINTS`) and is lost where
+A print reserves room in the print buffer for a record (`kernarg.grids.PRINTS`) and is lost where
 there is none. Assertions stop nothing on such a device; who asks for them is told so at `init`.
 """
 

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from ....ir import Block, Op
 from ....ir import codes as C
 from ....types import DataType, f16
-from ...frame import abi
 from ...index_sums import is_index_sum
+from ...kernarg import abi
 from ...statements import Statements
 from ..capabilities import CHUNKS
 from ..facts import MEMORY as BUFFER

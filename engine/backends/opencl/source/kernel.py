@@ -26,8 +26,8 @@ from ....ir import Func, Op, all_ops, walk
 from ....ir import codes as C
 from ...base import KernelMeta, PrintSite, TaskMeta
 from ...flow import flow_of, labels_of, repeats, task_meta
-from ...frame import abi, grids
 from ...index_sums import only_in_addresses
+from ...kernarg import abi, grids
 from .. import capabilities as caps
 from ..facts import MEMORY, OpenclTask
 from . import joint

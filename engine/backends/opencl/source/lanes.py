@@ -35,8 +35,8 @@ from ....analysis import needs_blocks
 from ....errors import QuadrantsCompilationError
 from ....ir import Block, Op, walk
 from ....ir import codes as C
-from ...frame import grids
-from ...frame.host_text import HostText
+from ...kernarg import grids
+from ...kernarg.host_text import HostText
 from ...llvm.block_reduce import sums
 from ...llvm.inner_loops import Unrolled, unrolled
 from ...llvm.schedule import MOST_THREADS, Schedule, blocks_text

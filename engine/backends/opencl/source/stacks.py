@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ....ir import Op, walk
 from ....ir import codes as C
 from ....types import DataType
-from ...frame import abi
+from ...kernarg import abi
 from ...stacks import element
 from ..facts import MEMORY as BUFFER
 from .emitter import GLOBAL, UNARY, Place

@@ -15,11 +15,11 @@ import numpy as np
 
 from ... import logs as log
 from ..base import KernelMeta
-from .packing import slots_format
+from ..kernarg.packing import slots_format
 
 if TYPE_CHECKING:
+    from .arguments import DeviceBufferPool
     from .device import AnyDevice
-    from .remote import RemoteFrames
 
 __all__ = ["Printer"]
 
@@ -30,20 +30,20 @@ _HEAD: Final = 16
 class Printer:
     """See the module docstring. address: of the buffer, laid out as `grids.PRINTS` says.
 
-    owner: whose records it may hold. Its callers hold `RemoteDevice.printing`.
+    owner: whose records it may hold. Its callers hold `DeviceBase.printing`.
     """
 
     def __init__(self, device: AnyDevice) -> None:
         self.device: Final = device
         self._memory: Final = device.room(_HEAD + SIZE)
         self.address: Final = self._memory.address
-        self.owner: RemoteFrames[Any] | None = None
+        self.owner: DeviceBufferPool[Any] | None = None
         head = np.frombuffer(struct.pack("<qq", 0, SIZE), np.uint8)
         device.write(self.address, head)
         device.set(self.address + _HEAD, 0xFF, 1, SIZE)  # where no record was written
 
-    def take(self, pool: RemoteFrames[Any]) -> None:
-        """A kernel that prints is about to be launched with a frame of ``pool``."""
+    def take(self, pool: DeviceBufferPool[Any]) -> None:
+        """A kernel that prints is about to be launched with a buffer of ``pool``."""
         before = self.owner
         if before is not pool:
             if before is not None:
@@ -53,7 +53,7 @@ class Printer:
             self.owner = pool
 
     def drain_for(self, pools: list[Any]) -> None:
-        """Show what launches with frames of ``pools``, which have ended, have printed."""
+        """Show what launches with buffers of ``pools``, which have ended, have printed."""
         if self.owner in pools:
             self.drain()
 

@@ -15,10 +15,10 @@ from ..streams import Streams
 if TYPE_CHECKING:
     from .device import AnyDevice
 
-__all__ = ["Branches", "RemoteStreams"]
+__all__ = ["Branches", "DeviceStreams"]
 
 
-class RemoteStreams(Streams, Protocol):
+class DeviceStreams(Streams, Protocol):
     """The streams and events of one program."""
 
     def inner(self, count: int) -> list[int]:
@@ -34,7 +34,7 @@ class Branches:
     """Runs functions that launch, each on a stream of its own. See the module docstring."""
 
     def __init__(self, device: AnyDevice, count: int) -> None:
-        self._streams: Final[RemoteStreams] = device.streams
+        self._streams: Final[DeviceStreams] = device.streams
         self._count: Final = count
         self._begin: Final = self._streams.create_event()
         self._ends: Final = [self._streams.create_event() for _ in range(count - 1)]

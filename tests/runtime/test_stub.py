@@ -1,9 +1,9 @@
-"""Prepared launchers: used for what they fit, passed by for all else."""
+"""Launch stubs: used for what they fit, passed by for all else."""
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.runtime import prepare, reading
+from qd_studio.engine.runtime import reading, stub_checks
 
 
 @pytest.fixture(autouse=True)
@@ -23,16 +23,16 @@ def shifted(x: qd.types.NDArray[qd.i32, 1], by: qd.i32, twice: qd.template()) ->
 
 
 def only_prepared(kernel, monkeypatch):
-    """From here on the patient way is a failure."""
+    """From here on the slow path is a failure."""
 
     def never(*args):
-        raise AssertionError("took the patient way")
+        raise AssertionError("took the slow path")
 
     monkeypatch.setattr(kernel.launchers, "call", never)
-    monkeypatch.setattr(kernel.launchers, "patient", never)
+    monkeypatch.setattr(kernel.launchers, "slow", never)
 
 
-def test_known_arguments_never_take_the_patient_way(monkeypatch):
+def test_known_arguments_never_take_the_slow_path(monkeypatch):
     x, held = np.zeros(5, np.int32), qd.ndarray(qd.i32, 5)
     for _ in range(2):
         shifted(x, 1, False)
@@ -45,9 +45,9 @@ def test_known_arguments_never_take_the_patient_way(monkeypatch):
             shifted(array, by=n, twice=True)
     assert x.tolist() == [3 * (0 + 1 + 2)] * 5
     assert held[4] == 9
-    with pytest.raises(AssertionError, match="patient"):
+    with pytest.raises(AssertionError, match="slow path"):
         shifted(x.astype(np.int64), 1, False)
-    with pytest.raises(AssertionError, match="patient"):
+    with pytest.raises(AssertionError, match="slow path"):
         shifted(x, np.int32(1), False)
 
 
@@ -65,7 +65,7 @@ def test_a_new_program_starts_without_launchers():
 def test_addresses_without_looking_into_arrays(monkeypatch):
     """As on an interpreter whose arrays are laid out in another way."""
     assert reading._data_pointer_is_readable()
-    monkeypatch.setattr(prepare, "FAST_ADDRESS", False)
+    monkeypatch.setattr(stub_checks, "FAST_ADDRESS", False)
     x = np.zeros(7, np.int32)
     for n in range(1, 5):
         assert shifted(x[2:], 1, False) == n

@@ -1,14 +1,14 @@
-"""How a launch and a kernel talk: the frame, one block of memory for each launch in flight.
+"""The layout of an argument buffer: one block of memory for each launch in flight.
 
 ::
 
     byte 0    error     i64   0, else 1 + number of the assertion that failed first, or what
                               `stack_error` gives
-         8    parallel  ptr   void (ptr frame, ptr task, i32 begin, i32 end): runs task chunks
+         8    parallel  ptr   void (ptr args, ptr task, i32 begin, i32 end): runs task chunks
         16    print     ptr   void (i64 handle, i32 site, ptr values)
         24    handle    i64   tells the printing callback which kernel prints
         32    threads   i64   most threads that may work on one task
-        40    overlap   ptr   i32 (ptr frame, ptr table): 1 if a written array overlaps another
+        40    overlap   ptr   i32 (ptr args, ptr table): 1 if a written array overlaps another
         48    resume    i64   before a launch 1 + the label of the checkpoint to begin at, 0 for the
                               start; after it 1 + the label of the one that yielded, 0 for none
         56    seed      i64   `launch_seed`
@@ -23,7 +23,7 @@
          .    global temporaries, aligned to 64
 
 A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 0 or 1. A kernel is
-``i32 kernel(ptr frame)``; a task is ``void task(ptr frame, i32 chunk, i32 thread)``, where the
+``i32 kernel(ptr args)``; a task is ``void task(ptr args, i32 chunk, i32 thread)``, where the
 calling thread is number 0 and all are less than ``threads``.
 """
 
@@ -66,12 +66,12 @@ ASSERTED: Final = 2
 
 
 class Layout(NamedTuple):
-    """Where things lie in the frame of a kernel with this signature; offsets in bytes.
+    """Where things lie in the argument buffer of a kernel with this signature; offsets in bytes.
 
     params: of each parameter. fields: of the first field's address. results / failed / reports: of
     the first result, of the first value of a failed assertion, of the first report. stamps: of the
     first time. stacks: of the first `StackArea`. tmp: of the global temporaries. size: of the whole
-    frame.
+    buffer.
     """
 
     params: tuple[int, ...]
@@ -91,7 +91,7 @@ def param_slots(param: Param) -> int:
 
 
 class StackArea(NamedTuple):
-    """Where the facts about one task's adstacks lie in the frame; 8 bytes each.
+    """Where the facts about one task's adstacks are in the argument buffer; 8 bytes each.
 
     ::
 
@@ -160,7 +160,7 @@ def layout(
     params: Sequence[Param], results: Sequence[DataType], failed: int, reports: int, tmp_size: int,
     stamps: int = 0, stacks: Iterable[tuple[int, bool]] = (), threads: int = 0,
 ) -> Layout:  # fmt: skip
-    """The frame of a kernel. failed: most values an assertion shows. reports, stamps: how many.
+    """The layout for a kernel. failed: most values an assertion shows. reports, stamps: how many.
 
     stacks, threads: as `stack_areas` takes them.
     """

@@ -1,6 +1,6 @@
 """How often the memory of an array or field has changed, for those who keep what they read there.
 
-A writer says `Generation.touched` after it has written; whoever reads asks for the number *before*
+A writer sets `WriteCounter.touched` after it has written; a reader asks for the number *before*
 it reads, and keeps it with what it read. As long as the number is the same, so is the memory. The
 number is counted when somebody asks: a write that nobody watches costs the store of a flag.
 
@@ -13,15 +13,15 @@ import itertools
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["Generation"]
+__all__ = ["WriteCounter"]
 
 _next: Final[Callable[[], int]] = itertools.count(1).__next__
 
 
-class Generation:
+class WriteCounter:
     """Of one array or field. See the module docstring.
 
-    touched: it was written since `generation` was asked for last. untracked: somebody holds a view
+    touched: written since `count` was asked for last. untracked: somebody holds a view
     of the memory, and may write to it unseen.
     """
 
@@ -33,7 +33,7 @@ class Generation:
         self._number = _next()
 
     @property
-    def generation(self) -> int | None:
+    def count(self) -> int | None:
         """A number that is another one after each write; None if writes may go unseen."""
         if self.touched:
             self.touched = False  # first: a write from here on counts again

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import AdStackOverflowError
 from ..base import Artifact, KernelMeta, StackPlan
-from . import abi, grids
+from ..kernarg import abi, grids
+from .arguments import DeviceArguments, DeviceBufferPool
 from .copies import Copies
 from .device import AnyDevice
-from .remote import RemoteFrames
 
-__all__ = ["RemoteExecutable"]
+__all__ = ["DeviceExecutable"]
 
 D = TypeVar("D", bound=AnyDevice)
 T = TypeVar("T", bound=grids.GridTask)
-P = TypeVar("P", bound=RemoteFrames[Any])
+P = TypeVar("P", bound=DeviceBufferPool[Any])
 
 
-class RemoteExecutable(Generic[D, T, P]):
+class DeviceExecutable(Generic[D, T, P]):
     """See `base.Executable`.
 
-    frame: the frames for the default stream; `pool` gives those for another one. enter: launches a
-    filled frame of `frame`; 0 if all went well. Prepared launchers use both.
-
     tasks: how to launch each. block_dims: threads of a block of each. zeroed: (offset, size) of the
-    parts of the device frame that a launch sets to 0 first. sources: the names that generated code
-    uses. diagnose: makes the error of a full adstack better.
+    parts of the device buffer that a launch sets to 0 first. sources: the names that generated code
+    uses, see `forked`. diagnose: makes the error of a full adstack better.
     """
-
-    frame: P
-    enter: Any
 
     def __init__(self, device: D, artifact: Artifact, grain: int = 1) -> None:
         """grain: sizes in ``zeroed`` are multiples of it."""
@@ -52,9 +47,8 @@ class RemoteExecutable(Generic[D, T, P]):
         self._pools: Final[dict[int, P]] = {}
 
     def _ready(self) -> None:
-        """It is complete but for its frames."""
-        self.frame = self.pool(0)
-        self.enter = self.frame.enter
+        """It is complete but for its argument buffers."""
+        self.arguments()
         self.device.context.users.add(self)
 
     # --- what a launch needs --------------------------------------------------------------------
@@ -72,18 +66,18 @@ class RemoteExecutable(Generic[D, T, P]):
         return limit
 
     def _new_pool(self, stream: int) -> P:
-        """Fresh frames for a stream, with their ``enter``."""
+        """Fresh argument buffers for a stream, with their ``enter``."""
         raise NotImplementedError
 
-    def pool(self, stream: int) -> P:
-        """The frames for a stream."""
+    def arguments(self, stream: int = 0) -> P:
+        """See `base.Executable`."""
         found = self._pools.get(stream)
         if found is None:
             with self.device.lock:
                 found = self._pools.get(stream)
                 if found is None:
                     found = self._new_pool(stream)
-                    if stream:  # its device frame was filled on the default one
+                    if stream:  # its device buffer was filled on the default one
                         self.device.streams.after_memory(stream)
                     self._pools[stream] = found
         return found
@@ -91,6 +85,12 @@ class RemoteExecutable(Generic[D, T, P]):
     def diagnosed(self, error: AdStackOverflowError) -> Exception:
         """The error of a full adstack as the user shall see it."""
         return error if self.diagnose is None else self.diagnose(error)
+
+    def forked(self) -> None:
+        """This is a child of the process that loaded it: the driver must not be reached."""
+        for env in self.sources:
+            env["launch"] = env["clear"] = self._refuse
+            env["runner"] = SimpleNamespace(run=self._refuse)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         """Stands for what would reach the driver in a child of the process that loaded this."""
@@ -111,23 +111,23 @@ class RemoteExecutable(Generic[D, T, P]):
     def _launch(
         self, values: Sequence[Any], seed: int, stacks: StackPlan | None, stream: int, resume: int
     ) -> tuple[Any, ...]:
-        pool = self.pool(stream)
+        pool = self.arguments(stream)
         copies = Copies(self.device, values)
-        frame = pool.filled(copies.values, seed, stacks, resume)
+        args = pool.filled(copies.values, seed, stacks, resume)
         if stream and copies.regions:
             self.device.streams.after_memory(stream)
         try:
             told = self.told if self.meta.timed else None
-            code = self._timed(pool, frame, told) if told else pool.enter(frame[1])
+            code = self._timed(pool, args, told) if told else pool.enter(args)
         finally:
             if copies.regions:
                 if stream:
                     self.device.wait_for(stream)
                 copies.back([values[i] for i in self.meta.written])
         if code:
-            pool.check(frame)
-        return pool.results(frame)
+            pool.check(args)
+        return pool.results(args)
 
-    def _timed(self, pool: P, frame: Any, told: Callable[[Sequence[int]], None]) -> int:
-        """Launch, wait, and tell when each task ended, by the clock of the device."""
+    def _timed(self, pool: P, args: DeviceArguments, told: Callable[[Sequence[int]], None]) -> int:
+        """Launch, wait, and report when each task ended, by the clock of the device."""
         raise NotImplementedError

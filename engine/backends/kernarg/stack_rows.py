@@ -1,4 +1,4 @@
-"""What a `StackPlan` says, as the numbers in a frame (laid out in `frame.abi.StackArea`)."""
+"""A `StackPlan` as numbers in an argument buffer, laid out by `kernarg.abi.StackArea`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import struct
 from typing import Final
 
 from ...errors import QuadrantsInternalError
-from ..base import KernelMeta, StackPlan, TaskMeta, TaskPlan
+from ..base import ArgumentBuffer, KernelMeta, StackPlan, TaskMeta, TaskPlan
 from . import abi
-from .packing import StackFrame
 
 __all__ = ["StackWriter"]
 
 
 class StackWriter:
-    """Writes plans into the frames of one kernel. areas: of its tasks."""
+    """Writes plans into the argument buffers of one kernel. areas: of its tasks."""
 
     def __init__(self, meta: KernelMeta, layout: abi.Layout, threads: int) -> None:
         self.meta: Final = meta
@@ -25,8 +24,8 @@ class StackWriter:
         slots = sum(5 + 2 * a.stacks + (1 + threads) * (a.claims >= 0) for a in self.areas if a)
         self._pack: Final = struct.Struct(f"<{slots}q").pack_into
 
-    def write(self, frame: StackFrame, plan: StackPlan) -> None:
-        """Let the next launches with ``frame`` use this plan."""
+    def write(self, args: ArgumentBuffer, plan: StackPlan) -> None:
+        """Let the next launches with ``args`` use this plan."""
         values: list[int] = []
         try:
             for area, task, given in zip(self.areas, self.meta.tasks, plan.tasks, strict=True):
@@ -34,9 +33,9 @@ class StackWriter:
                     values += self._task(area, task, given, plan)
         except ValueError:
             raise self._unfit() from None
-        frame.plan = None  # should the values not fit, it holds no plan
-        self._pack(frame[0], self._start, *values)
-        frame.plan = plan
+        args.plan = None  # should the values not fit, it holds no plan
+        self._pack(args.view, self._start, *values)
+        args.plan = plan
 
     def _task(
         self, area: abi.StackArea, task: TaskMeta, given: TaskPlan | None, plan: StackPlan

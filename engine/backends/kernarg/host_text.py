@@ -15,7 +15,7 @@ __all__ = ["HostText"]
 
 
 class HostText:
-    """Bounds of a loop as Python text over values of the host frame.
+    """Bounds of a loop as Python text over values of the argument buffer.
 
     exact: the text must be right, else it may differ where i32 arithmetic wraps.
     """

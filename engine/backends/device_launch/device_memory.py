@@ -15,14 +15,14 @@ from ..memory import Array, Memory
 if TYPE_CHECKING:
     from .device import AnyDevice
 
-__all__ = ["RemoteMemory"]
+__all__ = ["DeviceMemory"]
 
 _BLOCK: Final = 64 << 10
 """Bytes of a pattern that the host writes; the device doubles them."""
 
 
-class RemoteMemory:
-    """See `memory.Memory`. Made by `RemoteDevice.room`; freed when nobody refers to it."""
+class DeviceMemory:
+    """See `memory.Memory`. Made by `DeviceBase.room`; freed when nobody refers to it."""
 
     __slots__ = ("__weakref__", "address", "device", "host", "nbytes")
 

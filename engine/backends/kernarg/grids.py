@@ -1,4 +1,4 @@
-"""How many blocks of threads a task takes on a GPU, and what kernels there find in their frame."""
+"""How many blocks of threads a task takes on a GPU, and what else its device buffer has."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EXACT: Final = "exact"
 """Right only with one number of blocks: blocks of the grid are blocks of the loop."""
 
 HEADER: Final = 8
-"""Offset in the device frame of the i64 number of blocks that a header kernel stores."""
+"""Offset in the device buffer of the i64 number of blocks that a header kernel stores."""
 PRINTS: Final = 16
-"""Offset in the device frame of the address of the print buffer: an i64 count of bytes asked for,
+"""Offset in the device buffer of the address of the print buffer: an i64 count of bytes asked for,
 an i64 size in bytes, then records: i32 site, i32 count of values, values of 8 bytes each."""
 
 MOST: Final = 0x7FFFFFFF
@@ -51,6 +51,9 @@ class GridTask(Protocol):
 
     @property
     def limit(self) -> int: ...
+
+    @property
+    def header(self) -> str: ...
 
 
 _ARITHMETIC: Final = (

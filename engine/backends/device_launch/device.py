@@ -1,7 +1,7 @@
 """A device whose memory the host does not see, as a program has it: what all such have in common.
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device frame,
-and the `remote.RemoteFrames` of it among what is *pending* on the stream. Whoever waits for the
+Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
+and the `DeviceBufferPool` of it among what is *pending* on the stream. Whoever waits for the
 stream takes these off (`due`), waits, and looks at them (`_look`): errors are raised there, reports
 told and prints shown. A copy to the host does the same.
 
@@ -27,14 +27,14 @@ from ... import logs as log
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
 from ..base import program_ended
 from ..memory import Array, Memory
-from .branches import RemoteStreams
+from .branches import DeviceStreams
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
+    from .arguments import DeviceBufferPool
     from .prints import Printer
-    from .remote import RemoteFrames
 
-__all__ = ["AnyDevice", "RemoteDevice", "Running", "Users", "size_text"]
+__all__ = ["AnyDevice", "DeviceBase", "Running", "Users", "size_text"]
 
 
 def size_text(nbytes: int) -> str:
@@ -47,7 +47,7 @@ def size_text(nbytes: int) -> str:
     return f"{value:.2f} GiB"
 
 
-class RemoteHardware(Protocol):
+class DeviceHardware(Protocol):
     """What a device is. memory: bytes in all."""
 
     @property
@@ -57,7 +57,7 @@ class RemoteHardware(Protocol):
     def memory(self) -> int: ...
 
 
-class RemoteContext(Protocol):
+class DeviceContext(Protocol):
     """What programs of this process share on a device.
 
     lost: why nothing can be done with it any more. users: those who are told of a fork, by their
@@ -114,18 +114,18 @@ class Users:
             time.sleep(0.0002)
 
 
-H = TypeVar("H", bound=RemoteHardware)
-C = TypeVar("C", bound=RemoteContext)
-S = TypeVar("S", bound=RemoteStreams)
-Pending = dict["RemoteFrames[Any]", None]
+H = TypeVar("H", bound=DeviceHardware)
+C = TypeVar("C", bound=DeviceContext)
+S = TypeVar("S", bound=DeviceStreams)
+Pending = dict["DeviceBufferPool[Any]", None]
 
 
-class RemoteDevice(Generic[H, C, S]):
+class DeviceBase(Generic[H, C, S]):
     """See `base.Device` and the module docstring.
 
     hardware: what it is. blocking: every launch waits. used: bytes allocated. limit: most of these;
     0 for all there is. moved: how often memory was taken, filled or copied on the default stream.
-    pending: frames of the default stream to look at after the next wait, with every kernel launched
+    pending: pools of the default stream to look at after the next wait, of every kernel launched
     since the last one. printing: held while a kernel that prints is launched, and while what was
     printed is shown. streams: see `backends.streams`. uses: entered by whoever launches or copies.
     """
@@ -152,7 +152,7 @@ class RemoteDevice(Generic[H, C, S]):
         self.ended = False
         self.uses: Final = Users()
         self._owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
-        self._waiting: list[RemoteFrames[Any]] = []
+        self._waiting: list[DeviceBufferPool[Any]] = []
 
     def _ready(self) -> None:
         """It is complete: its program begins."""
@@ -179,7 +179,7 @@ class RemoteDevice(Generic[H, C, S]):
         raise NotImplementedError
 
     def fetch(self, address: int, out: Array) -> None:
-        """As `read`, but look at no frame."""
+        """As `read`, but look at no device buffer."""
         raise NotImplementedError
 
     def write(self, address: int, data: Array) -> None:
@@ -208,7 +208,7 @@ class RemoteDevice(Generic[H, C, S]):
         self._look(waiting)
 
     def integer(self, address: int, kind: Any) -> int:
-        """The integer of a NumPy type that stands there, without a look at any frame."""
+        """The integer of a NumPy type that stands there, without a look at device buffers."""
         out = np.empty(1, kind)
         self.fetch(address, out.view(np.uint8))
         return int(out[0])
@@ -223,7 +223,7 @@ class RemoteDevice(Generic[H, C, S]):
     # --- waiting --------------------------------------------------------------------------------
 
     def wait_for(self, stream: int) -> None:
-        """Wait for a stream. Looks at no frame."""
+        """Wait for a stream. Looks at no device buffer."""
         raise NotImplementedError
 
     def sync(self, stream: int = 0) -> None:
@@ -253,15 +253,15 @@ class RemoteDevice(Generic[H, C, S]):
                     self.printer = Printer(self)
         return self.printer
 
-    def prints_for(self, pool: RemoteFrames[Any]) -> None:
-        """A kernel that prints is about to be launched with a frame of ``pool``."""
+    def prints_for(self, pool: DeviceBufferPool[Any]) -> None:
+        """A kernel that prints is about to be launched with a buffer of ``pool``."""
         self.prints().take(pool)
 
     def launched_on(self, stream: int) -> Pending:
         """What is pending on a stream; see `pending`."""
         return self._pending.setdefault(stream, {})
 
-    def due(self, stream: int = 0) -> list[RemoteFrames[Any]]:
+    def due(self, stream: int = 0) -> list[DeviceBufferPool[Any]]:
         """What is pending on a stream, no longer so: to be looked at after a wait.
 
         What another thread launches meanwhile puts itself there again.
@@ -272,7 +272,7 @@ class RemoteDevice(Generic[H, C, S]):
             pending.pop(pool, None)
         return waiting
 
-    def _look(self, pools: list[RemoteFrames[Any]]) -> None:
+    def _look(self, pools: list[DeviceBufferPool[Any]]) -> None:
         if self.printer is not None:
             with self.printing:
                 self.printer.drain_for(pools)
@@ -323,7 +323,7 @@ class RemoteDevice(Generic[H, C, S]):
         self.printer = None
 
 
-AnyDevice = RemoteDevice[Any, Any, Any]
+AnyDevice = DeviceBase[Any, Any, Any]
 D = TypeVar("D", bound=AnyDevice)
 
 

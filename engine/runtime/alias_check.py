@@ -1,8 +1,7 @@
-"""Written arrays: that they may be, and share no memory with others where code relies on it."""
+"""Alias checks: written arrays may be written, and share no memory where code relies on that."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -10,10 +9,10 @@ import numpy as np
 
 from ..backends.base import KernelMeta
 from ..backends.memory import DeviceArray
-from ..frontend.features import Leaf
+from ..frontend.features import ParamBinding
 
 __all__ = [
-    "ArrayNames", "Back", "Copied", "apart_lines", "check_writable", "overlap", "share_copies",
+    "ArrayNames", "Back", "Copied", "alias_tests", "check_writable", "overlap", "share_copies",
 ]  # fmt: skip
 
 
@@ -115,7 +114,7 @@ def _span(value: Any) -> tuple[int, int]:
 
 
 class ArrayNames(NamedTuple):
-    """An array as a prepared launcher knows it.
+    """An array as a launch stub knows it.
 
     address, extents: names, or expressions. size: bytes of an element. foreign: it may lie in
     memory of others; ours belongs to one array or field as a whole.
@@ -127,29 +126,27 @@ class ArrayNames(NamedTuple):
     foreign: bool
 
 
-def apart_lines(
-    meta: KernelMeta, leaves: Sequence[Leaf], arrays: Mapping[int, ArrayNames], again: str,
-    env: dict[str, Any],
-) -> list[str]:  # fmt: skip
-    """Lines of a launcher that go the long way where a written array shares memory with another.
+def alias_tests(
+    meta: KernelMeta, bindings: Sequence[ParamBinding], arrays: Mapping[int, ArrayNames]
+) -> list[str]:
+    """Tests of a launch stub that are true where a written array shares memory with another.
 
-    arrays: by parameter. again: the arguments of the call, as text. env: names of the launcher.
+    arrays: by parameter. The tests use ``prod``.
     """
     found = dict(arrays)
     if any(array.foreign for array in arrays.values()):
-        for i, leaf in enumerate(leaves):
-            if leaf.field is not None:
-                span = leaf.field.flat().nbytes
-                found[i] = ArrayNames(str(leaf.field.address()), "()", span, True)
+        for i, binding in enumerate(bindings):
+            if binding.field is not None:
+                span = binding.field.flat().nbytes
+                found[i] = ArrayNames(str(binding.field.address()), "()", span, True)
     tests: dict[str, None] = {}
     for i in meta.written:
         for j, other in found.items():
             if i not in found or i == j or (j in meta.written and j < i):
                 continue
-            if leaves[i].field is None or leaves[j].field is None:
+            if bindings[i].field is None or bindings[j].field is None:
                 tests[_shared(found[i], other)] = None
-    env["prod"] = math.prod
-    return [f"    if {' or '.join(tests)}: return slow({again})"] if tests else []
+    return list(tests)
 
 
 def _shared(one: ArrayNames, other: ArrayNames) -> str:

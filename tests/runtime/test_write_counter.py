@@ -5,7 +5,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.lang.ndarray import Ndarray
 from qd_studio.engine.runtime.program import current
-from qd_studio.engine.types import Generation
+from qd_studio.engine.types import WriteCounter
 
 from tests.lang import opaque
 
@@ -18,17 +18,17 @@ def program(request):
         yield request.param
 
 
-def generation(thing):
-    return (thing._writes if isinstance(thing, Ndarray) else thing.writes).generation
+def count_of(thing):
+    return (thing._writes if isinstance(thing, Ndarray) else thing.writes).count
 
 
 def seen(thing, change):
     """Whether a change shows, and shows once."""
-    before = generation(thing)
-    assert generation(thing) == before
+    before = count_of(thing)
+    assert count_of(thing) == before
     change()
-    after = generation(thing)
-    assert generation(thing) == after
+    after = count_of(thing)
+    assert count_of(thing) == after
     return after != before
 
 
@@ -37,8 +37,8 @@ def numbers():
 
 
 def test_numbers_are_given_once():
-    one, other = Generation(), Generation()
-    assert one.generation != other.generation
+    one, other = WriteCounter(), WriteCounter()
+    assert one.count != other.count
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -64,10 +64,10 @@ def test_live_vectors(make):
     assert x[1].to_list() == [5, 6]
     assert not seen(x, lambda: (window + 1, window.to_numpy(), x[2].to_list()))
     x[0] = x[1]
-    assert isinstance(generation(x), int), "reading one element to write another hands out nothing"
+    assert isinstance(count_of(x), int), "reading one element to write another hands out nothing"
     if current().device.host_arrays:  # else nobody gets a view
         x[1].entries[0] = 7
-        assert generation(x) is None
+        assert count_of(x) is None
 
 
 def test_components_and_members_of_structs():
@@ -85,16 +85,16 @@ def test_components_and_members_of_structs():
 def test_a_view_that_was_handed_out(which):
     x = numbers()[which]
     x.to_numpy()
-    assert isinstance(generation(x), int)
+    assert isinstance(count_of(x), int)
     if current().device.host_arrays:
         view = x.to_numpy(copy=False)
         view[0] = 1
-        assert generation(x) is None
+        assert count_of(x) is None
     x = numbers()[which]
     x.to_dlpack()
-    assert generation(x) is None
+    assert count_of(x) is None
     x.fill(1)
-    assert generation(x) is None, "nobody knows when the view ends"
+    assert count_of(x) is None, "nobody knows when the view ends"
 
 
 def test_kernels_that_write():
@@ -108,7 +108,7 @@ def test_kernels_that_write():
 
     x, y = qd.ndarray(qd.i32, (4,)), qd.ndarray(qd.i32, (4,))
     plain = np.zeros(4, np.int32)
-    for _ in range(4):  # the long way first, then a prepared launcher
+    for _ in range(4):  # the slow path first, then a launch stub
         assert seen(x, lambda: k(x, y))
         assert seen(f, lambda: k(x, y))
         assert not seen(y, lambda: k(x, y))

@@ -1,0 +1,117 @@
+"""Argument buffers of the CPU backend: the memory through which a launch and a kernel talk.
+
+It is laid out by `kernarg.abi`. The address of a buffer is all that machine code is entered with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..base import KernelMeta, StackPlan
+from ..kernarg import abi
+from ..kernarg.packing import BufferPool, slots_format
+
+if TYPE_CHECKING:
+    from .native import Native
+
+__all__ = ["CpuArguments", "CpuBufferPool", "forget_printer", "register_printer"]
+
+
+class CpuArguments(ctypes.c_void_p):
+    """See `base.ArgumentBuffer`. Its value is the address, so that ctypes passes it as it is."""
+
+    __slots__ = ("plan", "view")
+
+    def __init__(self, address: int, view: memoryview) -> None:
+        super().__init__(address)
+        self.view: memoryview = view
+        self.plan: StackPlan | None = None
+
+
+class CpuBufferPool(BufferPool[CpuArguments]):
+    """The argument buffers of one kernel. enter: its machine code."""
+
+    def __init__(
+        self, meta: KernelMeta, layout: abi.Layout, enter: Callable[[CpuArguments], int],
+        native: Native, threads: int, handle: int,
+    ) -> None:  # fmt: skip
+        """threads: the most that work on one task. handle: see `register_printer`."""
+        super().__init__(meta, layout, threads)
+        self.enter = enter
+        self._head: Final = struct.pack(
+            "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
+        )
+
+    def bare(self) -> CpuArguments:
+        raw = (ctypes.c_char * (self.layout.size + 64))()
+        address = ctypes.addressof(raw)
+        pad = -address % 64
+        view = memoryview(raw).cast("B")[pad : pad + self.layout.size]
+        view[: len(self._head)] = self._head
+        return CpuArguments(address + pad, view)
+
+    def addresses(self, arguments: Sequence[Any]) -> list[int]:
+        return [
+            0 if param.kind == "scalar" else value.ctypes.data
+            for param, value in zip(self.meta.params, arguments, strict=True)
+        ]
+
+    def check(self, args: CpuArguments) -> None:
+        """See `base.ArgumentPool`."""
+        error = self.failure(args.view, args.plan)
+        if error is not None:
+            raise error
+
+    def stamps(self, args: CpuArguments) -> list[int]:
+        """The times that a launch with ``args`` has left, in nanoseconds."""
+        count = 1 + len(self.meta.tasks)
+        times = struct.unpack_from(f"<{2 * count}q", args.view, self.layout.stamps)
+        return [times[2 * k] * 10**9 + times[2 * k + 1] for k in range(count)]
+
+    def report(self, args: CpuArguments) -> None:
+        """Print the reports that a launch with ``args`` has left, and count from 0 again."""
+        self.tell_reports(args.view, lambda at: struct.pack_into("<Q", args.view, at, 0))
+
+
+_PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)
+_printers: Final[dict[int, KernelMeta]] = {}
+_handles: Final = itertools.count(1)
+_callback: Any = None
+
+
+def print_callback() -> int:
+    """The address of the function that kernels print with."""
+    global _callback
+    if _callback is None:
+        _callback = _PRINT(_print)
+    return ctypes.cast(_callback, ctypes.c_void_p).value or 0
+
+
+def _print(handle: int, number: int, slots: int | None) -> None:
+    """Called by a running kernel, on any thread."""
+    import sys
+
+    from ..messages import print_text
+
+    site = _printers[handle].prints[number]
+    form = slots_format(site.types)
+    data = ctypes.string_at(slots, 8 * len(site.types)) if slots else b""
+    sys.stdout.write(print_text(site.pieces, struct.unpack(form, data), site.types))
+
+
+def register_printer(meta: KernelMeta) -> int:
+    """A handle by which `_print` knows the kernel; 0 for one that prints nothing."""
+    if not meta.prints:
+        return 0
+    handle = next(_handles)
+    _printers[handle] = meta
+    return handle
+
+
+def forget_printer(handle: int) -> None:
+    """Drop a handle that `register_printer` gave."""
+    _printers.pop(handle, None)

@@ -1,0 +1,174 @@
+"""How the host walks through a kernel with a flow on a device whose memory it does not see.
+
+The flow is cut into *steps* once, and a launch goes through these. ``do_while`` runs its steps,
+waits, reads its flag and goes round while that is not 0; a checkpoint reads its flag after its
+steps; the sections of a ``parallel`` part go each to a stream of its own. The rules of a launch
+that begins at a checkpoint stand in `backends.flow`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from ..base import Flow
+from ..kernarg.abi import RESUME
+from .arguments import DeviceArguments, DeviceBufferPool, Launch
+from .branches import Branches
+from .executable import DeviceExecutable
+
+__all__ = ["Item", "Step", "Walk", "Walker", "tasks_of"]
+
+Item = int | Flow
+
+
+def tasks_of(items: Sequence[Item]) -> Iterator[int]:
+    """The tasks in these parts of a flow, at any depth, in order."""
+    for item in items:
+        if isinstance(item, Flow):
+            yield from tasks_of(item.items)
+        else:
+            yield item
+
+
+def _labels(part: Flow) -> set[int]:
+    found = {part.label} if part.label >= 0 else set[int]()
+    for item in part.items:
+        if isinstance(item, Flow):
+            found |= _labels(item)
+    return found
+
+
+class Walk:
+    """One launch that the host walks through.
+
+    seeking: label of the checkpoint to begin at, -1 once it is met. yielded: 1 + the label of the
+    checkpoint that ended it, or 0.
+    """
+
+    __slots__ = ("args", "seeking", "yielded")
+
+    def __init__(self, args: Any, seeking: int) -> None:
+        self.args = args
+        self.seeking = seeking
+        self.yielded = 0
+
+
+Step = Callable[[Walk], bool]
+"""A part of a walk; True if the launch ends there."""
+
+E = TypeVar("E", bound=DeviceExecutable[Any, Any, Any])
+A = TypeVar("A", bound=DeviceArguments)
+
+
+class Walker(Generic[E, A]):
+    """Launches the buffers of ``pool``. rounds: of loops on the host, so far."""
+
+    def __init__(
+        self, executable: E, pool: DeviceBufferPool[A], launcher: Callable[[int], Launch[A]],
+        handle: Callable[[int], Any],
+    ) -> None:  # fmt: skip
+        """launcher: returns what launches one task; handle, a stream as the driver takes it."""
+        self.executable: Final = executable
+        self.pool: Final = pool
+        self.rounds = 0
+        self._launcher: Final = launcher
+        self._handle: Final = handle
+        self._tasks: Final[dict[int, Launch[A]]] = {}
+        self._branches: Final[dict[Flow, Branches]] = {}
+
+    # --- cutting the flow -----------------------------------------------------------------------
+
+    def steps(self, items: Sequence[Item]) -> list[Step]:
+        """What the host does one after the other."""
+        return [self.step(item) for item in items]
+
+    def step(self, item: Item) -> Step:
+        """What the host does with one item by itself."""
+        if not isinstance(item, Flow):
+            return partial(self._task, item)
+        if item.kind == "parallel":
+            return partial(self._parallel, item)
+        steps = self.steps(item.items)
+        if item.kind == "checkpoint":
+            return partial(self._checkpoint, item, steps)
+        return partial(self._loop, item.param, _labels(item), steps)
+
+    def _task(self, k: int, walk: Walk) -> bool:
+        """A task, which runs also before the checkpoint that a launch begins at."""
+        self.task(k)(walk.args)
+        return False
+
+    def _parallel(self, part: Flow, walk: Walk) -> bool:
+        if walk.seeking < 0:
+            self.parallel(part, walk.args)
+        return False
+
+    def _loop(self, param: int, labels: Set[int], steps: Sequence[Step], walk: Walk) -> bool:
+        """A do_while. labels: of the checkpoints in it."""
+        if walk.seeking >= 0 and walk.seeking not in labels:
+            return False
+        while True:
+            for step in steps:
+                if step(walk):
+                    return True
+            self.rounds += 1
+            if not self.pool.flag(walk.args, param):
+                return False
+
+    def _checkpoint(self, part: Flow, steps: Sequence[Step], walk: Walk) -> bool:
+        """A checkpoint: after it the launch ends where its flag is not 0."""
+        if walk.seeking >= 0:
+            if part.label != walk.seeking:
+                return False
+            walk.seeking = -1
+        for step in steps:
+            step(walk)
+        if part.param >= 0 and self.pool.flag(walk.args, part.param):
+            walk.yielded = 1 + part.label
+            return True
+        return False
+
+    # --- launching ------------------------------------------------------------------------------
+
+    def walk(self, args: A, steps: Sequence[Step]) -> None:
+        """Launch a packed buffer; waits only where the host has to know a flag."""
+        labels = self.executable.meta.labels
+        resume = struct.unpack_from("<q", args.view, RESUME)[0] if labels else 0
+        walk = Walk(args, resume - 1)
+        for step in steps:
+            if step(walk):
+                break
+        if labels:
+            struct.pack_into("<q", args.view, RESUME, walk.yielded)
+
+    def task(self, k: int) -> Launch[A]:
+        """What launches one task."""
+        found = self._tasks.get(k)
+        if found is None:
+            found = self._tasks[k] = self._launcher(k)
+        return found
+
+    def parallel(self, part: Flow, args: A) -> None:
+        """Launch sections, each on a stream of its own."""
+        sections = [section for section in part.items if isinstance(section, Flow)]
+        if len(sections) < 2:
+            for k in tasks_of(part.items):
+                self.task(k)(args)
+            return
+        branches = self._branches.get(part)
+        if branches is None:
+            branches = self._branches[part] = Branches(self.executable.device, len(sections))
+        branches.run(
+            self.pool.stream, [self._section(tuple(tasks_of(s.items)), args) for s in sections]
+        )
+
+    def _section(self, tasks: Sequence[int], args: A) -> Callable[[int], None]:
+        def launch(stream: int) -> None:
+            moved = args.on(self._handle(stream))
+            for k in tasks:
+                self.task(k)(moved)
+
+        return launch

@@ -1,0 +1,75 @@
+"""Argument buffers of the OpenCL backend: what a launch packs, and what it finds afterwards.
+
+A buffer has the layout of `kernarg.abi`. OpenCL takes the arguments of a kernel one by one and
+keeps them in the kernel's object until it is launched, so that each buffer has objects of its own:
+threads that launch at once do not share any. A launch gives them what the buffer has; the device
+buffer and the buffer for prints never change.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from ..device_launch.arguments import DeviceArguments, DeviceBufferPool
+from .facts import MEMORY, OpenclTask
+
+if TYPE_CHECKING:
+    from .executable import OpenclExecutable
+
+__all__ = ["OpenclArguments", "OpenclBufferPool", "settle"]
+
+
+class OpenclArguments(DeviceArguments):
+    """See `DeviceArguments`; a stream is a queue.
+
+    kernels: for each task the kernel, what sets its memories, and what sets its numbers.
+    """
+
+    __slots__ = ("kernels",)
+
+    def __init__(
+        self, view: memoryview, queue: Any, device_buffer: int, kernels: list[tuple[Any, Any, Any]]
+    ) -> None:
+        super().__init__(view, queue, device_buffer)
+        self.kernels: Final = kernels
+
+
+class OpenclBufferPool(DeviceBufferPool[OpenclArguments]):
+    """The argument buffers of one kernel for one stream. queue: the stream."""
+
+    def __init__(self, executable: OpenclExecutable, stream: int = 0) -> None:
+        device, meta = executable.device, executable.meta
+        super().__init__(executable, stream)
+        self._executable: Final = executable
+        self.queue: Final = device.streams.queue(stream)
+        self._memory: Final = device.places[self.device_buffer][0]
+        self._prints: Final = device.places[device.prints().address][0] if meta.prints else None
+
+    def bare(self) -> OpenclArguments:
+        kernels: list[tuple[Any, Any, Any]] = []
+        for task in self._executable.tasks:
+            kernel = self._executable.kernel(task.symbol)
+            kernel.set_arg(0, self._memory)
+            if task.prints:
+                kernel.set_arg(1, self._prints)
+            settle(kernel, task, self._memory)
+            kernels.append((kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi))
+        view = memoryview(bytearray(self.layout.tmp))
+        return OpenclArguments(view, self.queue, self.device_buffer, kernels)
+
+
+_NOTHING: Final = b"\0" * 8
+
+
+def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
+    """Tell a kernel object which task it is. What that has no use for is ``memory`` or 0."""
+    if task.number < 0:
+        return
+    kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))
+    for place, letter in task.rest:
+        if letter == MEMORY:
+            kernel.set_arg(place, memory)
+            kernel.set_arg(place + 1, _NOTHING)
+        else:
+            kernel.set_arg(place, _NOTHING[: struct.calcsize("<" + letter)])

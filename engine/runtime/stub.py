@@ -1,0 +1,203 @@
+"""Launch stubs: Python source generated for one kernel and one set of specialization keys.
+
+What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
+
+    def launch(a0=MISSING, a1=MISSING, *rest):
+        c = a0.__class__
+        if c is Ndarray:
+            key, p0, s0, w0, m0 = a0._ready
+            if key is not K0: return miss(a0, a1, *rest)
+        elif c is ndarray:
+            if a0.dtype is not D0 or a0.ndim != 1 or not a0.flags.carray: return miss(...)
+            p0 = address_at(id(a0) + 16).value; s0 = a0.shape; w0 = UNSEEN
+        else: return miss(...)
+        c = a1.__class__
+        if (c is not float and c is not int) or rest: return miss(...)
+        try: args = free.pop()
+        except IndexError: args = new()
+        try: pack(args.view, 64, p0, *s0, a1)
+        except RANGE: return slow(...)
+        if enter(args): return failed(args, ...)
+        w0.touched = True
+        free.append(args)
+
+The checks are written by `stub_checks`; all after them uses the `ArgumentPool` of the executable
+and asks for no backend. Members of dataclasses and of ``self`` are read by plain attribute access,
+those only that the kernel uses; what it was compiled for (the class of a dataclass, a field that an
+object holds) is compared by identity. Addresses of fields are in the argument buffers from the
+start.
+
+An assertion, or arrays that overlap where they must not, make ``enter`` fail before anything is
+lost: `failed` raises or launches the other variant. Buffers are taken by one interpreter step, and
+put back only after a launch without error; threads that launch, and kernels that print and so
+launch, each have one of their own. A data pointer is read where NumPy keeps it (checked once when
+`reading` is imported); NumPy's own ways to ask for it cost as much as a whole launch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..backends.base import ArgumentPool
+from ..backends.stub import Stub
+from .reading import memory_of
+from .stub_checks import Checks, TooInvolved
+
+if TYPE_CHECKING:
+    from .launch import Launchers
+    from .sizer import Need, Sizer
+    from .variant import Variant
+
+__all__ = ["launch_stub"]
+
+
+def launch_stub(
+    owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
+    stream: int = 0,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """The launch stub for ``variant`` on a stream, which passes other calls to ``miss``.
+
+    None if the executable has no argument buffers (as with the interpreter), or for what only the
+    slow path takes: kernels that have something to report after a launch, that are timed, that
+    print and have adstacks, or whose adstacks are sized by a component of a vector.
+    """
+    pool, meta = variant.executable.arguments(stream), variant.executable.meta
+    timed = variant.program.profiler is not None
+    if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
+        return None
+    if owner.decl.autodiff == "validation":
+        return None  # whose marks (see `marks`) only the slow path finds
+    fields = [
+        binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
+    ]
+    memory = [field.flat() for field in fields]  # held first: see `_Writer`
+    pool.bind_fields([field.address() for field in fields])
+    try:
+        return _Writer(owner, variant, args, miss, pool, memory, stream).function()
+    except TooInvolved:
+        return None
+
+
+class _Writer:
+    """Writes one stub, a section a method."""
+
+    def __init__(
+        self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
+        pool: ArgumentPool[Any], memory: Sequence[Any], stream: int,
+    ) -> None:  # fmt: skip
+        def slow(*args: Any) -> Any:
+            return owner.slow(args, stream)
+
+        def failed(used: Any, *args: Any) -> Any:
+            try:
+                pool.check(used)
+            except BaseException as error:
+                raise owner.failed(args, error) from None
+            return owner.slow(args, stream)
+
+        self.variant: Final = variant
+        self.meta: Final = variant.executable.meta
+        self.pool: Final = pool
+        self.env: Final[dict[str, Any]] = {
+            "miss": miss, "slow": slow, "failed": failed, "RANGE": (struct.error, OverflowError),
+            "free": pool.free, "new": pool.new, "pack": pool.pack, "enter": pool.enter,
+            "unpack": pool.unpack, "yielded": pool.yielded, "status": variant.status,
+            "made": variant.makes_result, "next_seed": variant.program.next_seed,
+            # A thread inside of the code keeps it mapped while another ends the program; so with
+            # the memory of fields.
+            "running": variant.executable, "memory": memory,
+        }  # fmt: skip
+        self.sizer: Final[Sizer | None] = (
+            variant.program.stacks.sizer(variant.executable) if self.meta.has_stacks else None
+        )
+        needs = self.sizer.needs if self.sizer else ()
+        contents = {need.param for need in needs if need.kind == "content"}
+        self.checks: Final = Checks(owner, variant, args, contents, self.env)
+        parameters = ", ".join([*(f"{name}=MISSING" for name in self.checks.names), "*rest"])
+        self.stub: Final = Stub("launch", parameters, "lock" if self.sizer else "")
+
+    def function(self) -> Callable[..., Any]:
+        """The stub. TooInvolved where there can be none."""
+        self.checks.write(self.stub.checks)
+        self._take()
+        self._pack()
+        again = self.checks.again
+        self.stub.enter.add(f"if enter(args): return failed(args, {again})")
+        self.stub.after.add(*[f"{name}.touched = True" for name in self.checks.writes])
+        self._results()
+        return self.stub.function(self.env, f"<launch stub of {self.checks.owner.decl.name}>")
+
+    def _take(self) -> None:
+        """Take a buffer; before it a plan for adstacks."""
+        take = self.stub.take
+        if self.sizer is not None:
+            self._plan(self.sizer)
+        take.add("try: args = free.pop()", "except IndexError: args = new()")
+        if self.sizer is not None:
+            take.add("if args.plan is not plan: write_stacks(args, plan)")
+
+    def _plan(self, sizer: Sizer) -> None:
+        """Get the plan for what is observed now; the last one, if that is the same."""
+        observed = "".join([f"{self._observed(need)}, " for need in sizer.needs])
+        self.env.update(
+            sizer=sizer, lock=sizer.stacks.lock, last_plan=sizer.caches.last_plan,
+            write_stacks=self.pool.write_stacks, replan=sizer.replan, memory_of=memory_of,
+        )  # fmt: skip
+        self.stub.checks.add(f"seen = ({observed})")
+        self.stub.take.add(
+            "ready = sizer.ready",
+            "if ready is None or ready.observed != seen:",
+            f"    ready = replan(seen, [{self._canonical(sizer)}])",
+            "else: last_plan.hits += 1",
+            "plan = ready.plan",
+        )
+
+    def _canonical(self, sizer: Sizer) -> str:
+        """The values of the parameters that sizes depend on, as `Executable.launch` takes them."""
+        checks, plan = self.checks, self.variant.compiled.plan
+        arrays = {need.param for need in sizer.needs}
+        values: list[str] = []
+        for i, (param, binding) in enumerate(zip(self.meta.params, plan.bindings, strict=True)):
+            if binding.field is not None:
+                values.append(checks.constant("M", binding.field.flat()) if i in arrays else "0")
+            elif param.kind == "scalar":
+                values.append(checks.known_as.get(i, "0"))
+            elif i in arrays:
+                values.append(f"memory_of({checks.member(binding.arg, binding.path)})")
+            else:
+                values.append("0")
+        return ", ".join(values)
+
+    def _observed(self, need: Need) -> str:
+        """What is observed of something that sizes depend on."""
+        if need.kind == "content":
+            return f"{self.checks.counters[need.param]}.count"
+        name = self.checks.known_as.get(need.param)
+        if name is None:
+            raise TooInvolved
+        return f"{name}[{need.axis}]" if need.kind == "shape" else name
+
+    def _pack(self) -> None:
+        """Pack the seed, if the kernel has one, and all values."""
+        values = ["next_seed()"] * self.meta.seeded + self.checks.values
+        if values:
+            self.stub.pack.add(
+                f"try: pack(args.view, {self.pool.start}, {', '.join(values)})",
+                f"except RANGE: return slow({self.checks.again})",
+            )
+
+    def _results(self) -> None:
+        """Read results, put the buffer back, and return what a call returns."""
+        results, meta = self.stub.results, self.meta
+        if meta.results:
+            results.add(f"result = unpack(args.view, {self.pool.results_at})")
+        if meta.labels:
+            results.add("label = yielded(args)")
+        results.add("free.append(args)")
+        if meta.results:
+            made = self.variant.makes_result
+            results.add("return made(result)" if made else "return result[0]")
+        if meta.labels:
+            results.add("return status(label)")

@@ -1,0 +1,326 @@
+"""The section ``checks`` of a launch stub: arguments are checked, and what is packed gets names.
+
+A check that fails passes the call on: to ``miss``, the next stub of the kernel, where the arguments
+may be those of another specialization; to ``slow`` where only the slow path knows better. See
+`runtime.stub` for a whole stub.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..backends.stub import Lines
+from ..frontend.features import (
+    InstanceFeature,
+    NdarrayFeature,
+    ParamBinding,
+    RecordFeature,
+    Used,
+    ValueFeature,
+    contents_of,
+    follow,
+    ndarray_feature,
+    same,
+)
+from ..ir import Param
+from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
+from .alias_check import ArrayNames, alias_tests
+from .args import flat
+from .binding import MISSING
+from .foreign import on_device, torch_tensor
+from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, slow_address, wrong_order
+
+if TYPE_CHECKING:
+    from .launch import Launchers
+    from .variant import Variant
+
+__all__ = ["Checks", "TooInvolved"]
+
+
+class TooInvolved(Exception):
+    """A stub for this would do no better than the slow path."""
+
+
+class Checks:
+    """Writes the checks of one stub.
+
+    again: the arguments of the call, as source. values: what is packed, in order. writes: names of
+    the write counters of what the kernel writes. counters: of arrays and fields by parameter.
+    known_as: names of scalars, and of the extents of arrays, by parameter.
+    """
+
+    def __init__(
+        self, owner: Launchers, variant: Variant, args: tuple[Any, ...], contents: Collection[int],
+        names: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """args: of the call that the stub is made for. contents: parameters whose contents the
+        sizes of adstacks depend on. names: globals of the stub; this adds to them."""
+        self.owner: Final = owner
+        self.variant: Final = variant
+        self.args: Final = args
+        self.contents: Final = contents
+        self.env: Final = names
+        self.names: Final = [f"a{i}" for i in range(len(args))]
+        self.again: Final = ", ".join([*self.names, "*rest"])
+        self.values: Final[list[str]] = []
+        self.writes: Final[list[str]] = []
+        self.counters: Final[dict[int, str]] = {}
+        self.known_as: Final[dict[int, str]] = {}
+        self.lines = Lines()
+        self._numbers: Final = itertools.count()  # of names of locals
+        self._arrays: Final[dict[int, ArrayNames]] = {}
+        self._on_host: Final[bool] = variant.program.device.host_arrays
+        self._members: Final[dict[tuple[int, tuple[str, ...]], str]] = {
+            (i, ()): name for i, name in enumerate(self.names)
+        }
+        names.update({
+            "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray,
+            "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
+            "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
+            "kernel": owner.decl.name, "prod": math.prod,
+        })  # fmt: skip
+
+    def write(self, lines: Lines) -> None:
+        """Write all of them. TooInvolved where no stub takes such a call."""
+        plan, meta = self.variant.compiled.plan, self.variant.executable.meta
+        read = [used for used in plan.used if _is_checked(used)]
+        bindings: list[ParamBinding] = [
+            binding for binding in plan.bindings if binding.field is None
+        ]
+        self.lines = lines
+        if any(one.path for one in (*read, *bindings)):
+            self.lines = lines.block("try:")  # a member that is missing: the slow path says so
+            lines.add(f"except AttributeError: return slow({self.again})")
+        for i, param in enumerate(self.owner.decl.params):
+            self._argument(i, param.kind)
+        for used in read:
+            self._known(self.member(used.arg, used.path), used.feature, used.feature)
+        for i, (param, binding) in enumerate(zip(meta.params, plan.bindings, strict=True)):
+            if binding.field is None:
+                self._bound(i, param, binding)
+            elif i in meta.written or i in self.contents:
+                self._watch(i, self.constant("W", binding.field.writes))
+        lines.add(f"if rest: return miss({self.again})")
+        if not self._on_host and meta.noalias:  # where the code does not look itself
+            tests = alias_tests(meta, plan.bindings, self._arrays)
+            if tests:
+                lines.add(f"if {' or '.join(tests)}: return slow({self.again})")
+
+    def _guard(self, test: str) -> None:
+        self.lines.add(f"if {test}: return miss({self.again})")
+
+    def constant(self, prefix: str, value: Any) -> str:
+        """A name of the generated code for ``value``."""
+        name = f"{prefix}_{len(self.env)}"
+        self.env[name] = value
+        return name
+
+    def _argument(self, i: int, kind: str) -> None:
+        """Check what the kernel was compiled for as a whole."""
+        name, feature = self.names[i], self.variant.features[i]
+        whole = kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
+        if isinstance(feature, RecordFeature | InstanceFeature):
+            self._known(name, feature, self.args[i])
+        elif feature is None or whole:
+            self._known(name, feature, feature)
+
+    def _known(self, name: str, feature: Any, value: Any) -> None:
+        """Check that ``name`` is what the kernel was compiled for."""
+        if isinstance(feature, RecordFeature):
+            self._guard(f"{name}.__class__ is not {self.constant('R', feature.cls)}")
+            return
+        if isinstance(feature, InstanceFeature):
+            if not self.owner.decl.is_method:  # a method has stubs for each object
+                self._guard(f"{name} is not {self.constant('I', feature.reference)}()")
+            return
+        if isinstance(feature, ValueFeature):
+            known = self.constant("T", feature.content)
+            self._guard(f"{self.constant('F', contents_of)}({name}) != {known}")
+            return
+        known = self.constant("T", feature)
+        test = f"{name} is not {known}"
+        if type(feature).__eq__ is not object.__eq__ and feature is not None:
+            kind = self.constant("C", feature.__class__)
+            test += f" and ({name}.__class__ is not {kind} or not same({name}, {known}))"
+        self.lines.add(
+            f"if {name} is not {known}:",
+            f"    if isinstance({name}, Tensor): {name} = {name}._unwrap()",
+            f"    if {test}: return miss({self.again})",
+        )
+
+    def member(self, arg: int, path: tuple[str, ...]) -> str:
+        """The variable that holds what ``path`` leads to."""
+        found = self._members.get((arg, path))
+        if found is None:
+            above = self.member(arg, path[:-1])
+            found = self._members[arg, path] = f"m{len(self._members)}"
+            self.lines.add(f"{found} = {above}.{path[-1]}")
+        return found
+
+    def _bound(self, number: int, param: Param, binding: ParamBinding) -> None:
+        """Check and read one parameter of the compiled kernel."""
+        if binding.part > 0:
+            return  # came with part 0
+        name = self.member(binding.arg, binding.path)
+        if binding.part == 0:
+            self._compound(name, binding)
+        elif param.kind == "scalar":
+            if param.dtype.bits == 1 and self.owner.decl.params[binding.arg].kind != "scalar":
+                self._guard(f"{name}.__class__ is not bool")  # another number compiles again
+            self._scalar(name, param.dtype)
+            self.known_as[number] = name
+        else:
+            self._array(name, param, binding, number)
+
+    def _scalar(self, name: str, dtype: DataType) -> None:
+        self.lines.add(f"c = {name}.__class__")
+        self.values.append(name)
+        test = "c is not float and c is not int" if dtype.is_real else "c is not int"
+        self._guard(test if dtype.bits > 1 else f"{test} and c is not bool")
+
+    def _compound(self, name: str, binding: ParamBinding) -> None:
+        """The scalars of a vector, matrix or struct. `pack` checks that they are numbers."""
+        lines, self.lines = self.lines, self.lines.block("try:")
+        if all(dtype.bits > 1 for _, dtype in flat_names(binding.type, "")):
+            values = self._parts(name, binding.type)
+        else:  # anything is true or false: the slow path looks closer
+            values = [f"*flat(kernel, '', {name}, {self.constant('V', binding.type)})"]
+        self.lines.add("pass")
+        self.lines = lines
+        self.lines.add(f"except Exception: return slow({self.again})")
+        self.values.extend(values)
+
+    def _parts(self, name: str, t: Any) -> list[str]:
+        """Check the form of a value, and name its scalars. Any error leads to the slow path."""
+        if isinstance(t, DataType):
+            return [name]
+        k = next(self._numbers)
+        bad = f"return slow({self.again})"
+        if isinstance(t, StructType):
+            self.lines.add(
+                f"d{k} = {name} if {name}.__class__ is dict else {name}._entries()",
+                f"if len(d{k}) != {len(t.members)}: {bad}",
+            )
+            out: list[str] = []
+            for i, (key, member) in enumerate(t.members.items()):
+                self.lines.add(f"d{k}_{i} = d{k}[{key!r}]")
+                out += self._parts(f"d{k}_{i}", member)
+            return out
+        self.lines.add(
+            f"c = {name}.__class__",
+            f"if c is list or c is tuple: v{k} = {name}",
+            f"else: v{k} = {name}.tolist() if c is ndarray else {name}.to_list()",
+            f"if len(v{k}) != {t.n}: {bad}",
+        )
+        if len(t.shape) == 1:
+            return [f"*v{k}"]
+        rows = [f"v{k}_{i}" for i in range(t.n)]
+        self.lines.add(f"{', '.join(rows)}, = v{k}")
+        wrong = " or ".join(f"len({row}) != {t.m}" for row in rows)
+        self.lines.add(f"if {wrong}: {bad}")
+        return [f"*{row}" for row in rows]
+
+    def _watch(self, number: int, name: str) -> None:
+        """``name`` counts the writes to the array or field of a parameter."""
+        self.counters[number] = name
+        if number in self.variant.executable.meta.written:
+            self.writes.append(name)
+
+    def _array(self, name: str, param: Param, binding: ParamBinding, number: int) -> None:
+        """Check an array, and put its address and extents into ``p`` and ``s``.
+
+        If need be also what counts its writes into ``w``.
+        """
+        k = len(self.values)
+        watched = number in self.variant.executable.meta.written or number in self.contents
+        if watched:
+            self._watch(number, f"w{k}")
+        self.known_as[number] = f"s{k}"
+        ndim, element = param.ndim, param.element_shape
+        seen = follow(self.args[binding.arg], binding.path)
+        key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
+        if isinstance(seen, self.owner.array_class):
+            key = seen._key  # it knows of duals, which no parameter tells of
+            if key is None:  # another thread has ended the program
+                raise TooInvolved
+        feature = self.constant("K", key)
+        dtype = self.constant("D", np.dtype(param.dtype.np))
+        pointer = f"address_at(id({name}) + {DATA_OFFSET}).value" if FAST_ADDRESS else (
+            f"slow_address({name})")  # fmt: skip
+        miss = f"return miss({self.again})"
+        dims = ndim + len(element)
+        self.lines.add(
+            f"c = {name}.__class__",
+            "if c is not Ndarray and c is not ndarray and isinstance(" + name + ", Tensor):",
+            f"    {name} = {name}._unwrap(); c = {name}.__class__",
+            "if c is Ndarray:",
+            f"    key, p{k}, s{k}, w{k}, m{k} = {name}._ready",
+            f"    if key is not {feature}: {miss}",
+        )
+        wrong = wrong_order(param, name)
+        of_host = not self.owner.decl.options.graph  # which the slow path refuses
+        if not self._on_host:  # an array of the host is copied to the device and back
+            self.lines.add(f"elif c is ndarray: return slow({self.again})")
+        elif of_host and not param.needs_grad and not key.needs_dual and wrong:
+            shape = f"{name}.shape" + (f"[:{ndim}]" if element else "")
+            bad = f"{name}.dtype is not {dtype} or {name}.ndim != {dims} or {wrong}"
+            if element:
+                bad += f" or {name}.shape[{ndim}:] != {element!r}"
+            self.lines.add(
+                "elif c is ndarray:",
+                f"    if {bad}: {miss}",
+                f"    p{k} = {pointer}; s{k} = {shape}" + (f"; w{k} = UNSEEN" if watched else ""),
+            )
+        foreign = self._tensor(name, param, binding, k, watched)
+        size = param.dtype.size * math.prod(element)
+        self._arrays[number] = ArrayNames(f"p{k}", f"s{k}", size, foreign)
+        self.lines.add(f"else: {miss}")
+        self.values.append(f"p{k}")
+        if param.needs_grad:
+            self.values.append("0")  # no code reads gradients through the array itself
+        if ndim:
+            self.values.append(f"*s{k}")
+
+    def _tensor(
+        self, name: str, param: Param, binding: ParamBinding, k: int, watched: bool
+    ) -> bool:
+        """Take a tensor of torch, if the call that this is made from has one: whether it has."""
+        seen = follow(self.args[binding.arg], binding.path)
+        if not torch_tensor(seen):
+            return False
+        device = self.variant.program.device
+        if self._on_host and seen.device.type == "cpu":
+            elsewhere = f"not {name}.is_cpu"
+        elif not self._on_host and on_device(seen, device):
+            elsewhere = f"{name}.get_device() != {device.dlpack[1]}"
+        else:
+            return False
+        dims = param.ndim + len(param.element_shape)
+        bad = (
+            f"{name}.dtype is not {self.constant('D', seen.dtype)} or {name}.ndim != {dims} or"
+            f" {elsewhere} or not {name}.is_contiguous() or {name}.requires_grad is not"
+            f" {param.needs_grad}"
+        )
+        if param.element_shape:
+            bad += f" or {name}.shape[{param.ndim}:] != {param.element_shape!r}"
+        if param.needs_grad:
+            bad += f" or {name}.grad is None"
+        shape = f"{name}.shape" + (f"[:{param.ndim}]" if param.element_shape else "")
+        self.lines.add(
+            f"elif c is {self.constant('Torch', seen.__class__)}:",
+            f"    if {bad}: return miss({self.again})",
+            f"    p{k} = {name}.data_ptr(); s{k} = {shape}"
+            + (f"; w{k} = UNSEEN" if watched else ""),
+        )
+        return True
+
+
+def _is_checked(used: Used) -> bool:
+    """True for a member that the code depends on as a whole; arrays and numbers are read."""
+    return not isinstance(used.feature, DataType | CompoundType | NdarrayFeature)

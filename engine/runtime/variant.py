@@ -1,0 +1,134 @@
+"""A kernel compiled for one set of specialization keys, and the slow path of its launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from ..backends.base import Executable, program_ended
+from ..errors import AdStackOverflowError
+from ..frontend.features import RecordFeature, same
+from . import args as arguments
+from .alias_check import overlap
+from .compile import Compiled, CompileRequest
+from .obtain import obtain
+from .program import Program
+from .status import GraphStatus, status, tell_host_loops
+
+if TYPE_CHECKING:
+    from ..frontend.signature import KernelDecl
+
+__all__ = ["Maker", "Variant"]
+
+Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
+"""Types of a result -> what makes it of its numbers; see `lang.results`."""
+
+
+class Variant:
+    """A kernel compiled for one set of specialization keys.
+
+    found: the arguments of the call it is made for. compiled: with the assumption that written
+    arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
+    makes_result: of the numbers of a launch; None for at most one, which is the result.
+    """
+
+    def __init__(
+        self, decl: KernelDecl, maker: Maker, program: Program, features: tuple[Any, ...],
+        found: Sequence[arguments.Argument],
+    ) -> None:  # fmt: skip
+        self._decl: Final = decl
+        self.features: Final = features
+        self.program: Final = program
+        self._request: Final = CompileRequest(decl, features, program.config, program.backend)
+        self.compiled: Final = obtain(program, self._request, found)
+        if not program.alive:  # and it may be loaded for the device of the next one
+            raise program_ended(decl.name)
+        tell_host_loops(program.backend.name, self.compiled.executable.meta)
+        self.makes_result: Final = maker(decl.result_types(program.config))
+        self._overlapping: Compiled | None = None
+
+    @property
+    def executable(self) -> Executable:
+        return self.compiled.executable
+
+    def overlapping(self) -> Compiled:
+        """The kernel compiled for arrays that may overlap."""
+        if self._overlapping is None:
+            with self.program.lock:
+                if self._overlapping is None:
+                    request = self._request._replace(noalias=False, quiet=True)
+                    self._overlapping = obtain(self.program, request, first=self.compiled)
+        return self._overlapping
+
+    def is_void(self) -> bool:
+        """True if it can never run again, as memory of its fields was freed."""
+        fields = [binding.field for binding in self.compiled.plan.bindings]
+        return any(field is not None and field.is_freed() for field in fields)
+
+    def fits(self, features: tuple[Any, ...]) -> bool:
+        """True if the kernel is right for these keys, which may differ in what it ignores."""
+        for mine, other in zip(self.features, features, strict=True):
+            if isinstance(mine, RecordFeature):
+                if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
+                    return False
+            elif not same(mine, other):
+                return False
+        return all(used.still(features) for used in self.compiled.plan.used)
+
+    def run(
+        self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
+    ) -> Any:
+        """Launch with canonical values; the kernel's result as Python sees it.
+
+        sources: what arrays and fields the values come from, for a kernel with adstacks. resume:
+        where to begin, stream: on which, see `base.Executable.launch`.
+        """
+        executable = self.executable
+        meta = executable.meta
+        if meta.noalias and meta.written and overlap(values, meta):
+            executable = self.overlapping().executable
+        seed = self.program.next_seed() if meta.seeded else 0
+        launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
+        if meta.has_stacks:
+            launch = partial(self._launch_stacks, executable, sources)
+        elif resume:
+            launch = partial(executable.launch, resume=resume)
+        elif stream:
+            launch = partial(executable.launch, stream=stream)
+        profiler = self.program.profiler
+        if profiler is None:
+            return self.result(launch(values, seed))
+        names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
+        if meta.timed:
+            executable.told = partial(profiler.record, meta.name, names)
+            return self.result(launch(values, seed))
+        begin = perf_counter_ns()
+        results = launch(values, seed)
+        profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
+        return self.result(results)
+
+    def _launch_stacks(
+        self, executable: Executable, sources: Sequence[Any], values: Sequence[Any], seed: int
+    ) -> tuple[Any, ...]:
+        return self.program.stacks.launch(executable, values, seed, sources)
+
+    def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
+        """The error of a launch by a stub that found an adstack full."""
+        stacks = self.program.stacks
+        sizer = stacks.sizer(self.executable)
+        plan = sizer.plan_made
+        return error if plan is None else stacks.diagnosed(sizer, error, values, plan)
+
+    def result(self, numbers: tuple[Any, ...]) -> Any:
+        """What a call returns, from the numbers that the kernel gave."""
+        if self.executable.meta.labels:
+            return self.status(numbers[-1])
+        if self.makes_result is not None:
+            return self.makes_result(numbers)
+        return numbers[0] if numbers else None
+
+    def status(self, yielded: int) -> GraphStatus:
+        """What a call of a kernel with checkpoints returns."""
+        return status(self._decl, self.executable.meta.labels, yielded)
