@@ -24,7 +24,6 @@ from .memo import by_identity
 from .metrics import kernel_metrics
 
 __all__ = [
-    "TABS",
     "History",
     "Selection",
     "backend_of",
@@ -37,8 +36,6 @@ __all__ = [
     "settle",
     "step_run",
 ]
-
-TABS = ("source", "passes", "cfg", "launch", "code", "caches", "autodiff")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -136,28 +136,12 @@ class Actions:
         if view is not None:
             sel = self._app.sel
             name = export_name(sel.kernel, self._stem(), str(view.id))
-            graph = self._graph() if view.id == "cfg" else None
-            self._thread(self._export, view.lines, name, graph)
+            self._thread(self._export, view.lines, name, view.files())
 
-    def _graph(self) -> Any:
-        from ..core.state import compiled_of
-
-        compiled = compiled_of(self._app.record, self._app.sel)
-        if compiled is None or not compiled.cfgs:
-            return None
-        return compiled.cfgs[self._app.sel.cfg % len(compiled.cfgs)]
-
-    def _export(self, lines: Any, name: str, graph: Any) -> None:
-        from ..core.cfg_layout import to_dot, to_mermaid, to_svg
+    def _export(self, lines: Any, name: str, files: Mapping[str, Callable[[], str]]) -> None:
         from ..core.lines import plain
 
-        texts: dict[str, Callable[[], str]] = {".txt": lambda: plain(lines)}
-        if graph is not None:
-            texts |= {
-                ".svg": lambda: to_svg(graph),
-                ".dot": lambda: to_dot(graph),
-                ".mmd": lambda: to_mermaid(graph),
-            }
+        texts: dict[str, Callable[[], str]] = {".txt": lambda: plain(lines), **files}
         written: list[str] = []
         for suffix, make in texts.items():
             path = _free(name, suffix)

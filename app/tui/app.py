@@ -29,7 +29,7 @@ from ..core.pending import finished_record
 from ..core.state import History, Selection, remember, settle
 from ..core.visible import visible, visible_line
 from .actions import Actions
-from .commands import COMMANDS, Command, bindings, command
+from .commands import Command, all_commands, bindings, command
 from .link import Computed, Computer, Link, News, Start
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
@@ -311,7 +311,7 @@ class StudioApp(Actions, App[int]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         here = screen.scope if isinstance(screen, StudioScreen) else ""
-        for chosen in COMMANDS:
+        for chosen in all_commands():
             if chosen.scope in ("everywhere", "list", here) and chosen.id != "palette":
                 keys = self.key_name(chosen.id)
                 yield SystemCommand(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from qd_studio import engine
-from qd_studio.app.core.state import TABS
+from qd_studio.app.panels import tabs
 from qd_studio.engine import errors
 from qd_studio.engine.cache.folder import is_layer
 from qd_studio.engine.option_table import OptionTable
@@ -238,7 +238,7 @@ def test_the_tabs_of_a_kernel_are_those_of_the_page():
     part = text[text.index("**A kernel** has seven tabs") :]
     names = re.findall(r"^([1-9])\. \*(\w+)\*", part, re.M)[:7]
     assert [int(number) for number, _ in names] == list(range(1, 8))
-    assert [name.lower() for _, name in names] == [tab.lower() for tab in TABS]
+    assert [name.lower() for _, name in names] == [panel.id for panel in tabs()]
 
 
 def test_layers_of_the_caches_are_those_of_the_page():

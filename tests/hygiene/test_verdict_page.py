@@ -7,7 +7,7 @@ import pytest
 from qd_studio.app import cli
 from qd_studio.app.core import format as fmt
 from qd_studio.app.core import gates
-from qd_studio.app.core.panels import flow
+from qd_studio.app.core.views import flow
 from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine.inspect import agreement, machine_load, record, verdicts
 

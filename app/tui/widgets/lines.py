@@ -7,7 +7,7 @@ when lines are replaced; copying takes `Line.copy`, which has no gutter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rich.segment import Segment
@@ -358,6 +358,10 @@ class LineView(ScrollView, can_focus=True):
         else:
             self.put(first if first is not None else min(at, len(self.lines) - 1))
         return True
+
+    def files(self) -> Mapping[str, Callable[[], str]]:
+        """More files that the export of the list writes, by suffix."""
+        return {}
 
     def copied(self) -> str:
         """What copying takes: the line under the cursor."""

@@ -6,14 +6,16 @@ import msgspec
 import pytest
 import textual
 from qd_studio.app.core import pending
-from qd_studio.app.core.state import TABS
-from qd_studio.app.tui.commands import COMMANDS
+from qd_studio.app.panels import tabs
+from qd_studio.app.tui.commands import all_commands
 from qd_studio.app.tui.link import Link
 from qd_studio.app.worker import events as ev
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.tui import pilot as p
 from tests.app.tui.pilot import SIZES, press, studio, text_of, view
+
+TABS = [panel.id for panel in tabs()]
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +184,7 @@ async def test_the_palette_lists_and_runs_commands(record):
     async with studio(record) as (app, pilot):
         await press(pilot, "enter", "2")
         titles = {c.title for c in app.get_system_commands(app.screen)}
-        there = [c for c in COMMANDS if c.scope != "home" and c.id != "palette"]
+        there = [c for c in all_commands() if c.scope != "home" and c.id != "palette"]
         assert len(titles) == len(there)
         split = next(c for c in app.get_system_commands(app.screen) if c.title.startswith("Split"))
         await split.callback()

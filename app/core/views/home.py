@@ -10,8 +10,8 @@ from ....engine.inspect.record import KernelRecord, ParamRecord, Record
 from .. import format as fmt
 from ..lines import Line
 from ..pending import all_of, faded, state_of
+from .comparison import amounts_text, verdict_texts
 from .matrix import absent, unlaunched
-from .sides import amounts_text, verdict_texts
 
 __all__ = ["absent_lines", "detail", "devices_of"]
 

@@ -9,8 +9,8 @@ from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from .. import format as fmt
 from ..lines import Span
 from ..pending import kernel_state, state_of
+from .comparison import agreement_style, last_launch, launch_text, speed_style, verdict_of
 from .machine import registers, spills, spills_text
-from .sides import agreement_style, last_launch, launch_text, speed_style, verdict_of
 
 __all__ = ["caches", "cell_of", "reason", "sign", "sign_of", "smaller", "statements"]
 

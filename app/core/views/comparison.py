@@ -18,14 +18,24 @@ from ..lines import Line, Span, cell, table
 from ..pending import all_of, state_of
 
 __all__ = [
-    "HEADER", "agreement_style", "amounts_text", "comparable", "last_launch", "launch_text",
-    "side_lines", "side_rows", "side_table", "speed_style", "verdict_of", "verdict_texts",
+    "HEADER",
+    "agreement_style",
+    "amounts_text",
+    "comparable",
+    "comparison_lines",
+    "comparison_rows",
+    "comparison_table",
+    "last_launch",
+    "launch_text",
+    "speed_style",
+    "verdict_of",
+    "verdict_texts",
 ]  # fmt: skip
 
 HEADER: Final = (
     "backend", "launch", "device", "against", "agreement", "cold", "warm", "size", "rate",
 )  # fmt: skip
-"""Names of all columns; `side_table` leaves out those that say nothing of a kernel."""
+"""Names of all columns; `comparison_table` leaves out those that say nothing of a kernel."""
 _RIGHT: Final = (False, True, True, False, False, True, True, True, True)
 _LIMITS: Final = (16, 36, 17, 48, 60, 8, 8, 9, 32)
 _GAP: Final = 2
@@ -129,14 +139,14 @@ def amounts_text(workload: WorkloadRecord) -> str:
     return ", ".join(parts)
 
 
-def side_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
+def comparison_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
     """Cells for `HEADER`, a row a backend; what keeps one from launching stands under launch."""
     return [tuple(text for text, _ in _row(kernel, backend)) for backend in kernel.backends]
 
 
-def side_table(kernel: KernelRecord) -> tuple[list[str], list[list[str]]]:
+def comparison_table(kernel: KernelRecord) -> tuple[list[str], list[list[str]]]:
     """(header, rows) with the columns that say something."""
-    rows = side_rows(kernel)
+    rows = comparison_rows(kernel)
     used = _used(rows)
     return [HEADER[i] for i in used], [[row[i] for i in used] for row in rows]
 
@@ -202,7 +212,7 @@ def _over_empty(line: Line, text: str, style: str, width: int) -> tuple[Line, in
     return line._replace(spans=(line.spans[0], span, *line.spans[end:])), room
 
 
-def side_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -> list[Line]:
+def comparison_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -> list[Line]:
     """The table, and below it the verdicts in full.
 
     What keeps a backend from launching takes the room of cells that are empty, never that of other
