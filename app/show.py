@@ -1,24 +1,8 @@
 """One panel of a record as text or JSON: what ``qd-studio show`` prints.
 
 The text is that of the studio's own panels without colour. The JSON is made of the record's own
-parts, as the schema describes them, in one object per kernel and backend::
-
-    passes    {"kernel", "backend", "runs": [PassRun], "diffs": {run index: [lines]}}
-    ir        {"kernel", "backend", "run": index or null, "snapshot": Snapshot,
-               "locs": [LocRecord]}
-    cfg       {"kernel", "backend", "cfgs": [CfgRecord]}
-    code      {"kernel", "backend", "artefacts": [Artefact], "machine": MachineRecord or null}
-    launch    {"kernel", "backend", "status": text, "reason": text, "launches": [LaunchRecord],
-               "agreement": AgreementRecord, "verdicts": [VerdictRecord] (against the first
-               backend), "workloads": [WorkloadRecord], "unlaunched": text,
-               "device": DeviceRecord or null, "flow": FlowRecord or null,
-               "options": [ConfigEntry] (other than the defaults)}
-    autodiff  {"kernel", "backend", "autodiff": AutodiffRecord, "forward": Snapshot or null,
-               "reverse": Snapshot or null}; of gradient kernels only
-    caches    {"kernel", "backend", "caches": [CacheLayer]}
-    source    {"kernel", "backend", "file": FileRecord, "statements": {line: [before, after]},
-               "params": [LeafRecord]}
-    log       a list of LogLine, of the whole record
+parts, as the schema describes them: a list with an object ``{"kernel", "backend", ...}`` for each
+kernel and backend. The ``_json`` function of each panel in `panels` states its members.
 """
 
 from __future__ import annotations

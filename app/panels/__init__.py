@@ -11,10 +11,12 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from . import _plugins
 from ._panel import Asked, Look, NothingToShow, Panel, Shown, Tab
+from ._plugins import faulty, load
 
-__all__ = ["Asked", "Look", "NothingToShow", "Panel", "Shown", "Tab", "find", "panels", "tabs"]
+__all__ = [
+    "Asked", "Look", "NothingToShow", "Panel", "Shown", "Tab", "faulty", "find", "panels", "tabs",
+]  # fmt: skip
 
 
 @cache
@@ -23,7 +25,7 @@ def panels() -> tuple[Panel, ...]:
     names = [x.name for x in iter_modules(__path__) if not x.name.startswith("_")]
     own: list[Panel] = [import_module(f"{__name__}.{name}").PANEL for name in names]
     own.sort(key=lambda panel: panel.order)
-    return (*own, *_plugins.load({name for p in own for name in (p.id, *p.old_names)}))
+    return (*own, *load({name for p in own for name in (p.id, *p.old_names)}))
 
 
 def tabs() -> tuple[Panel, ...]:

@@ -236,7 +236,9 @@ class Tab:
     writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids.
     """
 
-    keys: tuple[tuple[str, str], ...]
+    keys: tuple[tuple[str, str], ...] = (
+        ("next-tab", "tab"), ("search", "search"), ("copy-all", "copy"),
+    )  # fmt: skip
     state: Callable[[Look], str] = _current
     draw: Callable[[Look], Shown] | None = None
     pane: str = ""

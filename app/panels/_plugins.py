@@ -9,6 +9,7 @@ only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -22,15 +23,19 @@ from ._panel import NothingToShow, Panel, Shown, Tab
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "load"]
+__all__ = ["GROUP", "faulty", "load"]
 
 GROUP: Final = "qd_studio.panels"
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_WIDGETS: Final = ("body", "errors", "list", "search", "value")
+"""Ids of widgets of the screens: the widget of a panel has the panel's id."""
 
 
 def load(taken: set[str]) -> list[Panel]:
     """The panels of other distributions, in order. taken: names of the studio's own."""
     from importlib.metadata import entry_points
 
+    taken = {*taken, *_WIDGETS}
     found: list[Panel] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         found.append(_panel(entry, taken))
@@ -41,14 +46,15 @@ def load(taken: set[str]) -> list[Panel]:
 def _panel(entry: EntryPoint, taken: set[str]) -> Panel:
     of = f" of {entry.dist.name}" if entry.dist is not None else ""
     who = f"panel {entry.name!r}{of}"
+    if not _NAME.fullmatch(entry.name) or entry.name in taken:
+        fault = "there is a panel of this name" if entry.name in taken else "use letters, digits, -"
+        return faulty(f"{entry.name}-{entry.value}", f"{who}: {fault}")
     try:
         panel = entry.load()
     except Exception as error:  # the code of others: an ImportError, or whatever it runs into
-        return _faulty(entry.name, f"{who} cannot be imported: {_text_of(error)}")
-    if entry.name in taken:
-        return _faulty(f"{entry.name}@{entry.value}", f"{who}: there is a panel of this name")
+        return faulty(entry.name, f"{who} cannot be imported: {_text_of(error)}")
     if not isinstance(panel, Panel) or panel.id != entry.name:
-        return _faulty(entry.name, f"{who}: {entry.value} is no Panel with this id")
+        return faulty(entry.name, f"{who}: {entry.value} is no Panel with this id")
     return _guarded(panel, who)
 
 
@@ -56,10 +62,11 @@ def _text_of(error: BaseException) -> str:
     return visible_line(f"{type(error).__name__}: {error}")
 
 
-def _faulty(name: str, fault: str) -> Panel:
-    lines = [Line(((fault, "bad"),))]
-    tab = Tab(keys=(("next-tab", "tab"),), draw=lambda look: Shown(lines))
-    return Panel(id=name, help=fault, order=1000, fault=fault, tab=tab)
+def faulty(name: str, fault: str) -> Panel:
+    """A panel that shows why the one called ``name`` cannot be used."""
+    id = re.sub(r"[^a-z0-9_-]", "-", name.lower()).lstrip("-0123456789") or "panel"
+    shown = Shown([Line(((fault, "bad"),))])
+    return Panel(id=id, help=fault, order=1000, fault=fault, tab=Tab(draw=lambda look: shown))
 
 
 def _guarded(panel: Panel, who: str) -> Panel:

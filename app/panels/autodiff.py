@@ -106,6 +106,8 @@ def reverse_lines(compiled: CompileRecord, shown: Shown) -> list[Line]:
 
 
 def _json(asked: Asked, kernel: KernelRecord, backend: BackendRecord) -> dict[str, object] | None:
+    """``{"autodiff": AutodiffRecord, "forward": Snapshot or null, "reverse": Snapshot or null}``,
+    of gradient kernels only."""
     found = backend.autodiff
     if found is None:
         return None

@@ -211,6 +211,7 @@ def _text(asked: Asked, kernel: KernelRecord) -> list[Line]:
 
 
 def _json(asked: Asked, kernel: KernelRecord, backend: BackendRecord) -> dict[str, object]:
+    """``{"caches": [CacheLayer]}``."""
     return {"caches": backend.caches}
 
 

@@ -161,6 +161,7 @@ def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
+    """``{"cfgs": [CfgRecord]}``."""
     return {"cfgs": [graph for _, graph in _graphs(asked, compiled)]}
 
 

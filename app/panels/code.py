@@ -130,6 +130,7 @@ def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
+    """``{"artefacts": [Artefact], "machine": MachineRecord or null}``."""
     return {"artefacts": compiled.artefacts, "machine": compiled.machine}
 
 

@@ -25,6 +25,7 @@ def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object] | None:
+    """``{"run": index or null, "snapshot": Snapshot, "locs": [LocRecord]}``."""
     if not compiled.snapshots:
         return None
     run = asked.runs(compiled)[-1].index if asked.pass_name else None

@@ -201,6 +201,12 @@ def _agreement(found: AgreementRecord) -> str:
 
 
 def _json(asked: Asked, kernel: KernelRecord, backend: BackendRecord) -> dict[str, object]:
+    """All about the launches on one backend, as in the record.
+
+    status, reason, unlaunched: text. launches: [LaunchRecord]. agreement: AgreementRecord or null.
+    verdicts: [VerdictRecord] against the first backend. workloads: [WorkloadRecord]. device:
+    DeviceRecord or null. flow: FlowRecord or null. options: [ConfigEntry] other than the defaults.
+    """
     return {
         "status": backend.status,
         "reason": backend.reason,

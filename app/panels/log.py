@@ -19,6 +19,7 @@ def _text(asked: Asked) -> Iterator[tuple[str, Sequence[Line]]]:
 
 
 def _json(asked: Asked) -> list[Any]:
+    """A list of LogLine."""
     return msgspec.to_builtins(list(asked.record.log))
 
 

@@ -134,6 +134,7 @@ def _diff(compiled: CompileRecord, run: PassRun) -> Sequence[Line]:
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
+    """``{"runs": [PassRun], "diffs": {run index: [lines]}}``; diffs only of a pass asked for."""
     runs = asked.runs(compiled)
     chosen = runs if asked.pass_name is not None else []
     diffs = {

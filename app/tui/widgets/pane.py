@@ -10,7 +10,8 @@ from textual.widget import Widget
 
 from ...core.lines import Line
 from ...core.state import kernel_of
-from ...panels import Look, Panel, Shown
+from ...core.visible import visible_line
+from ...panels import Look, Panel, Shown, faulty
 from .lines import LineView
 
 if TYPE_CHECKING:
@@ -117,4 +118,8 @@ def make_pane(panel: Panel) -> Widget:
     if not panel.tab.pane:
         return LinesPane(panel)
     module, _, name = panel.tab.pane.partition(":")
-    return getattr(import_module(module), name)(id=panel.id)
+    try:
+        return getattr(import_module(module), name)(id=panel.id)
+    except Exception as error:  # the code of others, if it is the panel of another distribution
+        fault = f"{panel.tab.pane} cannot be used: {type(error).__name__}: {error}"
+        return LinesPane(faulty(panel.id, visible_line(fault)))
