@@ -49,18 +49,18 @@ def plugins(monkeypatch):
     forget()
 
 
-def remarks(**more):
+def theirs(**more):
     """A panel as another distribution would make it."""
-    shown = Shown([Line((("two remarks", ""),))])
+    shown = Shown([Line((("two notes", ""),))])
     members = {
-        "id": "remarks",
-        "help": "Remarks of all passes.",
-        "order": 80,
+        "id": "their-notes",
+        "help": "Notes of others.",
+        "order": 900,
         "tab": Tab(draw=lambda look: shown),
-        "text": lambda asked: [("remarks", shown.lines)],
-        "json": lambda asked: [{"remarks": 2}],
-        "markdown": {80: lambda kernel: ["two remarks in Markdown", ""]},
-        "html": {80: lambda kernel, page: "<p>two remarks in HTML</p>"},
+        "text": lambda asked: [("their-notes", shown.lines)],
+        "json": lambda asked: [{"their-notes": 2}],
+        "markdown": {80: lambda kernel: ["two notes in Markdown", ""]},
+        "html": {80: lambda kernel, page: "<p>two notes in HTML</p>"},
     }
     return Panel(**{**members, **more})
 
@@ -103,22 +103,22 @@ def test_every_panel_draws_every_record(panel, name):
 
 
 async def test_a_panel_of_another_distribution_is_everywhere(plugins):
-    plugins(("remarks", "their_panels:PANEL"), their_panels={"PANEL": remarks()})
+    plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": theirs()})
     record = RECORDS["basic"]
-    assert [panel.id for panel in panels.tabs()][-1] == "remarks"
-    assert show(record, "remarks") == "== remarks\ntwo remarks\n"
-    assert '"remarks": 2' in show(record, "remarks", as_json=True)
-    assert "two remarks in Markdown" in report.to_markdown(record)
-    assert "<p>two remarks in HTML</p>" in report.to_html(record)
+    assert [panel.id for panel in panels.tabs()][-1] == "their-notes"
+    assert show(record, "their-notes") == "== their-notes\ntwo notes\n"
+    assert '"their-notes": 2' in show(record, "their-notes", as_json=True)
+    assert "two notes in Markdown" in report.to_markdown(record)
+    assert "<p>two notes in HTML</p>" in report.to_html(record)
     async with studio(record) as (app, pilot):
         await press(pilot, "enter", "shift+tab")  # to the last tab
-        assert app.sel.tab == "remarks" and "two remarks" in text_of(app)
+        assert app.sel.tab == "their-notes" and "two notes" in text_of(app)
 
 
 NOT_USABLE = {
-    "fails to import": (("remarks", "no_such_module:PANEL"), "ModuleNotFoundError"),
-    "has no such member": (("remarks", "their_panels:NONE"), "AttributeError"),
-    "is no panel": (("remarks", "their_panels:OTHER"), "is no Panel with this id"),
+    "fails to import": (("their-notes", "no_such_module:PANEL"), "ModuleNotFoundError"),
+    "has no such member": (("their-notes", "their_panels:NONE"), "AttributeError"),
+    "is no panel": (("their-notes", "their_panels:OTHER"), "is no Panel with this id"),
     "has another id": (("other", "their_panels:PANEL"), "is no Panel with this id"),
     "takes a name that is taken": (("source", "their_panels:PANEL"), "there is a panel of this"),
     "takes the name of a widget": (("errors", "their_panels:PANEL"), "there is a panel of this"),
@@ -129,7 +129,7 @@ NOT_USABLE = {
 @pytest.mark.parametrize("why", NOT_USABLE)
 async def test_a_panel_that_cannot_be_used_says_why(plugins, why, tmp_path, capsys):
     entry, words = NOT_USABLE[why]
-    plugins(entry, their_panels={"PANEL": remarks(), "OTHER": 1})
+    plugins(entry, their_panels={"PANEL": theirs(), "OTHER": 1})
     record = RECORDS["basic"]
     panel = panels.panels()[-1]
     assert panel.fault.startswith(f"panel {entry[0]!r}") and words in panel.fault
@@ -151,16 +151,16 @@ async def test_an_exception_in_a_panel_costs_that_panel_only(plugins):
     def fail(*args):
         raise RuntimeError("not today")
 
-    broken = remarks(
+    broken = theirs(
         text=fail, json=fail, markdown={80: fail}, html={80: fail}, html_of_compile=fail,
         tab=Tab(draw=fail),
     )  # fmt: skip
-    plugins(("remarks", "their_panels:PANEL"), their_panels={"PANEL": broken})
+    plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": broken})
     record = RECORDS["basic"]
-    wanted = "panel 'remarks' failed: RuntimeError: not today"
+    wanted = "panel 'their-notes' failed: RuntimeError: not today"
     for as_json in (False, True):
         with pytest.raises(NothingToShow, match=wanted):
-            show(record, "remarks", as_json=as_json)
+            show(record, "their-notes", as_json=as_json)
     assert wanted in report.to_markdown(record).replace("\\", "")
     assert "RuntimeError: not today" in report.to_html(record)
     async with studio(record) as (app, pilot):
@@ -169,8 +169,8 @@ async def test_an_exception_in_a_panel_costs_that_panel_only(plugins):
 
 
 async def test_a_widget_that_cannot_be_made_says_why(plugins):
-    broken = remarks(tab=Tab(pane="no_such_module:Pane"))
-    plugins(("remarks", "their_panels:PANEL"), their_panels={"PANEL": broken})
+    broken = theirs(tab=Tab(pane="no_such_module:Pane"))
+    plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": broken})
     async with studio(RECORDS["basic"]) as (app, pilot):
         await press(pilot, "enter", "shift+tab")  # to the last tab
         assert "no_such_module:Pane cannot be used: ModuleNotFoundError" in text_of(app)

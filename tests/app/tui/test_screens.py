@@ -39,7 +39,7 @@ async def test_every_screen_draws_at_every_size(record, size):
             await press(pilot, str(number))
             text = text_of(app)
             assert app.sel.tab == tab
-            assert wanted[tab] in text or tab in ("launch", "caches"), tab
+            assert wanted.get(tab, "") in text or tab in ("launch", "caches"), tab
             # Help and the way out are told on every screen.
             assert "? help" in text and "esc back" in text
         for key, word in (("o", "hello"), ("c", "fast_math"), ("question_mark", "Everywhere")):
@@ -400,7 +400,9 @@ async def test_every_tab_says_what_is_pending_and_what_is_stale(record, live):
         await press(pilot, "enter")
         for old, sign in ((False, "◔ pending"), (True, "◌ stale")):
             waiting = msgspec.structs.replace(pending.waiting(record.kernels[0]), stale=old)
-            for number, _ in enumerate(TABS[:-1], 1):
+            for number, tab in enumerate(TABS, 1):
+                if tab == "autodiff":  # this kernel has no gradient
+                    continue
                 await press(pilot, str(number))
                 await told(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
                 assert sign not in text_of(app)
