@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 _LATER: Final = ("bisect", "diff")
-"""Commands that are planned: better told apart from files that are missing."""
+"""Commands that are planned: reported as such, not as missing files."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -327,7 +327,7 @@ def _open(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace, words: list[str]) -> int:
     from .batch import PyprojectError, failures, rules_for
-    from .core.gates import FAILING, RuleError, evaluate, parse_rule
+    from .core.rules import FAILING, RuleError, evaluate, parse_rule
     from .report import SUFFIXES, to_markdown, write
 
     for path in options.out:
@@ -358,7 +358,7 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
             raise _Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
         _talk(f"wrote {path}")
     failed = failures(record)
-    texts = {f: f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings}
+    texts = {f: f"rule {f.rule}: {f.kernel}: {f.message}" for f in findings}
     failed += [text for f, text in texts.items() if f.state in FAILING]
     for line in failed:
         streams.talk_line(f"FAILED {line}")

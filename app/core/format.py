@@ -49,7 +49,7 @@ __all__ = [
     "waited",
 ]
 
-# Glyph and ASCII twin of a state.
+# Glyph of a state, and its ASCII form.
 GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "changed": ("●", "*"), "noop": ("○", "."), "failed": ("✗", "x"), "skipped": ("–", "-"),
     "ok": ("✓", "ok"), "differs": ("≠", "!="), "unknown": ("?", "?"),
@@ -142,7 +142,7 @@ def device_time(launch: LaunchRecord) -> str:
 
 
 def waited(launch: LaunchRecord) -> float:
-    """The median, in microseconds, of what `launch_time` tells."""
+    """The median, in microseconds, of what `launch_time` shows."""
     return launch.median_us if launch.wall_us is None else launch.wall_us
 
 

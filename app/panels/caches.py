@@ -37,18 +37,18 @@ def layer_key(backend: str, layer: CacheLayer) -> str:
 
 
 def chosen_layer(kernel: KernelRecord, chosen: str = "") -> str:
-    """The key of the row that is told of in full: ``chosen``, or the one with most to tell of the
+    """The key of the row that is shown in full: ``chosen``, or the most informative one of the
     backend that comes first."""
     rows = layers_of(kernel)
     if any(layer_key(backend, x) == chosen for backend, x in rows):
         return chosen
     rows = [row for row in rows if row[0] == rows[0][0]]
-    best = max(rows, key=lambda row: _telling(row[1]), default=None)
+    best = max(rows, key=lambda row: _weight(row[1]), default=None)
     return "" if best is None else layer_key(*best)
 
 
-def _telling(layer: CacheLayer) -> int:
-    """How much there is to tell of a layer."""
+def _weight(layer: CacheLayer) -> int:
+    """How informative a layer is."""
     if layer.state == "damaged" or (layer.state == "bypass" and layer.name != "in_process"):
         return 5
     if layer.differences:

@@ -48,24 +48,24 @@ def graph_of_run(compiled: CompileRecord, run: PassRun | None) -> int | None:
 def cfg_lines(
     compiled: CompileRecord, index: int, width: int, ascii_only: bool = False
 ) -> list[Line]:
-    """Graph ``index`` drawn in ``width`` columns; nodes that its twin lacks or has otherwise are
-    marked in the border: ``*`` changed. Keys are op ids, or ("node", id) on borders."""
+    """Graph ``index`` drawn in ``width`` columns; nodes that the pass changed are marked in
+    the border with ``*``. Keys are op ids, or ("node", id) on borders."""
     if not compiled.cfgs:
         return [Line((("No control-flow graph: cfg_optimization did not run.", "dim"),))]
     cfg = compiled.cfgs[index % len(compiled.cfgs)]
-    twin = _twin(compiled, index % len(compiled.cfgs))
-    other = {n.id: n for n in twin.nodes} if twin else {}
+    counterpart = _counterpart(compiled, index % len(compiled.cfgs))
+    other = {n.id: n for n in counterpart.nodes} if counterpart else {}
     changed = {
         n.id
         for n in cfg.nodes
-        if twin is not None and (n.id not in other or other[n.id].lines != n.lines)
+        if counterpart is not None and (n.id not in other or other[n.id].lines != n.lines)
     }
     drawing = layout(cfg, max(40, width), max_ops=40, ascii_only=ascii_only)
     lines = op_lines(compiled)
     return [_line(cfg, row, changed, lines) for row in drawing.rows]
 
 
-def _twin(compiled: CompileRecord, index: int) -> CfgRecord | None:
+def _counterpart(compiled: CompileRecord, index: int) -> CfgRecord | None:
     cfg = compiled.cfgs[index]
     step = 1 if cfg.when == "before" else -1
     at = index + step

@@ -53,7 +53,7 @@ def in_order(artefacts: Sequence[Artefact]) -> list[Artefact]:
 
 @by_identity(16)
 def code_lines(backend: BackendRecord | None, index: int) -> Sequence[Line]:
-    """Artefact ``index``, keyed by line number; `Line.line` is known where the backend tells it."""
+    """Artefact ``index``, keyed by line number, with `Line.line` where the backend reports it."""
     names = artefacts_of(backend)
     if backend is None or backend.compile is None or not names:
         return [Line((("This backend made no code that can be shown.", "dim"),))]

@@ -228,7 +228,7 @@ def _facts(kernel: KernelRecord) -> list[str]:
 
 
 def _rows(kernel: KernelRecord) -> tuple[list[tuple[str, ...]], bool]:
-    """(cells of every launch, True if a device told its own time or memory).
+    """(cells of every launch, True if a device reported its own time or memory).
 
     Backend, workload, then median, min, n, first, rate, device time, host, device memory.
     """

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
 from ..core import format as fmt
-from ..core.gates import FAILING, Finding, counts_text
+from ..core.rules import FAILING, Finding, counts_text
 from ..core.views.errors import by_backends
 from ..core.views.home import devices_of
 from ..core.views.misc import options_by_file
@@ -32,7 +32,7 @@ COMPILES = 30
 
 def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The whole page."""
-    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _words(), _gates(findings)]
+    parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _words(), _rules(findings)]
     faults = [panel.fault for panel in panels() if panel.fault]
     parts += [f'<p class="bad">{esc(fault)}</p>' for fault in faults]
     parts += [_error(e) for e in record.errors]
@@ -79,17 +79,17 @@ def _words() -> str:
     )
 
 
-def _gates(findings: Sequence[Finding]) -> str:
+def _rules(findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
     rows = "".join(
-        f'<tr class="{"gate-failed" if f.state in FAILING else ""}">'
+        f'<tr class="{"rule-failed" if f.state in FAILING else ""}">'
         f"<td>{_mark(f.state)} {esc(f.state)}</td>"
         f"<td><code>{esc(f.rule)}</code></td><td>{esc(f.kernel)}</td><td>{esc(f.message)}</td></tr>"
         for f in findings
     )
     return (
-        f"<h2>Gates: {counts_text(findings)}</h2><table><thead><tr><th>state</th>"
+        f"<h2>Rules: {counts_text(findings)}</h2><table><thead><tr><th>state</th>"
         f"<th>rule</th><th>kernel</th><th>what</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from ...engine.inspect.record import ErrorRecord, KernelRecord, Record
 from ..core import format as fmt
-from ..core.gates import Finding, counts_text
+from ..core.rules import Finding, counts_text
 from ..core.views import machine
 from ..core.views.comparison import last_launch, launch_text
 from ..core.views.errors import by_backends
@@ -27,7 +27,7 @@ def render(record: Record, findings: Sequence[Finding] = ()) -> str:
     """The whole report; see the module docstring."""
     out: list[str] = ["# Kernel report", ""]
     out += _facts(record)
-    out += _gates(findings)
+    out += _rules(findings)
     for fault in (panel.fault for panel in panels() if panel.fault):
         out += [md.text(fault), ""]
     for error in record.errors:
@@ -61,10 +61,10 @@ def _facts(record: Record) -> list[str]:
     return out
 
 
-def _gates(findings: Sequence[Finding]) -> list[str]:
+def _rules(findings: Sequence[Finding]) -> list[str]:
     if not findings:
         return []
-    out = ["## Gates", "", f"{counts_text(findings)}.", ""]
+    out = ["## Rules", "", f"{counts_text(findings)}.", ""]
     rows = [[f.state, f"`{f.rule}`", md.text(f.kernel), md.text(f.message)] for f in findings]
     return out + md.table(["state", "rule", "kernel", "what"], rows)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .screens.base import StudioScreen
-from .styles import TWINS
+from .styles import COUNTERPARTS
 from .widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Actions:
     # --- the worker ------------------------------------------------------------------------
 
     def _client(self) -> Any:
-        """The worker client; None, and the reason is told, where there is none."""
+        """The worker client; None, after a notice with the reason, where there is none."""
         link = self._app.link
         if link is None:
             self._app.notify(_NO_WORKER, severity="warning")
@@ -209,12 +209,12 @@ class Actions:
     # --- looks -----------------------------------------------------------------------------
 
     def action_switch_theme(self) -> None:
-        twin = TWINS.get(self._app.theme)
-        if twin is None:
+        counterpart = COUNTERPARTS.get(self._app.theme)
+        if counterpart is None:
             # Never across families: terminal colours and true colours do not mix.
-            self._app.notify("This theme has no light or dark twin.", timeout=3)
+            self._app.notify("This theme has no light or dark counterpart.", timeout=3)
             return
-        self._app.theme = twin
+        self._app.theme = counterpart
         for screen in self._app.screen_stack:
             if isinstance(screen, StudioScreen):
                 screen.restyle()

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 from qd_studio.app import show
-from qd_studio.app.core import cfg_layout, gates, metrics, state
+from qd_studio.app.core import cfg_layout, metrics, rules, state
 from qd_studio.app.core.views import (
     adstacks,
     changes,
@@ -206,7 +206,7 @@ def draw(record: Record) -> list[str]:
             out += [_text([*drawn.head, *drawn.rows]), *drawn.notes]
     out += [_text(home.absent_lines(record)), _text(misc.log_lines(record))]
     out += [_text(misc.config_lines(record.config)), _text(_failed(record))]
-    out += [repr(gates.evaluate(record, RULES, record)), repr(metrics.record_metrics(record))]
+    out += [repr(rules.evaluate(record, RULES, record)), repr(metrics.record_metrics(record))]
     sel = state.settle(record, state.Selection())
     for kernel in record.kernels:
         sel = state.settle(record, state.replace(sel, kernel=kernel.id))

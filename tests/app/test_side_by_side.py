@@ -260,7 +260,7 @@ def test_the_program_says_so_and_a_gate_fails(path, capsys, monkeypatch):
     status = main(["--report", "--backend", "cpu,wrong", "--fail-on", "agreement!=ok", path])
     out, err = capsys.readouterr()
     assert status == 1 and CELL in out.replace("\\", "")
-    assert "gate agreement!=ok: offset.py:offset: agreement.wrong is differs" in err
+    assert "rule agreement!=ok: offset.py:offset: agreement.wrong is differs" in err
     assert main(["show", path, "--panel", "launch", "--backend", "cpu,interp,wrong"]) == 0
     assert FIRST in capsys.readouterr()[0]
 

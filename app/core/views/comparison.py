@@ -1,4 +1,4 @@
-"""Backends side by side: a row a backend, what is known of the largest workload, verdicts."""
+"""Backend comparison: a row a backend, what is known of the largest workload, verdicts."""
 
 from __future__ import annotations
 
@@ -199,13 +199,13 @@ def _of_save(kernel: KernelRecord, backend: BackendRecord, column: str, at: Span
 
 
 def _over_empty(line: Line, text: str, style: str, width: int) -> tuple[Line, int]:
-    """(the line with ``text`` over its second column and all that are empty behind it, the room
+    """(the line with ``text`` over its second column and all that are empty after it, the room
     that this is)."""
     end = 2
     while end < len(line.spans) and not line.spans[end][0].strip():
         end += 1
     room = sum(len(part) for part, _ in line.spans[1:end]) - _GAP
-    if end == len(line.spans):  # nothing comes behind it
+    if end == len(line.spans):  # nothing comes after it
         most = width - len(line.spans[0][0]) if width else len(text)
         room = max(room, min(len(text), most))
     span = (cell(text, room) + " " * _GAP, style)
@@ -236,7 +236,7 @@ def comparison_lines(kernel: KernelRecord, ascii_only: bool = False, width: int 
             [("", "") if i == _LAUNCH and not there else row[i] for i in used]
             for row, there in zip(rows, launched, strict=True)
         ],
-        [("side", backend.backend) for backend in kernel.backends],
+        [("comparison", backend.backend) for backend in kernel.backends],
         [_RIGHT[i] and i != _LAUNCH for i in used],
         [_LIMITS[i] for i in used],
         _GAP,
@@ -246,12 +246,12 @@ def comparison_lines(kernel: KernelRecord, ascii_only: bool = False, width: int 
     more: list[Line] = []
     marks = fmt.marks(ascii_only)
     for backend, row, line, there in zip(kernel.backends, rows, lines, launched, strict=True):
-        told, style = row[_LAUNCH]
+        why, style = row[_LAUNCH]
         if not there:
-            told = f"{marks[style]} {told}" if style in marks else told
-            line, room = _over_empty(line, told, style, width)
-            if len(told) > room and not backend.unlaunched:  # told below for the device
-                more.append(Line(((f"{backend.backend} ", "accent"), (told, "dim"))))
+            why = f"{marks[style]} {why}" if style in marks else why
+            line, room = _over_empty(line, why, style, width)
+            if len(why) > room and not backend.unlaunched:  # shown below with the device
+                more.append(Line(((f"{backend.backend} ", "accent"), (why, "dim"))))
         out.append(line)
     out += more
     state = all_of(state_of(kernel, backend, "launches") for backend in kernel.backends)

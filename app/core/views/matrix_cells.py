@@ -119,19 +119,19 @@ def _median(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> S
     return fmt.duration_us(fmt.waited(launch)) + "*" * smaller(kernel, backend), "num"
 
 
-def _of_launch(tell: Callable[[LaunchRecord], str], style: str = "") -> _Cell:
-    def told(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+def _of_launch(text: Callable[[LaunchRecord], str], style: str = "") -> _Cell:
+    def made(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
         launch = last_launch(backend)
-        return (tell(launch) if launch is not None else "", style)
+        return (text(launch) if launch is not None else "", style)
 
-    return told
+    return made
 
 
-def _of_compile(tell: Callable[[CompileRecord], str], style: str = "") -> _Cell:
-    def told(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
-        return (tell(backend.compile) if backend.compile is not None else "", style)
+def _of_compile(text: Callable[[CompileRecord], str], style: str = "") -> _Cell:
+    def made(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+        return (text(backend.compile) if backend.compile is not None else "", style)
 
-    return told
+    return made
 
 
 def _against(kernel: KernelRecord, backend: BackendRecord, head: str) -> Span:

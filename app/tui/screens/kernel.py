@@ -1,7 +1,7 @@
 """One kernel: tabs over one selection.
 
 The selection (backend, pass run, op, source line) belongs to the app and outlives the screen, a
-recompile and a change of tab; this screen paints it and tells the app when the person moves.
+recompile and a change of tab; this screen paints it and reports moves to the app.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Autodiff tab: the IR before and after differentiation side by side, below it the adstacks.
 
 What is selected on one side marks its counterparts on the other, which goes there by itself. Of the
-stack under the cursor everything is told at the bottom.
+stack under the cursor the bottom shows everything.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class LineView(ScrollView, can_focus=True):
         self.refresh()
 
     def put(self, index: int) -> None:
-        """Set the cursor without telling anybody."""
+        """Set the cursor without a message."""
         self.set_reactive(LineView.cursor, max(0, min(index, len(self.lines) - 1)))
         self._reveal()
         self.refresh()
@@ -162,7 +162,7 @@ class LineView(ScrollView, can_focus=True):
         x = self.scroll_offset.x
         if strip.cell_length <= x + width:
             return strip.crop_extend(x, x + width, base)
-        # What is cut off is told by a sign at the edge, in place of a scroll bar.
+        # What is cut off is marked by a sign at the edge, in place of a scroll bar.
         cut = Segment(self.cut_sign, base + self._table()["dim"])
         return Strip([*strip.crop(x, x + width - 1), cut], width)
 

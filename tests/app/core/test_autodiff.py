@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from qd_studio.app.core import gates, metrics
+from qd_studio.app.core import metrics, rules
 from qd_studio.app.core.lines import STYLES, plain, text_of
 from qd_studio.app.core.views import adstacks, reversal
 from qd_studio.app.core.views.reversal import FORWARD, REVERSE
@@ -225,15 +225,15 @@ def test_the_sides_of_text_are_those_of_the_studio():
     ],
 )
 def test_rules_about_stacks(rule, state):
-    primal, gradient = gates.evaluate(RECORD, [rule])
+    primal, gradient = rules.evaluate(RECORD, [rule])
     assert primal.state == "skipped" and gradient.state == state
 
 
 def test_rules_compare_with_a_baseline():
     record = replaced(bytes=700)
-    finding = gates.evaluate(record, ["adstack.bytes>+0%"], RECORD)[1]
+    finding = rules.evaluate(record, ["adstack.bytes>+0%"], RECORD)[1]
     assert finding.state == "failed" and "624 -> 700" in finding.message
-    assert gates.evaluate(RECORD, ["adstack.bytes>+0%"], RECORD)[1].state == "passed"
+    assert rules.evaluate(RECORD, ["adstack.bytes>+0%"], RECORD)[1].state == "passed"
 
 
 def test_that_a_kernel_cannot_be_differentiated_is_no_compile_error():
