@@ -65,7 +65,7 @@ def failures(record: Record) -> list[str]:
     """One line for everything in the record that failed; empty if all is well.
 
     A backend that is absent is no failure, and neither is a result that differs from the
-    interpreter's (a gate can make it one), or a kernel that cannot be differentiated; a check of
+    interpreter's (a rule can make it one), or a kernel that cannot be differentiated; a check of
     the author's that does not hold is.
     """
     out = [_line(error, os.path.basename(error.file)) for error in record.errors]

@@ -45,7 +45,6 @@ EXIT_ENVIRONMENT: Final = 3
 EXIT_NOT_JUDGED: Final = 4
 EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = ("open", "show", "doctor", "cache")
-PANELS: Final = ("source", "passes", "ir", "cfg", "adstack", "caches", "launch", "code", "log")
 
 
 class _Failure(Exception):
@@ -70,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 _LATER: Final = ("bisect", "diff")
-"""Commands that are planned: better told apart from files that are missing."""
+"""Commands that are planned: reported as such, not as missing files."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -225,7 +224,7 @@ def _command_parser(command: str) -> _Parser:
     elif command == "show":
         add("files", nargs="*", metavar="FILE",
             help="a Python file, or a saved record (.qds, .json)")  # fmt: skip
-        add("--panel", choices=PANELS, required=True)
+        _panel_argument(parser)
         add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
         add("--pass", dest="pass_name", metavar="NAME",
             help="only the runs of this pass; 'NAME@STAGE' for those of one stage")  # fmt: skip
@@ -239,6 +238,16 @@ def _command_parser(command: str) -> _Parser:
         add("--json", action="store_true", help="as JSON")
         _conformance(parser)
     return parser
+
+
+def _panel_argument(parser: _Parser) -> None:
+    from .panels import panels
+
+    old = {name: panel.id for panel in panels() for name in panel.old_names}
+    names = [panel.id for panel in panels()]
+    notes = ", ".join(f"{name} still means {now}" for name, now in old.items())
+    parser.add_argument("--panel", choices=[*names, *old], required=True, metavar="PANEL",
+                        help=f"one of {', '.join(names)} ({notes})")  # fmt: skip
 
 
 def _conformance(parser: _Parser) -> None:
@@ -318,7 +327,7 @@ def _open(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace, words: list[str]) -> int:
     from .batch import PyprojectError, failures, rules_for
-    from .core.gates import FAILING, RuleError, evaluate, parse_rule
+    from .core.rules import FAILING, RuleError, evaluate, parse_rule
     from .report import SUFFIXES, to_markdown, write
 
     for path in options.out:
@@ -349,7 +358,7 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
             raise _Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
         _talk(f"wrote {path}")
     failed = failures(record)
-    texts = {f: f"gate {f.rule}: {f.kernel}: {f.message}" for f in findings}
+    texts = {f: f"rule {f.rule}: {f.kernel}: {f.message}" for f in findings}
     failed += [text for f, text in texts.items() if f.state in FAILING]
     for line in failed:
         streams.talk_line(f"FAILED {line}")
@@ -379,8 +388,12 @@ def _nothing_ran(record: Record) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from .batch import failures
+    from .panels import find
     from .show import NothingToShow, show
 
+    panel = find(options.panel)
+    if panel.fault:
+        raise _Failure(EXIT_ENVIRONMENT, panel.fault)
     if not options.files and not options.module:
         raise _Failure(EXIT_USAGE, "show: no file given")
     if options.files and options.files[0].endswith((".qds", ".json")):
@@ -390,7 +403,7 @@ def _show(options: argparse.Namespace) -> int:
     else:
         options.opening = _opening(options)
         settings = _settings(options)
-        settings["launch"] = options.panel in ("launch", "log", "adstack")
+        settings["launch"] = panel.launches
         settings["only"] = [options.kernel] if options.kernel else []
         record = _measured(options.files, ["show"], settings)
     try:

@@ -1,8 +1,8 @@
 """Text for terminals and locales that cannot show every character.
 
 Panels draw with box lines, check marks and bars. Where the locale is not UTF-8 each of them has a
-plain twin: of one column in the studio (`narrowed`), so that nothing moves, and readable in text
-that is printed (`spelled`). Which locale it is, is said by the environment: Python itself turns to
+plain counterpart: of one column in the studio (`narrowed`), so that nothing moves, and readable in
+text that is printed (`spelled`). The environment says which locale it is: Python itself turns to
 UTF-8 in the locale C, whatever the terminal shows.
 """
 

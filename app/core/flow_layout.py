@@ -101,8 +101,8 @@ class _Tree:
         """What it waits for beside the one before it, by number."""
         expected: set[int] = {nodes[at - 1].id} if at else set()
         waits = self._before.get(nodes[at].id, set()) - expected
-        told = [flow.nodes[i] for i in sorted(waits) if i < len(flow.nodes)]
-        names = [str(n.task) if n.task >= 0 else n.kind for n in told]
+        known = [flow.nodes[i] for i in sorted(waits) if i < len(flow.nodes)]
+        names = [str(n.task) if n.task >= 0 else n.kind for n in known]
         return f"after {', '.join(names)}" if names else ""
 
 
@@ -136,7 +136,7 @@ class _Drawing:
 
     def _node(self, node: FlowNode, after: str, width: int) -> list[FlowRow]:
         title, details = labels(node, self._line_of(node))
-        told = ", ".join(text for text in (details, after) if text)
+        facts = ", ".join(text for text in (details, after) if text)
         inside: list[FlowRow] = []
         if node.kind == "parallel":
             inside = self._beside(node, width - 4)
@@ -146,10 +146,10 @@ class _Drawing:
             inside = self._looped(inside, node)
         elif loop_text(node):
             inside.append(FlowRow(loop_text(node), node.id, "text"))
-        if told and not inside:
-            inside = [FlowRow(told, node.id, "text")]
-        elif told:
-            title += f", {told}"
+        if facts and not inside:
+            inside = [FlowRow(facts, node.id, "text")]
+        elif facts:
+            title += f", {facts}"
         return self._box(title, inside, node.id, width)
 
     def _looped(self, inside: list[FlowRow], node: FlowNode) -> list[FlowRow]:

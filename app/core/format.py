@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...engine.inspect.record import (
@@ -36,6 +37,7 @@ __all__ = [
     "marks",
     "pass_label",
     "run_place",
+    "samples_of",
     "size",
     "spark",
     "statements",
@@ -47,7 +49,7 @@ __all__ = [
     "waited",
 ]
 
-# Glyph and ASCII twin of a state.
+# Glyph of a state, and its ASCII form.
 GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "changed": ("●", "*"), "noop": ("○", "."), "failed": ("✗", "x"), "skipped": ("–", "-"),
     "ok": ("✓", "ok"), "differs": ("≠", "!="), "unknown": ("?", "?"),
@@ -140,7 +142,7 @@ def device_time(launch: LaunchRecord) -> str:
 
 
 def waited(launch: LaunchRecord) -> float:
-    """The median, in microseconds, of what `launch_time` tells."""
+    """The median, in microseconds, of what `launch_time` shows."""
     return launch.median_us if launch.wall_us is None else launch.wall_us
 
 
@@ -373,3 +375,11 @@ def _no_arguments(reason: str) -> str:
     if "no object of" in reason:
         return "no arguments: make an object at the top level, or --run"
     return "no arguments: give a workload, or --run"
+
+
+def samples_of(launch: LaunchRecord) -> list[tuple[str, Sequence[float]]]:
+    """The timed samples as (clock, microseconds): two series where a device timed itself. A single
+    one has no clock."""
+    if launch.by_device and launch.wall_samples_us:
+        return [(WALL_CLOCK, launch.wall_samples_us), (DEVICE_TIME, launch.samples_us)]
+    return [("", launch.samples_us)]

@@ -6,7 +6,7 @@
 
 Left stands the id of a command (the help screen shows them), right one key or a list of keys, as
 Textual names them (``ctrl+n``, ``f5``, ``space``) or as the character that is typed. What cannot be
-used is left out and told; an unknown id names the nearest one. Pure: reading the file is the
+used is ignored and reported; an unknown id names the nearest one. Pure: reading the file is the
 caller's.
 """
 

@@ -1,6 +1,6 @@
-"""Named metrics of a record: what gates test, reports tabulate and comparisons compare.
+"""Named metrics of a record: what rules test, reports tabulate and comparisons compare.
 
-A metric's name is a dotted path. Deterministic ones gate by default; times gate only against a
+A metric's name is a dotted path. Deterministic ones are tested by default; times only against a
 baseline::
 
     ir.statements, ir.loads, ir.stores, ...     statements of the finished kernel, by kind
@@ -23,7 +23,7 @@ baseline::
     agreement.<backend>                         ok, differs, unknown; of all but the interpreter
     adstack.bytes, .stacks, .slots              heap that a gradient kernel's launch needed, its
                                                 adstacks, and the slots of one row of each, summed;
-                                                of the first backend that told them
+                                                of the first backend that reported them
     adstack.overflow                            1 if a stack was too small at a launch, else 0
     adstack.<backend>.bytes, ...                ... of the named one
     cache.<layer>                               what it would answer for the first backend that

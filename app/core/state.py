@@ -24,7 +24,6 @@ from .memo import by_identity
 from .metrics import kernel_metrics
 
 __all__ = [
-    "TABS",
     "History",
     "Selection",
     "backend_of",
@@ -38,8 +37,6 @@ __all__ = [
     "step_run",
 ]
 
-TABS = ("source", "passes", "cfg", "launch", "code", "caches", "autodiff")
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -47,7 +44,7 @@ class Selection:
 
     run: the selected pass run; None for the first that changed something. op, line: held across
     passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
-    caches, with its backend (``cpu offline``); empty for the one that has most to tell. stack: of
+    caches, with its backend (``cpu offline``); empty for the most informative one. stack: of
     the adstacks (``0.2``); empty for the one that takes most.
     """
 

@@ -1,7 +1,7 @@
 """Reports: a record written as JSON, Markdown or one self-contained HTML file.
 
 ``write(record, path)`` chooses by suffix. Every format renders from the record and nothing else;
-gate findings, if any, come first.
+findings of rules, if any, come first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...engine.inspect import store
 from ...engine.inspect.record import Record
-from ..core.gates import Finding
+from ..core.rules import Finding
 from ..core.visible import visible, visible_json
 
 __all__ = ["SUFFIXES", "render", "to_html", "to_json", "to_markdown", "write"]

@@ -33,7 +33,7 @@ th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--acc
 .matrix td{white-space:nowrap}
 .matrix td:first-child,.matrix th:first-child{position:sticky;left:0;background:var(--bg)}
 .none{color:var(--dim);font-style:italic}
-.bad,.gate-failed td:first-child{color:var(--bad);font-weight:600}
+.bad,.rule-failed td:first-child{color:var(--bad);font-weight:600}
 a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 code,pre,.diff{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 pre{overflow-x:auto;background:var(--soft);padding:10px 12px;border-radius:6px;font-size:12px;

@@ -1,1 +1,1 @@
-"""The terminal studio. Paints `app.core.panels`; starts a worker; knows nothing of compilers."""
+"""The terminal studio. Paints `app.panels`; starts a worker; knows nothing of compilers."""

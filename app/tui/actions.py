@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .screens.base import StudioScreen
-from .styles import TWINS
+from .styles import COUNTERPARTS
 from .widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -136,28 +136,12 @@ class Actions:
         if view is not None:
             sel = self._app.sel
             name = export_name(sel.kernel, self._stem(), str(view.id))
-            graph = self._graph() if view.id == "cfg" else None
-            self._thread(self._export, view.lines, name, graph)
+            self._thread(self._export, view.lines, name, view.files())
 
-    def _graph(self) -> Any:
-        from ..core.state import compiled_of
-
-        compiled = compiled_of(self._app.record, self._app.sel)
-        if compiled is None or not compiled.cfgs:
-            return None
-        return compiled.cfgs[self._app.sel.cfg % len(compiled.cfgs)]
-
-    def _export(self, lines: Any, name: str, graph: Any) -> None:
-        from ..core.cfg_layout import to_dot, to_mermaid, to_svg
+    def _export(self, lines: Any, name: str, files: Mapping[str, Callable[[], str]]) -> None:
         from ..core.lines import plain
 
-        texts: dict[str, Callable[[], str]] = {".txt": lambda: plain(lines)}
-        if graph is not None:
-            texts |= {
-                ".svg": lambda: to_svg(graph),
-                ".dot": lambda: to_dot(graph),
-                ".mmd": lambda: to_mermaid(graph),
-            }
+        texts: dict[str, Callable[[], str]] = {".txt": lambda: plain(lines), **files}
         written: list[str] = []
         for suffix, make in texts.items():
             path = _free(name, suffix)
@@ -172,7 +156,7 @@ class Actions:
     # --- the worker ------------------------------------------------------------------------
 
     def _client(self) -> Any:
-        """The worker client; None, and the reason is told, where there is none."""
+        """The worker client; None, after a notice with the reason, where there is none."""
         link = self._app.link
         if link is None:
             self._app.notify(_NO_WORKER, severity="warning")
@@ -225,12 +209,12 @@ class Actions:
     # --- looks -----------------------------------------------------------------------------
 
     def action_switch_theme(self) -> None:
-        twin = TWINS.get(self._app.theme)
-        if twin is None:
+        counterpart = COUNTERPARTS.get(self._app.theme)
+        if counterpart is None:
             # Never across families: terminal colours and true colours do not mix.
-            self._app.notify("This theme has no light or dark twin.", timeout=3)
+            self._app.notify("This theme has no light or dark counterpart.", timeout=3)
             return
-        self._app.theme = twin
+        self._app.theme = counterpart
         for screen in self._app.screen_stack:
             if isinstance(screen, StudioScreen):
                 screen.restyle()

@@ -29,7 +29,7 @@ from ..core.pending import finished_record
 from ..core.state import History, Selection, remember, settle
 from ..core.visible import visible, visible_line
 from .actions import Actions
-from .commands import COMMANDS, Command, bindings, command
+from .commands import Command, all_commands, bindings, command
 from .link import Computed, Computer, Link, News, Start
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
@@ -148,7 +148,7 @@ class StudioApp(Actions, App[int]):
         sys.setswitchinterval(0.001)
         if self.link is not None:
             self.link.connect()
-            self.set_interval(1.0, self._tell_progress)
+            self.set_interval(1.0, self._show_progress)
         if self._keymap_problems:
             text = "\n".join((f"{self.keymap_path}:", *self._keymap_problems))
             self.notify(text, severity="warning", timeout=10, markup=False)
@@ -222,7 +222,7 @@ class StudioApp(Actions, App[int]):
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
-    def _tell_progress(self) -> None:
+    def _show_progress(self) -> None:
         if self._busy_since is not None and isinstance(self.screen, StudioScreen):
             self.screen.title_right(self.status)
 
@@ -237,15 +237,15 @@ class StudioApp(Actions, App[int]):
     def select(self, **changes: Any) -> None:
         """Change the selection; painting is the caller's."""
         self.sel = replace(self.sel, **changes)
-        self._tell_focus()
+        self._send_focus()
 
     def settle(self) -> None:
         """Move the selection off what no longer exists."""
         self.sel = settle(self.record, self.sel)
-        self._tell_focus()
+        self._send_focus()
 
-    def _tell_focus(self) -> None:
-        """Let the worker know what to look at first after a save."""
+    def _send_focus(self) -> None:
+        """Send the worker what to look at first after a save."""
         client = self.link.client if self.link is not None else None
         sel = self.sel
         watching = sel.tab == "passes"
@@ -311,7 +311,7 @@ class StudioApp(Actions, App[int]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         here = screen.scope if isinstance(screen, StudioScreen) else ""
-        for chosen in COMMANDS:
+        for chosen in all_commands():
             if chosen.scope in ("everywhere", "list", here) and chosen.id != "palette":
                 keys = self.key_name(chosen.id)
                 yield SystemCommand(

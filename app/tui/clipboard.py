@@ -1,7 +1,7 @@
 """Copying that works over SSH, in tmux and without any tool.
 
 Order: the terminal's own way (OSC 52, wrapped for tmux), then a local tool if this is no remote
-shell, and always a file whose path is told, since a terminal does not say whether it obeyed.
+shell, and always a file whose path is shown, since a terminal does not say whether it obeyed.
 """
 
 from __future__ import annotations

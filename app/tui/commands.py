@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.binding import Binding
 
-__all__ = ["COMMANDS", "SCOPES", "Command", "bindings", "by_scope", "command", "key_names"]
+if TYPE_CHECKING:
+    from ..panels import Panel
+
+__all__ = ["SCOPES", "Command", "all_commands", "bindings", "by_scope", "command", "key_names"]
 
 
 class Command(NamedTuple):
@@ -31,9 +35,7 @@ SCOPES: Final = {
     "kernel": "On a kernel",
 }
 
-_TABS: Final = ("source", "passes", "cfg", "launch", "code", "caches", "autodiff")
-
-COMMANDS: Final = (
+_COMMANDS: Final = (
     Command("help", "question_mark,f1", "Help", "Show all keys.", "app.help", "everywhere"),
     Command("quit", "q", "Quit", "Leave the studio.", "app.quit", "everywhere"),
     Command("back", "escape", "Back", "Leave this screen, panel or search.", "app.leave",
@@ -83,11 +85,6 @@ COMMANDS: Final = (
     Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),
-    *(
-        Command(f"tab-{name}", str(i), f"Tab {name}", f"Show the {name} tab.",
-                f"screen.show_tab('{name}')", "kernel")
-        for i, name in enumerate(_TABS, 1)
-    ),
     Command("next-pass", "right_square_bracket", "Next pass",
             "Step to the next pass that did something (on CFG and Code: the next graph or text).",
             "screen.step(1)", "kernel"),
@@ -128,17 +125,34 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
+@cache
+def all_commands() -> tuple[Command, ...]:
+    """All commands, those of the tabs after the one for the tab before; loads the panels."""
+    from ..panels import tabs
+
+    at = _COMMANDS.index(command("previous-tab")) + 1
+    return (*_COMMANDS[:at], *map(_tab_command, tabs(), "123456789"), *_COMMANDS[at:])
+
+
+def _tab_command(panel: Panel, key: str) -> Command:
+    return Command(f"tab-{panel.id}", key, f"Tab {panel.id}", f"Show the {panel.id} tab.",
+                   f"screen.show_tab('{panel.id}')", "kernel")  # fmt: skip
+
+
 def by_scope(scope: str) -> list[Command]:
     """The commands of one scope, in order."""
-    return [c for c in COMMANDS if c.scope == scope]
+    # Only the scope of kernels has tabs: the first screen need not load the panels.
+    found = all_commands() if scope == "kernel" else _COMMANDS
+    return [c for c in found if c.scope == scope]
 
 
 def command(id: str) -> Command:
-    """The command called ``id``."""
-    return _BY_ID[id]
+    """The command called ``id``; KeyError if there is none."""
+    found = _BY_ID.get(id)
+    return found if found is not None else {c.id: c for c in all_commands()}[id]
 
 
-_BY_ID: Final = {c.id: c for c in COMMANDS}
+_BY_ID: Final = {c.id: c for c in _COMMANDS}
 
 _NAMES: Final = {
     "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",

@@ -47,7 +47,7 @@ class Link:
         self._start = start
         self._post = post
         self._events: deque[object] = deque()
-        self._told = threading.Event()
+        self._posted = threading.Event()
         self._leaving = False
 
     def connect(self) -> None:
@@ -62,14 +62,14 @@ class Link:
 
     def _heard(self, event: object) -> None:
         self._events.append(event)
-        if not self._told.is_set():
-            self._told.set()
+        if not self._posted.is_set():
+            self._posted.set()
             self._post(News())
 
     def take(self) -> list[object]:
         """All events since the last call, in order."""
         # Cleared first: an event that comes now may post for nothing, but none is left lying.
-        self._told.clear()
+        self._posted.clear()
         out: list[object] = []
         while self._events:
             out.append(self._events.popleft())

@@ -162,7 +162,7 @@ def read_keymap(text: str) -> KeyMap:
     """The key map in the text of a file."""
     import tomllib
 
-    from .commands import COMMANDS
+    from .commands import all_commands
 
     try:
         values = tomllib.loads(text)
@@ -170,4 +170,4 @@ def read_keymap(text: str) -> KeyMap:
         return KeyMap({}, (str(error),))
     except RecursionError:
         return KeyMap({}, ("it is nested too deeply",))
-    return keymap_of(values, {c.id: (c.scope, c.keys) for c in COMMANDS})
+    return keymap_of(values, {c.id: (c.scope, c.keys) for c in all_commands()})

@@ -16,9 +16,9 @@ from textual.filter import LineFilter
 
 from ..core.charset import narrowed
 
-__all__ = ["TWINS", "AsciiFilter", "cursor_style", "search_style", "styles"]
+__all__ = ["COUNTERPARTS", "AsciiFilter", "cursor_style", "search_style", "styles"]
 
-TWINS: Final = {
+COUNTERPARTS: Final = {
     "textual-dark": "textual-light", "textual-light": "textual-dark",
     "ansi-dark": "ansi-light", "ansi-light": "ansi-dark",
 }  # fmt: skip

@@ -25,24 +25,18 @@ from pathlib import Path
 
 import msgspec
 from qd_studio.app import show
-from qd_studio.app.core import cfg_layout, gates, metrics, state
-from qd_studio.app.core.panels import (
-    adstack_text,
-    autodiff,
-    caches,
-    cfg,
+from qd_studio.app.core import cfg_layout, metrics, rules, state
+from qd_studio.app.core.views import (
+    adstacks,
     changes,
-    code,
     errors,
     home,
-    launch,
     machine,
     matrix,
     misc,
-    passes,
     reversal,
-    source,
 )
+from qd_studio.app.panels import Asked, autodiff, caches, cfg, code, launch, panels, passes, source
 from qd_studio.app.report import to_html, to_json, to_markdown
 from qd_studio.engine import inspect
 from qd_studio.engine.inspect.record import Record
@@ -212,7 +206,7 @@ def draw(record: Record) -> list[str]:
             out += [_text([*drawn.head, *drawn.rows]), *drawn.notes]
     out += [_text(home.absent_lines(record)), _text(misc.log_lines(record))]
     out += [_text(misc.config_lines(record.config)), _text(_failed(record))]
-    out += [repr(gates.evaluate(record, RULES, record)), repr(metrics.record_metrics(record))]
+    out += [repr(rules.evaluate(record, RULES, record)), repr(metrics.record_metrics(record))]
     sel = state.settle(record, state.Selection())
     for kernel in record.kernels:
         sel = state.settle(record, state.replace(sel, kernel=kernel.id))
@@ -223,7 +217,7 @@ def draw(record: Record) -> list[str]:
 
 
 def show_panels() -> tuple[str, ...]:
-    return ("source", "passes", "ir", "cfg", "adstack", "caches", "launch", "code", "log")
+    return tuple(panel.id for panel in panels() if panel.text is not None)
 
 
 def _show(record, panel, as_json):
@@ -250,12 +244,12 @@ def _kernel(record, kernel, history):
     out = [_text(home.detail(kernel)), _text(errors.error_lines(errors.errors_of(record, kernel)))]
     for width in (58, 150):
         out.append(_text(launch.launch_lines(kernel, width, past)))
-        out.append(_text(adstack_text.told_lines(record, kernel, width)))
+        out.append(_text(autodiff.gradient_lines(Asked(record, None, None, width), kernel)))
         for name, layer in caches.layers_of(kernel):
             key = caches.layer_key(name, layer)
             out.append(_text(caches.layer_lines(kernel, key, width)))
     head, lines = caches.cache_lines(kernel)
-    return [*out, _text(head), _text(lines), *autodiff.why_none(record, kernel)]
+    return [*out, _text(head), _text(lines), *adstacks.why_none(record, kernel)]
 
 
 def _backend(record, kernel, backend, sel):
@@ -270,7 +264,7 @@ def _backend(record, kernel, backend, sel):
             graph = compiled.cfgs[i]
             out += [cfg_layout.to_svg(graph), cfg_layout.to_dot(graph)]
             out.append(cfg_layout.to_mermaid(graph))
-    shown = autodiff.shown_of(record, kernel, backend.backend)
+    shown = adstacks.shown_of(record, kernel, backend.backend)
     if shown is not None:
         out += _autodiff(shown)
     return out
@@ -290,10 +284,10 @@ def _passes(compiled, sel):
 
 def _autodiff(shown):
     found, compiled = shown.autodiff, shown.backend.compile
-    out = [_text(autodiff.failure_lines(shown)), autodiff.summary(found)]
-    head, rows = autodiff.stack_rows(found)
-    out += [_text([*head, *rows]), _text(autodiff.fact_lines(found, 80))]
-    out += [_text(autodiff.stack_lines(found, key)) for _, _, key in autodiff.stacks_of(found)]
+    out = [_text(adstacks.failure_lines(shown)), adstacks.summary(found)]
+    head, rows = adstacks.stack_rows(found)
+    out += [_text([*head, *rows]), _text(adstacks.fact_lines(found, 80))]
+    out += [_text(adstacks.stack_lines(found, key)) for _, _, key in adstacks.stacks_of(found)]
     for side in (reversal.FORWARD, reversal.REVERSE) if compiled is not None else ():
         out.append(_text(reversal.linked_lines(compiled, found, side, ())))
         reversal.counterparts(found, side)

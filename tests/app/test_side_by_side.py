@@ -12,7 +12,7 @@ from qd_studio import engine as qd
 from qd_studio.app.cli import main
 from qd_studio.app.core import format as fmt
 from qd_studio.app.core.lines import plain
-from qd_studio.app.core.panels import matrix, sides
+from qd_studio.app.core.views import comparison, matrix
 from qd_studio.app.report import render
 from qd_studio.app.show import show
 from qd_studio.engine import inspect
@@ -94,9 +94,9 @@ def test_every_backend_is_held_against_the_first(record):
     ]  # fmt: skip
     for v in kernel.verdicts:
         assert v.ratio > 0 and v.band > 0 and v.verdict in ("faster", "slower", "within noise")
-    assert sides.verdict_of(kernel, "cpu") is None
-    assert sides.verdict_of(kernel, "wrong").workload == "n=8"
-    texts = sides.verdict_texts(kernel)
+    assert comparison.verdict_of(kernel, "cpu") is None
+    assert comparison.verdict_of(kernel, "wrong").workload == "n=8"
+    texts = comparison.verdict_texts(kernel)
     assert texts[0].startswith("wrong ") and "x of cpu by wall clock, band 0." in texts[0]
     cpu = kernel.backends[0].compile
     assert cpu.code_bytes > 100 and 0 < cpu.warm_ms < cpu.cold_ms
@@ -121,7 +121,7 @@ def ends(kernel, clock, first, last):
     verdicts = tuple(msgspec.structs.replace(v, clock=clock) for v in kernel.verdicts)
     backends = (timed(cpu, *first), interp, timed(other, *last))
     new = msgspec.structs.replace(kernel, backends=backends, verdicts=verdicts)
-    return [text.partition("  ")[2] for text in sides.verdict_texts(new)]
+    return [text.partition("  ")[2] for text in comparison.verdict_texts(new)]
 
 
 def test_a_verdict_tells_the_other_clocks_times(record):
@@ -147,8 +147,8 @@ def test_what_a_caller_waits_for_comes_first_and_the_devices_time_beside_it(reco
     backends = (cpu, interp, timed(other, 8.0, 2, 30.0))
     record = rec.Record(kernels=(msgspec.structs.replace(kernel, backends=backends),))
     head, (row,) = (
-        sides.side_table(record.kernels[0])[0],
-        sides.side_table(record.kernels[0])[1][2:],
+        comparison.comparison_table(record.kernels[0])[0],
+        comparison.comparison_table(record.kernels[0])[1][2:],
     )
     told = dict(zip(head, row, strict=True))
     assert (told["launch"], told["device"]) == ("30.0 us ± 1.00", "4.50 us ± 0.10")
@@ -172,7 +172,11 @@ def test_a_time_of_another_workload_than_the_largest_names_it(record):
     (kernel,) = record.kernels
     cpu, interp, other = kernel.backends
     short = msgspec.structs.replace(kernel, backends=(cpu, timed(interp, None, keep=1), other))
-    assert [row[1].startswith("n=4: ") for row in sides.side_rows(short)] == [False, True, False]
+    assert [row[1].startswith("n=4: ") for row in comparison.comparison_rows(short)] == [
+        False,
+        True,
+        False,
+    ]
     short = rec.Record(kernels=(short,))
     for suffix, start in ((".md", "| n=4: "), (".html", ">n=4: ")):
         assert start in render(short, suffix)
@@ -256,7 +260,7 @@ def test_the_program_says_so_and_a_gate_fails(path, capsys, monkeypatch):
     status = main(["--report", "--backend", "cpu,wrong", "--fail-on", "agreement!=ok", path])
     out, err = capsys.readouterr()
     assert status == 1 and CELL in out.replace("\\", "")
-    assert "gate agreement!=ok: offset.py:offset: agreement.wrong is differs" in err
+    assert "rule agreement!=ok: offset.py:offset: agreement.wrong is differs" in err
     assert main(["show", path, "--panel", "launch", "--backend", "cpu,interp,wrong"]) == 0
     assert FIRST in capsys.readouterr()[0]
 

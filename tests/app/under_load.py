@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from qd_studio import engine as qd
-from qd_studio.app.core.gates import evaluate
+from qd_studio.app.core.rules import evaluate
 from qd_studio.engine import inspect
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect.record import Record

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from qd_studio.app import cli, report
-from qd_studio.app.core.gates import evaluate
 from qd_studio.app.core.lines import plain
-from qd_studio.app.core.panels import caches
+from qd_studio.app.core.rules import evaluate
+from qd_studio.app.panels import caches
 from qd_studio.app.show import show
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits

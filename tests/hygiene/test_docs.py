@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from qd_studio import engine
-from qd_studio.app.core.state import TABS
+from qd_studio.app.panels import tabs
 from qd_studio.engine import errors
 from qd_studio.engine.cache.folder import is_layer
 from qd_studio.engine.option_table import OptionTable
@@ -235,10 +235,10 @@ def test_the_table_of_errors_is_whole_and_true():
 
 def test_the_tabs_of_a_kernel_are_those_of_the_page():
     text = (ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
-    part = text[text.index("**A kernel** has seven tabs") :]
-    names = re.findall(r"^([1-9])\. \*(\w+)\*", part, re.M)[:7]
-    assert [int(number) for number, _ in names] == list(range(1, 8))
-    assert [name.lower() for _, name in names] == [tab.lower() for tab in TABS]
+    part = text[text.index("**A kernel** has") :]
+    names = re.findall(r"^(\d+)\. \*(\w+)\*", part[: part.index("A layer of the caches")], re.M)
+    assert [int(number) for number, _ in names] == list(range(1, len(names) + 1))
+    assert [name.lower() for _, name in names] == [panel.id for panel in tabs()]
 
 
 def test_layers_of_the_caches_are_those_of_the_page():

@@ -37,10 +37,12 @@ APP_CORE = {"core"}
 APP_MAY = {
     "worker": {"watch"},
     "watch": set(),
-    "report": set(),
-    "tui": {"worker", "watch", "report", "ending"},
+    "markup": set(),
+    "panels": {"markup"},
+    "report": {"markup", "panels"},
+    "tui": {"worker", "watch", "panels", "report", "ending"},
     "batch": {"worker"},
-    "show": set(),
+    "show": {"panels"},
     "doctor": set(),
     "conformance": set(),
     "cache": set(),
@@ -48,6 +50,7 @@ APP_MAY = {
     "streams": set(),
     "cli": {
         "worker",
+        "panels",
         "report",
         "tui",
         "batch",

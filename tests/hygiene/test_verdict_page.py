@@ -6,8 +6,8 @@ import typing
 import pytest
 from qd_studio.app import cli
 from qd_studio.app.core import format as fmt
-from qd_studio.app.core import gates
-from qd_studio.app.core.panels import flow
+from qd_studio.app.core import rules
+from qd_studio.app.core.views import flow
 from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine.inspect import agreement, machine_load, record, verdicts
 
@@ -38,7 +38,7 @@ def documented(struct, field):
 
 
 def test_verdicts_and_their_signs():
-    assert words("Results") == set(gates.AGREEMENTS)
+    assert words("Results") == set(rules.AGREEMENTS)
     for word, sign, _ in rows("Results"):
         assert fmt.GLYPHS[word.strip("`")][0] == sign.strip("`")
 
@@ -49,12 +49,12 @@ def test_checks_and_statuses():
 
 
 def test_states_of_rules_and_which_fail():
-    source = (ROOT / "app" / "core" / "gates.py").read_text(encoding="utf-8")
+    source = (ROOT / "app" / "core" / "rules.py").read_text(encoding="utf-8")
     assert words("Rules") == {"passed", "failed", "unknown", "not judged", "skipped"}
     for word in words("Rules"):
         assert f'"{word}"' in source
     fails = {cells[0].strip("`") for cells in rows("Rules") if cells[2] == "yes"}
-    assert fails == set(gates.FAILING)
+    assert fails == set(rules.FAILING)
 
 
 def test_exit_codes():
@@ -95,13 +95,13 @@ def test_metrics_without_noise():
     named = re.search(r"measured once \((.*?)\)", " ".join(PAGE.split()))[1]
     for name in re.findall(r"`(\w+)`", named):
         family = "launch" if name == "host_us" else "compile"
-        with pytest.raises(gates.RuleError, match="noise"):
-            gates.parse_rule(f"{family}.cpu.{name}>+5%")
+        with pytest.raises(rules.RuleError, match="noise"):
+            rules.parse_rule(f"{family}.cpu.{name}>+5%")
 
 
 def test_rules_on_the_page_can_be_read():
     for rule in re.findall(r"`([a-z_.]+(?:!=|>)[^`]*)`", PAGE):
-        gates.parse_rule(rule)
+        rules.parse_rule(rule)
 
 
 def test_the_page_is_linked():

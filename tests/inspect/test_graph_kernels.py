@@ -1,7 +1,7 @@
 """Graph kernels in the inspector: launched, compared with the interpreter, checked."""
 
 from qd_studio import engine as qd
-from qd_studio.app.core.panels import flow
+from qd_studio.app.core.views import flow
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import capture_kernel, targets
 

@@ -7,7 +7,8 @@ cuda:sm_75,cuda:sm_90` does; nothing is launched.
 import functools
 
 import pytest
-from qd_studio.app.core.panels import code, machine
+from qd_studio.app.core.views import machine
+from qd_studio.app.panels import code
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits
 from qd_studio.engine.backends.cuda import ptxas

@@ -25,7 +25,7 @@ LEAST = (60, 16)
 class StudioScreen(Screen[None]):
     """A screen with a title, one or more line views, a search line and a key bar.
 
-    KEYS: what the key bar tells, as (command ids, word). scope: of the screen's own commands.
+    KEYS: what the key bar shows, as (command ids, word). scope: of the screen's own commands.
     """
 
     DEFAULT_CSS = """

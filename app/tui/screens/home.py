@@ -8,9 +8,9 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from ...core.lines import Line
-from ...core.panels.errors import error_lines, errors_of
-from ...core.panels.home import absent_lines, detail
-from ...core.panels.matrix import matrix
+from ...core.views.errors import error_lines, errors_of
+from ...core.views.home import absent_lines, detail
+from ...core.views.matrix import matrix
 from ..commands import bindings
 from ..widgets.bars import KeyBar, TitleBar
 from ..widgets.lines import LineView

@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from ...core.lines import Line
-from ...core.panels.misc import config_lines, config_of, log_lines
+from ...core.views.misc import config_lines, config_of, log_lines
 from ...core.visible import visible_line
 from ..commands import SCOPES, by_scope, key_names
 from ..widgets.bars import KeyBar, PromptBar, TitleBar

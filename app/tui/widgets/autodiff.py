@@ -1,19 +1,21 @@
 """The Autodiff tab: the IR before and after differentiation side by side, below it the adstacks.
 
 What is selected on one side marks its counterparts on the other, which goes there by itself. Of the
-stack under the cursor everything is told at the bottom.
+stack under the cursor the bottom shows everything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from ...core.lines import Line, index_of
-from ...core.panels.autodiff import (
+from ...core.pending import state_of
+from ...core.state import backend_of, kernel_of
+from ...core.views.adstacks import (
     Shown,
     chosen_stack,
     fact_lines,
@@ -24,13 +26,12 @@ from ...core.panels.autodiff import (
     summary,
     why_none,
 )
-from ...core.panels.reversal import FORWARD, REVERSE, counterparts, linked_lines, titles
-from ...core.pending import state_of
-from ...core.state import backend_of, kernel_of
+from ...core.views.reversal import FORWARD, REVERSE, counterparts, linked_lines, titles
 from .lines import LineView
+from .pane import Pane
 
 if TYPE_CHECKING:
-    from ..app import StudioApp
+    pass
 
 __all__ = ["AutodiffPane"]
 
@@ -40,7 +41,7 @@ _NUMBERS: Final = 100
 """Columns from which on the listings have line numbers."""
 
 
-class AutodiffPane(Vertical):
+class AutodiffPane(Pane, Vertical):
     """See the module docstring."""
 
     DEFAULT_CSS = """
@@ -65,10 +66,6 @@ class AutodiffPane(Vertical):
         self._last = "adreverse"
         self.zoomed = False
 
-    @property
-    def studio(self) -> StudioApp:
-        return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
-
     def compose(self) -> ComposeResult:
         with Horizontal(id="sides"):
             yield LineView(id="adforward")
@@ -89,11 +86,6 @@ class AutodiffPane(Vertical):
 
     def _state_of(self, shown: Shown | None, *parts: str) -> str:
         return "" if shown is None else state_of(shown.kernel, shown.backend, *parts)
-
-    @property
-    def state(self) -> str:
-        """``pending`` or ``stale`` if something that is shown is of an older save."""
-        return self._state_of(self._shown(), "passes", "launches")
 
     # --- painting --------------------------------------------------------------------------
 
@@ -231,7 +223,7 @@ class AutodiffPane(Vertical):
         event.stop()
         self._go("adstack")
 
-    def side_view(self) -> LineView | None:
+    def ir_view(self) -> LineView | None:
         """The list of IR that has the focus."""
         found = next((n for n in _SIDES.values() if self._view(n).has_focus), None)
         return self._view(found) if found is not None else None

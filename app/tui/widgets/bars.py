@@ -138,7 +138,7 @@ class KeyBar(Bar):
         self._ends: list[tuple[int, str]] = []
 
     def set(self, items: Sequence[tuple[str, str]]) -> None:
-        """items: (command id, word); two ids joined by ``+`` are told as one."""
+        """items: (command id, word); two ids joined by ``+`` are shown as one."""
         if items != self._items:
             self._items = items
             self._paint()

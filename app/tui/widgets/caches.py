@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from ....engine.inspect.record import KernelRecord
-from ...core.panels.caches import cache_lines, chosen_layer, layer_lines
 from ...core.state import kernel_of
+from ...panels.caches import cache_lines, chosen_layer, layer_lines
 from .lines import LineView
+from .pane import Pane
 
 if TYPE_CHECKING:
-    from ..app import StudioApp
+    pass
 
 __all__ = ["CachesPane"]
 
 
-class CachesPane(Vertical):
+class CachesPane(Pane, Vertical):
     """See the module docstring."""
 
     DEFAULT_CSS = """
@@ -34,10 +35,6 @@ class CachesPane(Vertical):
         # What the list was last put on, so that it is put there only once.
         self._put = ("", "")
         self.zoomed = False
-
-    @property
-    def studio(self) -> StudioApp:
-        return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         yield LineView(id="layers")
@@ -104,6 +101,9 @@ class CachesPane(Vertical):
         else:
             return False
         return True
+
+    def focus_first(self) -> None:
+        self.query_one("#layers", LineView).focus()
 
     def other_pane(self) -> None:
         """From the list to the details, or back."""

@@ -7,7 +7,7 @@ when lines are replaced; copying takes `Line.copy`, which has no gutter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rich.segment import Segment
@@ -119,7 +119,7 @@ class LineView(ScrollView, can_focus=True):
         self.refresh()
 
     def put(self, index: int) -> None:
-        """Set the cursor without telling anybody."""
+        """Set the cursor without a message."""
         self.set_reactive(LineView.cursor, max(0, min(index, len(self.lines) - 1)))
         self._reveal()
         self.refresh()
@@ -162,7 +162,7 @@ class LineView(ScrollView, can_focus=True):
         x = self.scroll_offset.x
         if strip.cell_length <= x + width:
             return strip.crop_extend(x, x + width, base)
-        # What is cut off is told by a sign at the edge, in place of a scroll bar.
+        # What is cut off is marked by a sign at the edge, in place of a scroll bar.
         cut = Segment(self.cut_sign, base + self._table()["dim"])
         return Strip([*strip.crop(x, x + width - 1), cut], width)
 
@@ -358,6 +358,10 @@ class LineView(ScrollView, can_focus=True):
         else:
             self.put(first if first is not None else min(at, len(self.lines) - 1))
         return True
+
+    def files(self) -> Mapping[str, Callable[[], str]]:
+        """More files that the export of the list writes, by suffix."""
+        return {}
 
     def copied(self) -> str:
         """What copying takes: the line under the cursor."""

@@ -15,16 +15,17 @@ from textual.containers import Horizontal, Vertical
 
 from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, RunName
 from ...core.lines import Line, index_of
-from ...core.panels.changes import DiffLines, diff_size, run_lines
-from ...core.panels.misc import remark_lines
-from ...core.panels.passes import list_lines, run_title
-from ...core.panels.source import source_lines
 from ...core.pending import state_of
 from ...core.state import backend_of, compiled_of, kernel_of, name_of, names_of, run_of
+from ...core.views.changes import DiffLines, diff_size, run_lines
+from ...core.views.misc import remark_lines
+from ...panels.passes import list_lines, run_title
+from ...panels.source import source_lines
 from .lines import LineView
+from .pane import Pane
 
 if TYPE_CHECKING:
-    from ..app import StudioApp
+    pass
 
 __all__ = ["PassesPane"]
 
@@ -35,7 +36,7 @@ AT_ONCE = 12_000
 _LEAST_LIST, _LEAST_DIFF = 34, 40
 
 
-class PassesPane(Horizontal):
+class PassesPane(Pane, Horizontal):
     """See the module docstring."""
 
     DEFAULT_CSS = """
@@ -61,10 +62,6 @@ class PassesPane(Horizontal):
         self._run: RunName | None = None
         self._op = -1
         self._anchor = -1
-
-    @property
-    def studio(self) -> StudioApp:
-        return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         yield LineView(id="runs")
@@ -286,6 +283,23 @@ class PassesPane(Horizontal):
         self.diff_shown = diff
         self.paint()
         self.query_one("#diff" if diff else "#runs", LineView).focus()
+
+    def focus_first(self) -> None:
+        self.query_one("#diff" if self.diff_shown else "#runs", LineView).focus()
+
+    def ir_view(self) -> LineView | None:
+        return self.query_one("#diff", LineView)
+
+    def back(self) -> bool:
+        """Out of the only list, or from the diff where it hides the list. False at the top."""
+        focused = self.studio.focused
+        if self.zoomed:
+            self.zoom()
+        elif focused is not None and focused.id in ("diff", "remarks", "side"):
+            self.to_pane(diff=False)
+        else:
+            return False
+        return True
 
     def other_pane(self) -> None:
         """From the list to the diff, or back."""

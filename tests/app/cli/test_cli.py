@@ -95,7 +95,7 @@ def test_gates_decide_the_exit_code(path, tmp_path):
     assert done.returncode == 0, done.stderr
     done = program(*same, "--fail-on", "ir.statements>3", path)
     assert done.returncode == 1
-    assert "FAILED gate ir.statements>3: kernels.py:scale" in done.stderr
+    assert "FAILED rule ir.statements>3: kernels.py:scale" in done.stderr
 
 
 def test_the_gate_on_agreement_is_about_those_that_are_compared(path):
@@ -118,7 +118,7 @@ def test_a_target_is_compiled_for_without_a_device(path, tmp_path, monkeypatch):
     rule = "code.cuda:sm_75.ptx_bytes>1"
     done = program("--report", "--backend", "cuda:sm_75", "--out", out, "--fail-on", rule, path)
     assert done.returncode == 1
-    assert "FAILED gate code.cuda:sm_75.ptx_bytes>1: kernels.py:scale" in done.stderr
+    assert "FAILED rule code.cuda:sm_75.ptx_bytes>1: kernels.py:scale" in done.stderr
     (backend,) = inspect.load(out).kernels[0].backends
     assert (backend.status, backend.backend) == ("ok", "cuda:sm_75")
     assert backend.unlaunched == "QD_ENABLE_CUDA=0 hides it" and not backend.launches

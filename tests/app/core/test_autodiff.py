@@ -4,10 +4,11 @@ import json
 
 import msgspec
 import pytest
-from qd_studio.app.core import gates, metrics
+from qd_studio.app.core import metrics, rules
 from qd_studio.app.core.lines import STYLES, plain, text_of
-from qd_studio.app.core.panels import adstack_text, autodiff, reversal
-from qd_studio.app.core.panels.reversal import FORWARD, REVERSE
+from qd_studio.app.core.views import adstacks, reversal
+from qd_studio.app.core.views.reversal import FORWARD, REVERSE
+from qd_studio.app.panels import autodiff
 from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect import record_autodiff as ad
@@ -26,13 +27,13 @@ def replaced(**fields):
 
 def test_a_kernel_and_its_gradient_show_the_same():
     for kernel in (PRIMAL, GRADIENT):
-        shown = autodiff.shown_of(RECORD, kernel, "cpu")
+        shown = adstacks.shown_of(RECORD, kernel, "cpu")
         assert shown.kernel is GRADIENT and shown.autodiff is AUTODIFF
-    assert autodiff.shown_of(RECORD, GRADIENT, "interp").backend.backend == "cpu"
+    assert adstacks.shown_of(RECORD, GRADIENT, "interp").backend.backend == "cpu"
 
 
 def test_a_row_a_stack_with_every_number_in_full():
-    (head,), rows = autodiff.stack_rows(AUTODIFF)
+    (head,), rows = adstacks.stack_rows(AUTODIFF)
     assert text_of(head).split() == [
         "variable", "type", "slots", "B/slot", "rows", "total", "size", "forced", "by",
     ]  # fmt: skip
@@ -46,13 +47,13 @@ def test_a_row_a_stack_with_every_number_in_full():
 
 
 def test_total_of_rows_is_that_of_the_task_and_of_the_kernel():
-    stacks = [x for _, x, _ in autodiff.stacks_of(AUTODIFF)]
+    stacks = [x for _, x, _ in adstacks.stacks_of(AUTODIFF)]
     assert sum(x.total for x in stacks) == AUTODIFF.tasks[0].bytes == AUTODIFF.bytes == 624
-    assert autodiff.summary(AUTODIFF) == "reverse: 2 stacks, 624 B of heap with n=1000"
+    assert adstacks.summary(AUTODIFF) == "reverse: 2 stacks, 624 B of heap with n=1000"
 
 
 def test_the_details_of_a_stack_tell_formula_tree_values_and_bytes():
-    lines = autodiff.stack_lines(AUTODIFF, "0.0", 100)
+    lines = adstacks.stack_lines(AUTODIFF, "0.0", 100)
     text = plain(lines)
     assert "y  f32 + adjoint  task 0  real heap  line 8  takes the most" in text
     assert "slots        (max over i < x.shape[0] of n[i] + 1) + 1 = 33" in text
@@ -60,13 +61,13 @@ def test_the_details_of_a_stack_tell_formula_tree_values_and_bytes():
     assert "└─ 1 = 1" in text and "largest n[i] = 31" in text
     assert "33 x 8 B = 264 B a row, 2 rows: 528 B" in text
     assert lines[0].line == 8
-    fixed = plain(autodiff.stack_lines(AUTODIFF, "0.1", 100))
+    fixed = plain(adstacks.stack_lines(AUTODIFF, "0.1", 100))
     assert "12, known when compiled" in fixed and "integer heap" in fixed
-    assert autodiff.stack_lines(AUTODIFF, "7.7") == []
+    assert adstacks.stack_lines(AUTODIFF, "7.7") == []
 
 
 def test_facts_tell_tasks_gates_maxima_caches_heaps_and_overflow():
-    text = plain(autodiff.fact_lines(AUTODIFF, 200))
+    text = plain(adstacks.fact_lines(AUTODIFF, 200))
     for wanted in (
         "task 0       runs x.shape[0] times, 624 B of heap",
         "gate         not captured: the condition compares two loads, at line 9",
@@ -79,18 +80,18 @@ def test_facts_tell_tasks_gates_maxima_caches_heaps_and_overflow():
     ):
         assert wanted in text
     gate = ad.GateRecord(state="captured", formula="x[i] > 0.5", count=12)
-    assert autodiff.gate_text(gate) == "captured: x[i] > 0.5; 12 iterations passed"
-    assert autodiff.gate_text(None) == ""
+    assert adstacks.gate_text(gate) == "captured: x[i] > 0.5; 12 iterations passed"
+    assert adstacks.gate_text(None) == ""
 
 
 def test_an_overflow_stands_out_and_is_told_once():
     shown = msgspec.structs.replace(AUTODIFF, overflow="Adstack overflow: y needs 40 slots")
-    lines = [x for x in autodiff.fact_lines(shown, 200) if "Adstack overflow" in text_of(x)]
+    lines = [x for x in adstacks.fact_lines(shown, 200) if "Adstack overflow" in text_of(x)]
     assert len(lines) == 1 and "bad" in {style for _, style in lines[0].spans}
 
 
 def test_before_a_launch_only_what_the_compiler_knows_is_shown():
-    shown = autodiff.AutodiffRecord(
+    shown = rec.AutodiffRecord(
         mode="reverse",
         tasks=(
             msgspec.structs.replace(
@@ -102,34 +103,34 @@ def test_before_a_launch_only_what_the_compiler_knows_is_shown():
             ),
         ),
     )
-    assert autodiff.summary(shown) == "reverse: 2 stacks; not launched yet"
-    rows = [text_of(x) for x in autodiff.stack_rows(shown)[1]]
+    assert adstacks.summary(shown) == "reverse: 2 stacks; not launched yet"
+    rows = [text_of(x) for x in adstacks.stack_rows(shown)[1]]
     assert " B" not in rows[0] and "12" in rows[1]
-    assert "bytes" not in plain(autodiff.stack_lines(shown, "0.0"))
-    assert "heap" not in plain(autodiff.fact_lines(shown))
+    assert "bytes" not in plain(adstacks.stack_lines(shown, "0.0"))
+    assert "heap" not in plain(adstacks.fact_lines(shown))
 
 
 def test_plain_characters_say_the_same():
-    text = plain(autodiff.stack_rows(AUTODIFF, ascii_only=True)[1])
-    text += plain(autodiff.stack_lines(AUTODIFF, "0.0", ascii_only=True))
+    text = plain(adstacks.stack_rows(AUTODIFF, ascii_only=True)[1])
+    text += plain(adstacks.stack_lines(AUTODIFF, "0.0", ascii_only=True))
     for side in (FORWARD, REVERSE):
         text += plain(reversal.linked_lines(COMPILED, AUTODIFF, side, (9,), True, True))
     assert text.isascii() and "^" in text and "|- max over" in text and ">" in text
 
 
 def test_every_style_is_known_and_texts_fit_a_narrow_room():
-    lines = [*autodiff.stack_rows(AUTODIFF, 78)[1], *autodiff.stack_lines(AUTODIFF, "0.0", 60)]
-    facts = [x for x in autodiff.fact_lines(AUTODIFF, 60) if x.key and x.key[0] == "told"]
+    lines = [*adstacks.stack_rows(AUTODIFF, 78)[1], *adstacks.stack_lines(AUTODIFF, "0.0", 60)]
+    facts = [x for x in adstacks.fact_lines(AUTODIFF, 60) if x.key and x.key[0] == "told"]
     for line in (*lines, *facts):
         assert {style for _, style in line.spans} | {line.row} <= set(STYLES)
     assert all(len(text_of(line)) <= 60 for line in facts)
 
 
 def test_the_stack_that_takes_most_is_chosen_unless_the_person_chose():
-    assert autodiff.chosen_stack(AUTODIFF) == "0.0"
-    assert autodiff.chosen_stack(AUTODIFF, "0.1") == "0.1"
-    assert autodiff.chosen_stack(AUTODIFF, "5.5") == "0.0"
-    assert autodiff.chosen_stack(msgspec.structs.replace(AUTODIFF, tasks=())) == ""
+    assert adstacks.chosen_stack(AUTODIFF) == "0.0"
+    assert adstacks.chosen_stack(AUTODIFF, "0.1") == "0.1"
+    assert adstacks.chosen_stack(AUTODIFF, "5.5") == "0.0"
+    assert adstacks.chosen_stack(msgspec.structs.replace(AUTODIFF, tasks=())) == ""
 
 
 def test_what_is_selected_on_one_side_is_marked_on_the_other():
@@ -157,7 +158,7 @@ def test_a_compile_that_failed_before_has_one_side():
 
 
 def test_a_kernel_without_gradients_says_how_to_get_them():
-    text = "\n".join(autodiff.why_none(RECORD, msgspec.structs.replace(PRIMAL, gradient="")))
+    text = "\n".join(adstacks.why_none(RECORD, msgspec.structs.replace(PRIMAL, gradient="")))
     assert "has no gradient" in text and "needs_grad=True" in text
 
 
@@ -167,8 +168,8 @@ def test_a_gradient_that_failed_tells_why():
     record = msgspec.structs.replace(
         RECORD, kernels=(PRIMAL, msgspec.structs.replace(GRADIENT, backends=(failed,)))
     )
-    assert autodiff.shown_of(record, PRIMAL) is None
-    assert "Cannot use non static range" in "\n".join(autodiff.why_none(record, PRIMAL))
+    assert adstacks.shown_of(record, PRIMAL) is None
+    assert "Cannot use non static range" in "\n".join(adstacks.why_none(record, PRIMAL))
     assert "Cannot use non static range" in show(record, "adstack")
 
 
@@ -183,10 +184,10 @@ def test_a_failure_of_the_passes_stands_with_the_forward_ir():
     record = with_autodiff(RECORD, early, errors=(error,), status="error")
     text = show(record, "adstack")
     assert "cpu: reverse: WhileStmt is not supported" in text and "    while k:" in text
-    shown = autodiff.shown_of(record, PRIMAL)
-    lines = [text_of(x) for x in autodiff.failure_lines(shown)]
+    shown = adstacks.shown_of(record, PRIMAL)
+    lines = [text_of(x) for x in adstacks.failure_lines(shown)]
     assert lines[1:] == error.rendered.splitlines()[1:]
-    assert autodiff.failure_lines(autodiff.shown_of(RECORD, PRIMAL)) == []
+    assert adstacks.failure_lines(adstacks.shown_of(RECORD, PRIMAL)) == []
 
 
 def test_show_prints_gradients_only_and_nothing_is_cut_off():
@@ -205,8 +206,8 @@ def test_show_json_is_the_record_with_both_listings():
 
 
 def test_the_sides_of_text_are_those_of_the_studio():
-    shown = autodiff.shown_of(RECORD, GRADIENT)
-    lines = adstack_text.reverse_lines(COMPILED, shown)
+    shown = adstacks.shown_of(RECORD, GRADIENT)
+    lines = autodiff.reverse_lines(COMPILED, shown)
     assert [line.key for line in lines[1:]] == [
         op if op >= 0 else None for op in COMPILED.snapshots[1].ids
     ]
@@ -224,15 +225,15 @@ def test_the_sides_of_text_are_those_of_the_studio():
     ],
 )
 def test_rules_about_stacks(rule, state):
-    primal, gradient = gates.evaluate(RECORD, [rule])
+    primal, gradient = rules.evaluate(RECORD, [rule])
     assert primal.state == "skipped" and gradient.state == state
 
 
 def test_rules_compare_with_a_baseline():
     record = replaced(bytes=700)
-    finding = gates.evaluate(record, ["adstack.bytes>+0%"], RECORD)[1]
+    finding = rules.evaluate(record, ["adstack.bytes>+0%"], RECORD)[1]
     assert finding.state == "failed" and "624 -> 700" in finding.message
-    assert gates.evaluate(RECORD, ["adstack.bytes>+0%"], RECORD)[1].state == "passed"
+    assert rules.evaluate(RECORD, ["adstack.bytes>+0%"], RECORD)[1].state == "passed"
 
 
 def test_that_a_kernel_cannot_be_differentiated_is_no_compile_error():

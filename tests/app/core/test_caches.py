@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 from qd_studio.app.core.lines import STYLES, plain, text_of
-from qd_studio.app.core.panels import caches, home, matrix
 from qd_studio.app.core.state import Selection
+from qd_studio.app.core.views import home, matrix
+from qd_studio.app.panels import caches
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.records import LAYERS, make_record

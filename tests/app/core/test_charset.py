@@ -7,7 +7,7 @@ import json
 import pytest
 from qd_studio.app.core import format as fmt
 from qd_studio.app.core.charset import escaped, narrowed, plain_locale, spelled
-from qd_studio.app.core.panels.matrix import matrix
+from qd_studio.app.core.views.matrix import matrix
 
 from tests.app.devices import many
 

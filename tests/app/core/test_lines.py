@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio.app.core import lines as ln
 from qd_studio.app.core.memo import by_identity
-from qd_studio.app.core.panels import changes, errors, home, matrix, misc, passes, source
+from qd_studio.app.core.views import changes, errors, home, matrix, misc
+from qd_studio.app.panels import passes, source
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.records import make_record

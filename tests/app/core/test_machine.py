@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 from qd_studio.app.core.flow_layout import draw, to_svg
-from qd_studio.app.core.gates import evaluate
 from qd_studio.app.core.lines import code_spans, plain
-from qd_studio.app.core.panels import flow, home, launch, machine, matrix
+from qd_studio.app.core.rules import evaluate
+from qd_studio.app.core.views import flow, home, machine, matrix
+from qd_studio.app.panels import launch
 from qd_studio.app.report import render
 from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec

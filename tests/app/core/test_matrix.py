@@ -7,8 +7,8 @@ import re
 import pytest
 from msgspec.structs import replace
 from qd_studio.app.core.lines import plain, text_of
-from qd_studio.app.core.panels.matrix import matrix
-from qd_studio.app.core.panels.sides import side_lines
+from qd_studio.app.core.views.comparison import comparison_lines
+from qd_studio.app.core.views.matrix import matrix
 from qd_studio.app.report import render
 from qd_studio.engine.inspect import record as rec
 
@@ -92,12 +92,12 @@ def test_a_time_of_a_smaller_workload_has_a_star_where_its_name_has_no_room():
 
 
 def test_the_table_of_a_kernel_tells_reasons_where_there_is_room():
-    text = plain(side_lines(many().kernels[0]))
+    text = plain(comparison_lines(many().kernels[0]))
     head, cpu, *_ = text.splitlines()
     assert "against cpu, wall" in head and "0.60x ±0.06 faster" in text
     assert "opencl 0.60x of cpu by wall clock, band 0.06: faster" in text
     kernel = without_arguments("ok", True).kernels[1]
-    rows = plain(side_lines(kernel)).splitlines()
+    rows = plain(comparison_lines(kernel)).splitlines()
     assert sum(SHORT in row for row in rows) == 3 and cpu.index("12.5 ms") > 0
     assert all("12.5 ms" in row for row in rows[1:4])
 
@@ -180,13 +180,13 @@ LONG = "no device could be opened: clGetDeviceIDs says DEVICE_NOT_FOUND; `doctor
 @pytest.mark.parametrize("width", (78, 118, 198))
 def test_a_long_reason_takes_no_room_from_other_rows(width):
     kernel = many().kernels[0]
-    usual = plain(side_lines(kernel, False, width)).splitlines()
+    usual = plain(comparison_lines(kernel, False, width)).splitlines()
     failed = rec.BackendRecord(backend="metal", status="error", reason=LONG)
     backends = tuple(
         replace(b, unlaunched=LONG) if b.backend == "amdgpu" else b for b in kernel.backends
     )
     kernel = replace(kernel, backends=(*backends, failed))
-    lines = plain(side_lines(kernel, False, width)).splitlines()
+    lines = plain(comparison_lines(kernel, False, width)).splitlines()
     heads = [line for line in lines if line.startswith("backend")]
     assert heads == usual[:1]
     assert next(x for x in lines if x.startswith("opencl ")) == next(

@@ -5,8 +5,8 @@ import json
 from msgspec.structs import replace
 from qd_studio.app.core import format as fmt
 from qd_studio.app.core.lines import plain, text_of
-from qd_studio.app.core.panels.home import detail
-from qd_studio.app.core.panels.source import source_lines
+from qd_studio.app.core.views.home import detail
+from qd_studio.app.panels.source import source_lines
 from qd_studio.app.report import html, markdown
 from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec

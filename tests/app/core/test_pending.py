@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from qd_studio.app.core.lines import plain
-from qd_studio.app.core.panels.caches import cache_lines, layer_lines
-from qd_studio.app.core.panels.home import detail
-from qd_studio.app.core.panels.launch import launch_lines
-from qd_studio.app.core.panels.matrix import matrix
-from qd_studio.app.core.panels.source import source_lines
 from qd_studio.app.core.pending import finished_record, kernel_state, state_of
 from qd_studio.app.core.session import Session
 from qd_studio.app.core.state import History, remember
+from qd_studio.app.core.views.home import detail
+from qd_studio.app.core.views.matrix import matrix
+from qd_studio.app.panels.caches import cache_lines, layer_lines
+from qd_studio.app.panels.launch import launch_lines
+from qd_studio.app.panels.source import source_lines
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.devices import many

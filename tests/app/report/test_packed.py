@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from qd_studio.app import report
-from qd_studio.app.report.packed import Pack
+from qd_studio.app.markup.packed import Pack
 from qd_studio.engine.inspect import record as rec
 
 from tests.app import gradients

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from qd_studio.app import batch, report
-from qd_studio.app.core.gates import RuleError, evaluate, parse_rule
+from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
 from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect import store
 

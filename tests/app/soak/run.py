@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from qd_studio.app.core.panels.matrix_cells import sign_of
 from qd_studio.app.core.pending import kernel_state
+from qd_studio.app.core.views.matrix_cells import sign_of
 from qd_studio.app.tui import run as tui
 from qd_studio.app.tui.app import StudioApp
 from qd_studio.app.worker.client import WorkerClient

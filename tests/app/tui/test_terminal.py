@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from qd_studio.app.tui.commands import COMMANDS
+from qd_studio.app.tui.commands import all_commands
 
 from tests.app.tui.terminal import Terminal
 
@@ -290,10 +290,10 @@ def test_a_key_map_changes_keys_and_says_what_is_wrong_with_it(record_path, tmp_
 
 def test_every_command_has_a_key_of_its_own_in_its_scope():
     owners = {}
-    for command in COMMANDS:
+    for command in all_commands():
         for key in command.keys.split(","):
             for scope in {command.scope, *(("list",) if command.scope == "kernel" else ())}:
                 assert owners.setdefault((scope, key), command.id) == command.id
             if command.scope == "everywhere":
-                clash = [c.id for c in COMMANDS if key in c.keys.split(",") and c != command]
+                clash = [c.id for c in all_commands() if key in c.keys.split(",") and c != command]
                 assert not clash

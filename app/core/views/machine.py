@@ -68,7 +68,7 @@ def facts(machine: MachineRecord) -> list[str]:
 
 
 def machine_rows(compiled: CompileRecord) -> list[tuple[str, ...]]:
-    """Cells for `HEADER`, a row a kernel; empty cells where no assembler told."""
+    """Cells for `HEADER`, a row a kernel; empty cells where no assembler ran."""
     machine = compiled.machine
     return [] if machine is None else [_row(compiled, k) for k in machine.kernels]
 
@@ -93,7 +93,7 @@ def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
     if not kernel.known:
         return (_name(compiled, kernel), block, *("",) * (len(HEADER) - 3), _grid(kernel))
     moved = kernel.spill_stores + kernel.spill_loads
-    told = f"{fmt.size(kernel.spill_stores)} + {fmt.size(kernel.spill_loads)}" if moved else "0"
+    spilled = f"{fmt.size(kernel.spill_stores)} + {fmt.size(kernel.spill_loads)}" if moved else "0"
     amd = bool(kernel.wave)
     return (
         _name(compiled, kernel),
@@ -101,7 +101,7 @@ def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
         str(kernel.registers),
         str(kernel.scalar_registers) if amd else "",
         str(kernel.accumulators or ""),
-        str(kernel.spilled_registers) if amd else told,
+        str(kernel.spilled_registers) if amd else spilled,
         fmt.size(kernel.stack),
         fmt.size(kernel.shared),
         "" if amd else fmt.size(kernel.constant),

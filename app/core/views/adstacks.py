@@ -26,7 +26,7 @@ _ROOMY: Final = 110
 
 
 class Shown(NamedTuple):
-    """What the panel tells of: a gradient kernel on one backend."""
+    """What the panel shows: a gradient kernel on one backend."""
 
     kernel: KernelRecord
     backend: BackendRecord
@@ -89,7 +89,7 @@ def stack_key(task: StackTask, index: int) -> str:
 
 
 def chosen_stack(autodiff: AutodiffRecord, chosen: str = "") -> str:
-    """The key of the stack that is told of in full: ``chosen``, else the one that takes most."""
+    """The key of the stack that is shown in full: ``chosen``, else the one that takes most."""
     rows = stacks_of(autodiff)
     if any(key == chosen for _, _, key in rows):
         return chosen
@@ -221,8 +221,8 @@ def stack_lines(
         )
     ]  # fmt: skip
     if x.forced_by:
-        out += _told("forced by", x.forced_by, width)
-    out += _told("slots", _slots(x, autodiff.sized), width)
+        out += _named("forced by", x.forced_by, width)
+    out += _named("slots", _slots(x, autodiff.sized), width)
     if len(x.tree) > 1:
         for branches, text, value in tree_texts(x.tree, ascii_only):
             equal = f" = {value}" if value else ""
@@ -238,7 +238,7 @@ def stack_lines(
     if autodiff.sized:
         text = f"{number(x.slots)} x {x.entry} B = {fmt.size(x.bytes)} a row, "
         text += f"{fmt.counted(x.rows, 'row')}: {fmt.size(x.total)}"
-        out += _told("bytes", text, width)
+        out += _named("bytes", text, width)
     return out
 
 
@@ -249,14 +249,14 @@ def _slots(x: StackRecord, sized: bool) -> str:
     return f"{x.formula} = {number(x.slots)}" if sized else x.formula
 
 
-def _told(name: str, text: str, width: int, style: str = "") -> list[Line]:
+def _named(name: str, text: str, width: int, style: str = "") -> list[Line]:
     """``name`` in a column of its own, the text wrapped beside it."""
     parts = [
         part for line in text.splitlines() for part in wrap(line, max(_NARROWEST, width - _NAMES))
     ] or [""]
     return [
         Line(
-            ((cell(name if i == 0 else "", _NAMES), "dim"), (part, style)), ("told", name, i), text
+            ((cell(name if i == 0 else "", _NAMES), "dim"), (part, style)), ("fact", name, i), text
         )
         for i, part in enumerate(parts)
     ]
@@ -328,7 +328,7 @@ def fact_lines(autodiff: AutodiffRecord, width: int = 100) -> list[Line]:
     for name, text in fact_texts(autodiff):
         wrong = name == "overflow" and autodiff.overflow
         good = name == "gate" and text.startswith("captured")
-        out += _told(name, text, width, "bad" if wrong else "ok" if good else "")
+        out += _named(name, text, width, "bad" if wrong else "ok" if good else "")
         if name == "maxima":
             out += _reducers(autodiff)
     return out

@@ -1,6 +1,6 @@
 """The IR before and after differentiation, side by side, each op with its counterparts.
 
-What belongs together is told by the record (`OpLink`). A sign before each line of the reverse
+The record says what belongs together (`OpLink`). A sign before each line of the reverse
 listing says how: ``=`` for an op of the forward part that stayed, ``<`` for one that was made for
 an op on the left. The counterparts of the selected op carry an arrow.
 """

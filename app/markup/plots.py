@@ -12,7 +12,6 @@ from typing import Final
 from ...engine.inspect.record import LaunchRecord, PassRun
 from ...engine.inspect.verdicts import DEVICE_TIME
 from ..core import format as fmt
-from ..core.panels.launch import samples_of
 
 __all__ = ["samples_plot", "timeline"]
 
@@ -25,7 +24,7 @@ def samples_plot(rows: Sequence[tuple[str, LaunchRecord]]) -> str:
     """
     series = [
         (f"{name} {x.workload}", f", {clock}" if clock == DEVICE_TIME else "", samples)
-        for name, x in rows for clock, samples in samples_of(x) if samples
+        for name, x in rows for clock, samples in fmt.samples_of(x) if samples
     ]  # fmt: skip
     values = [v for *_, samples in series for v in samples if v > 0]
     if not values:

@@ -1,4 +1,4 @@
-"""Gates: rules that make a report fail, and the comparison with a baseline.
+"""Rules that make a report fail, and the comparison with a baseline.
 
 A rule is ``metric OP value``, checked for every kernel (see `metrics`)::
 
@@ -12,7 +12,7 @@ A rule is ``metric OP value``, checked for every kernel (see `metrics`)::
     compile.error                short for compile.error>0
     launch.cuda.wall_us>50?      says nothing where there is no value
 
-The rule states the *failure*: a gate trips when it is true. A metric that no record can have is an
+The rule states the *failure*: it fails when it is true. A metric that no record can have is an
 error. One that has no value for a kernel it concerns is *unknown*, and fails like a rule that is
 true; with ``?`` at the end it is skipped. A rule that concerns no kernel at all is unknown, too.
 

@@ -10,8 +10,8 @@ from ....engine.inspect.record import KernelRecord, ParamRecord, Record
 from .. import format as fmt
 from ..lines import Line
 from ..pending import all_of, faded, state_of
+from .comparison import amounts_text, verdict_texts
 from .matrix import absent, unlaunched
-from .sides import amounts_text, verdict_texts
 
 __all__ = ["absent_lines", "detail", "devices_of"]
 
@@ -86,7 +86,7 @@ def _missed(kernel: KernelRecord, ascii_only: bool) -> list[Line]:
 
 
 def _counted(args: Sequence[str]) -> str:
-    """``7 x f32[32], 0.05``: equal neighbours told once."""
+    """``7 x f32[32], 0.05``: equal neighbours shown once."""
     parts = [(text, len(list(group))) for text, group in groupby(args)]
     return ", ".join(text if n == 1 else f"{n} x {text}" for text, n in parts)
 

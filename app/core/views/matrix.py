@@ -128,7 +128,7 @@ def matrix(
     """Page ``page`` of the matrix (the last is followed by the first); see the module docstring.
 
     Kernels of several files stand under their file's name. A backend that is absent for every
-    kernel has no columns: `absent` tells its reason once. key: that shows the next page.
+    kernel has no columns: `absent` shows its reason once. key: that shows the next page.
     """
     look = _Look(record, {k: v for k, v in (history or {}).items() if len(v) > 1}, ascii_only)
     differs = any(sign_of(kernel) == "differs" for kernel in record.kernels)
@@ -162,8 +162,8 @@ def _paged(look: _Look, levels: Sequence[_Level], width: int, page: int, key: st
     head, rows = look.drawn(shown, (), width)
     if hidden:
         how = f"{key} shows" if key else "not shown:"
-        told = f"{len(shown)} of {len(others) + 1} backends; {how} {', '.join(hidden)}"
-        head.insert(0, Line((("   ", ""), (cell(told, max(1, width - 3)).rstrip(), "warn"))))
+        text = f"{len(shown)} of {len(others) + 1} backends; {how} {', '.join(hidden)}"
+        head.insert(0, Line((("   ", ""), (cell(text, max(1, width - 3)).rstrip(), "warn"))))
     return Matrix(head, rows, hidden, look.notes(shown))
 
 
@@ -233,7 +233,7 @@ class _Look:
         self._extra: Final = {
             "caches": _column("caches", [caches(k, ascii_only) for k in kernels], 8)
         }
-        self._told: Final = {
+        self._reasons: Final = {
             name: [reason(k, k.backend(name), ascii_only) for k in kernels] for name in names
         }
         self._made: Final[dict[tuple[str, str], _Column]] = {}
@@ -281,8 +281,8 @@ class _Look:
                 found = [v for k in kernels for v in k.verdicts if v.backend == name]
                 head = Counter(map(fmt.against_heading, found)).most_common(1)[0][0]
             cells = [
-                ("", "") if told[0] else cell_of(k, k.backend(name), column, head, self.ascii_only)
-                for k, told in zip(kernels, self._told[name], strict=True)
+                ("", "") if why[0] else cell_of(k, k.backend(name), column, head, self.ascii_only)
+                for k, why in zip(kernels, self._reasons[name], strict=True)
             ]
             right, least = column in _RIGHT, _LEAST.get(column, 0)
             made = _column(head, cells, _LIMITS[column], right, least)
@@ -326,7 +326,7 @@ class _Look:
         for group in groups:
             name = f"{rule} {group.name} ".ljust(group.width, rule)
             top.append((cell(name, group.width) + " " * _GAP, "accent"))
-        # Lines end with their last column: a gap behind it would be told as text that is cut off.
+        # Lines end with their last column: a gap behind it would be marked as text that is cut off.
         ended = [_without_gap(line) for line in (Line(tuple(top)), head, *rows)]
         return ended[:2], self._under_files(ended[2:])
 
@@ -344,28 +344,28 @@ class _Look:
             for i, column in enumerate(columns):
                 columns[i], left = column.filled(left)
             grown = group._replace(columns=columns)
-            told = max((len(text) for text, _ in self._told[group.name]), default=0)
-            more = max(0, min(told - grown.width, left))
+            widest = max((len(text) for text, _ in self._reasons[group.name]), default=0)
+            more = max(0, min(widest - grown.width, left))
             columns[-1] = columns[-1].widened(columns[-1].width + more)
             left -= more
             out.append(grown)
         return out, fixed
 
     def _with_reasons(self, at: int, row: Line, groups: Sequence[_Group], room: int) -> Line:
-        """The row with a reason over all columns of each backend that has no more to tell; over
-        those of all backends, and up to ``room`` from the first on, where it is the same."""
-        told = [self._told[group.name][at] for group in groups]
-        if not any(text for text, _ in told):
+        """The row with a reason over all columns of each backend that has nothing else to show;
+        over those of all backends, and up to ``room`` from the first on, where it is the same."""
+        texts = [self._reasons[group.name][at] for group in groups]
+        if not any(text for text, _ in texts):
             return row
         start = len(self._fixed)
         out = list(row.spans[:start])
-        if len(set(told)) == 1:
+        if len(set(texts)) == 1:
             width = sum(group.width + _GAP for group in groups) - _GAP
             width = max(width, room)
-            out.append((cell(told[0][0], width) + " " * _GAP, told[0][1]))
+            out.append((cell(texts[0][0], width) + " " * _GAP, texts[0][1]))
             start += sum(len(group.columns) for group in groups)
         else:
-            for group, (text, style) in zip(groups, told, strict=True):
+            for group, (text, style) in zip(groups, texts, strict=True):
                 end = start + len(group.columns)
                 if text:
                     out.append((cell(text, group.width) + " " * _GAP, style))

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from html import escape as esc
+from typing import Final
 
-from ....engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
-from .. import format as fmt
-from ..lines import Line, python_spans
-from ..memo import by_identity
-from ..pending import faded, state_of
-from .errors import errors_of
-from .params import param_lines
+from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
+from ..core import format as fmt
+from ..core.lines import Line, python_spans
+from ..core.memo import by_identity
+from ..core.pending import faded, state_of
+from ..core.views.errors import errors_of
+from ..core.views.params import HEADER, param_lines, param_rows
+from ..markup import markdown as md
+from ..markup.html import Page, table, td
+from ._panel import (
+    Asked,
+    Changes,
+    Look,
+    Panel,
+    Shown,
+    Tab,
+    compiles,
+    json_of_compiles,
+    of_backend,
+    text_of_kernels,
+)  # fmt: skip
 
-__all__ = ["heat", "source_lines"]
+__all__ = ["PANEL", "heat", "source_lines"]
 
 _TAB = 8
 _PAD = 19
@@ -132,3 +148,71 @@ def _error_lines(error: ErrorRecord, source: str) -> list[Line]:
     if error.hint:
         out.append(Line(((pad + error.hint, "warn"),), key, error.hint, line=error.line))
     return out
+
+
+# ---- the panel
+
+
+def _draw(look: Look) -> Shown:
+    lines = source_lines(look.record, look.kernel, look.compiled, look.ascii_only)
+    line = look.sel.line or look.kernel.line
+    return Shown(lines, at=(look.kernel.id, line), key=line)
+
+
+def _moved(look: Look, line: Line) -> Changes:
+    return {"line": line.line} if line.line else {}
+
+
+def _text(asked: Asked, kernel: KernelRecord) -> list[Line]:
+    compiled = next((c for _, c in compiles(kernel)), None)
+    return source_lines(asked.record, kernel, compiled)
+
+
+def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
+    """``{"file": FileRecord, "statements": {line: [before, after]}, "params": [LeafRecord]}``."""
+    before, after = heat(compiled, 0), heat(compiled, -1)
+    lines = sorted({n for path, n in (*before, *after) if path == kernel.file})
+    return {
+        "file": next((f for f in asked.record.files if f.path == kernel.file), None),
+        "statements": {str(n): [before[kernel.file, n], after[kernel.file, n]] for n in lines},
+        "params": compiled.params,
+    }
+
+
+def _markdown(kernel: KernelRecord) -> list[str]:
+    """The parameters of the compiled kernel, folded."""
+    compiled = next((c for _, c in compiles(kernel)), None)
+    if compiled is None or not compiled.params:
+        return []
+    rows = [[md.text(t) for t in row] for row in param_rows(kernel, compiled)]
+    return md.folded(fmt.counted(len(compiled.params), "parameter"), md.table(HEADER, rows))
+
+
+def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Page) -> str:
+    """The parameters of the compiled kernel, folded."""
+    if not compiled.params:
+        return ""
+    rows = [
+        [f"<td><code>{esc(name)}</code></td>", *map(td, rest)]
+        for name, *rest in param_rows(kernel, compiled)
+    ]
+    title = fmt.counted(len(compiled.params), "parameter")
+    return page.pack.details(title, table(HEADER, rows), "params")
+
+
+PANEL: Final = Panel(
+    id="source",
+    help="Your source with the statements of the IR per line, before and after the passes.",
+    order=10,
+    tab=Tab(
+        keys=(("next-tab", "tab"), ("choose", "its IR"), ("previous-kernel+next-kernel", "kernel"),
+              ("search", "search")),
+        state=of_backend("passes"),
+        draw=_draw,
+        moved=_moved,
+    ),
+    text=text_of_kernels(_text),
+    json=json_of_compiles(_json),
+    markdown={30: _markdown},
+    html_of_compile=_html,
+)  # fmt: skip

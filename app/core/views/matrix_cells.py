@@ -9,8 +9,8 @@ from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from .. import format as fmt
 from ..lines import Span
 from ..pending import kernel_state, state_of
+from .comparison import agreement_style, last_launch, launch_text, speed_style, verdict_of
 from .machine import registers, spills, spills_text
-from .sides import agreement_style, last_launch, launch_text, speed_style, verdict_of
 
 __all__ = ["caches", "cell_of", "reason", "sign", "sign_of", "smaller", "statements"]
 
@@ -119,19 +119,19 @@ def _median(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> S
     return fmt.duration_us(fmt.waited(launch)) + "*" * smaller(kernel, backend), "num"
 
 
-def _of_launch(tell: Callable[[LaunchRecord], str], style: str = "") -> _Cell:
-    def told(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+def _of_launch(text: Callable[[LaunchRecord], str], style: str = "") -> _Cell:
+    def made(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
         launch = last_launch(backend)
-        return (tell(launch) if launch is not None else "", style)
+        return (text(launch) if launch is not None else "", style)
 
-    return told
+    return made
 
 
-def _of_compile(tell: Callable[[CompileRecord], str], style: str = "") -> _Cell:
-    def told(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
-        return (tell(backend.compile) if backend.compile is not None else "", style)
+def _of_compile(text: Callable[[CompileRecord], str], style: str = "") -> _Cell:
+    def made(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
+        return (text(backend.compile) if backend.compile is not None else "", style)
 
-    return told
+    return made
 
 
 def _against(kernel: KernelRecord, backend: BackendRecord, head: str) -> Span:

@@ -1,4 +1,4 @@
-"""Backends side by side: a row a backend, what is known of the largest workload, verdicts."""
+"""Backend comparison: a row a backend, what is known of the largest workload, verdicts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,24 @@ from ..lines import Line, Span, cell, table
 from ..pending import all_of, state_of
 
 __all__ = [
-    "HEADER", "agreement_style", "amounts_text", "comparable", "last_launch", "launch_text",
-    "side_lines", "side_rows", "side_table", "speed_style", "verdict_of", "verdict_texts",
+    "HEADER",
+    "agreement_style",
+    "amounts_text",
+    "comparable",
+    "comparison_lines",
+    "comparison_rows",
+    "comparison_table",
+    "last_launch",
+    "launch_text",
+    "speed_style",
+    "verdict_of",
+    "verdict_texts",
 ]  # fmt: skip
 
 HEADER: Final = (
     "backend", "launch", "device", "against", "agreement", "cold", "warm", "size", "rate",
 )  # fmt: skip
-"""Names of all columns; `side_table` leaves out those that say nothing of a kernel."""
+"""Names of all columns; `comparison_table` leaves out those that say nothing of a kernel."""
 _RIGHT: Final = (False, True, True, False, False, True, True, True, True)
 _LIMITS: Final = (16, 36, 17, 48, 60, 8, 8, 9, 32)
 _GAP: Final = 2
@@ -129,14 +139,14 @@ def amounts_text(workload: WorkloadRecord) -> str:
     return ", ".join(parts)
 
 
-def side_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
+def comparison_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
     """Cells for `HEADER`, a row a backend; what keeps one from launching stands under launch."""
     return [tuple(text for text, _ in _row(kernel, backend)) for backend in kernel.backends]
 
 
-def side_table(kernel: KernelRecord) -> tuple[list[str], list[list[str]]]:
+def comparison_table(kernel: KernelRecord) -> tuple[list[str], list[list[str]]]:
     """(header, rows) with the columns that say something."""
-    rows = side_rows(kernel)
+    rows = comparison_rows(kernel)
     used = _used(rows)
     return [HEADER[i] for i in used], [[row[i] for i in used] for row in rows]
 
@@ -189,20 +199,20 @@ def _of_save(kernel: KernelRecord, backend: BackendRecord, column: str, at: Span
 
 
 def _over_empty(line: Line, text: str, style: str, width: int) -> tuple[Line, int]:
-    """(the line with ``text`` over its second column and all that are empty behind it, the room
+    """(the line with ``text`` over its second column and all that are empty after it, the room
     that this is)."""
     end = 2
     while end < len(line.spans) and not line.spans[end][0].strip():
         end += 1
     room = sum(len(part) for part, _ in line.spans[1:end]) - _GAP
-    if end == len(line.spans):  # nothing comes behind it
+    if end == len(line.spans):  # nothing comes after it
         most = width - len(line.spans[0][0]) if width else len(text)
         room = max(room, min(len(text), most))
     span = (cell(text, room) + " " * _GAP, style)
     return line._replace(spans=(line.spans[0], span, *line.spans[end:])), room
 
 
-def side_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -> list[Line]:
+def comparison_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -> list[Line]:
     """The table, and below it the verdicts in full.
 
     What keeps a backend from launching takes the room of cells that are empty, never that of other
@@ -226,7 +236,7 @@ def side_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -
             [("", "") if i == _LAUNCH and not there else row[i] for i in used]
             for row, there in zip(rows, launched, strict=True)
         ],
-        [("side", backend.backend) for backend in kernel.backends],
+        [("comparison", backend.backend) for backend in kernel.backends],
         [_RIGHT[i] and i != _LAUNCH for i in used],
         [_LIMITS[i] for i in used],
         _GAP,
@@ -236,12 +246,12 @@ def side_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -
     more: list[Line] = []
     marks = fmt.marks(ascii_only)
     for backend, row, line, there in zip(kernel.backends, rows, lines, launched, strict=True):
-        told, style = row[_LAUNCH]
+        why, style = row[_LAUNCH]
         if not there:
-            told = f"{marks[style]} {told}" if style in marks else told
-            line, room = _over_empty(line, told, style, width)
-            if len(told) > room and not backend.unlaunched:  # told below for the device
-                more.append(Line(((f"{backend.backend} ", "accent"), (told, "dim"))))
+            why = f"{marks[style]} {why}" if style in marks else why
+            line, room = _over_empty(line, why, style, width)
+            if len(why) > room and not backend.unlaunched:  # shown below with the device
+                more.append(Line(((f"{backend.backend} ", "accent"), (why, "dim"))))
         out.append(line)
     out += more
     state = all_of(state_of(kernel, backend, "launches") for backend in kernel.backends)

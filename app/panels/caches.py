@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape as esc
 from textwrap import wrap
 from typing import Final
 
-from ....engine.inspect.record import CacheDifference, CacheLayer, KernelRecord
-from .. import format as fmt
-from ..lines import Line, Span, table
-from ..pending import faded, state_of
+from ...engine.inspect.record import BackendRecord, CacheDifference, CacheLayer, KernelRecord
+from ..core import format as fmt
+from ..core.lines import Line, Span, table
+from ..core.pending import faded, state_of
+from ..markup import markdown as md
+from ..markup.html import Page, diff_row, td
+from ..markup.html import table as html_table
+from ._panel import Asked, Panel, Tab, json_of_backends, of_backends, text_of_kernels
 
-__all__ = [
+__all__ = ["PANEL", 
     "cache_lines", "changed_lines", "chosen_layer", "compared_with", "layer_key", "layer_lines",
     "layers_of", "parts_of",
 ]  # fmt: skip
@@ -32,18 +37,18 @@ def layer_key(backend: str, layer: CacheLayer) -> str:
 
 
 def chosen_layer(kernel: KernelRecord, chosen: str = "") -> str:
-    """The key of the row that is told of in full: ``chosen``, or the one with most to tell of the
+    """The key of the row that is shown in full: ``chosen``, or the most informative one of the
     backend that comes first."""
     rows = layers_of(kernel)
     if any(layer_key(backend, x) == chosen for backend, x in rows):
         return chosen
     rows = [row for row in rows if row[0] == rows[0][0]]
-    best = max(rows, key=lambda row: _telling(row[1]), default=None)
+    best = max(rows, key=lambda row: _weight(row[1]), default=None)
     return "" if best is None else layer_key(*best)
 
 
-def _telling(layer: CacheLayer) -> int:
-    """How much there is to tell of a layer."""
+def _weight(layer: CacheLayer) -> int:
+    """How informative a layer is."""
     if layer.state == "damaged" or (layer.state == "bypass" and layer.name != "in_process"):
         return 5
     if layer.differences:
@@ -189,3 +194,117 @@ def _parts(layer: CacheLayer, ascii_only: bool) -> list[Line]:
 
 def _wrapped(text: str, style: str, width: int) -> Sequence[Line]:
     return [Line(((part, style),)) for part in wrap(text, max(_NARROWEST, width))]
+
+
+# ---- the panel
+
+
+def _text(asked: Asked, kernel: KernelRecord) -> list[Line]:
+    """The table of layers, then all about each that has something to say."""
+    head, lines = cache_lines(kernel)
+    out = [*head, *lines]
+    for backend, layer in layers_of(kernel):
+        if layer.parts or layer.advice or layer.differences:
+            key = layer_key(backend, layer)
+            out += [Line(()), *layer_lines(kernel, key, asked.width)]
+    return out
+
+
+def _json(asked: Asked, kernel: KernelRecord, backend: BackendRecord) -> dict[str, object]:
+    """``{"caches": [CacheLayer]}``."""
+    return {"caches": backend.caches}
+
+
+_HEADS: Final = ("backend", "layer", "state", "miss costs", "size", "why")
+
+
+def _reported(kernel: KernelRecord) -> tuple[list[tuple[str, CacheLayer]], list[tuple[str, ...]]]:
+    """(the layers in reports, miss costs and size of each)."""
+    found = [(name, x) for name, x in layers_of(kernel) if x.state != "not_applicable"]
+    costs = [
+        (fmt.duration_ms(x.cost_ms) if x.cost_ms else "",
+         fmt.size(x.size_bytes) if x.state == "hit" else "")
+        for _, x in found
+    ]  # fmt: skip
+    return found, costs
+
+
+def _markdown(kernel: KernelRecord) -> list[str]:
+    """What the caches would answer, why, and what could be done."""
+    found, costs = _reported(kernel)
+    if not found:
+        return []
+    rows = [
+        [name, x.name, x.state, *cost, md.text(x.reason)]
+        for (name, x), cost in zip(found, costs, strict=True)
+    ]
+    out = ["### Caches", "", *md.table(_HEADS, rows)]
+    for name, layer in found:
+        if layer.differences:
+            out += [f"{name} {layer.name}, {md.text(compared_with(layer))}:", ""]
+            for difference in layer.differences:
+                out.append(f"- {md.code(difference.text)}")
+                lines = [f"{sign}{n} {text}" for sign, n, text in changed_lines(difference)]
+                if lines:  # a diff within the list item
+                    block = md.fenced("\n".join(lines), "diff")
+                    out += ["", *(f"  {x}" for part in block for x in part.split("\n")), ""]
+            out += [""] if out[-1] else []
+    advice = dict.fromkeys(x.advice for _, x in found if x.advice)
+    return out + [f"{md.text(text)}\n" for text in advice]
+
+
+def _html(kernel: KernelRecord, page: Page) -> str:
+    """What the caches would answer, with the parts of each key and their differences."""
+    found, costs = _reported(kernel)
+    if not found:
+        return ""
+    rows = [
+        [td(name), td(x.name),
+         td(f"{fmt.GLYPHS[x.state][0]} {x.state}", f"cache-{esc(x.state, quote=True)}"),
+         *(td(text, "num") for text in cost), td(x.reason)]
+        for (name, x), cost in zip(found, costs, strict=True)
+    ]  # fmt: skip
+    advice = dict.fromkeys(x.advice for _, x in found if x.advice)
+    return (
+        f"<h3>Caches</h3>{html_table(_HEADS, rows)}"
+        + "".join(f'<p class="facts">{esc(text)}</p>' for text in advice)
+        + "".join(_html_layer(name, layer, page) for name, layer in found if layer.parts)
+    )
+
+
+def _html_layer(backend: str, layer: CacheLayer, page: Page) -> str:
+    """The differences of one layer, open, and the parts of its key, folded."""
+    out: list[str] = []
+    if layer.differences:
+        out.append(f"<p>{esc(f'{backend} {layer.name}, {compared_with(layer)}')}:</p><ul>")
+        for difference in layer.differences:
+            rows = "".join(
+                diff_row("added" if sign == "+" else "removed", sign, esc(number), esc(text))
+                for sign, number, text in changed_lines(difference)
+            )
+            lines = f'<table class="diff"><tbody>{rows}</tbody></table>' if rows else ""
+            out.append(f"<li><code>{esc(difference.text)}</code>{lines}</li>")
+        out.append("</ul>")
+    cells = [
+        [f"<td><code>{esc(name)}</code></td>", f"<td><code>{esc(value)}</code></td>",
+         td("" if before is None else f"≠ was {before}" if before else "≠ new")]
+        for name, value, before in parts_of(layer)
+    ]  # fmt: skip
+    title = f"{backend} {layer.name} key {layer.key}"
+    return "".join(out) + page.pack.details(title, html_table((), cells), "key")
+
+
+PANEL: Final = Panel(
+    id="caches",
+    help="What each cache would answer a program that starts now, why, and what a miss costs.",
+    order=60,
+    tab=Tab(
+        keys=(("pane", "pane"), ("search", "search"), ("next-tab", "tab"), ("copy-all", "copy")),
+        state=of_backends("caches"),
+        pane="qd_studio.app.tui.widgets.caches:CachesPane",
+    ),
+    text=text_of_kernels(_text),
+    json=json_of_backends(_json),
+    markdown={70: _markdown},
+    html={70: _html},
+)

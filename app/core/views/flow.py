@@ -78,8 +78,8 @@ def groups(kernel: KernelRecord) -> list[tuple[list[BackendRecord], FlowRecord]]
 def heading(backend: BackendRecord) -> tuple[str, str]:
     """(backend, how it runs its tasks), with what is known of its graph."""
     assert backend.flow is not None
-    told = facts(backend.flow)
-    return backend.backend, title(backend.flow) + (f"; {told}" if told else "")
+    known = facts(backend.flow)
+    return backend.backend, title(backend.flow) + (f"; {known}" if known else "")
 
 
 def flow_lines(kernel: KernelRecord, width: int, ascii_only: bool = False) -> list[Line]:

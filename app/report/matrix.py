@@ -1,32 +1,28 @@
-"""Backends side by side in the HTML report: the matrix of all kernels, and a table for each."""
+"""The matrix of the HTML report: all kernels on all backends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from html import escape as esc
 
 from ...engine.inspect.record import BackendRecord, KernelRecord, Record
 from ..core import format as fmt
-from ..core.panels.machine import registers, spills, spills_text
-from ..core.panels.matrix import absent, backends_in_order, backends_of, unlaunched
-from ..core.panels.sides import (
-    amounts_text,
-    comparable,
+from ..core.views.comparison import (
     last_launch,
     launch_text,
     verdict_of,
-    verdict_texts,
 )
-from ..core.panels.sides import side_table as table_of
+from ..core.views.machine import registers, spills, spills_text
+from ..core.views.matrix import absent, backends_in_order, backends_of, unlaunched
+from ..markup.html import anchor
 
-__all__ = ["matrix", "side_table"]
+__all__ = ["matrix"]
 
 _LAUNCHED = ("launch", "device", "against", "agreement", "cold")
 _COMPILED = ("cold", "size", "registers", "spills")
 """Columns of the matrix; what has no room there stands in the table of each kernel."""
 
 
-def matrix(record: Record, anchor: Callable[[KernelRecord], str]) -> str:
+def matrix(record: Record) -> str:
     """A row a kernel, a group of columns a backend; below it what is absent or not launched."""
     missing, held = dict(absent(record)), dict(unlaunched(record))
     columns = {name: _columns(record, name, name in held) for name in backends_in_order(record)}
@@ -93,47 +89,3 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None, columns: tuple[s
     return "".join(
         f'<td class="{kinds.get(column, "num")}">{esc(texts[column])}</td>' for column in columns
     )
-
-
-def side_table(kernel: KernelRecord) -> str:
-    """A row a backend, on the largest workload; the verdicts; what the rates are made of."""
-    if not comparable(kernel):
-        return ""
-    names, rows = table_of(kernel)
-    head = "".join(f"<th>{esc(text)}</th>" for text in names)
-    body = "".join(
-        f"<tr>{_cells_of(names, row, last_launch(backend) is not None)}</tr>"
-        for backend, row in zip(kernel.backends, rows, strict=True)
-    )
-    facts = verdict_texts(kernel)
-    for workload in kernel.workloads:
-        amounts = amounts_text(workload)
-        facts += [f"{workload.label}: {amounts}"] if amounts else []
-    items = "".join(f"<li>{esc(text)}</li>" for text in facts)
-    notes = f"<ul>{items}</ul>" if items else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<h3>Backends</h3><div class="wide">{table}</div>{notes}'
-
-
-def _cells_of(names: Sequence[str], row: Sequence[str], launched: bool) -> str:
-    """A row; why there was no launch takes the room of all that is empty behind it."""
-    out: list[str] = []
-    at = 0
-    while at < len(row):
-        end = at + 1
-        while names[at] == "launch" and not launched and end < len(row) and not row[end]:
-            end += 1
-        span = f' colspan="{end - at}"' if end > at + 1 else ""
-        kind = "none" if names[at] == "launch" and not launched else _kind(names[at], row[at])
-        out.append(f'<td class="{kind}"{span}>{esc(row[at])}</td>')
-        at = end
-    return "".join(out)
-
-
-def _kind(column: str, text: str) -> str:
-    """Numbers are aligned and not broken; what is wrong stands out."""
-    if column == "agreement":
-        return "bad" if text.startswith("≠") or text.endswith("check failed") else ""
-    if column in ("launch", "against"):
-        return "whole"
-    return "num" if column in ("device", "cold", "warm", "size", "rate") else ""

@@ -12,7 +12,7 @@ __all__ = ["by_backends", "error_lines", "errors_of", "headline"]
 
 
 def errors_of(record: Record, kernel: KernelRecord | None = None) -> list[ErrorRecord]:
-    """Errors to tell, without doubles: all of them, or those that concern ``kernel``.
+    """Errors to report, without duplicates: all of them, or those that concern ``kernel``.
 
     Of a file's own errors those of files that hold other kernels do not concern it; those of
     helpers may.

@@ -1,0 +1,1 @@
+"""Building blocks of reports: Markdown and HTML of texts, tables, plots and packed parts."""

@@ -1,0 +1,111 @@
+"""Panels of other distributions: entry points of the group ``qd_studio.panels``.
+
+The name of an entry point is the id of its panel, and its value leads to a `Panel`. They are
+imported when panels are first asked for: by a kernel's screen, a report, or ``qd-studio show``. A
+panel that cannot be imported is replaced by one with a `Panel.fault`, and an exception in one of
+its functions is shown in place of the result, so that a broken distribution costs its own panel
+only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.lines import Line
+from ..core.visible import visible_line
+from ..markup import markdown as md
+from ..markup.html import td
+from ._panel import NothingToShow, Panel, Shown, Tab
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUP", "faulty", "load"]
+
+GROUP: Final = "qd_studio.panels"
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_WIDGETS: Final = ("body", "errors", "list", "search", "value")
+"""Ids of widgets of the screens: the widget of a panel has the panel's id."""
+
+
+def load(taken: set[str]) -> list[Panel]:
+    """The panels of other distributions, in order. taken: names of the studio's own."""
+    from importlib.metadata import entry_points
+
+    taken = {*taken, *_WIDGETS}
+    found: list[Panel] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        found.append(_panel(entry, taken))
+        taken = {*taken, entry.name}
+    return sorted(found, key=lambda panel: (panel.order, panel.id))
+
+
+def _panel(entry: EntryPoint, taken: set[str]) -> Panel:
+    of = f" of {entry.dist.name}" if entry.dist is not None else ""
+    who = f"panel {entry.name!r}{of}"
+    if not _NAME.fullmatch(entry.name) or entry.name in taken:
+        fault = "there is a panel of this name" if entry.name in taken else "use letters, digits, -"
+        return faulty(f"{entry.name}-{entry.value}", f"{who}: {fault}")
+    try:
+        panel = entry.load()
+    except Exception as error:  # the code of others: an ImportError, or whatever it runs into
+        return faulty(entry.name, f"{who} cannot be imported: {_text_of(error)}")
+    if not isinstance(panel, Panel) or panel.id != entry.name:
+        return faulty(entry.name, f"{who}: {entry.value} is no Panel with this id")
+    return _guarded(panel, who)
+
+
+def _text_of(error: BaseException) -> str:
+    return visible_line(f"{type(error).__name__}: {error}")
+
+
+def faulty(name: str, fault: str) -> Panel:
+    """A panel that shows why the one called ``name`` cannot be used."""
+    id = re.sub(r"[^a-z0-9_-]", "-", name.lower()).lstrip("-0123456789") or "panel"
+    shown = Shown([Line(((fault, "bad"),))])
+    return Panel(id=id, help=fault, order=1000, fault=fault, tab=Tab(draw=lambda look: shown))
+
+
+def _guarded(panel: Panel, who: str) -> Panel:
+    """``panel`` with functions that report their exceptions."""
+
+    def guard(make: Callable[..., Any], failed: Callable[[str], Any]) -> Callable[..., Any]:
+        def guarded(*args: Any) -> Any:
+            try:
+                found = make(*args)
+                return found if isinstance(found, str | Shown) else list(found)
+            except NothingToShow:
+                raise
+            except Exception as error:  # the code of others, on any record
+                return failed(f"{who} failed: {_text_of(error)}")
+
+        return guarded
+
+    def shown(fault: str) -> Shown:
+        return Shown([Line(((fault, "bad"),))])
+
+    def refused(fault: str) -> Any:
+        raise NothingToShow(fault)
+
+    def in_markdown(fault: str) -> list[str]:
+        return [md.text(fault), ""]
+
+    def in_html(fault: str) -> str:
+        return f"<table><tr>{td(fault, 'bad')}</tr></table>"
+
+    tab = panel.tab
+    if tab is not None and tab.draw is not None:
+        tab = replace(tab, draw=guard(tab.draw, shown))
+    compiles = panel.html_of_compile
+    return replace(
+        panel,
+        tab=tab,
+        text=guard(panel.text, refused) if panel.text is not None else None,
+        json=guard(panel.json, refused) if panel.json is not None else None,
+        markdown={rank: guard(make, in_markdown) for rank, make in panel.markdown.items()},
+        html={rank: guard(make, in_html) for rank, make in panel.html.items()},
+        html_of_compile=guard(compiles, in_html) if compiles is not None else None,
+    )

@@ -1,0 +1,207 @@
+"""Generated code, linked to the user's lines where the backend knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape as esc
+from typing import Any, Final
+
+from ...engine.inspect.record import Artefact, BackendRecord, CompileRecord, KernelRecord
+from ..core.lines import LazyLines, Line, code_spans
+from ..core.memo import by_identity
+from ..core.views.machine import facts, machine_lines, machine_table
+from ..core.views.places import gutter, user_lines
+from ..markup import markdown as md
+from ..markup.html import Page, inner, table, td
+from ._panel import (
+    Asked,
+    Changes,
+    Look,
+    Panel,
+    Shown,
+    Tab,
+    json_of_compiles,
+    of_backend,
+    text_of_compiles,
+)  # fmt: skip
+
+__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "title_of"]
+
+_TITLES: Final = {
+    "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
+    "spirv": "SPIR-V", "isa": "AMDGPU assembly", "ptx": "PTX", "sass": "SASS", "asm": "assembly",
+}  # fmt: skip
+
+
+def title_of(name: str) -> str:
+    """What people call a text."""
+    return _TITLES.get(name, name)
+
+
+def artefacts_of(backend: BackendRecord | None) -> list[str]:
+    """Names of the texts that a backend kept."""
+    if backend is None or backend.compile is None:
+        return []
+    return [a.name for a in in_order(backend.compile.artefacts)]
+
+
+def in_order(artefacts: Sequence[Artefact]) -> list[Artefact]:
+    """The texts in the order in which each is made from the one before."""
+    place = {name: i for i, name in enumerate(_TITLES)}
+    return sorted(artefacts, key=lambda a: place.get(a.name, -1))
+
+
+@by_identity(16)
+def code_lines(backend: BackendRecord | None, index: int) -> Sequence[Line]:
+    """Artefact ``index``, keyed by line number, with `Line.line` where the backend reports it."""
+    names = artefacts_of(backend)
+    if backend is None or backend.compile is None or not names:
+        return [Line((("This backend made no code that can be shown.", "dim"),))]
+    artefact = in_order(backend.compile.artefacts)[index % len(names)]
+    texts = artefact.text.expandtabs(8).splitlines()
+    lines = _user_lines(backend.compile, artefact, len(texts))
+
+    def build(i: int) -> Line:
+        spans = code_spans(texts[i], artefact.language)
+        return Line((gutter(lines[i]), *spans), i, texts[i], line=lines[i])
+
+    width = 5 + max(map(len, texts), default=0)
+    out = CodeLines(range(len(texts)), build, texts.__getitem__, width)
+    if any(lines):
+        for i in range(len(lines) - 1, -1, -1):
+            out.first[lines[i]] = i
+        out.first.pop(0, None)
+    return out
+
+
+def _user_lines(compiled: CompileRecord, artefact: Artefact, count: int) -> list[int]:
+    """The user's line of each of the ``count`` lines of a text; 0 where it is not known."""
+    known = user_lines(compiled)
+    lines = [known[loc] if loc >= 0 else 0 for loc in artefact.lines[:count]]
+    return lines + [0] * (count - len(lines))
+
+
+class CodeLines(LazyLines):
+    """Lines of generated code. first: where each of the user's lines begins."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.first: dict[int, int] = {}
+
+
+# ---- the panel
+
+
+def _draw(look: Look) -> Shown:
+    lines = code_lines(look.backend, look.sel.artefact)
+    if not isinstance(lines, CodeLines):
+        return Shown(lines)
+    names = artefacts_of(look.backend)
+    at = look.sel.artefact % len(names)
+    header = Line((
+        (f"text {at + 1} of {len(names)}  ", "dim"), (title_of(names[at]), "title"),
+        (f"  {len(lines):,} lines", "dim"),
+    ))  # fmt: skip
+    # What the machine code takes stays on top, where there is room for both.
+    table = machine_lines(look.backend) if names[at] in ("ptx", "sass") else []
+    room = look.rows // 2 - 4
+    return Shown(
+        lines,
+        [header, *(table if len(table) <= room else table[:1])],
+        at=(at, look.sel.line),
+        row=lines.first.get(look.sel.line),
+        state=_state(look),
+    )
+
+
+def _moved(look: Look, line: Line) -> Changes:
+    return {"line": line.line} if line.line else {}
+
+
+def _step(look: Look, step: int) -> Changes:
+    return {"artefact": look.sel.artefact + step}
+
+
+def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list[Line]:
+    out = machine_lines(backend)
+    for index, artefact in enumerate(in_order(compiled.artefacts)):
+        out += [Line(((f"-- {artefact.name}", "title"),)), *code_lines(backend, index)]
+    return out or [Line((("this backend keeps no code", ""),))]
+
+
+def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
+    """``{"artefacts": [Artefact], "machine": MachineRecord or null}``."""
+    return {"artefacts": compiled.artefacts, "machine": compiled.machine}
+
+
+def _markdown(kernel: KernelRecord) -> list[str]:
+    """Registers, spills and memory of code for GPUs."""
+    out: list[str] = []
+    for backend in kernel.backends:
+        compiled = backend.compile
+        if compiled is not None and compiled.machine is not None:
+            out += [f"{backend.backend}: {md.text('; '.join(facts(compiled.machine)))}.", ""]
+            head, rows = machine_table(compiled)
+            out += md.table(head, [[md.text(t) for t in row] for row in rows])
+    return ["### Machine code", "", *out] if out else []
+
+
+def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Page) -> str:
+    """The table of the machine code, and every text that an earlier backend has not shown."""
+    parts: list[str] = []
+    if compiled.machine is not None:
+        head, rows = machine_table(compiled)
+        text = "; ".join(facts(compiled.machine))
+        parts += [f'<p class="facts">{esc(text)}</p>', table(head, (map(td, row) for row in rows))]
+    for artefact in in_order(compiled.artefacts):
+        size = f"{len(artefact.text.splitlines()):,} lines"
+        title, body = f"{title_of(artefact.name)}, {size}", _listing(compiled, artefact)
+        where = page.shown_for((artefact.name, body), backend)
+        if where:
+            parts.append(f'<p class="facts">{esc(title)}: as for {esc(where)}.</p>')
+        else:
+            kind = f"{artefact.language} {artefact.name}"
+            parts.append(page.pack.details(title, body, kind))
+    return "".join(parts)
+
+
+_TAGS: Final = {"comment": "n-", "op": "o-", "kw": "k-", "type": "t-"}
+"""Elements for the styles that are coloured; a report has a hundred thousand of them."""
+
+
+def _listing(compiled: CompileRecord, artefact: Artefact) -> str:
+    """A text of a compile, with the user's line numbers where they are known."""
+    texts = artefact.text.splitlines()
+    lines = _user_lines(compiled, artefact, len(texts))
+    numbered = any(lines)
+    out: list[str] = []
+    for text, line in zip(texts, lines, strict=True):
+        if numbered:
+            out.append(f"<l->{line or ''}</l->")
+        for part, style in code_spans(text, artefact.language):
+            tag = _TAGS.get(style)
+            out.append(f"<{tag}>{inner(part)}</{tag}>" if tag else inner(part))
+        out.append("\n")
+    return f"<pre>{''.join(out)}</pre>"
+
+
+_state: Final = of_backend("code")
+
+PANEL: Final = Panel(
+    id="code",
+    help="Every text that a backend generated, with your source lines and, for GPUs, registers, "
+    "spills, memory and occupancy.",
+    order=50,
+    tab=Tab(
+        keys=(("previous-pass+next-pass", "text"), ("backend", "backend"), ("search", "search"),
+              ("copy-all", "copy")),
+        state=_state,
+        draw=_draw,
+        moved=_moved,
+        step=_step,
+    ),
+    text=text_of_compiles(_text),
+    json=json_of_compiles(_json),
+    markdown={50: _markdown},
+    html_of_compile=_html,
+)  # fmt: skip
