@@ -4,10 +4,12 @@ No test sees the caches of whoever runs it, nor what another test left in its ow
 cache directory, which the processes that it starts inherit. It is made when somebody writes.
 """
 
+import gc
 import itertools
 import os
 import shutil
 import tempfile
+import zlib
 
 import pytest
 from hypothesis import settings
@@ -17,7 +19,7 @@ settings.register_profile("tests", deadline=None, derandomize=True, print_blob=T
 settings.load_profile("tests")
 
 
-pytest_plugins = ["tests.twins.plugin"]
+pytest_plugins = ["tests.backend_variants.plugin"]
 
 
 def pytest_addoption(parser):
@@ -39,6 +41,32 @@ def pytest_configure(config):
     os.environ["XDG_CACHE_HOME"] = os.path.join(_cache_root, "shared")
     # Compiling the engine's modules anew takes most of the time of a short process.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")
+    config.addinivalue_line("markers", "sampled(n): about one case in n runs by default")
+
+
+def pytest_collection_modifyitems(items):
+    """Of the cases of a test marked ``sampled(n)`` one in n, or the first, is not slow.
+
+    A digest of the name chooses, so that no parameter is left out throughout.
+    """
+    begun = set()
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is None:
+            continue
+        chosen = zlib.crc32(item.nodeid.encode()) % mark.args[0] == 0
+        test = item.nodeid.partition("[")[0]
+        if not chosen and test in begun:
+            item.add_marker("slow")
+        begun.add(test)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    # The garbage collector would look at all of the collected tests again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config):

@@ -63,6 +63,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("way", "program"), [(way, p) for way, (_, _, programs) in WAYS.items() for p in programs]
 )

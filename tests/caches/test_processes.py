@@ -117,6 +117,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("call", "at", "before"),
     [("mkdir", 1, False), ("mkdir", 2, False), *((*step, b) for step in STEPS for b in (0, 1))],
@@ -289,6 +290,7 @@ print(json.dumps({"wrong": wrong, "damaged": s.statistics.damaged}))
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("policy", ["lru", "fifo"])
 def test_16_processes_in_a_folder_that_is_too_small(root, policy):
     limit = 300_000

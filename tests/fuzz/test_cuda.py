@@ -29,6 +29,7 @@ def test_kernels_agree_on_cuda(seeds, capsys):
     assert {v.name for v in CUDA_VARIANTS if not v.fast} <= set(tally.by_config)
 
 
+@pytest.mark.slow
 @pytest.mark.cuda(share=True)
 @pytest.mark.parametrize("parts", [False, True], ids=["plain", "parts"])
 @pytest.mark.parametrize("start", range(0, 16, 4))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from qd_studio import engine as qd
 
+from tests.backend_variants.backends import MAPPINGS, OPENCL, opencl
 from tests.cuda_sim import launching
-from tests.twins.sides import MAPPINGS, OPENCL, opencl
 
 from . import campaign, gradients
 from .configs import OPENCL_VARIANTS

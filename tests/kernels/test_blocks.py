@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
+pytestmark = pytest.mark.sampled(2)
+
 B = 8
 Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
 Reals = qd.types.ndarray(dtype=qd.f32, ndim=1)

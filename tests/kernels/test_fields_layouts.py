@@ -12,6 +12,8 @@ from qd_studio import engine as qd
 
 from tests.lang import opaque
 
+pytestmark = pytest.mark.sampled(2)
+
 ARCHES = ["cpu", "interp"]
 N, M = 6, 8
 

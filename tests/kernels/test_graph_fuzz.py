@@ -1,6 +1,6 @@
 """Random graph kernels: loops in loops, checkpoints, sections, local variables.
 
-The same kernel does the same in the interpreter, on the CPU and, as a twin, with CUDA: what it
+The same kernel does the same in the interpreter, on the CPU and, as a variant, with CUDA: what it
 leaves in its arrays, where it stops, and what it does when it is resumed there until it ends.
 """
 

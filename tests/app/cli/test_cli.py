@@ -67,6 +67,7 @@ def test_outputs_by_suffix(path, tmp_path):
     assert data["kernels"][0]["backends"][0]["agreement"]["check"] == "passed"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("content", "line"),
     [
@@ -347,6 +348,7 @@ def test_without_a_worker_the_environment_is_to_blame(path, monkeypatch, capsys)
     assert "/no/such/python" in err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("streams", "status", "said"),
     [
@@ -374,6 +376,7 @@ def test_streams_that_are_closed_or_full(saved, tmp_path, streams, status, said)
         assert "scale" in done.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("streams", ["<&-", "<&- 2>&-"])
 def test_a_worker_runs_without_standard_input(path, streams):
     shell = f'"$0" -m qd_studio.app.cli --backend cpu "$1" {streams}'
@@ -385,6 +388,7 @@ def test_a_worker_runs_without_standard_input(path, streams):
     assert "scale" in done.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "iso-8859-1"}])
 def test_a_locale_without_utf_8_gets_ascii(saved, locale):
     environment = os.environ | locale

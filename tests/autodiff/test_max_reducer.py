@@ -2,7 +2,7 @@
 
 The statements are those of "Adstack max-reducer: parallel multi-axis MaxOverRange dispatch"; each
 test is named after one. Where we do better on purpose, its docstring says so. Caches and counters
-stand in `test_seed_max_reducer_caches.py`.
+stand in `test_max_reducer_caches.py`.
 """
 
 import numpy as np
@@ -437,7 +437,7 @@ def mostly_zeros(cells):
 
 
 def test_a_recognised_range_may_be_longer_than_the_cap(backend):
-    """The seed's own kernel over more than 1 << 24 elements, most of them without a round."""
+    """The documented kernel over more than 1 << 24 elements, most of them without a round."""
     if backend == "interp":
         pytest.skip("the interpreter would take minutes for 16 million iterations")
     s, a = Sum(1), mostly_zeros(ABOVE_CAP)

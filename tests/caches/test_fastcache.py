@@ -1,6 +1,6 @@
 """The page on fastcache, statement by statement: what it is, how to use it, its constraints.
 
-Keys, diagnostics and compound types are in `test_seed_fastcache_keys`. Each docstring names the
+Keys, diagnostics and compound types are in `test_fastcache_keys`. Each docstring names the
 statement. Where the documented system does something else than its page, or worse, it says so.
 """
 
