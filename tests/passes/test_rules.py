@@ -90,6 +90,7 @@ def assert_equal(make, t, fast_math=False, step=1):
             assert same_const(old, new), f"x = {x}: {old} became {new}\n{before!r}\n{after!r}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("t", [i8, u8, u1, i32, f16, f32], ids=str)
 @pytest.mark.parametrize("code", BINARY, ids=C.NAME.__getitem__)
 def test_one_operation_with_a_constant(code, t):
@@ -112,6 +113,7 @@ CHAINS = [C.ADD, C.SUB, C.MUL, C.DIV, C.BIT_AND, C.BIT_OR, C.BIT_XOR, C.BIT_SHL,
           C.BIT_SAR]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("t", [i8, u8, f32], ids=str)
 @pytest.mark.parametrize("first", CHAINS, ids=C.NAME.__getitem__)
 def test_two_operations_with_constants(first, t):

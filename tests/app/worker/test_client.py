@@ -150,6 +150,7 @@ def test_a_burst_of_requests_ends_with_the_last_content(path):
     assert not record.kernels[0].stale
 
 
+@pytest.mark.slow
 def test_two_runs_differ_in_volatile_fields_only(path):
     limits = Limits(measure_s=0.01)
     one, two = (collect([path], command=("x",), limits=limits) for _ in range(2))
@@ -345,6 +346,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_fields_of_a_script_and_its_helpers_live_as_long_as_its_program(tmp_path):
     """Run as a script the file starts another program, in which the first one's fields are gone."""
     path = tmp_path / "script.py"

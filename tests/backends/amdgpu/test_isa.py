@@ -42,6 +42,7 @@ def whole(made, arch):
     return made
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("case", "arch"), list(zip(KERNELS, itertools.cycle(ARCHES), strict=False)), ids=str
 )

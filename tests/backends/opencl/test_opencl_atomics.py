@@ -92,6 +92,7 @@ def run(queue, kernel, x, y):
     return x.reshape(3, -1), old.reshape(3, -1)
 
 
+@pytest.mark.slow
 def test_each_update_gives_the_old_value_and_stores_the_new(queue):
     cases = [(t, c) for t in PRIMITIVE_TYPES for c in (*codes(t), C.ATOMIC_XCHG, C.ATOMIC_CAS)]
     helpers, kernels = {}, []
