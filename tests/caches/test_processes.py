@@ -360,6 +360,7 @@ assert [name for name in shelf.file_names(root) if ".tmp" in name] == []
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("call", ["lstat", "open", "fsync", "close"])
 def test_a_fork_in_the_middle_of_a_write(root, call):
     """Both processes go on with the same write, and then with others."""

@@ -101,7 +101,6 @@ def functions(draw, name):
     return func
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_opcode_is_read_back(name):
     @given(functions(name))

@@ -36,7 +36,6 @@ def numbers(t):
 OPERATIONS = [c for c in range(C.COUNT) if C.UNARY[c] or C.BINARY[c]]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", OPERATIONS, ids=lambda c: C.NAME[c])
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(data=st.data())

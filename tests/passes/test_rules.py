@@ -90,7 +90,6 @@ def assert_equal(make, t, fast_math=False, step=1):
             assert same_const(old, new), f"x = {x}: {old} became {new}\n{before!r}\n{after!r}"
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("t", [i8, u8, u1, i32, f16, f32], ids=str)
 @pytest.mark.parametrize("code", BINARY, ids=C.NAME.__getitem__)
 def test_one_operation_with_a_constant(code, t):
