@@ -4,8 +4,10 @@ No test sees the caches of whoever runs it, nor what another test left in its ow
 cache directory, which the processes that it starts inherit. It is made when somebody writes.
 """
 
+import collections
 import gc
 import itertools
+import math
 import os
 import shutil
 import tempfile
@@ -42,24 +44,25 @@ def pytest_configure(config):
     # Compiling the engine's modules anew takes most of the time of a short process.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")
-    config.addinivalue_line("markers", "sampled(n): about one case in n runs by default")
+    config.addinivalue_line("markers", "sampled(n): one case in n runs by default")
 
 
 def pytest_collection_modifyitems(items):
-    """Of the cases of a test marked ``sampled(n)`` one in n, or the first, is not slow.
+    """Of the cases of a test marked ``sampled(n)`` one in n, and at least one, is not slow.
 
-    A digest of the name chooses, so that no parameter is left out throughout.
+    A digest of the name chooses, so that no parameter is left out throughout. The variants that run
+    elsewhere count by themselves.
     """
-    begun = set()
+    cases = collections.defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark is None:
-            continue
-        chosen = zlib.crc32(item.nodeid.encode()) % mark.args[0] == 0
-        test = item.nodeid.partition("[")[0]
-        if not chosen and test in begun:
+        if item.get_closest_marker("sampled") is not None:
+            elsewhere = any(map(item.get_closest_marker, ("cuda", "opencl")))
+            cases[item.nodeid.partition("[")[0], elsewhere].append(item)
+    for found in cases.values():
+        one_in = found[0].get_closest_marker("sampled").args[0]
+        found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in found[math.ceil(len(found) / one_in) :]:
             item.add_marker("slow")
-        begun.add(test)
 
 
 @pytest.hookimpl(trylast=True)

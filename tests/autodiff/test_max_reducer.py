@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-from tests.autodiff.seed_kernels import (
+from tests.autodiff.reducer_kernels import (
     Sum,
     array,
     capacities,
@@ -24,16 +24,7 @@ ONE = qd.types.ndarray(dtype=qd.i32, ndim=1)
 TWO = qd.types.ndarray(dtype=qd.i32, ndim=2)
 
 
-@pytest.fixture(params=["interp", "cpu"], autouse=True)
-def backend(request):
-    qd.init(
-        arch=getattr(qd, request.param),
-        default_fp=qd.f64,
-        ad_stack_experimental_enabled=True,
-        offline_cache=False,
-    )
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 def looping(s, bound):

@@ -91,7 +91,7 @@ def main():
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("old", "new", "value"),
     [("x + 1.0", "x + 2.0", 6.0), ("inner(x) * 2.0", "inner(x) * 5.0", 10.0)],
@@ -127,7 +127,7 @@ def test_the_types_of_arguments_are_in_the_key(runs):
     assert cases(runs, body, "nnn") == [[2.0] * 2, [6.0], [2.0]]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -166,7 +166,7 @@ def test_the_arch_is_in_the_key(runs):
     assert letters(runs.run()) == letters(runs.run(QD_ARCH="interp")) == [WARM]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "change",
     ["log_level='error'", "offline_cache_cleaning_policy='fifo'", "print_non_pure=True"],

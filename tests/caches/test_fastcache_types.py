@@ -246,7 +246,7 @@ def test_fields_disable_fastcache_with_a_warning(runs):
     assert run.of("fill").layers["offline"]["source"] == "disk"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("field", ["qd.field(qd.f32, 4)", "qd.Vector.field(1, qd.f32, 4)"])
 def test_fields_through_tensor_parameters_disable_it_silently(runs, field):
     """... silent for a field that arrives through a parameter annotated qd.Tensor."""

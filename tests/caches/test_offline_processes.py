@@ -63,7 +63,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("way", "program"), [(way, p) for way, (_, _, programs) in WAYS.items() for p in programs]
 )
@@ -175,7 +175,7 @@ def compiles(run) -> int:
     return run.stderr.count("Compiling kernel")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("arch", "debug"), [("cpu", False), ("cpu", True), ("interp", True)])
 def test_a_warm_process_runs_neither_passes_nor_llvm(runs, arch, debug):
     runs.write(program(arch, debug))
@@ -203,7 +203,7 @@ def test_a_warm_process_runs_neither_passes_nor_llvm(runs, arch, debug):
         assert runs.path.read_text().splitlines()[line - 1].strip().startswith("assert k < 6")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ["cpu", "interp"])
 def test_a_kernel_that_moved_is_found_and_its_messages_name_the_new_lines(runs, arch):
     runs.write(program(arch, True))

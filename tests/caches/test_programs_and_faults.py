@@ -124,7 +124,7 @@ ENTRY_FAULTS = {
 HARMLESS = {"newest first", "very old"}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("fault", ENTRY_FAULTS)
 def test_bad_entries(runs, fault):
     """One warning for each entry that was asked for; the next process finds them mended."""
@@ -180,7 +180,7 @@ FOLDER_FAULTS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("fault", FOLDER_FAULTS)
 def test_a_bad_folder(runs, fault):
     """One warning in all, whatever number of kernels and layers."""
@@ -209,7 +209,7 @@ def wrapped(runs, *wrapper: str) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("limit", [0, 600, 3000])
 def test_a_system_that_limits_the_size_of_files(runs, limit):
     """As on a full disk: what does not fit is not kept, one warning, right results."""

@@ -25,7 +25,7 @@ def run(path, arch, **options):
     return results
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_phases_agree_with_generators(seed, tmp_path):
     path = tmp_path / f"blocks_{seed}.py"

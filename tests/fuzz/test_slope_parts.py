@@ -27,7 +27,7 @@ def test_gradients_of_parts_are_right():
     assert tally.kinds["ok"] >= 3 and tally.compared > 300
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("start", [0, 3])
 def test_gradients_are_right_at_every_launch(start):
     found = slope_calls.check_batch(start, 3)

@@ -10,7 +10,7 @@ from qd_studio import engine as qd
 
 from tests.frontend.harness import load
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 SPECIAL_2 = [
     [[1, 2], [3, 4]], [[0, 0], [0, 0]], [[1, 0], [0, 1]], [[1, 0], [0, -1]], [[0, 1], [1, 0]],

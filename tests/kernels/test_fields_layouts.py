@@ -12,7 +12,7 @@ from qd_studio import engine as qd
 
 from tests.lang import opaque
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 ARCHES = ["cpu", "interp"]
 N, M = 6, 8

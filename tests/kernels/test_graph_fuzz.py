@@ -161,7 +161,7 @@ def behaviour(arch, seed, folder, **options):
     return seen
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("arch", ["cpu"])
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_graphs_agree(arch, seed, tmp_path):

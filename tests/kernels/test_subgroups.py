@@ -15,19 +15,8 @@ sg = qd.simt.subgroup
 warp = qd.simt.warp
 Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
 Table = qd.types.ndarray(dtype=qd.i32, ndim=2)
-pytestmark = pytest.mark.sampled(3)  # kernels of many operations take seconds to compile
-
-
-@pytest.fixture(
-    params=[("cpu", {}), ("cpu", {"debug": True}), ("cpu", {"opt_level": 0}), ("interp", {})],
-    ids=["cpu", "debug", "plain", "interp"],
-    autouse=True,
-)
-def arch(request):
-    name, options = request.param
-    qd.init(arch=getattr(qd, name), log_level="error", **options)
-    yield name
-    qd.reset()
+# Kernels of many operations take seconds to compile.
+pytestmark = [pytest.mark.sampled(5), pytest.mark.usefixtures("configured")]
 
 
 SIZES = {64: (1, 37, 100), 32: (32,), 16: (70,)}

@@ -137,7 +137,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(record_path, tmp_p
         assert t.end() == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_politely(record_path, tmp_path, number):
     with opened(record_path, tmp_path) as t:
@@ -216,6 +216,7 @@ def walk(t):
         t.settle(0.1)
 
 
+@pytest.mark.slow
 def test_a_locale_without_utf_8_gets_ascii_and_nothing_else(record_path, tmp_path):
     for locale in ({"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.ISO-8859-1"}):
         with opened(record_path, tmp_path, **locale) as t:

@@ -201,6 +201,7 @@ def shaped(size: qd.Template, x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
     assert shaped.backend("cpu").status == "not_run"
 
 
+@pytest.mark.slow
 def test_run_records_the_calls_of_main(tmp_path):
     path = tmp_path / "k.py"
     body = kernel_file("for i in x:\n    x[i] = x[i] + 1.0")
@@ -229,6 +230,7 @@ if __name__ == "__main__":
     assert "main runs" in [line.text for line in record.log]
 
 
+@pytest.mark.slow
 def test_the_calls_of_a_file_without_main_are_those_of_its_import(tmp_path):
     path = tmp_path / "k.py"
     path.write_text(
@@ -260,6 +262,7 @@ def test_existing_kernels_open_unchanged(tmp_path):
     assert backend(record).agreement.check == "passed"
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_told_apart(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

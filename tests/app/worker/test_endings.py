@@ -7,7 +7,7 @@ from qd_studio.app.worker.once import collect
 from .live import QUICK, Live, backend, kernel_file, two_kernels
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("backends", [(), ("cpu",), ("interp",)])
 def test_what_the_interpreter_sees_go_astray_fails_on_any_list_of_backends(tmp_path, backends):
     path = tmp_path / "kernels.py"
@@ -113,7 +113,7 @@ CpuBackend.{method} = crash
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("method", "stage", "words"), [
     ("lower", "codegen", "compiling k for cpu, in code generation"),
     ("load", "load", "compiling k for cpu, while loading the code"),

@@ -165,7 +165,7 @@ CRASHES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_crash_at_import_ends_the_worker_only(tmp_path, name):
     content, message = CRASHES[name]
@@ -235,6 +235,7 @@ registry._passes["lower_access"] = info._replace(fn=crash)
     assert backend(record, kernel=1).agreement.check == "passed"
 
 
+@pytest.mark.slow
 def test_a_pass_that_does_not_end_is_stopped_and_the_worker_retires(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(
@@ -331,7 +332,7 @@ def wrong(before, after, result):
     assert (agreement.check, agreement.check_message) == ("failed", "n=1: not three (line 15)")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("where", ["workload", "check", "workload that decides the types"])
 def test_a_crash_in_the_authors_functions_is_theirs_alone(tmp_path, where):
     path = tmp_path / "kernels.py"

@@ -132,6 +132,7 @@ __kernel void crowd(__global TYPE *x, __global uint *seen)
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("t", [i32, i64, u64, f32, u8, i16], ids=str)
 def test_none_of_many_updates_is_lost(queue, t):
     """Neighbours in one word are updated at once, each by its own work-items."""

@@ -7,6 +7,7 @@ import test_scalars as scalars
 from qd_studio.engine.types import PRIMITIVE_TYPES
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("t", PRIMITIVE_TYPES, ids=str)
 def test_operations_and_casts(t, monkeypatch):
     monkeypatch.setattr(irkit, "execute", clkit.execute)
