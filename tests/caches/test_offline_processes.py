@@ -79,6 +79,7 @@ def test_warm_and_cold_give_the_same(runs, way, program):
     assert (second["misses"], second["stored"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_the_samples_give_the_same(runs):
     runs.write(SAMPLE_RUN)
     (runs.folder / "kernels.json").write_text(json.dumps([str(SAMPLES), KERNELS]))
@@ -285,6 +286,7 @@ def test_a_new_process_without_the_cache_is_cold(runs):
     assert runs.files() == before
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_number_is_a_miss_and_of_nothing_else(runs):
     runs.write(program())
     runs.run()

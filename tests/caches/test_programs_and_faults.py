@@ -229,6 +229,7 @@ def test_a_system_that_limits_the_size_of_files(runs, limit):
     assert (again.result, told(again)) == (RIGHT, [])
 
 
+@pytest.mark.slow
 def test_processes_that_compile_the_same_at_once(runs):
     shutil.rmtree(runs.home)
     processes = [
@@ -248,6 +249,7 @@ def test_processes_that_compile_the_same_at_once(runs):
     assert not warm.ran_passes
 
 
+@pytest.mark.slow
 def test_programs_that_are_killed_leave_a_good_cache(runs):
     rng = random.Random(11)
     shutil.rmtree(runs.home)

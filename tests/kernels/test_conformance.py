@@ -64,6 +64,7 @@ def test_all_features_on_cuda(group):
         assert failures("cuda", group) == ([], [])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.opencl
 @pytest.mark.parametrize("group", COMPILED)
 def test_all_features_on_opencl(group, request):

@@ -100,6 +100,7 @@ def test_gates_decide_the_exit_code(path, tmp_path):
     assert "FAILED gate ir.statements>3: kernels.py:scale" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_gate_on_agreement_is_about_those_that_are_compared(path):
     done = program("--report", "--fail-on", "agreement!=ok", path)
     assert done.returncode == 0, done.stderr

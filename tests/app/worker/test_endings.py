@@ -67,6 +67,7 @@ def test_a_launch_that_does_not_end_is_stopped(tmp_path):
     assert any("did not end" in line and "(line 7)" in line for line in failures(record))
 
 
+@pytest.mark.slow
 def test_an_endless_kernel_on_the_interpreter_alone_is_a_time_out(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(two_kernels(ENDLESS))

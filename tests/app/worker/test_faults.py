@@ -426,6 +426,7 @@ def test_a_worker_does_not_outlive_the_studio(tmp_path):
     assert_ends(pid)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_idle_is_replaced_when_needed(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(SCALE)
@@ -451,6 +452,7 @@ def test_a_save_interrupts_what_does_not_end(tmp_path, monkeypatch):
         assert len(live.of(events.Started)) == 1
 
 
+@pytest.mark.slow
 def test_a_save_ends_a_launch_that_nothing_interrupts(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(

@@ -16,6 +16,7 @@ def test_operations_and_casts(t, monkeypatch):
     scalars.test_casts(t)
 
 
+@pytest.mark.slow
 def test_powers_and_constants(monkeypatch):
     monkeypatch.setattr(irkit, "execute", clkit.execute)
     scalars.test_integer_powers_of_other_types()
