@@ -290,7 +290,7 @@ print(json.dumps({"wrong": wrong, "damaged": s.statistics.damaged}))
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lru", "fifo"])
 def test_16_processes_in_a_folder_that_is_too_small(root, policy):
     limit = 300_000

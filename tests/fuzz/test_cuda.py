@@ -14,7 +14,7 @@ from .configs import CUDA_VARIANTS
 BATCHES = [range(start, start + 6) for start in range(0, 60, 6)]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.slow
 @pytest.mark.cuda(share=True)
 @pytest.mark.parametrize("seeds", BATCHES, ids=lambda r: f"{r.start}-{r.stop - 1}")
 def test_kernels_agree_on_cuda(seeds, capsys):

@@ -34,6 +34,7 @@ def test_kernels_agree_on_opencl(mapping, seeds, capsys):
     assert OPENCL_VARIANTS[mapping][0].name in tally.by_config
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("mapping", "seed"), [("chunks", 0), ("lanes", 5)], ids=MAPPINGS)
 def test_gradients_are_right_on_opencl(mapping, seed, capsys):
     with opencl():

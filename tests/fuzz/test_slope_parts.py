@@ -21,6 +21,7 @@ def _quiet(capsys):
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_gradients_of_parts_are_right():
     tally, failures = gradients.run(range(4), lambda text: None, small=False, parts=True)
     assert not failures, "\n".join(failures)

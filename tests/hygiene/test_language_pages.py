@@ -75,6 +75,7 @@ def methods(name: str) -> list[str]:
     ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_example_prints_what_the_page_shows(page):
     shown = list(EXAMPLES.examples(page))
