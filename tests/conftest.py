@@ -4,10 +4,14 @@ No test sees the caches of whoever runs it, nor what another test left in its ow
 cache directory, which the processes that it starts inherit. It is made when somebody writes.
 """
 
+import collections
+import gc
 import itertools
+import math
 import os
 import shutil
 import tempfile
+import zlib
 
 import pytest
 from hypothesis import settings
@@ -17,7 +21,7 @@ settings.register_profile("tests", deadline=None, derandomize=True, print_blob=T
 settings.load_profile("tests")
 
 
-pytest_plugins = ["tests.twins.plugin"]
+pytest_plugins = ["tests.backend_variants.plugin"]
 
 
 def pytest_addoption(parser):
@@ -39,6 +43,33 @@ def pytest_configure(config):
     os.environ["XDG_CACHE_HOME"] = os.path.join(_cache_root, "shared")
     # Compiling the engine's modules anew takes most of the time of a short process.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")
+    config.addinivalue_line("markers", "sampled(n): one case in n runs by default")
+
+
+def pytest_collection_modifyitems(items):
+    """Of the cases of a test marked ``sampled(n)`` one in n, and at least one, is not slow.
+
+    A digest of the name chooses, so that no parameter is left out throughout. The variants that run
+    elsewhere count by themselves.
+    """
+    cases = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") is not None:
+            elsewhere = any(map(item.get_closest_marker, ("cuda", "opencl")))
+            cases[item.nodeid.partition("[")[0], elsewhere].append(item)
+    for found in cases.values():
+        one_in = found[0].get_closest_marker("sampled").args[0]
+        found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in found[math.ceil(len(found) / one_in) :]:
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    # The garbage collector would look at all of the collected tests again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config):

@@ -265,6 +265,7 @@ def test_the_program_says_so_and_a_gate_fails(path, capsys, monkeypatch):
     assert FIRST in capsys.readouterr()[0]
 
 
+@pytest.mark.slow
 def test_all_means_that_every_backend_says_what_it_did_or_why_not(path, tmp_path, monkeypatch):
     monkeypatch.setenv("QD_ENABLE_CUDA", "0")
     out = tmp_path / "r.json"

@@ -16,6 +16,7 @@ def soak(tmp_path, monkeypatch):
     return lambda kinds: Soak(tmp_path, kinds, seed=4)
 
 
+@pytest.mark.slow
 async def test_no_verdict_is_drawn_that_is_not_so_and_the_end_is_the_last_save(soak):
     out = await soak(KINDS).run()
     assert not out.faults

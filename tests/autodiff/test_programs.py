@@ -8,17 +8,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-
-@pytest.fixture(params=["interp", "cpu"], autouse=True)
-def backend(request):
-    qd.init(
-        arch=getattr(qd, request.param),
-        default_fp=qd.f64,
-        ad_stack_experimental_enabled=True,
-        offline_cache=False,
-    )
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 def real(*shape):

@@ -300,6 +300,7 @@ def problem(text, tmp_path, seed=0, n=4):
     return Problem.of_kernel(names["k"], *made, n, default_fp="f64")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BODIES)
 def test_agrees_with_differences(name, tmp_path):
     found = check(problem(SIGNATURE + BODIES[name], tmp_path), ("reverse",), pieces=True)
@@ -320,6 +321,7 @@ def test_loops_of_no_and_of_one_iteration(name, n, tmp_path):
     check(problem(SIGNATURE + BODIES[name], tmp_path, n=n), ("reverse",))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_kernels(seed, tmp_path):
     made = problem(source(seed), tmp_path, seed, n=seed % 5)

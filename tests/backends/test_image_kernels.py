@@ -210,6 +210,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", CASES)
 def test_an_image_does_what_llvm_links(monkeypatch, name, options):

@@ -155,6 +155,7 @@ def test_a_kernel_made_elsewhere_runs_without_llvm(folder):
     assert (second["asked"], second["given"]) == ([name], [])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("damage", ["cut", "empty", "other", "object"])
 def test_damaged_library_code_is_made_again(folder, damage):
     (name,) = launched(folder)["asked"]

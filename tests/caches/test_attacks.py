@@ -10,17 +10,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("seed", [11])
-def test_a_sample_runs_no_stale_code(seed):
+@pytest.mark.parametrize("count", [22, pytest.param(66, marks=pytest.mark.slow)])
+def test_a_sample_runs_no_stale_code(count):
     """In a process of its own: each program runs in a forked child."""
-    command = [sys.executable, "-m", "tests.caches.attacks", "--json", "--count", "66"]
+    command = [sys.executable, "-m", "tests.caches.attacks", "--json", "--count", str(count)]
     done = subprocess.run(
-        [*command, "--seed", str(seed)], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [*command, "--seed", "11"], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
-    assert found["programs"] == 66 and not found["stale"] and not found["faults"]
+    assert found["programs"] == count and not found["stale"] and not found["faults"]
     # Programs that are never cached would show nothing.
     assert not found["expected in the cache, and not there"]
-    assert found["cached when nothing changed"] >= 15
-    assert found["changed result"] >= 30
+    assert found["cached when nothing changed"] >= count // 5
+    assert found["changed result"] >= count // 3

@@ -378,6 +378,7 @@ def test_a_folder_that_cannot_be_cleaned_warns_once(root, clock, monkeypatch, wa
     assert len(numbers(s)) == 20
 
 
+@pytest.mark.slow
 def test_reading_while_another_thread_cleans(root):
     """A read gives the right thing or nothing at any moment."""
     s = shelf.store(root, rules=Rules("lru", 60_000, 0.5))

@@ -31,6 +31,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arrays", [ENGINES, NUMPYS], ids=["of the engine", "of NumPy"])
 def test_arrays_of_vectors_and_matrices_are_found(tmp_path, arrays):
     path = tmp_path / "kernels.py"
@@ -40,6 +41,7 @@ def test_arrays_of_vectors_and_matrices_are_found(tmp_path, arrays):
     assert [found[name].state for name in ("fastcache", "offline")] == ["hit", "hit"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arrays", [ENGINES, NUMPYS], ids=["of the engine", "of NumPy"])
 def test_damaged_entries_are_told_for_either_kind_of_array_with_what_helps(tmp_path, arrays):
     path = tmp_path / "kernels.py"

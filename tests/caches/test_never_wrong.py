@@ -107,6 +107,7 @@ def main():
 """
 
 
+@pytest.mark.slow
 def test_processes_and_threads_at_once_give_their_own_results(runs):
     """Six processes of 16 threads and three variants fill one cache at the same time."""
     runs.write(HEAD + PICK + MANY)
@@ -125,6 +126,7 @@ def test_processes_and_threads_at_once_give_their_own_results(runs):
             assert run.result == [[speed + (0.0 if j % 2 else j)] * 3 for j in range(16)]
 
 
+@pytest.mark.slow
 def test_projects_with_equal_files_and_other_helpers(tmp_path):
     """Two folders with one program, which imports another module of one name in each."""
     text = HEAD + "import helper\n\n\n" + assign("helper.scale(a[i])")

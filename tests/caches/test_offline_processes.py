@@ -63,6 +63,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("way", "program"), [(way, p) for way, (_, _, programs) in WAYS.items() for p in programs]
 )
@@ -78,6 +79,7 @@ def test_warm_and_cold_give_the_same(runs, way, program):
     assert (second["misses"], second["stored"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_the_samples_give_the_same(runs):
     runs.write(SAMPLE_RUN)
     (runs.folder / "kernels.json").write_text(json.dumps([str(SAMPLES), KERNELS]))
@@ -174,6 +176,7 @@ def compiles(run) -> int:
     return run.stderr.count("Compiling kernel")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("arch", "debug"), [("cpu", False), ("cpu", True), ("interp", True)])
 def test_a_warm_process_runs_neither_passes_nor_llvm(runs, arch, debug):
     runs.write(program(arch, debug))
@@ -201,6 +204,7 @@ def test_a_warm_process_runs_neither_passes_nor_llvm(runs, arch, debug):
         assert runs.path.read_text().splitlines()[line - 1].strip().startswith("assert k < 6")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ["cpu", "interp"])
 def test_a_kernel_that_moved_is_found_and_its_messages_name_the_new_lines(runs, arch):
     runs.write(program(arch, True))
@@ -282,6 +286,7 @@ def test_a_new_process_without_the_cache_is_cold(runs):
     assert runs.files() == before
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_number_is_a_miss_and_of_nothing_else(runs):
     runs.write(program())
     runs.run()

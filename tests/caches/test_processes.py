@@ -117,6 +117,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("call", "at", "before"),
     [("mkdir", 1, False), ("mkdir", 2, False), *((*step, b) for step in STEPS for b in (0, 1))],
@@ -289,6 +290,7 @@ print(json.dumps({"wrong": wrong, "damaged": s.statistics.damaged}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lru", "fifo"])
 def test_16_processes_in_a_folder_that_is_too_small(root, policy):
     limit = 300_000
@@ -358,6 +360,7 @@ assert [name for name in shelf.file_names(root) if ".tmp" in name] == []
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("call", ["lstat", "open", "fsync", "close"])
 def test_a_fork_in_the_middle_of_a_write(root, call):
     """Both processes go on with the same write, and then with others."""

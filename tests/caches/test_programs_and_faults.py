@@ -124,6 +124,7 @@ ENTRY_FAULTS = {
 HARMLESS = {"newest first", "very old"}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("fault", ENTRY_FAULTS)
 def test_bad_entries(runs, fault):
     """One warning for each entry that was asked for; the next process finds them mended."""
@@ -179,6 +180,7 @@ FOLDER_FAULTS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("fault", FOLDER_FAULTS)
 def test_a_bad_folder(runs, fault):
     """One warning in all, whatever number of kernels and layers."""
@@ -207,6 +209,7 @@ def wrapped(runs, *wrapper: str) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("limit", [0, 600, 3000])
 def test_a_system_that_limits_the_size_of_files(runs, limit):
     """As on a full disk: what does not fit is not kept, one warning, right results."""
@@ -226,6 +229,7 @@ def test_a_system_that_limits_the_size_of_files(runs, limit):
     assert (again.result, told(again)) == (RIGHT, [])
 
 
+@pytest.mark.slow
 def test_processes_that_compile_the_same_at_once(runs):
     shutil.rmtree(runs.home)
     processes = [
@@ -245,6 +249,7 @@ def test_processes_that_compile_the_same_at_once(runs):
     assert not warm.ran_passes
 
 
+@pytest.mark.slow
 def test_programs_that_are_killed_leave_a_good_cache(runs):
     rng = random.Random(11)
     shutil.rmtree(runs.home)

@@ -117,6 +117,7 @@ def program(before: str, body: str) -> str:
     return HEAD.format(before=before, body=inside)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", READ)
 def test_what_is_read_is_compared(runs, name):
     before, body, values, old, new, first, second = READ[name]
@@ -209,6 +210,7 @@ ROUNDABOUT = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ROUNDABOUT)
 def test_no_result_is_that_of_another_value(runs, name):
     before, body, values, old, new, first, second = ROUNDABOUT[name]
@@ -245,6 +247,7 @@ OPAQUE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", OPAQUE)
 def test_what_cannot_be_compared_keeps_a_kernel_from_the_cache(runs, name):
     before, body, values, old, new, first, second = OPAQUE[name]

@@ -9,20 +9,30 @@
 A program is the text of a module that says ``import quadrants as qd`` and has a function ``main``,
 whose result must be fit for JSON. It is written to a file, so that its source can be read and
 edited between runs.
+
+Where processes can fork, `fork_server` saves each of them the import of the engine. Runs alternate
+between two servers, which hash texts differently: no key may depend on the order of a set.
 """
 
 from __future__ import annotations
 
+import atexit
+import itertools
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("two_runs_child.py")
 OPTIONS = "QD_"
+TIMEOUT_S = 120
 
 
 @dataclass
@@ -84,6 +94,46 @@ class Run:
         return self.passes > 0
 
 
+class Server:
+    """A `fork_server` and its children, which are a process group."""
+
+    def __init__(self, hash_seed: int) -> None:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(OPTIONS)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.caches.fork_server"], cwd=ROOT, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            env={**clean, "PYTHONHASHSEED": str(hash_seed), "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+        atexit.register(self.end)
+
+    def run(self, **request: Any) -> int:
+        """The exit status of the program of a request.
+
+        Raises:
+            TimeoutError: It does not end. It and the server are then ended.
+        """
+        pipes = self._process.stdin, self._process.stdout
+        assert pipes[0] is not None and pipes[1] is not None
+        print(json.dumps(request), file=pipes[0], flush=True)
+        if not select.select([pipes[1]], [], [], TIMEOUT_S)[0]:
+            self.end()
+            raise TimeoutError(f"{request['path']} did not end within {TIMEOUT_S} s")
+        return int(pipes[1].readline())
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        _server.cache_clear()
+
+
+_server = cache(Server)
+_turns = itertools.count()
+
+
 @dataclass
 class Runs:
     """A folder for programs and the cache directory that they share."""
@@ -127,14 +177,24 @@ class Runs:
 
         error: the class of the exception that ``main`` raises, or one that it derives from.
         """
-        done = subprocess.run(
-            self.command(), env=self.environment(**env), capture_output=True, text=True,
-            timeout=120, cwd=self.folder,
-        )  # fmt: skip
-        run = read(done)
+        run = read(self._process(self.environment(**env)))
         as_expected = error in run.error.split() if error else not run.error
         assert as_expected, f"{run.error}: {run.message}\n{run.stderr}"
         return run
+
+    def _process(self, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        """Run the program in a new process, to its end."""
+        if not hasattr(os, "fork"):
+            return subprocess.run(
+                self.command(), env=env, capture_output=True, text=True, timeout=TIMEOUT_S,
+                cwd=self.folder,
+            )  # fmt: skip
+        out, err = self.folder / "stdout.txt", self.folder / "stderr.txt"
+        status = _server(next(_turns) % 2).run(
+            path=str(self.path), cwd=str(self.folder), env=env, out=str(out), err=str(err)
+        )
+        texts = [path.read_text(encoding="utf-8") for path in (out, err)]
+        return subprocess.CompletedProcess((), status, *texts)
 
     def files(self, layer: str = "") -> list[Path]:
         """The entries on disk, of one layer or all."""

@@ -23,7 +23,7 @@ In tests::
 
     with cuda_sim.cuda():                              on a device, if there is one
 
-`tests.twins` runs the tests of all other rooms with CUDA, on the simulator or on a device.
+`tests.backend_variants` runs all other tests with CUDA, on the simulator or on a device.
 """
 
 from __future__ import annotations

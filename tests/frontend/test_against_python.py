@@ -158,6 +158,7 @@ class Program:
         return "\n".join(self.lines) + "\n"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(120))
 def test_same_as_python(seed, tmp_path):
     body = Program(seed).text()

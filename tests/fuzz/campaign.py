@@ -16,8 +16,8 @@ from qd_studio import engine as qd
 from qd_studio.engine import ir
 
 from tests import cuda_sim
+from tests.backend_variants.backends import opencl
 from tests.cuda_sim import launching
-from tests.twins.sides import opencl
 
 from .cases import case_of
 from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS, Variant

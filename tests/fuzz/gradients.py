@@ -34,7 +34,7 @@ from qd_studio.engine.runtime.program import current
 
 from tests import cuda_sim
 from tests.autodiff import gradients as harness
-from tests.twins.sides import opencl
+from tests.backend_variants.backends import opencl
 
 from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS, Variant
 from .frontends import load_file

@@ -25,6 +25,7 @@ def run(path, arch, **options):
     return results
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_phases_agree_with_generators(seed, tmp_path):
     path = tmp_path / f"blocks_{seed}.py"

@@ -94,6 +94,7 @@ def run(path):
     return found
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(8))
 def test_calls_do_what_inlined_code_does(seed, tmp_path):
     path = tmp_path / f"calls_{seed}.py"

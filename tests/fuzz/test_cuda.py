@@ -14,6 +14,7 @@ from .configs import CUDA_VARIANTS
 BATCHES = [range(start, start + 6) for start in range(0, 60, 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.cuda(share=True)
 @pytest.mark.parametrize("seeds", BATCHES, ids=lambda r: f"{r.start}-{r.stop - 1}")
 def test_kernels_agree_on_cuda(seeds, capsys):
@@ -29,6 +30,7 @@ def test_kernels_agree_on_cuda(seeds, capsys):
     assert {v.name for v in CUDA_VARIANTS if not v.fast} <= set(tally.by_config)
 
 
+@pytest.mark.slow
 @pytest.mark.cuda(share=True)
 @pytest.mark.parametrize("parts", [False, True], ids=["plain", "parts"])
 @pytest.mark.parametrize("start", range(0, 16, 4))

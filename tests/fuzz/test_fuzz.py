@@ -32,6 +32,7 @@ def _quiet(capsys):
     capsys.readouterr()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seeds", BATCHES, ids=lambda r: f"{r.start}-{r.stop - 1}")
 def test_kernels_agree_in_all_configurations(seeds):
     tally, failures = campaign.run(seeds, tell=lambda text: None)

@@ -21,6 +21,7 @@ def _quiet(capsys):
     capsys.readouterr()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("start", [0, 6])
 def test_gradients_are_right(start):
     tally, failures = gradients.run(range(start, start + 6), lambda text: None, small=False)

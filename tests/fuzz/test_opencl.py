@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from qd_studio import engine as qd
 
+from tests.backend_variants.backends import MAPPINGS, OPENCL, opencl
 from tests.cuda_sim import launching
-from tests.twins.sides import MAPPINGS, OPENCL, opencl
 
 from . import campaign, gradients
 from .configs import OPENCL_VARIANTS
@@ -34,6 +34,7 @@ def test_kernels_agree_on_opencl(mapping, seeds, capsys):
     assert OPENCL_VARIANTS[mapping][0].name in tally.by_config
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("mapping", "seed"), [("chunks", 0), ("lanes", 5)], ids=MAPPINGS)
 def test_gradients_are_right_on_opencl(mapping, seed, capsys):
     with opencl():

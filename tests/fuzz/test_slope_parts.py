@@ -21,12 +21,14 @@ def _quiet(capsys):
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_gradients_of_parts_are_right():
     tally, failures = gradients.run(range(4), lambda text: None, small=False, parts=True)
     assert not failures, "\n".join(failures)
     assert tally.kinds["ok"] >= 3 and tally.compared > 300
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("start", [0, 3])
 def test_gradients_are_right_at_every_launch(start):
     found = slope_calls.check_batch(start, 3)

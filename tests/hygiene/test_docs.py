@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 import importlib.util
 import re
 import subprocess
@@ -130,6 +131,11 @@ def test_files_that_a_page_names_exist(page):
     assert [name for name in paths if name not in NOT_OF_THE_TREE and not exists(name)] == []
 
 
+@functools.cache
+def variables_of_sources():
+    return {v for source in SOURCES.values() for v in re.findall(r"\bQD_[A-Z0-9_]+\b", source)}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_options_that_a_page_names_exist(page):
     options = set(OptionTable.__annotations__)
@@ -142,7 +148,7 @@ def test_options_that_a_page_names_exist(page):
     }
     variables = set(re.findall(r"\bQD_[A-Z][A-Z0-9_]*\b", text))
     known = {f"QD_{name.upper()}" for name in options}
-    known |= {v for source in SOURCES.values() for v in re.findall(r"\bQD_[A-Z0-9_]+\b", source)}
+    known |= variables_of_sources()
     assert sorted(keywords - options - {"name"}) == []
     assert sorted(variables - known) == []
 

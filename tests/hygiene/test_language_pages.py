@@ -75,7 +75,12 @@ def methods(name: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+RUN = [pytest.param(p, marks=pytest.mark.slow) if p.stem == "simt" else p for p in PAGES]
+"""Examples of blocks and subgroups take ten seconds to compile."""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_every_example_prints_what_the_page_shows(page):
     shown = list(EXAMPLES.examples(page))
     printed = EXAMPLES.run(shown)

@@ -211,6 +211,7 @@ def ragged(n):
     return x, y, times
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ["cpu", "cuda"])
 def test_gradients_with_stacks_are_launched_wherever_the_program_runs(arch):
     qd.init(arch=arch, ad_stack_experimental_enabled=True)

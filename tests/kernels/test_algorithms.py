@@ -61,6 +61,7 @@ def neutral(how, dtype):
     return dtype.max if how == "min" else dtype.min
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", [qd.i32, qd.u32, qd.f32, qd.i64, qd.f64], ids=str)
 @pytest.mark.parametrize("how", FOLDS)
 def test_reductions_and_scans(how, dtype, arch, tmp_path):
@@ -143,6 +144,7 @@ def test_sort_by_low_bits_is_stable(arch):
         assert (keys[:n] == want).all() and (values[:n] == order).all(), n
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", [qd.i32, qd.u32, qd.f32, qd.i64, qd.u64, qd.f64], ids=str)
 def test_parallel_sort(dtype, arch):
     for n in (1, 300, 70000) if arch == "cpu" and dtype is qd.f32 else (300,):

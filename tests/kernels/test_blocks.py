@@ -10,22 +10,12 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
+pytestmark = [pytest.mark.sampled(3), pytest.mark.usefixtures("configured")]
+
 B = 8
 Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
 Reals = qd.types.ndarray(dtype=qd.f32, ndim=1)
 block = qd.simt.block
-
-
-@pytest.fixture(
-    params=[("cpu", {}), ("cpu", {"debug": True}), ("cpu", {"opt_level": 0}), ("interp", {})],
-    ids=["cpu", "debug", "plain", "interp"],
-    autouse=True,
-)
-def arch(request):
-    name, options = request.param
-    qd.init(arch=getattr(qd, name), log_level="error", **options)
-    yield name
-    qd.reset()
 
 
 def ints(kernel, count, *args):

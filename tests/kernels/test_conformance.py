@@ -19,12 +19,12 @@ from qd_studio.engine.backends import base
 from qd_studio.engine.runtime.program import current
 
 from tests import cuda_sim
+from tests.backend_variants.backends import MAPPINGS, OPENCL
 from tests.hygiene.tree import ROOT
-from tests.twins.sides import MAPPINGS, OPENCL
 
 FEATURES = process.features()
 SHARE = 6
-"""On OpenCL, one feature in so many runs unless all twins do: its compilers take their time."""
+"""On OpenCL, one feature in so many runs unless all variants do: its compilers take their time."""
 LACKING = {f.id for f in FEATURES if "checks" in f.needs} | {"functions.real_recursion"}
 """What OpenCL C cannot have."""
 LACKING_IN_SPIRV = {f.id for f in FEATURES if f.id.partition(".")[0] in ("blocks", "subgroups")} | {
@@ -32,6 +32,11 @@ LACKING_IN_SPIRV = {f.id for f in FEATURES if f.id.partition(".")[0] in ("blocks
 }
 """What SPIR-V is refused for, if it shall be launched: barriers, lanes, and atomics on bytes."""
 GROUPS = list(dict.fromkeys(f.id.partition(".")[0] for f in FEATURES))
+COMPILED = [
+    pytest.param(group, marks=pytest.mark.slow) if group == "subgroups" else group
+    for group in GROUPS
+]
+"""Compiling subgroups for a CPU takes 10 s; `test_subgroups` runs a part of them by default."""
 
 
 def failures(backend, group, share=1, **options):
@@ -42,10 +47,14 @@ def failures(backend, group, share=1, **options):
     return [cell for cell in cells if cell.state == FAILED], [c for c in cells if c.state == NO]
 
 
+@pytest.mark.parametrize("group", COMPILED)
+def test_all_features_on_the_cpu(group):
+    assert failures("cpu", group) == ([], [])
+
+
 @pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("backend", ["interp", "cpu"])
-def test_all_features_of_the_language(backend, group):
-    assert failures(backend, group) == ([], [])
+def test_all_features_in_the_interpreter(group):
+    assert failures("interp", group) == ([], [])
 
 
 @pytest.mark.cuda(share=True)
@@ -55,8 +64,9 @@ def test_all_features_on_cuda(group):
         assert failures("cuda", group) == ([], [])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.opencl
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", COMPILED)
 def test_all_features_on_opencl(group, request):
     if not OPENCL.possible():
         pytest.skip(f"no OpenCL here: {base.availability('opencl')[1]}")

@@ -10,6 +10,8 @@ from qd_studio import engine as qd
 
 from tests.frontend.harness import load
 
+pytestmark = pytest.mark.sampled(3)
+
 SPECIAL_2 = [
     [[1, 2], [3, 4]], [[0, 0], [0, 0]], [[1, 0], [0, 1]], [[1, 0], [0, -1]], [[0, 1], [1, 0]],
     [[-2, 0], [0, -3]], [[1, 2], [2, 4]], [[0, -1], [1, 0]], [[1, 0], [0, 5]],

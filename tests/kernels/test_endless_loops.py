@@ -24,6 +24,7 @@ def counted(x: qd.types.NDArray[qd.f32, 1]):
             i += 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arch", "options", "names"),
     [

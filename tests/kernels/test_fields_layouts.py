@@ -12,6 +12,8 @@ from qd_studio import engine as qd
 
 from tests.lang import opaque
 
+pytestmark = pytest.mark.sampled(3)
+
 ARCHES = ["cpu", "interp"]
 N, M = 6, 8
 
@@ -291,6 +293,7 @@ def test_generated_trees(tree):
     qd.reset()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.not_on_device("it runs programs of its own")
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])
 def test_writes_a_little_out_of_range_do_no_damage(backend):

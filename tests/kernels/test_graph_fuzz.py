@@ -1,6 +1,6 @@
 """Random graph kernels: loops in loops, checkpoints, sections, local variables.
 
-The same kernel does the same in the interpreter, on the CPU and, as a twin, with CUDA: what it
+The same kernel does the same in the interpreter, on the CPU and, as a variant, with CUDA: what it
 leaves in its arrays, where it stops, and what it does when it is resumed there until it ends.
 """
 
@@ -161,6 +161,7 @@ def behaviour(arch, seed, folder, **options):
     return seen
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("arch", ["cpu"])
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_graphs_agree(arch, seed, tmp_path):

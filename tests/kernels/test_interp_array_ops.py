@@ -76,6 +76,7 @@ def check_operation(code, types, target):
     return 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", OPERATIONS, ids=lambda c: C.NAME[c])
 def test_operations_on_arrays(code):
     """On every type, and on some pairs of types, for all pairs of their special values."""

@@ -13,16 +13,7 @@ Vec3 = qd.types.vector(3, qd.f32)
 Pair = qd.types.struct(a=qd.i32, b=qd.f32)
 
 
-@pytest.fixture(
-    params=[("cpu", {}), ("cpu", {"debug": True}), ("cpu", {"opt_level": 0}), ("interp", {})],
-    ids=["cpu", "debug", "plain", "interp"],
-    autouse=True,
-)
-def arch(request):
-    name, options = request.param
-    qd.init(arch=getattr(qd, name), log_level="error", **options)
-    yield name
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 @qd.real_func

@@ -15,22 +15,12 @@ sg = qd.simt.subgroup
 warp = qd.simt.warp
 Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
 Table = qd.types.ndarray(dtype=qd.i32, ndim=2)
+# Kernels of many operations take seconds to compile.
+pytestmark = [pytest.mark.sampled(5), pytest.mark.usefixtures("configured")]
 
 
-@pytest.fixture(
-    params=[("cpu", {}), ("cpu", {"debug": True}), ("cpu", {"opt_level": 0}), ("interp", {})],
-    ids=["cpu", "debug", "plain", "interp"],
-    autouse=True,
-)
-def arch(request):
-    name, options = request.param
-    qd.init(arch=getattr(qd, name), log_level="error", **options)
-    yield name
-    qd.reset()
-
-
-SIZES = [(1, 64), (32, 32), (37, 64), (100, 64), (70, 16)]
-"""Iterations, and how many a block has."""
+SIZES = {64: (1, 37, 100), 32: (32,), 16: (70,)}
+"""By iterations of a block, for which a kernel is compiled: iterations of the loop."""
 
 
 def groups(n, block, size=32):
@@ -51,6 +41,14 @@ def run(kernel, n, rows, *more, seed=0, high=9):
     return x, out
 
 
+def groups_of(kernel, rows, block):
+    """Input, output and iterations of each group, for all sizes of loops."""
+    for n in SIZES[block]:
+        x, out = run(kernel, n, rows, block)
+        for ids in groups(n, block):
+            yield x, out, ids
+
+
 @qd.kernel
 def shuffles(x: Ints, o: Table, block: qd.Template):
     qd.loop_config(block_dim=block)
@@ -69,12 +67,11 @@ def shuffles(x: Ints, o: Table, block: qd.Template):
         o[11, i] = warp.shfl_xor_i32(qd.u32(1), x[i], 1)
 
 
-@pytest.mark.parametrize("n, block", SIZES)
-def test_values_of_other_lanes(n, block):
-    x, out = run(shuffles, n, 12, block)
-    for ids in groups(n, block):
+@pytest.mark.parametrize("block", SIZES)
+def test_values_of_other_lanes(block):
+    for x, out, ids in groups_of(shuffles, 12, block):
 
-        def of(lane, i, ids=ids):
+        def of(lane, i, ids=ids, x=x):
             return x[ids[lane]] if 0 <= lane < len(ids) else x[i]
 
         for lane, i in enumerate(ids):
@@ -129,10 +126,9 @@ def bits(flags):
     return int(np.uint32(sum(1 << k for k, flag in enumerate(flags) if flag)).astype(np.int32))
 
 
-@pytest.mark.parametrize("n, block", SIZES)
-def test_votes(n, block):
-    x, out = run(votes, n, 16, block)
-    for ids in groups(n, block):
+@pytest.mark.parametrize("block", SIZES)
+def test_votes(block):
+    for x, out, ids in groups_of(votes, 16, block):
         v = [int(x[i]) for i in ids]
         p = [a > 0 for a in v]
         for lane, i in enumerate(ids):
@@ -167,10 +163,9 @@ def folds(x: Ints, o: Table, block: qd.Template):
         o[7, i] = sg.broadcast_first(b + 10000 * sg.reduce_max_tiled(x[i], 5))
 
 
-@pytest.mark.parametrize("n, block", SIZES)
-def test_one_value_of_all(n, block):
-    x, out = run(folds, n, 8, block)
-    for ids in groups(n, block):
+@pytest.mark.parametrize("block", SIZES)
+def test_one_value_of_all(block):
+    for x, out, ids in groups_of(folds, 8, block):
         v = [int(x[i]) for i in ids]
         all3 = sum(v) + 100 * min(v) + 10000 * max(v)
         for lane, i in enumerate(ids):

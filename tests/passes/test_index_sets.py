@@ -90,6 +90,7 @@ def outcome(func, d, n):
     return y.tolist()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("part", range(4))
 def test_no_index_changes(part):
     split = 0

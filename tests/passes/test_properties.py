@@ -28,6 +28,7 @@ def check(seed, types, names, config, exact=True, fields=False, stacks=False):
         raise AssertionError(f"{error}\n{text}\n---- after\n{to_text(after)}") from error
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("types", [INTS, REALS, (*INTS, *REALS)], ids=["ints", "reals", "all"])
 def test_each_pass_keeps_every_bit_without_fast_math(name, types):
@@ -35,6 +36,7 @@ def test_each_pass_keeps_every_bit_without_fast_math(name, types):
         check(seed, types, [name], {"fast_math": False})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_fast_math_does_not_touch_integers(name):
     for seed in SEEDS:
@@ -47,12 +49,14 @@ def test_options_that_move_more_code():
         check(200 + seed, (*INTS, *REALS), ["full_simplify"], config)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_pass_keeps_fields_and_elements(name):
     for seed in SEEDS:
         check(500 + seed, (i32, f32), [name], {"fast_math": False}, fields=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_pass_keeps_what_adstacks_hold(name):
     for seed in range(16):

@@ -112,6 +112,7 @@ CHAINS = [C.ADD, C.SUB, C.MUL, C.DIV, C.BIT_AND, C.BIT_OR, C.BIT_XOR, C.BIT_SHL,
           C.BIT_SAR]  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("t", [i8, u8, f32], ids=str)
 @pytest.mark.parametrize("first", CHAINS, ids=C.NAME.__getitem__)
 def test_two_operations_with_constants(first, t):

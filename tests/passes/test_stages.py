@@ -93,6 +93,7 @@ class SameAfterEachPass(passes.Instrument):
         assert not [op for op in walk(func.body) if is_demoted(op)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("path", sample_files(), ids=lambda path: path.stem)
 def test_each_pass_keeps_the_results(path, monkeypatch):
     monkeypatch.syspath_prepend(str(SAMPLES))

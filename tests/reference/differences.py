@@ -228,15 +228,6 @@ DIFFERENCES: dict[str, Meant] = {
     "gradients.mistake_kernel_reads_a_gradient_that_is_not_there": Meant(
         CLASS, error="QuadrantsRuntimeError", says="has no gradients"
     ),
-    "gradients.case_grad_check": Meant(
-        "a check that passes says nothing", value=[2.0, 4.0, 6.0], output=""
-    ),
-    "gradients.case_no_gradients_at_all": Meant(
-        PROMISE, error="QuadrantsRuntimeError", says="gradient"
-    ),
-    "gradients.case_tape_without_a_loss": Meant(
-        "the reference needs torch for it", value=([0.0, 0.0, 0.0], [2.0, 4.0, 6.0])
-    ),
     # Errors of another class.
     "containers_more.mistake_vector_of_other_length_into_a_field": Meant(
         CLASS, error="QuadrantsTypeError"

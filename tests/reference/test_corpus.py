@@ -56,6 +56,7 @@ def faults(program: str, arch: str) -> dict[str, str]:
     return {name: text for name, text in found.items() if text and name not in later}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("program", corpus.programs())
 def test_the_interpreter_agrees(program):
     assert not faults(program, "interp")

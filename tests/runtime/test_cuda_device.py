@@ -15,6 +15,7 @@ from qd_studio.engine.errors import BackendUnavailableError, CudaError
 from qd_studio.engine.runtime import program
 
 from tests import cuda_sim
+from tests.runtime.cudakit import start
 
 real = pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
 Result = real.CUresult
@@ -35,11 +36,6 @@ def sim(monkeypatch):
     with cuda_sim.simulated(attributes={"NUMBER": next(numbers)}) as state:
         yield state
         qd.reset()
-
-
-def start(**options):
-    qd.init(arch=qd.cuda, enable_fallback=False, offline_cache=False, **options)
-    return program.current().device
 
 
 def ones(n=1000):

@@ -5,60 +5,13 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.cuda import code
 from qd_studio.engine.errors import CudaError
-from qd_studio.engine.runtime import program
 
 from tests import cuda_sim
+from tests.runtime.cudakit import add, array, below, shift, start, total
 
 real = pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
 Result = real.CUresult
 A1 = qd.types.ndarray(qd.f32, 1)
-
-
-@qd.kernel
-def add(x: qd.types.ndarray(qd.f32, 1), y: qd.types.ndarray(qd.f32, 1), a: qd.f32):
-    for i in x:
-        y[i] += a * x[i]
-
-
-@qd.kernel
-def total(x: qd.types.ndarray(qd.f32, 1)) -> qd.f32:
-    s = 0.0
-    for i in x:
-        s += x[i]
-    return s
-
-
-@qd.kernel
-def below(x: qd.types.ndarray(qd.f32, 1), most: qd.f32):
-    for i in x:
-        assert x[i] < most, "a value is too large"
-
-
-@qd.kernel
-def shift(x: qd.types.ndarray(qd.i32, 1), y: qd.types.ndarray(qd.i32, 1)):
-    for i in range(y.shape[0] - 1):
-        y[i + 1] = x[i] + 100
-
-
-@pytest.fixture
-def sim(monkeypatch):
-    monkeypatch.delenv("QD_VISIBLE_DEVICE", raising=False)
-    monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
-    with cuda_sim.simulated() as state:
-        yield state
-        qd.reset()
-
-
-def start(**options):
-    qd.init(arch=qd.cuda, enable_fallback=False, offline_cache=False, **options)
-    return program.current().device
-
-
-def array(values, dtype=qd.f32):
-    data = np.asarray(values, dtype.np)
-    x = qd.ndarray(dtype, data.shape)
-    x.from_numpy(data)
-    return x
 
 
 @qd.kernel

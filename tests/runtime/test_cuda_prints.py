@@ -7,22 +7,9 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.device_launch import prints
 
-from tests import cuda_sim
+from tests.runtime.cudakit import start
 
 pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
-
-
-@pytest.fixture
-def sim(monkeypatch):
-    monkeypatch.delenv("QD_VISIBLE_DEVICE", raising=False)
-    monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
-    with cuda_sim.simulated() as state:
-        yield state
-        qd.reset()
-
-
-def start():
-    qd.init(arch=qd.cuda, enable_fallback=False, offline_cache=False)
 
 
 @qd.kernel

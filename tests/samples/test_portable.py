@@ -57,6 +57,7 @@ def test_they_were_all_found():
     assert set(NAMES) == set(compare.STEPS) == set(RECORDED) == set(CHECKED_BY_THE_INTERPRETER)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_gives_what_quadrants_gives(name):
     found = compare.fingerprints(results(name))
@@ -78,6 +79,7 @@ def test_each_element_is_that_of_quadrants(name):
     assert [d.text for d in found if d.text] == []
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_as_a_script(name):
     options = {"QD_OFFLINE_CACHE": "0", "QD_LOG_LEVEL": "error", "PYTHONWARNINGS": "error"}
@@ -112,6 +114,7 @@ def module(request):
         del sys.modules[spec.name]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("module", NAMES, indirect=True)
 def test_its_kernels_agree_with_the_interpreter(module):
     name, module, calls = module
@@ -174,6 +177,7 @@ def test_the_chemical_spreads():
     assert found["grown"] == (found["v"] > 0.2).sum()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("module", SLOPES, indirect=True)
 def test_its_gradients_are_central_differences(module):
     name, module, _ = module

@@ -28,6 +28,7 @@ def copies(args):
     return tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)
 
 
+@pytest.mark.sampled(3)
 def test_passes_its_check(backend, sample, kernel_name):
     kernel = kernel_of(sample, kernel_name)
     args = smallest_case(kernel)()
@@ -37,6 +38,7 @@ def test_passes_its_check(backend, sample, kernel_name):
         check(before, args, result)
 
 
+@pytest.mark.sampled(3)
 def test_backends_agree(sample, kernel_name):
     kernel = kernel_of(sample, kernel_name)
     make = smallest_case(kernel)
@@ -55,6 +57,7 @@ def test_backends_agree(sample, kernel_name):
             np.testing.assert_array_equal(ours, oracle)
 
 
+@pytest.mark.sampled(3)
 def test_check_rejects_a_wrong_result(sample, kernel_name):
     """A kernel that did nothing, or returned something else, must not pass."""
     kernel = kernel_of(sample, kernel_name)
@@ -86,6 +89,7 @@ def test_all_kernels_were_found():
     assert len(KERNELS) >= 25
 
 
+@pytest.mark.sampled(6)
 def test_runs_as_a_script(script):
     """`python sample_kernels/x.py` prints a few lines and nothing on stderr."""
     options = {"QD_OFFLINE_CACHE": "0", "QD_LOG_LEVEL": "error", "PYTHONWARNINGS": "error"}

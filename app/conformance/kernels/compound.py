@@ -199,7 +199,10 @@ def structs():
     return k(Body(pos=[1, 2], mass=0.5))
 
 
-@feature("struct types with methods", [1, 0])
+@feature(
+    "struct types with methods: of kernels, of Python as well, static ones",
+    [[1, 1.5, 9.0, 2.5], [0, 1.5, 9.0, 2.5], 8.0],
+)
 def struct_methods():
     @qd.dataclass
     class Circle:
@@ -210,12 +213,102 @@ def struct_methods():
         def contains(self, p):
             return (p - self.center).norm() < self.r
 
-    @qd.kernel
-    def k(x: qd.f32) -> qd.u1:
-        c = Circle(center=qd.Vector([1.0, 1.0]), r=0.5)
-        return c.contains(qd.Vector([x, 1.0]))
+        @qd.func
+        def grow(self, by):
+            self.r += by
+            self.center.x *= 2.0
+            return self.r
 
-    return [k(1.2), k(3.0)]
+        @qd.pyfunc
+        def right(self, by):
+            return self.center.x + self.r + by
+
+        @staticmethod
+        @qd.func
+        def half(x):
+            return x * 0.5
+
+    @qd.kernel
+    def k(x: qd.f32) -> tuple[qd.u1, qd.f32, qd.f32, qd.f32]:
+        c = Circle(center=qd.Vector([1.0, 1.0]), r=0.5)
+        inside = c.contains(qd.Vector([x, 1.0]))
+        return inside, c.grow(1.0), c.right(5.5), c.half(5.0)
+
+    return [list(k(1.2)), list(k(3.0)), Circle(center=[2.0, 0.0], r=1.0).right(5.0)]
+
+
+@feature("swizzles and slices are written", [[7, 7, 13, 28], [[1, 2, 4], [10, 20, 32]], [1, 1, 2]])
+def swizzles_and_slices():
+    @qd.kernel
+    def k() -> tuple[
+        qd.types.vector(4, qd.i32), qd.types.matrix(2, 3, qd.i32), qd.types.vector(3, qd.i32)
+    ]:
+        v = qd.Vector([1, 2, 3, 4])
+        v.xy = v.yx
+        v.zw += 10
+        v.a *= 2
+        v.rg = 7
+        m = qd.Matrix([[1, 2, 3], [4, 5, 6]])
+        m[1, :] = m[0, :] * 10
+        m[:, 2] += [1, 2]
+        w = qd.Vector([1, 2, 3])
+        w[1:3] = w[:2]
+        return v, m, w
+
+    return [x.to_list() for x in k()]
+
+
+@feature("functions get copies of vectors and structs, or references", [[1, 2, 9], [1, 8, 77]])
+def copies_and_references():
+    Part = qd.types.struct(a=qd.i32)
+
+    @qd.func
+    def changed(v, p):
+        v[0] = 9
+        p.a = 8
+        return v[0], p.a
+
+    @qd.func
+    def change(v: qd.template(), p: qd.template()):
+        v[1] = 9
+        p.a = 77
+
+    @qd.kernel
+    def k(out: I32):
+        v = qd.Vector([1, 2])
+        p = Part(1)
+        _, a = changed(v, p)
+        out[0] = v[0]
+        out[1] = v[1]
+        out[3] = p.a
+        out[4] = a
+        change(v, p)
+        out[2] = v[1]
+        out[5] = p.a
+
+    out = zeros(qd.i32, 6)
+    k(out)
+    return [out[:3], out[3:]]
+
+
+@feature(
+    "elements of fields of vectors are updated in place", [[0.5, 1.5], [6.5, 1.5], [12.5, 1.5]]
+)
+def elements_in_place():
+    v = qd.Vector.field(2, qd.f32, shape=3, layout=qd.Layout.SOA)
+
+    @qd.kernel
+    def k(element: qd.i32):
+        for i in v:
+            v[i] = [i, 2 * i]
+            v[i].x += 1
+            v[i][1] *= 3
+            v[i] += 0.5
+            v[i].yx = v[i].xy
+            v[i][element] -= i
+
+    k(1)
+    return v.to_numpy()
 
 
 @feature("dataclasses of arrays and numbers as arguments", [[2, 4, 6]])

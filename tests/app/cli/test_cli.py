@@ -67,6 +67,7 @@ def test_outputs_by_suffix(path, tmp_path):
     assert data["kernels"][0]["backends"][0]["agreement"]["check"] == "passed"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("content", "line"),
     [
@@ -87,6 +88,7 @@ def test_a_report_on_what_fails_exits_1_with_the_error_in_it(path, tmp_path, con
     assert out.read_text()
 
 
+@pytest.mark.slow
 def test_gates_decide_the_exit_code(path, tmp_path):
     out = tmp_path / "old.json"
     assert program("--report", *FAST, "--out", out, path).returncode == 0
@@ -98,6 +100,7 @@ def test_gates_decide_the_exit_code(path, tmp_path):
     assert "FAILED rule ir.statements>3: kernels.py:scale" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_gate_on_agreement_is_about_those_that_are_compared(path):
     done = program("--report", "--fail-on", "agreement!=ok", path)
     assert done.returncode == 0, done.stderr
@@ -155,6 +158,7 @@ def test_show_knows_passes_by_their_short_names(saved, path):
     assert "loop_invariant_code_motion in simplify_I" in done.stdout
 
 
+@pytest.mark.slow
 def test_rules_of_pyproject_count(path, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.qd-studio]\nfail-on = ["ir.statements>3"]\n')
     assert program("--report", *FAST, path).returncode == 1
@@ -347,6 +351,7 @@ def test_without_a_worker_the_environment_is_to_blame(path, monkeypatch, capsys)
     assert "/no/such/python" in err
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("streams", "status", "said"),
     [
@@ -374,6 +379,7 @@ def test_streams_that_are_closed_or_full(saved, tmp_path, streams, status, said)
         assert "scale" in done.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("streams", ["<&-", "<&- 2>&-"])
 def test_a_worker_runs_without_standard_input(path, streams):
     shell = f'"$0" -m qd_studio.app.cli --backend cpu "$1" {streams}'
@@ -385,6 +391,7 @@ def test_a_worker_runs_without_standard_input(path, streams):
     assert "scale" in done.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "iso-8859-1"}])
 def test_a_locale_without_utf_8_gets_ascii(saved, locale):
     environment = os.environ | locale

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 LONG_S = 20.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("way", "kind"),
     [
@@ -30,6 +31,7 @@ def test_nothing_is_left_of_a_studio_that_was_closed(tmp_path, way, kind):
     assert left == [], f"{what}: left after {took:.1f} s"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_nothing_is_left_of_a_report_that_was_ended(tmp_path, number):
     path, mark = tmp_path / "k.py", f"report{os.getpid()}"

@@ -23,6 +23,7 @@ def record(tmp_path_factory):
     return p.record(str(tmp_path_factory.mktemp("kernels")))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_screen_draws_at_every_size(record, size):
     async with studio(record, size) as (app, pilot):
@@ -48,6 +49,7 @@ async def test_every_screen_draws_at_every_size(record, size):
             await press(pilot, "escape")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_line_is_wider_than_the_screen_and_what_is_cut_is_told(record, size):
     async with studio(record, size) as (app, pilot):
@@ -143,6 +145,7 @@ async def test_esc_backs_out_one_level_at_a_time(record):
         assert type(app.screen).__name__ == "HomeScreen"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("tab", [*TABS, "home", "log", "config", "help"])
 async def test_search_works_in_every_list(record, tab):
     async with studio(record) as (app, pilot):
@@ -477,6 +480,7 @@ async def test_a_search_finds_what_is_folded_and_unfolds_it(record):
         assert not any(x.folded for x in diff.lines)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("tab", TABS)
 async def test_one_pane_has_all_of_the_room_only_where_there_are_several(record, tab):
     async with studio(record, (200, 60)) as (app, pilot):

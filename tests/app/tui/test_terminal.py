@@ -86,6 +86,7 @@ def test_open_walk_edit_break_mend_quit(tmp_path):
         assert t.clean() == []
 
 
+@pytest.mark.slow
 def test_a_kernel_that_fails_to_compile_keeps_its_last_result(tmp_path):
     path = tmp_path / "kernels.py"
     save(path, "3.25")
@@ -136,6 +137,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(record_path, tmp_p
         assert t.end() == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_politely(record_path, tmp_path, number):
     with opened(record_path, tmp_path) as t:
@@ -186,6 +188,7 @@ def test_a_crash_of_the_app_gives_the_terminal_back(record_path, tmp_path):
         assert t.clean() == []
 
 
+@pytest.mark.slow
 def test_without_colour_no_colour_is_sent(record_path, tmp_path):
     for more, env in (((), {"NO_COLOR": "1"}), (("--no-color",), {})):
         with opened(record_path, tmp_path, *more, **env) as t:
@@ -213,6 +216,7 @@ def walk(t):
         t.settle(0.1)
 
 
+@pytest.mark.slow
 def test_a_locale_without_utf_8_gets_ascii_and_nothing_else(record_path, tmp_path):
     for locale in ({"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.ISO-8859-1"}):
         with opened(record_path, tmp_path, **locale) as t:
@@ -223,6 +227,7 @@ def test_a_locale_without_utf_8_gets_ascii_and_nothing_else(record_path, tmp_pat
             assert t.output.isascii(), re.findall(rb"[\x80-\xff]+", t.output)
 
 
+@pytest.mark.slow
 def test_a_terminal_of_few_colours_gets_its_own_colours(record_path, tmp_path):
     few = {"TERM": "xterm", "COLORTERM": ""}
     with opened(record_path, tmp_path, **few) as t:

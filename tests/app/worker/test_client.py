@@ -150,6 +150,7 @@ def test_a_burst_of_requests_ends_with_the_last_content(path):
     assert not record.kernels[0].stale
 
 
+@pytest.mark.slow
 def test_two_runs_differ_in_volatile_fields_only(path):
     limits = Limits(measure_s=0.01)
     one, two = (collect([path], command=("x",), limits=limits) for _ in range(2))
@@ -200,6 +201,7 @@ def shaped(size: qd.Template, x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
     assert shaped.backend("cpu").status == "not_run"
 
 
+@pytest.mark.slow
 def test_run_records_the_calls_of_main(tmp_path):
     path = tmp_path / "k.py"
     body = kernel_file("for i in x:\n    x[i] = x[i] + 1.0")
@@ -228,6 +230,7 @@ if __name__ == "__main__":
     assert "main runs" in [line.text for line in record.log]
 
 
+@pytest.mark.slow
 def test_the_calls_of_a_file_without_main_are_those_of_its_import(tmp_path):
     path = tmp_path / "k.py"
     path.write_text(
@@ -259,6 +262,7 @@ def test_existing_kernels_open_unchanged(tmp_path):
     assert backend(record).agreement.check == "passed"
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_told_apart(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -345,6 +349,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_fields_of_a_script_and_its_helpers_live_as_long_as_its_program(tmp_path):
     """Run as a script the file starts another program, in which the first one's fields are gone."""
     path = tmp_path / "script.py"

@@ -7,6 +7,7 @@ from qd_studio.app.worker.once import collect
 from .live import QUICK, Live, backend, kernel_file, two_kernels
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("backends", [(), ("cpu",), ("interp",)])
 def test_what_the_interpreter_sees_go_astray_fails_on_any_list_of_backends(tmp_path, backends):
     path = tmp_path / "kernels.py"
@@ -48,6 +49,7 @@ def test_made_up_arguments_that_do_not_fit_show_nothing(tmp_path):
 ENDLESS = "for i in range(1):\n    while x[0] > 0.0:\n        x[0] = x[0] + 1.0"
 
 
+@pytest.mark.slow
 def test_a_launch_that_does_not_end_is_stopped(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(two_kernels(ENDLESS))
@@ -65,6 +67,7 @@ def test_a_launch_that_does_not_end_is_stopped(tmp_path):
     assert any("did not end" in line and "(line 7)" in line for line in failures(record))
 
 
+@pytest.mark.slow
 def test_an_endless_kernel_on_the_interpreter_alone_is_a_time_out(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(two_kernels(ENDLESS))
@@ -111,6 +114,7 @@ CpuBackend.{method} = crash
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("method", "stage", "words"), [
     ("lower", "codegen", "compiling k for cpu, in code generation"),
     ("load", "load", "compiling k for cpu, while loading the code"),

@@ -165,6 +165,7 @@ CRASHES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_crash_at_import_ends_the_worker_only(tmp_path, name):
     content, message = CRASHES[name]
@@ -234,6 +235,7 @@ registry._passes["lower_access"] = info._replace(fn=crash)
     assert backend(record, kernel=1).agreement.check == "passed"
 
 
+@pytest.mark.slow
 def test_a_pass_that_does_not_end_is_stopped_and_the_worker_retires(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(
@@ -281,6 +283,7 @@ registry._passes["lower_access"] = registry._passes["lower_access"]._replace(fn=
     assert cpu.compile.snapshots[-1].lines[0].startswith("kernel k(")
 
 
+@pytest.mark.slow
 def test_a_flood_of_output_is_cut_and_said(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(
@@ -329,6 +332,7 @@ def wrong(before, after, result):
     assert (agreement.check, agreement.check_message) == ("failed", "n=1: not three (line 15)")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("where", ["workload", "check", "workload that decides the types"])
 def test_a_crash_in_the_authors_functions_is_theirs_alone(tmp_path, where):
     path = tmp_path / "kernels.py"
@@ -349,6 +353,7 @@ def test_a_crash_in_the_authors_functions_is_theirs_alone(tmp_path, where):
         assert backend(record).agreement.verdict == "differs"
 
 
+@pytest.mark.slow
 def test_main_that_fails_or_hangs_leaves_the_kernels_alone(tmp_path):
     for ending, kind in (("raise KeyError('k')", "KeyError"), ("while True: pass", "StepLimit")):
         path = tmp_path / "kernels.py"
@@ -421,6 +426,7 @@ def test_a_worker_does_not_outlive_the_studio(tmp_path):
     assert_ends(pid)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_idle_is_replaced_when_needed(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(SCALE)
@@ -446,6 +452,7 @@ def test_a_save_interrupts_what_does_not_end(tmp_path, monkeypatch):
         assert len(live.of(events.Started)) == 1
 
 
+@pytest.mark.slow
 def test_a_save_ends_a_launch_that_nothing_interrupts(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(

@@ -101,6 +101,7 @@ DEADLY = text().replace(
 )
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_in_a_gradient_costs_only_that(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(DEADLY)

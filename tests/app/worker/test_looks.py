@@ -158,6 +158,7 @@ def k(x: qd.types.ndarray(dtype=qd.i32, ndim=1)):
 )
 
 
+@pytest.mark.slow
 def test_a_look_that_ran_out_of_time_is_no_save_before(tmp_path):
     path = tmp_path / "kernels.py"
     path.write_text(ENDLESS.format(least=5))

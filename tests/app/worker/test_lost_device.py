@@ -48,6 +48,7 @@ def after(x: A1):
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["cuda", "cuda:sm_90"])
 def test_a_kernel_that_costs_the_device_fails_alone(tmp_path, name):
     path, other = tmp_path / "one.py", tmp_path / "two.py"

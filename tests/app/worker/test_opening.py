@@ -122,6 +122,7 @@ def test_kernels_below_an_error_stay_as_they_were(tmp_path):
         assert [k.stale for k in live.complete().kernels] == [False, False]
 
 
+@pytest.mark.slow
 def test_a_launch_of_main_that_does_not_return_keeps_those_before_it(tmp_path):
     endless = """
 @qd.kernel

@@ -78,6 +78,7 @@ def test_old_code_and_launches_stay_marked_until_the_new_ones_come(path):
         assert new.earlier == () and new.launches != old.launches
 
 
+@pytest.mark.slow
 def test_a_save_while_code_is_generated_does_not_wait_for_its_end(path, tmp_path):
     flag = str(tmp_path / "flag")
     limits = Limits(measure_s=0.01, compile_s=2 * LONG_S)

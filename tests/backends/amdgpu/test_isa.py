@@ -42,6 +42,7 @@ def whole(made, arch):
     return made
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("case", "arch"), list(zip(KERNELS, itertools.cycle(ARCHES), strict=False)), ids=str
 )
@@ -51,6 +52,7 @@ def test_kernels_of_samples(case, arch):
     whole(artifact(f"amdgpu:{arch}", kernel, *make()), arch)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(40, 46))
 def test_generated_kernels(seed):
     arch = ARCHES[seed % 3]

@@ -39,6 +39,7 @@ def reducer(name, dtype):
     return reduce
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", list(DTYPES), ids=str)
 def test_all_operations(dtype):
     rng = np.random.default_rng(6)

@@ -22,6 +22,7 @@ def _program():
     qd.reset()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("sample", "name"), KERNELS, ids=lambda text: text)
 def test_kernels_of_samples(sample, name, tmp_path):
     kernel = kernel_of(sample, name)
@@ -48,6 +49,7 @@ def portable(request):
         del sys.modules[name]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("portable", PORTABLE, indirect=True, ids=lambda path: path.stem)
 def test_samples_that_run_on_quadrants_too(portable, tmp_path, monkeypatch):
     """All that they compile on the way: fields, gradients and the engine's own kernels too."""

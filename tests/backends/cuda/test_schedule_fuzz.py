@@ -126,6 +126,7 @@ def compare(seed, folder):
             np.testing.assert_array_equal(total, expected[k][1], err_msg=said)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", range(0, 24, 6))
 def test_random_loops(first, tmp_path, monkeypatch):
     monkeypatch.setattr(tiles, "ENOUGH", 0)

@@ -124,6 +124,7 @@ def test_other_strides():
 KINDS = (qd.u8, qd.i16, qd.f64, qd.f16, qd.u1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("t", KINDS, ids=str)
 def test_other_types(t):
     kind = qd.types.ndarray(t, 1)
@@ -150,6 +151,7 @@ def extremes(x: Row, low: Row, high: Row, hits: qd.types.ndarray(qd.i32, 1)) -> 
     return total
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", [32, 96, 256])
 def test_sums_of_groups(size):
     cases = []

@@ -92,6 +92,7 @@ def run(queue, kernel, x, y):
     return x.reshape(3, -1), old.reshape(3, -1)
 
 
+@pytest.mark.slow
 def test_each_update_gives_the_old_value_and_stores_the_new(queue):
     cases = [(t, c) for t in PRIMITIVE_TYPES for c in (*codes(t), C.ATOMIC_XCHG, C.ATOMIC_CAS)]
     helpers, kernels = {}, []
@@ -131,6 +132,7 @@ __kernel void crowd(__global TYPE *x, __global uint *seen)
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("t", [i32, i64, u64, f32, u8, i16], ids=str)
 def test_none_of_many_updates_is_lost(queue, t):
     """Neighbours in one word are updated at once, each by its own work-items."""

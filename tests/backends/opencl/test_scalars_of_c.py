@@ -7,6 +7,7 @@ import test_scalars as scalars
 from qd_studio.engine.types import PRIMITIVE_TYPES
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("t", PRIMITIVE_TYPES, ids=str)
 def test_operations_and_casts(t, monkeypatch):
     monkeypatch.setattr(irkit, "execute", clkit.execute)
@@ -15,6 +16,7 @@ def test_operations_and_casts(t, monkeypatch):
     scalars.test_casts(t)
 
 
+@pytest.mark.slow
 def test_powers_and_constants(monkeypatch):
     monkeypatch.setattr(irkit, "execute", clkit.execute)
     scalars.test_integer_powers_of_other_types()

@@ -91,6 +91,7 @@ def main():
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("old", "new", "value"),
     [("x + 1.0", "x + 2.0", 6.0), ("inner(x) * 2.0", "inner(x) * 5.0", 10.0)],
@@ -126,6 +127,7 @@ def test_the_types_of_arguments_are_in_the_key(runs):
     assert cases(runs, body, "nnn") == [[2.0] * 2, [6.0], [2.0]]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -164,6 +166,7 @@ def test_the_arch_is_in_the_key(runs):
     assert letters(runs.run()) == letters(runs.run(QD_ARCH="interp")) == [WARM]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "change",
     ["log_level='error'", "offline_cache_cleaning_policy='fifo'", "print_non_pure=True"],
@@ -222,6 +225,7 @@ def test_an_edit_of_a_function_keeps_what_was_there_before(runs):
     assert len(runs.files("fastcache")) == 1
 
 
+@pytest.mark.slow
 def test_a_kernel_has_a_bounded_number_of_versions(runs):
     """... a few of them: the version that is not found again is the oldest."""
     runs.write(program(FUNCS))
@@ -235,6 +239,7 @@ def test_a_kernel_has_a_bounded_number_of_versions(runs):
         assert letters(run) == [WARM if number else NEW]
 
 
+@pytest.mark.slow
 def test_there_is_no_need_to_clear_the_cache(runs):
     """Code changes recompile transparently."""
     runs.write(program(SCALE))

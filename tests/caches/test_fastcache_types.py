@@ -9,6 +9,8 @@ import pytest
 from tests.caches.programs import NEVER, NEW, WARM, cases, letters, program, values
 from tests.caches.two_runs import Runs
 
+pytestmark = pytest.mark.slow  # in-process: `test_fastcache_arguments`
+
 
 @pytest.fixture
 def runs(tmp_path) -> Runs:
@@ -246,6 +248,7 @@ def test_fields_disable_fastcache_with_a_warning(runs):
     assert run.of("fill").layers["offline"]["source"] == "disk"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("field", ["qd.field(qd.f32, 4)", "qd.Vector.field(1, qd.f32, 4)"])
 def test_fields_through_tensor_parameters_disable_it_silently(runs, field):
     """... silent for a field that arrives through a parameter annotated qd.Tensor."""

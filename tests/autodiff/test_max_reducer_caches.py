@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-from tests.autodiff.seed_kernels import (
+from tests.autodiff.reducer_kernels import (
     Sum,
     array,
     capacities,
@@ -17,16 +17,7 @@ from tests.autodiff.seed_kernels import (
 ONE = qd.types.ndarray(dtype=qd.i32, ndim=1)
 
 
-@pytest.fixture(params=["interp", "cpu"], autouse=True)
-def backend(request):
-    qd.init(
-        arch=getattr(qd, request.param),
-        default_fp=qd.f64,
-        ad_stack_experimental_enabled=True,
-        offline_cache=False,
-    )
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 def by_array(s):

@@ -1,7 +1,7 @@
 """The CUDA graph document, statement by statement: graphs, their replay, loops on the device.
 
 Each test runs in the interpreter, on the CPU and with CUDA: on a simulated device with conditional
-nodes, and on one that has none. Twins run what says ``cpu`` on a device, where there is one.
+nodes, and on one that has none. Variants run what says ``cpu`` on a device, where there is one.
 """
 
 import dataclasses

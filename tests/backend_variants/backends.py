@@ -1,7 +1,7 @@
-"""The backends that tests have twins on: what they are called, and what makes a program run there.
+"""The backends that tests have variants on.
 
-A *side* is one of them. Within `Side.within` the backend is there, and programs end with it. Which
-device of OpenCL programs use, and how loops are mapped there, `plugin` says in the environment.
+Within `VariantBackend.within` the backend is available; programs end with it. `plugin` sets the
+OpenCL device and the mapping of loops in the environment.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from tests.cuda_sim import cuda, on_device
 
 from .reasons import NOT_ON_CUDA, NOT_ON_OPENCL
 
-__all__ = ["CUDA", "MAPPINGS", "OPENCL", "SIDES", "Side", "mapping_of", "opencl"]
+__all__ = ["BACKENDS", "CUDA", "MAPPINGS", "OPENCL", "VariantBackend", "mapping_of", "opencl"]
 
 MAPPINGS = ("chunks", "lanes")
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class VariantBackend:
     """One backend.
 
-    share: if not all twins run, one in so many does. reasons: why tests have no twin, by test, file
-    or folder. possible: whether programs can run there. where: what they run on, for the summary,
-    from the options of pytest.
+    Attributes:
+        share: By default one in this many variants runs.
+        reasons: Why tests have no variant, by test, file or folder.
+        possible: True if programs can run there.
+        where: What they run on, for the summary, from the options of pytest.
     """
 
     name: str
@@ -65,7 +67,7 @@ def opencl() -> Generator[None]:
 
 
 def mapping_of(choice: str, number: int) -> str:
-    """How loops are mapped in the twin with this number; empty: as the device has it."""
+    """How loops are mapped in the variant with this number; empty: as the device has it."""
     if choice == "mixed":
         return MAPPINGS[number // OPENCL.share % 2]
     return "" if choice == "auto" else choice
@@ -80,6 +82,6 @@ def _opencl_where(option: Callable[[str], Any]) -> str:
     return f"{option('--opencl-device') or 'PoCL'}, {how}"
 
 
-CUDA = Side("cuda", "CUDA", 8, NOT_ON_CUDA, _has_cuda, cuda, _cuda_where)
-OPENCL = Side("opencl", "OpenCL", 16, NOT_ON_OPENCL, _has_opencl, opencl, _opencl_where)
-SIDES = (CUDA, OPENCL)
+CUDA = VariantBackend("cuda", "CUDA", 8, NOT_ON_CUDA, _has_cuda, cuda, _cuda_where)
+OPENCL = VariantBackend("opencl", "OpenCL", 16, NOT_ON_OPENCL, _has_opencl, opencl, _opencl_where)
+BACKENDS = (CUDA, OPENCL)

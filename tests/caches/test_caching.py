@@ -80,6 +80,7 @@ def test_the_second_start_is_cheap(runs):
     assert (answer(first), answer(second)) == (("miss", ""), ("hit", "disk"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("by", ["argument", "environment"])
 def test_false_emulates_a_cold_start(runs, by):
     """offline_cache=False, or QD_OFFLINE_CACHE=0: as if nothing had been on disk."""
@@ -92,6 +93,7 @@ def test_false_emulates_a_cold_start(runs, by):
         assert answer(run) == ("off", "")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", ["", ", offline_cache=False"])
 def test_identical_kernels_are_never_compiled_twice_in_one_process(runs, options):
     """In-process caches work independently of the flag, also through new programs."""
@@ -144,6 +146,7 @@ def test_without_an_xdg_directory_the_default_is_below_the_home(runs):
     assert compiles(runs.run(XDG_CACHE_HOME="", HOME=str(home))) == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("by", ["argument", "environment"])
 def test_the_folder_can_be_chosen(runs, by):
     """offline_cache_file_path, or its variable: entries are there and nowhere else."""
@@ -200,6 +203,7 @@ def test_the_first_two_layers_share_the_directory(runs):
     assert {"offline", "ptx_cache_sm_90"} <= {path.name for path in root.iterdir()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ["x64", "interp"])
 def test_layer_1_is_active_for_every_backend(runs, arch):
     """Kernel IR and config -> compiled kernel, loaded from disk, for every backend."""

@@ -2,14 +2,14 @@
 
 The statements are those of "Adstack max-reducer: parallel multi-axis MaxOverRange dispatch"; each
 test is named after one. Where we do better on purpose, its docstring says so. Caches and counters
-stand in `test_seed_max_reducer_caches.py`.
+stand in `test_max_reducer_caches.py`.
 """
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-from tests.autodiff.seed_kernels import (
+from tests.autodiff.reducer_kernels import (
     Sum,
     array,
     capacities,
@@ -24,16 +24,7 @@ ONE = qd.types.ndarray(dtype=qd.i32, ndim=1)
 TWO = qd.types.ndarray(dtype=qd.i32, ndim=2)
 
 
-@pytest.fixture(params=["interp", "cpu"], autouse=True)
-def backend(request):
-    qd.init(
-        arch=getattr(qd, request.param),
-        default_fp=qd.f64,
-        ad_stack_experimental_enabled=True,
-        offline_cache=False,
-    )
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 def looping(s, bound):
@@ -437,7 +428,7 @@ def mostly_zeros(cells):
 
 
 def test_a_recognised_range_may_be_longer_than_the_cap(backend):
-    """The seed's own kernel over more than 1 << 24 elements, most of them without a round."""
+    """The documented kernel over more than 1 << 24 elements, most of them without a round."""
     if backend == "interp":
         pytest.skip("the interpreter would take minutes for 16 million iterations")
     s, a = Sum(1), mostly_zeros(ABOVE_CAP)

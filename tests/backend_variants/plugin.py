@@ -1,41 +1,43 @@
-"""Every test that runs programs on the CPU runs them on other backends as well: twins of the test.
+"""Tests parametrised by backend: each test that runs programs on the CPU has variants elsewhere.
 
-In a twin ``qd.cpu`` means CUDA, or OpenCL: `runtime.arch` is told so, for whatever way a program
-asks for the CPU. What these backends are, is said in `sides`.
+In a variant ``qd.cpu`` means CUDA or OpenCL: `_cpu_means` redirects `runtime.arch`, however a
+program asks for the CPU. `backends` describes both.
 
-On a machine with a CUDA device twins run there, else on the simulated one of `cuda_sim`, where
-every launch waits (``CUDA_LAUNCH_BLOCKING=1``), so that errors come where tests expect them:
+On a machine with a CUDA device its variants run there, else on the simulator of `cuda_sim`, where
+every launch waits (``CUDA_LAUNCH_BLOCKING=1``), so that errors are raised where tests expect them:
 
-    --cuda-sim=some     the default: on the simulator a choice of twins, one in eight
-    --cuda-sim=all      all of them, also on the simulator
-    --cuda-sim=none     none
-    --cuda-only         twins and the tests marked ``cuda``, nothing else
+    --cuda-sim=some     the default: one variant in eight runs on the simulator
+    --cuda-sim=all      all variants run, also on the simulator
+    --cuda-sim=none     no variant runs
+    --cuda-only         run variants and tests marked ``cuda``, nothing else
 
-Twins of OpenCL run on the embedded PoCL, or on any device that the options name:
+Variants for OpenCL run on the embedded PoCL, or on any device that the options name:
 
-    --opencl=some       the default: one twin in sixteen (`none`, `all`)
-    --opencl-only       twins and the tests marked ``opencl``, nothing else
-    --opencl-mapping=   ``chunks`` or ``lanes`` (see `engine.backends.opencl`), ``auto``: as the
-                        device has it, ``mixed``, the default: half of the twins each
+    --opencl=some       the default: one variant in sixteen (`none`, `all`)
+    --opencl-only       run variants and tests marked ``opencl``, nothing else
+    --opencl-mapping=   ``chunks`` or ``lanes`` (see `engine.backends.opencl`), ``auto``: the
+                        device's own, ``mixed``, the default: half of the variants each
     --opencl-device=    as ``QD_OPENCL_DEVICE``, such as ``nvidia:0``
-    --opencl-il         programs give it SPIR-V, where it takes that; what SPIR-V lacks is skipped
-    --twins-part=K/N    of all twins those of one of N parts, K from 0
+    --opencl-il         compile to SPIR-V where the device takes it; skip what SPIR-V lacks
+    --variants-part=K/N run part K (from 0) of N parts of all variants
 
-Where a test runs with memory that the host does not see, too (its parameter is ``device``, see
-`tests.lang.opaque`), that one has the twin: it knows that nobody gets a view of such memory.
+Of the variants that ``some`` chooses every second one is slow: ``-m "not slow"`` is the default.
 
-A twin is named after its test, with ``cuda`` for ``cpu``: ``test_sum[cpu]`` has ``test_sum[cuda]``,
-``test_wrap`` has ``test_wrap[cuda]``. Which tests have none, and why, stand in `reasons`; a twin
-skips with the reason. The summary says how many ran, on what, and why others did not.
+If a test also runs with memory that the host cannot see (its parameter is ``device``, see
+`tests.lang.opaque`), only that one has a variant: it expects no views of such memory.
+
+A variant is named after its test, with ``cuda`` for ``cpu``: ``test_sum[cpu]`` has
+``test_sum[cuda]``, ``test_wrap`` has ``test_wrap[cuda]``. `reasons` lists tests without variants;
+such a variant skips with the reason. The summary counts variants, and gives reasons for skips.
 
 On a machine with a device, in the root of the tree::
 
-    python -m pytest -q -n 14 --cuda-only -p no:cacheprovider tests
-    OCL_ICD_VENDORS=/folder python -m pytest --opencl=all --opencl-only \\
+    python -m pytest -q -n 14 -m "" --cuda-only -p no:cacheprovider tests
+    OCL_ICD_VENDORS=/folder python -m pytest -m "" --opencl=all --opencl-only \\
         --opencl-device=nvidia:0 --opencl-mapping=auto tests
 
-Workers share nothing: folders are a process's own, and a program takes little of the memory.
-PoCL's own cache is off, as the engine leaves it, so that each twin compiles what it runs.
+Workers share nothing: folders are a process's own, and a program needs little of the memory.
+PoCL's own cache is off, which is the engine's default, so each variant compiles what it runs.
 """
 
 from __future__ import annotations
@@ -50,14 +52,14 @@ import pytest
 
 from tests.cuda_sim import on_device
 
+from .backends import BACKENDS, CUDA, MAPPINGS, OPENCL, VariantBackend, mapping_of
 from .reasons import NOT_IN_SPIRV
-from .sides import CUDA, MAPPINGS, OPENCL, SIDES, Side, mapping_of
 
-_ROOMS = ("adstack", "autodiff", "backends", "caches", "inspect", "kernels", "lang",
+_FOLDERS = ("adstack", "autodiff", "backends", "caches", "inspect", "kernels", "lang",
           "runtime", "samples")  # fmt: skip
-"""Rooms of tests that run programs."""
+"""Folders of tests that run programs."""
 _FILES = ("tests/fuzz/test_blocks.py", "tests/fuzz/test_calls.py")
-"""Files of other rooms that do."""
+"""Files in other folders that do."""
 _OTHERS = ("interp", "x64", "arm64", "cuda", "opencl", "device")
 """Parameters of tests that mean another backend; "device" is that of `tests.lang.opaque`."""
 
@@ -73,16 +75,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how loops are mapped in tests that run with OpenCL")  # fmt: skip
     add("--opencl-device", default="", help="which device they run on, as QD_OPENCL_DEVICE")
     add("--opencl-il", action="store_true", help="they give it SPIR-V, as QD_OPENCL_IL")
-    add("--twins-part", default="0/1", metavar="K/N", help="only this one of N parts of all twins")
+    add("--variants-part", default="0/1", metavar="K/N", help="only part K of N of all variants")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for side in SIDES:
+    for backend in BACKENDS:
         config.addinivalue_line(
             "markers",
-            f"{side.name}: runs programs with {side.title}; with share=True only as twins do",
+            f"{backend.name}: runs programs with {backend.title}; share=True: a sample of them",
         )
-    config.addinivalue_line("markers", "not_on_device(reason): has no twin on any device")
+    config.addinivalue_line("markers", "not_on_device(reason): has no variant on any device")
 
 
 def _is_cpu(value: Any) -> bool:
@@ -98,27 +100,27 @@ def _is_other(value: Any) -> bool:
     return isinstance(value, str) and value in _OTHERS
 
 
-def _room(item: pytest.Item) -> str:
+def _folder(item: pytest.Item) -> str:
     path = item.nodeid.split("/")
     return path[1] if path[0] == "tests" and len(path) > 2 else ""
 
 
-def _name(item: pytest.Function, side: Side) -> str:
+def _name(item: pytest.Function, backend: VariantBackend) -> str:
     name = item.name
     if "[" not in name:
-        return f"{name}[{side.name}]"
+        return f"{name}[{backend.name}]"
     start, _, rest = name.partition("[")
     parts = rest[:-1].split("-")
     for word in ("device", "cpu"):
         if word in parts:
-            return f"{start}[{'-'.join(side.name if p == word else p for p in parts)}]"
-    return f"{start}[{side.name}-{rest}"
+            return f"{start}[{'-'.join(backend.name if p == word else p for p in parts)}]"
+    return f"{start}[{backend.name}-{rest}"
 
 
-Far = set[tuple[str, str]]
+DeviceParameters = set[tuple[str, str]]
 
 
-def _far(items: list[pytest.Item]) -> Far:
+def _device_parameters(items: list[pytest.Item]) -> DeviceParameters:
     """Parameters that are ``device`` in some test of a file: (file, name of the parameter)."""
     return {
         (item.nodeid.partition("::")[0], name)
@@ -129,15 +131,17 @@ def _far(items: list[pytest.Item]) -> Far:
     }
 
 
-def _is_near(item: pytest.Function, far: Far) -> bool:
+def _is_host_version(item: pytest.Function, device_parameters: DeviceParameters) -> bool:
     """Whether a test counts on memory that the host sees, or has one beside it that does not."""
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec is not None else {}
     file = item.nodeid.partition("::")[0]
-    return any((file, name) in far and value != "device" for name, value in params.items())
+    return any(
+        (file, name) in device_parameters and value != "device" for name, value in params.items()
+    )
 
 
-def why_not(item: pytest.Item, side: Side) -> str:
+def why_not(item: pytest.Item, backend: VariantBackend) -> str:
     """Why a test has nothing to do with a backend; empty if it has."""
     path = item.nodeid.partition("::")[0]
     test = item.nodeid.partition("[")[0]
@@ -145,72 +149,79 @@ def why_not(item: pytest.Item, side: Side) -> str:
     if marker is not None:
         return str(marker.args[0])
     folder = f"{path.rpartition('/')[0]}/"
-    reasons = side.reasons
+    reasons = backend.reasons
     return reasons.get(test, "") or reasons.get(path, "") or reasons.get(folder, "")
 
 
-class Twin(pytest.Function):
-    """A test once more, under another name. number: chooses which twins run."""
+class Variant(pytest.Function):
+    """A test once more, under another name. number: chooses which variants run."""
 
-    side: Side
+    backend: VariantBackend
     number: int
 
-    def begin(self, test: pytest.Function, side: Side) -> None:
-        """Have the name of a twin in all that would be named like the test."""
+    def begin(self, test: pytest.Function, backend: VariantBackend) -> None:
+        """Have the name of a variant in all that would be named like the test."""
         nodeid = f"{test.nodeid.removesuffix(test.name)}{self.name}"
         known = getattr(self, "_id", None)  # of newer versions of pytest
         if known is not None:
             self._id = type(known).parse(nodeid)
         self._nodeid = nodeid
-        self.side, self.number = side, _number(nodeid)
-        self.add_marker(getattr(pytest.mark, side.name))
+        self.backend, self.number = backend, _number(nodeid)
+        self.add_marker(getattr(pytest.mark, backend.name))
 
 
 def _number(nodeid: str) -> int:
     return zlib.crc32(nodeid.encode())
 
 
-def _twin(item: pytest.Function, far: Far, side: Side) -> Twin | None:
-    runs = _room(item) in _ROOMS or item.nodeid.startswith(_FILES)
-    if not runs or _is_near(item, far) or any(map(item.get_closest_marker, ("cuda", "opencl"))):
+def _variant(
+    item: pytest.Function, device_parameters: DeviceParameters, backend: VariantBackend
+) -> Variant | None:
+    runs = _folder(item) in _FOLDERS or item.nodeid.startswith(_FILES)
+    if (
+        not runs
+        or _is_host_version(item, device_parameters)
+        or any(map(item.get_closest_marker, ("cuda", "opencl")))
+    ):
         return None
     callspec = getattr(item, "callspec", None)
     values = list(callspec.params.values()) if callspec else []
     if any(map(_is_other, values)) and not any(map(_is_cpu, values)):
         return None
     more = {"callspec": callspec} if callspec is not None else {}
-    twin = Twin.from_parent(
-        item.parent, name=_name(item, side), callobj=item.obj, fixtureinfo=item._fixtureinfo,
+    variant = Variant.from_parent(
+        item.parent, name=_name(item, backend), callobj=item.obj, fixtureinfo=item._fixtureinfo,
         originalname=item.originalname, **more,
     )  # fmt: skip
-    twin.begin(item, side)
-    reason = why_not(item, side)
+    variant.begin(item, backend)
+    reason = why_not(item, backend)
     if reason:
-        twin.add_marker(pytest.mark.skip(reason=f"not on {side.title}: {reason}"))
-    return twin
+        variant.add_marker(pytest.mark.skip(reason=f"not on {backend.title}: {reason}"))
+    return variant
 
 
-def _which(config: pytest.Config, side: Side) -> str:
-    """Which tests run on this side: ``none``, ``some``, ``all``."""
-    chosen = config.getoption("--opencl" if side is OPENCL else "--cuda-sim")
-    if side is CUDA and on_device():
+def _which(config: pytest.Config, backend: VariantBackend) -> str:
+    """Which tests run on this backend: ``none``, ``some``, ``all``."""
+    chosen = config.getoption("--opencl" if backend is OPENCL else "--cuda-sim")
+    if backend is CUDA and on_device():
         chosen = "all"
-    others = [other for other in SIDES if other is not side]
+    others = [other for other in BACKENDS if other is not backend]
     if any(config.getoption(f"--{other.name}-only") for other in others):
         chosen = "none"
-    return chosen if chosen != "none" and side.possible() else "none"
+    return chosen if chosen != "none" and backend.possible() else "none"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    far = _far(items)
-    part, parts = map(int, config.getoption("--twins-part").split("/"))
-    which = {side: _which(config, side) for side in SIDES}
+    device_parameters = _device_parameters(items)
+    part, parts = map(int, config.getoption("--variants-part").split("/"))
+    which = {backend: _which(config, backend) for backend in BACKENDS}
     gone = [
         item
         for item in items
-        for side in SIDES
-        if (mark := item.get_closest_marker(side.name)) is not None
-        and not _runs(item, which[side], side, bool(mark.kwargs.get("share")))
+        for backend in BACKENDS
+        if (mark := item.get_closest_marker(backend.name)) is not None
+        and not _runs(item, which[backend], backend, bool(mark.kwargs.get("share")))
     ]
     if gone:
         config.hook.pytest_deselected(items=gone)
@@ -218,30 +229,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     found: list[pytest.Item] = []
     for item in items:
         found.append(item)
-        for side in SIDES:
-            if which[side] == "none" or type(item) is not pytest.Function:
+        for backend in BACKENDS:
+            if which[backend] == "none" or type(item) is not pytest.Function:
                 continue
-            twin = _twin(item, far, side)
+            variant = _variant(item, device_parameters, backend)
             if (
-                twin is not None
-                and twin.number // 32 % parts == part
-                and _runs(twin, which[side], side, True)
+                variant is not None
+                and variant.number // 32 % parts == part
+                and _runs(variant, which[backend], backend, True)
             ):
-                found.append(twin)
+                if which[backend] == "some" and variant.number // backend.share // 2 % 2:
+                    variant.add_marker("slow")
+                found.append(variant)
     items[:] = found
-    for side in SIDES:
-        if config.getoption(f"--{side.name}-only"):
-            kept = [item for item in items if item.get_closest_marker(side.name)]
+    for backend in BACKENDS:
+        if config.getoption(f"--{backend.name}-only"):
+            kept = [item for item in items if item.get_closest_marker(backend.name)]
             config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
             items[:] = kept
 
 
-def _runs(item: pytest.Item, which: str, side: Side, shares: bool) -> bool:
-    """Whether a test of this side is among those that run; those that do not share always are."""
+def _runs(item: pytest.Item, which: str, backend: VariantBackend, shares: bool) -> bool:
+    """True if a test of this backend is chosen; one that is no sample always is."""
     if which == "all" or not shares:
         return True
     skipped = any(mark.name == "skip" for mark in item.iter_markers())
-    return which == "some" and not skipped and _number(item.nodeid) % side.share == 0
+    return which == "some" and not skipped and _number(item.nodeid) % backend.share == 0
 
 
 @contextmanager
@@ -284,9 +297,9 @@ def _opencl_of_choice(request, _no_options_from_outside, monkeypatch):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: Any) -> Generator[None, Any, Any]:
-    if not isinstance(item, Twin) or any(m.name == "skip" for m in item.iter_markers()):
+    if not isinstance(item, Variant) or any(m.name == "skip" for m in item.iter_markers()):
         return (yield)
-    with item.side.within(), _cpu_means(item.side.name):
+    with item.backend.within(), _cpu_means(item.backend.name):
         return (yield)
 
 
@@ -307,16 +320,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many tests ran on each side, and what kept others from it."""
-    for side in SIDES:
-        _summary(terminalreporter, side)
+    """How many tests ran on each backend, and what kept others from it."""
+    for backend in BACKENDS:
+        _summary(terminalreporter, backend)
 
 
-def _summary(terminalreporter: Any, side: Side) -> None:
+def _summary(terminalreporter: Any, backend: VariantBackend) -> None:
     ran, failed, reasons = 0, [], Counter[str]()
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.getreports(outcome):
-            if side.name not in getattr(report, "keywords", {}):
+            if backend.name not in getattr(report, "keywords", {}):
                 continue
             if outcome == "skipped":
                 text = str(report.longrepr[2] if report.longrepr else "")
@@ -327,8 +340,8 @@ def _summary(terminalreporter: Any, side: Side) -> None:
                     failed.append(report.nodeid)
     if not ran and not reasons:
         return
-    where = side.where(terminalreporter.config.getoption)
-    text = f"{side.title}: {ran} tests ran on {where}, {len(failed)} failed"
+    where = backend.where(terminalreporter.config.getoption)
+    text = f"{backend.title}: {ran} tests ran on {where}, {len(failed)} failed"
     terminalreporter.write_sep("-", text)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"  {count} skipped: {reason}")

@@ -1,6 +1,6 @@
 """The page on fastcache, statement by statement: what it is, how to use it, its constraints.
 
-Keys, diagnostics and compound types are in `test_seed_fastcache_keys`. Each docstring names the
+Keys, diagnostics and compound types are in `test_fastcache_keys`. Each docstring names the
 statement. Where the documented system does something else than its page, or worse, it says so.
 """
 
@@ -155,6 +155,7 @@ def test_print_non_pure_names_kernels_that_are_not_annotated(runs):
     assert "NOT_PURE" not in run.stdout + run.stderr
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "how", ["@qd.kernel(pure=True)", "@qd.pure\n@qd.kernel", "@qd.kernel(fastcache=True)"]
 )
@@ -245,6 +246,7 @@ def main():
     refused(runs, body, "Accessing global variable f", "f[i] = 2.0")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("before", "after"), [("[3.0, 9.0]", "[4.0, 9.0]"), ("{0: 3.0}", "{0: 4.0}")]
 )
@@ -304,6 +306,7 @@ def test_functions_that_the_kernel_calls_are_checked_too(runs):
     refused(runs, SUB + ASSIGN.replace("VALUE", "outer(a[i])"), "factor", "return x * factor")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("value", ["3", "3.5", "'text'", "True"])
 def test_other_named_constants_are_refused(runs, value):
     """Other named constants (no enum, no module) raise QuadrantsCompilationError."""

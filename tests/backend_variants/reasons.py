@@ -1,6 +1,6 @@
 """Tests that programs on other backends cannot run as they run on the CPU, and why.
 
-By path of a folder, of a file, or of a file and name of the test: the reason that a skipped twin
+By path of a folder, of a file, or of a file and name of the test: the reason that a skipped variant
 gives. Tables: what no device does, what CUDA does not, what OpenCL does not, and what OpenCL does
 not where it is given SPIR-V.
 """
@@ -40,7 +40,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         inspect/test_on_device lang/test_far_memory
         runtime/test_cuda_device runtime/test_cuda_failures runtime/test_cuda_launch
         runtime/test_cuda_prints runtime/test_cuda_graphs runtime/test_streams
-        kernels/test_seed_cuda_graph::test_a_host_loop_does_the_same_and_says_so
+        kernels/test_cuda_graph::test_a_host_loop_does_the_same_and_says_so
     """,
     _NO_DEVICE: """
         backends/cuda/test_archs
@@ -67,7 +67,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         adstack/test_max_reducer::test_a_range_longer_than_the_guard
         adstack/test_overflow::test_a_bound_that_was_changed_unseen
         adstack/test_overflow::test_more_iterations_pass_a_gate_than_were_counted
-        autodiff/test_seed_max_reducer_caches::test_a_writable_view_makes_an_array_one_that_may_change_unseen
+        autodiff/test_max_reducer_caches::test_a_writable_view_makes_an_array_one_that_may_change_unseen
         runtime/test_threads_and_fields::test_memory_stays_while_a_kernel_runs_on_it
     """,
     _CPU: """

@@ -9,6 +9,8 @@ import pytest
 from tests.caches.programs import NEVER, NEW, WARM, cases, letters, program, values
 from tests.caches.two_runs import Runs
 
+pytestmark = pytest.mark.slow  # in-process: `test_fastcache_arguments`
+
 
 @pytest.fixture
 def runs(tmp_path) -> Runs:
