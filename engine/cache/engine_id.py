@@ -15,15 +15,13 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from ..version import VERSION
 from .parts import digest, key_of
 
 if TYPE_CHECKING:
     from .store import Store
 
-__all__ = ["VERSION", "engine_id", "remember_in", "source_digest", "stamps"]
-
-VERSION: Final = "0.1.0"
-"""Of the package. Its metadata says the same, but takes long to read."""
+__all__ = ["engine_id", "remember_in", "source_digest", "stamps"]
 
 _APART: Final = frozenset({"inspect", "__pycache__"})
 _NAME: Final = "source of the engine"
@@ -39,7 +37,7 @@ def remember_in(store: Store | None) -> None:
 
 @cache
 def engine_id() -> str:
-    """Version and content of the engine: ``0.1.0+4f0c1d2e3a4b``."""
+    """Version and content of the engine: ``1.2.3+4f0c1d2e3a4b``."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return f"{VERSION}+{_remembered(root, _memo)}"
 

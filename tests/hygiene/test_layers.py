@@ -26,7 +26,7 @@ ORDER = [
     {"analysis"},
     {"ir"},
     {"types"},
-    {"config", "errors", "logs", "option_table", "options", "signals"},
+    {"config", "errors", "logs", "option_table", "options", "signals", "version"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 BASEMENT = ORDER[-1]
