@@ -307,7 +307,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         value = globals()[name] = _found(name)
         return value
-    if name == "__version__":  # that of the language; the package has its own in its metadata
+    if name == "__version__":  # that of the language; the package's own is in `version`
         return importlib.import_module(".config", __name__).LANGUAGE_VERSION
     raise importlib.import_module(".types.later", __name__).unsupported("qd", name)
 

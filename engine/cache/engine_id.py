@@ -14,15 +14,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from ..version import VERSION
 from .parts import Part, digest
 
 if TYPE_CHECKING:
     from .store import Store
 
-__all__ = ["VERSION", "engine_id", "source_digest", "stamps"]
-
-VERSION: Final = "0.1.0"
-"""Of the package. Its metadata says the same, but takes long to read."""
+__all__ = ["engine_id", "source_digest", "stamps"]
 
 _APART: Final = frozenset({"inspect", "__pycache__"})
 _NAME: Final = "source of the engine"
@@ -31,7 +29,7 @@ _known: str | None = None
 
 
 def engine_id(store: Store | None = None) -> str:
-    """Version and content of the engine: ``0.1.0+4f0c1d2e3a4b``.
+    """Version and content of the engine: ``1.2.3+4f0c1d2e3a4b``.
 
     store: where the digest of the source is looked for, and kept, unless the process knows it.
     """

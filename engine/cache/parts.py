@@ -1,6 +1,6 @@
 """Keys made of named parts.
 
-    parts = (Part("engine", "0.1.0+3f9a"), *config_parts(config, "cpu"), Part("ir", digest(text)))
+    parts = (Part("engine", "1.2.3+3f9a"), *config_parts(config, "cpu"), Part("ir", digest(text)))
     key = key_of(parts)
 
 A part's value is short text that can be shown to a person; long things stand there as their digest,

@@ -9,6 +9,7 @@ import platform
 from typing import Any, Final
 
 from ..config import available_cpus
+from ..version import VERSION
 from .record import ToolInfo
 
 __all__ = ["cpu_features", "cpu_name", "tool_info", "version_of"]
@@ -67,7 +68,7 @@ def cpu_features() -> str:
 def tool_info() -> ToolInfo:
     """Versions and machine. Loads llvmlite, which a process that captures needs anyway."""
     return ToolInfo(
-        version=version_of("qd-studio"),
+        version=VERSION,
         python=platform.python_version(),
         platform=platform.platform(aliased=True, terse=True),
         numpy=version_of("numpy"),

@@ -11,6 +11,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.cache import keys
 from qd_studio.engine.cache.parts import key_of
 from qd_studio.engine.config import OPTIONS
+from qd_studio.engine.version import VERSION
 
 from tests.caches.offline_kit import differing, module, numbers, parts, seen, start
 from tests.caches.shelf import store
@@ -187,7 +188,7 @@ def test_the_parts_stand_in_order_with_their_names(scale):
     assert found["kernel"] == "scale"
     assert found["backend"] == "cpu"
     assert found["signature"] == "(a: ndarray<f32, 1>, f: f32)"
-    assert found["engine"].startswith("0.1.0+")
+    assert found["engine"].startswith(f"{VERSION}+")
 
 
 def test_backends_differ_in_their_own_parts(scale):
@@ -375,10 +376,12 @@ def test_the_engine_part_follows_its_source(tmp_path):
     assert engine_id.source_digest(str(tmp_path)) not in (digest, edited)
 
 
-def test_the_engine_part_says_the_version_of_the_package():
-    from qd_studio.engine.cache.engine_id import VERSION
-
-    assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+def test_the_version_is_written_once():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'dynamic = ["version"]' in text
+    assert '[tool.setuptools.dynamic]\nversion = { attr = "engine.version.VERSION" }' in text
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## [{VERSION}]" in changes, "the changelog has no section of this version"
 
 
 def test_the_options_of_the_program_are_parts_of_every_key():

@@ -88,6 +88,23 @@ def test_the_index_lists_every_page():
     assert not {name for name in pages if f"({name})" not in index}
 
 
+def test_the_site_has_every_page():
+    """`mkdocs build --strict` says the same, where mkdocs is installed."""
+    listed = set(
+        re.findall(r"^ +- (?:.+: )?([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    )
+    pages = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if "docs" in p.parts}
+    assert listed == pages
+
+
+def test_every_decision_is_numbered_and_listed():
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    records = sorted(p.name for p in PAGES if p.parent == folder and p.name != "index.md")
+    assert [int(name[:3]) for name in records] == list(range(1, len(records) + 1))
+    assert re.findall(r"^\| \[\d+\]\((.+?)\) \|", index, re.M) == records
+
+
 # ---- what pages say of the source can be looked up in it
 
 SOURCES = {
@@ -100,6 +117,8 @@ NOT_OF_THE_TREE = {
     "random.py": "of the user",
     "numpy.py": "of the user",
     "i/8": "an expression",
+    "engine/passes/cancel_double_negation.py": "the example of CONTRIBUTING.md",
+    "tests/passes/cancel_double_negation.qdir": "the example of CONTRIBUTING.md",
 }
 """What looks like a path of the tree in a page, and is none."""
 

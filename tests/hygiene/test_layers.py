@@ -26,7 +26,16 @@ ORDER = [
     {"analysis"},
     {"ir"},
     {"types"},
-    {"config", "errors", "logs", "option_table", "options", "pipeline_kind", "signals"},
+    {
+        "config",
+        "errors",
+        "logs",
+        "option_table",
+        "options",
+        "pipeline_kind",
+        "signals",
+        "version",
+    },
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 BASEMENT = ORDER[-1]
