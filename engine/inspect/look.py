@@ -212,7 +212,7 @@ def _driver(look: _Look) -> CacheLayer:
     lent = look.capture.lent.get(look.backend)
     if lent is None or lent.load_ms is None or seen.state == OFF:
         return layer
-    reason = "an inspection has the driver make machine code anew"
+    reason = "an inspection makes the driver generate the machine code again"
     return replace(layer, state=BYPASS, reason=reason, cost_ms=lent.load_ms)
 
 

@@ -55,7 +55,7 @@ class OpInfo(NamedTuple):
 _ROWS: Final = """
 const            |               | value    | any     | pure                | a constant of the op's type
 alloca           |               | str      | pointer | fresh               | a local variable, 0 at first; attribute: the user's name for it
-array_alloca     |               | ArrayAttr | pointer | fresh              | memory for many scalars, all 0 where this is executed; gives the address of the first
+array_alloca     |               | ArrayAttr | pointer | fresh              | memory for many scalars, all 0 where this is executed; returns the address of the first
 local_load       | ptr           | none     | pointee | read                | value of a local variable
 local_store      | ptr val       | none     | void    | write               | set a local variable
 arg_load         |               | int      | any     | pure                | value of scalar parameter N
@@ -69,7 +69,7 @@ global_store     | ptr val       | none     | void    | write               | se
 global_tmp       |               | int      | pointer | pure                | address in the buffer that carries values between tasks; attribute: byte offset
 call_arg         |               | int      | argument | pure               | argument N (attribute) of the call of this function: a number or an address
 launch_seed      |               | none     | any     | pure                | u64 that differs by launch, from random_seed and a launch count
-rand             |               | none     | any     | effect              | random number of the op's type: [0, 1) for reals, full range for integers
+rand             |               | none     | any     | effect              | random number of the op's type: [0, 1) for floats, full range for integers
 loop_index       | loop          | int      | int     | pure                | index of the enclosing loop or task along axis N (attribute)
 neg              | x             | none     | same    | pure unary          | -x
 abs              | x             | none     | same    | pure unary          | magnitude
@@ -120,7 +120,7 @@ cmp_ge           | a b           | none     | bool    | pure binary compare | a 
 cmp_eq           | a b           | none     | bool    | pure binary commutative compare | a == b
 cmp_ne           | a b           | none     | bool    | pure binary commutative compare | a != b
 select           | cond a b      | none     | select  | pure                | a where cond is not 0, else b; both are computed
-atomic_add       | dest val      | none     | pointee | atomic              | dest += val; gives the old value (as all atomics do)
+atomic_add       | dest val      | none     | pointee | atomic              | dest += val; returns the old value (as all atomics do)
 atomic_mul       | dest val      | none     | pointee | atomic              | dest *= val
 atomic_min       | dest val      | none     | pointee | atomic              | dest = min(dest, val)
 atomic_max       | dest val      | none     | pointee | atomic              | dest = max(dest, val)
@@ -129,7 +129,7 @@ atomic_bit_or    | dest val      | none     | pointee | atomic              | de
 atomic_bit_xor   | dest val      | none     | pointee | atomic              | dest ^= val
 atomic_xchg      | dest val      | none     | pointee | atomic              | dest = val
 atomic_cas       | dest val expected | none | pointee | atomic              | dest = val if dest == expected
-call             | *args         | str      | call    | fence effect        | call the real function of this name; gives its result, if it has one
+call             | *args         | str      | call    | fence effect        | call the real function of this name; returns its result, if it has one
 if               | cond          | none     | void    | control effect      | regions: then, else (may be empty)
 range_for        | *bounds       | ForAttr  | void    | control loop effect | region: body, for every index tuple; bounds: begin, end of each axis, i32; last axis fastest
 while            |               | none     | void    | control loop effect | region: body, repeated until a while_control leaves it
@@ -153,7 +153,7 @@ ad_stack_claim   |               | none     | void    | effect              | th
 subgroup_shuffle | val lane place size | none | same | fence effect        | val of the iteration at ``lane`` of the same subgroup, its own where there is none; place: of the iteration in its block; size: iterations of the block
 subgroup_ballot  | cond place size | none    | any     | fence effect        | u32, bit i: cond of the iteration at lane i of the same subgroup; 0 where there is none
 subgroup_sync    |               | none     | void    | fence effect        | barrier: an iteration goes on when all of its subgroup are here
-graph_region     |               | GraphAttr | void   | control region effect | a part of the root that runs otherwise than once, in order; region: body, of statements or, after offload, tasks
+graph_region     |               | GraphAttr | void   | control region effect | a part of the root that does not run once and in order; region: body, of statements or, after offload, tasks
 """  # noqa: E501
 
 

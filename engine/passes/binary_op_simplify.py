@@ -70,7 +70,7 @@ def _chain(op: Op, rw: Rewriter) -> tuple[Op, Op, int, Op, DataType] | None:
     if c.code != C.CONST or inner.type is not t or not isinstance(t, DataType):
         return None
     if t.is_real and not rw.fast_math:
-        rw.cx.remark(op, f"${op.id} is not merged with ${inner.id}: reals, and fast_math is off")
+        rw.cx.remark(op, f"${op.id} is not merged with ${inner.id}: floats, and fast_math is off")
         return None
     return x, c, inner.code, d, t
 

@@ -45,7 +45,7 @@ from .registry import register
 
 _CLONE_COST = 12
 _NEVER = 1 << 30
-_DIFFER = "the iterations of a block disagree on the way to a barrier"
+_DIFFER = "the iterations of a block take different paths to a barrier"
 _GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
 
 
@@ -228,7 +228,7 @@ class _Splitter:
                 f"{x.attr.name or 'a value'!r} would have to be kept for the reverse pass across a "
                 "barrier of the block",
                 x.loc,
-                hint="differentiate the kernel without barriers, or put what lies between two of "
+                hint="differentiate the kernel without barriers, or put what is between two of "
                 "them into a kernel of its own",
             )
         if x.code == C.ARRAY_ALLOCA:

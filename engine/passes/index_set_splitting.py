@@ -279,7 +279,7 @@ def _implies(a: _Limit, b: _Limit) -> bool:
 
 @register("index_set_splitting", optional=True, per_task=True)
 def index_set_splitting(func: Func, cx: PassCx) -> bool:
-    """Run the cells away from the edges without clamped or wrapped indices."""
+    """Run the iterations away from the edges without clamped or wrapped indices."""
     task = cx.task
     if task is None or task.attr.unit != "chunk":
         return False

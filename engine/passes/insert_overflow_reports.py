@@ -34,7 +34,7 @@ _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*", C.BIT_SHL: "<<"}
 
 @register("insert_overflow_reports")
 def insert_overflow_reports(func: Func, cx: PassCx) -> bool:
-    """Note where integer + - * << wrap, for a report after the launch."""
+    """Record where integer + - * << wrap, for a report after the launch."""
     changed = False
     for block in all_blocks(func.body):
         if any(_operation(op) for op in block.ops):

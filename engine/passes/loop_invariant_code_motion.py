@@ -157,7 +157,7 @@ class _Motion:
                     why = f"its operand ${op.args[0].id} is stored to in the loop"
                     why += f" at line {line}" if line else f" by ${store.id}"
             elif guarded and self.movable[op.code]:
-                why = "it stands in an if (move_loop_invariant_outside_if would move it)"
+                why = "it is in an if (move_loop_invariant_outside_if would move it)"
             elif not guarded and C.PURE[op.code] and not self.movable[op.code]:
                 why = "cache_loop_invariant_global_vars is off"
             else:

@@ -44,7 +44,7 @@ _BLOCK_DIM: Final = OPTIONS["default_cpu_block_dim"].default
 
 @register("make_cpu_multithreaded_range_for", per_task=True)
 def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
-    """Cut parallel tasks into pieces that each keep a CPU thread busy for a while."""
+    """Split parallel tasks into chunks that each keep a CPU thread busy for a while."""
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
         return False

@@ -41,7 +41,7 @@ _LARGEST = {f16: 65504.0, f32: 3.4028234663852886e38}
 
 @register("make_thread_local", optional=True, per_task=True)
 def make_thread_local(func: Func, cx: PassCx) -> bool:
-    """Give reductions an accumulator for each piece of the loop."""
+    """Give reductions an accumulator for each chunk of the loop."""
     task = cx.task
     if task is None or task.attr.unit != "chunk":
         return False

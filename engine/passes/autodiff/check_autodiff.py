@@ -132,7 +132,7 @@ class _Checker:
         if not plain and op in live:
             _refuse(
                 op,
-                f"the value that {op.name} gives (what {self.name(ptr)} held before) cannot be "
+                f"the value that {op.name} returns (what {self.name(ptr)} held before) cannot be "
                 "differentiated",
                 "read the element by itself, before or after",
             )

@@ -169,14 +169,14 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
     if cause is None:
         message = (
             f"the reverse pass keeps the values{name} of each iteration of the while loop {where},"
-            " and how many it has cannot be told before the launch"
+            " and how many it has is not known before the launch"
         )
         return QuadrantsCompilationError.from_loc(
             message, loop.loc, hint=f"use a for loop and {_REMEDY}"
         )
     message = (
         f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and how"
-        f" many it has cannot be told before the launch: {_cause(cause, loop)}"
+        f" many it has is not known before the launch: {_cause(cause, loop)}"
     )
     return QuadrantsCompilationError.from_loc(message, loop.loc, hint=_REMEDY)
 

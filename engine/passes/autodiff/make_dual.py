@@ -38,7 +38,7 @@ from .derivatives import RULES, tangent
 
 @register("make_dual")
 def make_dual(func: Func, cx: PassCx) -> bool:
-    """Compute the derivative of every real number beside it (forward mode)."""
+    """Compute the derivative of every float together with its value (forward mode)."""
     if func.autodiff != "forward" or isinstance(func, Callee):
         return False
     return _Maker(func).run()

@@ -32,7 +32,7 @@ __all__ = ["keep", "promote_ssa_to_local_var"]
 
 @register("promote_ssa_to_local_var")
 def promote_ssa_to_local_var(func: Func, cx: PassCx) -> bool:
-    """Give values of inner loops that the reverse needs a variable each."""
+    """Create a variable for each inner-loop value that the reverse needs."""
     if func.autodiff != "reverse" or not has_inner(func, LOOPS):
         return False
     changed = False

@@ -72,7 +72,7 @@ class _Site(NamedTuple):
 
 @register("recognize_gates", optional=True, per_task=True)
 def recognize_gates(func: Func, cx: PassCx) -> bool:
-    """Find the condition behind which a task uses its stacks of reals."""
+    """Find the adstack predicate: the condition under which a task uses its float adstacks."""
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.gate:
         return False
@@ -100,8 +100,8 @@ class _Task:
         threshold = cx.config.ad_stack_sparse_threshold_bytes
         if size * _THREADS < threshold:
             raise _No(
-                f"stacks of reals take {size} bytes a thread, with one entry where only the launch"
-                f" knows how many; for {_THREADS} threads that is below"
+                f"the float adstacks take {size} bytes per thread, with one entry where only the"
+                f" launch knows how many; for {_THREADS} threads that is below"
                 f" ad_stack_sparse_threshold_bytes={threshold}"
             )
         self.func: Final = func
@@ -157,10 +157,10 @@ class _Task:
         outside = self._at_allocas()
         inside = [site for site in self.sites if site.op not in outside]
         if not inside:
-            raise _No("nothing uses the stacks of reals")
+            raise _No("nothing uses the float adstacks")
         shared = _common(inside)
         if not shared:
-            raise _No("stacks of reals are used outside of any one condition")
+            raise _No("the float adstacks are used outside of any one condition")
         why: _No | None = None
         for number in shared:
             condition = inside[0].chain[number]

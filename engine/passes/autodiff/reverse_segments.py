@@ -42,7 +42,7 @@ __all__ = ["reverse_segments"]
 
 @register("reverse_segments")
 def reverse_segments(func: Func, cx: PassCx) -> bool:
-    """Bring the segments of the root into the order in which the reverse visits them."""
+    """Order the segments of the root as the reverse visits them."""
     if func.autodiff != "reverse":
         return False
     before = func.body.ops
