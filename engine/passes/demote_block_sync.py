@@ -20,11 +20,11 @@ barriers; each phase runs for all iterations of the block before the next one st
                                                       <f32> $9 = add $31, $31
                                                       ...
 
-* A value that a later phase uses is computed anew there if that is cheap, and else kept in an array
+* A value that a later phase uses is recomputed there if that is cheap, and else kept in an array
   with one element for each iteration; so is every local variable that several phases use.
 * An ``if`` or a loop with a barrier inside goes around the phases. Its condition or bounds must be
   the same for all iterations of the block: what one of them computes counts. Under ``debug`` an
-  assert tells if they differ.
+  assert fails if they differ.
 * An iteration that ended with `continue` takes no part in later phases.
 * A shared array belongs to the block. The last block may have fewer iterations.
 

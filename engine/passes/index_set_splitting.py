@@ -32,7 +32,7 @@ of other arrays or arguments decide, all cells may be.
 Left alone are loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, whose
 innermost axis is known to be short, or where no address depends on such a value, and loops inside
 of cells. So are bounds that may leave many cells to the edges: a constant, or that of a select,
-that lies more than `_NEAR` cells inside of the loop or is not known to be near its end; and
+that is more than `_NEAR` cells inside of the loop or is not known to be near its end; and
 ``j % n`` where the loop does not end at n.
 """
 

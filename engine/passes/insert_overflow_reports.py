@@ -13,7 +13,7 @@
 An assert of this kind ends nothing, for wrapping is often meant: a launch counts how often each
 fails and says so once it is over, with the operands of the first time. Watched are + - * and <<,
 and the atomics that += -= and *= become. Types of up to 32 bits are computed again in 64; wider
-ones are judged by signs, by order, or by dividing back. Reals and ``u1`` never wrap and stay as
+ones are judged by signs, by order, or by dividing back. Floats and ``u1`` never wrap and stay as
 they are.
 """
 

@@ -26,9 +26,9 @@ It leaves alone
 
 * the outermost loop: at the root it becomes a task of its own, in a task it *is* the iteration;
 * loads and everything with an effect;
-* what stands in an ``if`` inside the loop, unless ``move_loop_invariant_outside_if``.
+* ops in an ``if`` inside the loop, unless ``move_loop_invariant_outside_if``.
 
-Remarks tell which loads and conditional operations had to stay although their operands do not
+Remarks list which loads and conditional operations had to stay although their operands do not
 change, and why.
 """
 

@@ -8,7 +8,7 @@ Both modes refuse, where real numbers with adjoints or duals are involved,
 
 * calls of real functions, and ``bit_cast``;
 * atomics on an array or field other than additions, also on a variable that a parallel loop shares;
-* the use of the old value that an atomic on an array or field gives.
+* the use of the old value that an atomic on an array or field returns.
 
 Reverse mode runs the kernel's arithmetic again, backwards, from what the arrays hold afterwards. It
 also refuses
