@@ -457,10 +457,10 @@ class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):
 
 
 class CudaError(QuadrantsRuntimeError):
-    """The CUDA driver refused something, or a kernel broke on the device.
+    """A call of the CUDA driver failed, or a kernel crashed on the device.
 
-    code, name: the driver's own, such as 700 and CUDA_ERROR_ILLEGAL_ADDRESS; 0 and empty where the
-    driver was not asked. fatal: no more can be done on the device until `qd.reset()`.
+    code, name: from the driver, such as 700 and CUDA_ERROR_ILLEGAL_ADDRESS; 0 and empty if the
+    driver was not called. fatal: the device is unusable until `qd.reset()`.
     """
 
     code: int = 0
@@ -469,14 +469,14 @@ class CudaError(QuadrantsRuntimeError):
 
 
 class CudaMemoryError(CudaError, MemoryError):
-    """The device has not as much free memory as was asked for."""
+    """The device does not have enough free memory."""
 
 
 class OpenclError(QuadrantsRuntimeError):
-    """OpenCL refused something, or a kernel broke on the device.
+    """An OpenCL call failed, or a kernel crashed on the device.
 
-    code, name: the driver's own, such as -5 and OUT_OF_RESOURCES; 0 and empty where the driver was
-    not asked. fatal: no more can be done on the device until `qd.reset()`.
+    code, name: from the driver, such as -5 and OUT_OF_RESOURCES; 0 and empty if the driver was not
+    called. fatal: the device is unusable until `qd.reset()`.
     """
 
     code: int = 0
@@ -485,7 +485,7 @@ class OpenclError(QuadrantsRuntimeError):
 
 
 class OpenclMemoryError(OpenclError, MemoryError):
-    """The device has not as much free memory as was asked for."""
+    """The device does not have enough free memory."""
 
 
 class BackendUnavailableError(QuadrantsRuntimeError):
