@@ -1,6 +1,6 @@
-"""Write the pages that are made from the source: `python docs/generate.py`.
+"""Write the pages that are generated from the source: `python docs/generate.py`.
 
-A test compares what this makes with what is committed.
+A test compares the generated pages with the committed ones.
 """
 
 import importlib.util
@@ -22,14 +22,15 @@ from qd_studio.engine.options import UNSUITED, Option
 from qd_studio.engine.passes.registry import all_passes
 
 INTRO = """\
-Options are set by `qd.init(name=value)` or by the environment variable in the table. An argument
-beats the variable, the variable beats the default, and an argument that contradicts a variable
-says so. An empty variable counts as unset. Switches read `0` and `1`, also `true` and `false`.
+Set an option with `qd.init(name=value)` or with the environment variable in the table. An
+argument overrides the variable, with a warning if both are set to different values. The variable
+overrides the default. An empty variable counts as unset. Switches accept `0` and `1`, also `true`
+and `false`.
 `QD_DEFAULT_FP` and `QD_DEFAULT_IP` hold a number of bits, `32` or `64`. `QD_ARCH` overrides the
-argument `arch`. The unsigned type `default_up` follows `default_ip` and cannot be set. A name that
-is no option is a `KeyError`.
+argument `arch`. The unsigned type `default_up` follows `default_ip` and cannot be set. An unknown
+name raises a `KeyError`.
 
-Options in cache keys change the code that is generated: nothing made with another value is used.
+Options in cache keys change the generated code: a cache entry with a different value is not used.
 """
 
 KEYS_BEGIN = "<!-- keys: made by docs/generate.py from the table of commands -->"
@@ -68,7 +69,7 @@ def config_page() -> str:
         "",
         "## Accepted, without effect",
         "",
-        "Setting one to a value that would need what is not there says so, once a process.",
+        "A value that would need missing machinery prints a warning, once per process.",
         "",
     ]
     never = [opt for opt in OPTIONS.values() if opt.effect == "never" and opt.why_not != UNSUITED]
@@ -79,9 +80,9 @@ def config_page() -> str:
     lines += table(head, map(option_row, never))
     lines += [
         "",
-        "## Switches of the environment",
+        "## Environment switches",
         "",
-        "Read once at `init`. None of them changes what is compiled.",
+        "These are read once at `init`. None of them changes the compiled code.",
         "",
         *table(
             ("variable", "meaning"),
@@ -89,14 +90,14 @@ def config_page() -> str:
                 (
                     "`QD_DUMP_IR`",
                     "write the IR of every stage to `debug_dump_path`, for each specialisation of "
-                    "a kernel: `{kernel}_{key}_{point}.ll`, with a digest of IR and options",
+                    "a kernel: `{kernel}_{key}_{point}.ll`; the key is a digest of IR and options",
                 ),
                 (
                     "`QD_DUMP_SIMPLIFY`",
                     "write the IR after every step of the simplification rounds",
                 ),
                 ("`QD_DUMP_CFG`", "write the control-flow graph before and after its optimisation"),
-                ("`QD_SHOW_COMPILING`", "say which kernel is compiled, whenever one is"),
+                ("`QD_SHOW_COMPILING`", "print the name of each kernel that is compiled"),
             ],
         ),
     ]
@@ -117,7 +118,7 @@ def ops_page() -> str:
         for info in CODES
     ]
     head = ("op", "operands", "attribute", "result", "traits", "meaning")
-    intro = "Builder, verifier, printer and parser are made from `engine/ir/codes.py`."
+    intro = "`engine/ir/codes.py` defines builder, verifier, printer and parser."
     return "\n".join([NOTE, "# Operations", "", intro, "", *table(head, rows)]) + "\n"
 
 
@@ -155,7 +156,7 @@ def ir_page() -> str:
 
 
 def _docstring(module: ModuleType) -> list[str]:
-    """A module's docstring as it stands."""
+    """A module's docstring, unchanged, as a text block."""
     return ["```text", *(inspect.getdoc(module) or "").splitlines(), "```"]
 
 
@@ -165,20 +166,20 @@ def passes_page() -> str:
         NOTE,
         "# Passes",
         "",
-        "What stands in which stage, and why, is said in `engine/passes/pipeline.py`. Without an",
-        "optional pass the result is the same, only slower.",
+        "`engine/passes/pipeline.py` lists the passes of each stage and the reasons for it.",
+        "Skipping an optional pass produces the same result, but slower.",
     ]
     for info in all_passes():
         doc = inspect.getdoc(sys.modules[info.fn.__module__]) or ""
         kind = "optional" if info.optional else "required"
-        per = ", once a task" if info.per_task else ""
+        per = ", once per task" if info.per_task else ""
         lines += ["", f"## {info.name}", "", f"*{kind}{per}.* {info.summary}", ""]
         lines += ["```text", doc, "```"]
     return "\n".join(lines) + "\n"
 
 
 def studio_page() -> str:
-    """The page of the studio as it is, with the tables of its keys made anew."""
+    """The page of the studio as it is, with new tables of its keys."""
     page = (Path(__file__).parent / "studio.md").read_text(encoding="utf-8")
     head, begin, rest = page.partition(KEYS_BEGIN)
     _, end, tail = rest.partition(KEYS_END)
@@ -214,8 +215,8 @@ def conformance_page() -> str:
 
 
 _CONFORMANCE = """
-Each feature of the language has a small program that shows it. The suite runs them on every backend
-and holds what they compute against what must come out, and against the interpreter:
+Each feature of the language has a small program that demonstrates it. The suite runs the programs
+on every backend and compares the results with the expected values and with the interpreter:
 
     qd-studio doctor --conformance                         every backend that launches kernels here
     qd-studio doctor --conformance --backend opencl,cpu
@@ -223,17 +224,17 @@ and holds what they compute against what must come out, and against the interpre
     qd-studio doctor --conformance --backend opencl --config opencl_mapping=lanes
     qd-studio doctor --conformance --json
 
-A cell of the table says
+A cell of the table is one of
 
-- `ok`: the values are right;
-- `no`: the backend, or this device, lacks what the feature needs, and says so; reasons stand below;
-- `FAILED`: another value came out, which is named with its place, or an error.
+- `ok`: the values are correct;
+- `no`: the backend, or this device, does not support the feature; the reasons are listed below;
+- `FAILED`: a wrong value, with its position, or an error.
 
-The exit code is 1 if a cell says FAILED, and 3 if none of the backends works here. A backend runs
-in a process of its own: one that crashes or hangs fails that feature, and the table goes on.
+The exit code is 1 if a cell is FAILED, and 3 if none of the backends works here. Each backend runs
+in a separate process. If it crashes or hangs, that feature fails, and the table continues.
 
 A feature is a function in `app/conformance/kernels`; see `app/conformance/feature.py`. Run
-`python docs/generate.py` when there is another one.
+`python docs/generate.py` after adding one.
 """
 
 

@@ -1,6 +1,6 @@
-"""Every public name of the language, what it is in one line, and the page that shows it.
+"""Every public name of the language, with one line of description and the page with its example.
 
-`docs/generate.py` writes the page that is made here; a test asks for what is missing.
+`docs/generate.py` writes the page that is generated here; a test finds missing entries.
 """
 
 import importlib.util
@@ -19,39 +19,39 @@ from qd_studio.engine.types import DataType
 HEAD = """\
 # Names
 
-Every public name of the language, in alphabetical order, with what it is and the page that shows
-it in an example. Methods stand with their classes on those pages.
+This page lists every public name of the language in alphabetical order, with its meaning and the
+page that has an example. Those pages list methods with their classes.
 """
 
 # Modules that are tools around the language; only the name itself is described.
 APART = {"inspect"}
 
 
-_KINDS = {"i": "signed integers", "u": "unsigned integers", "f": "real numbers"}
+_KINDS = {"i": "signed integers", "u": "unsigned integers", "f": "floats"}
 
 
 @dataclass(frozen=True)
 class Name:
-    """A public name: `room` is the module as users write it."""
+    """A public name: `module` is the module as users write it."""
 
-    room: str
+    module: str
     name: str
     value: Any
 
     @property
     def path(self) -> str:
-        return f"{self.room}.{self.name}"
+        return f"{self.module}.{self.name}"
 
     @property
     def entry(self) -> str:
         """How headings of entries call it: by the last two parts, or as a whole."""
-        if self.room in ("qd", "qd.types") or isinstance(self.value, ModuleType):
+        if self.module in ("qd", "qd.types") or isinstance(self.value, ModuleType):
             return self.path
         return ".".join(self.path.split(".")[-2:])
 
     @property
     def about(self) -> str:
-        """The first line of its docstring, or what it is worth."""
+        """The first line of its docstring, or its value."""
         if isinstance(self.value, DataType):
             return f"The data type of {_KINDS[self.value.name[0]]} of {self.value.bits} bits."
         if isinstance(self.value, Arch):
@@ -65,7 +65,7 @@ class Name:
         return doc.strip().splitlines()[0] if doc.strip() else ""
 
 
-def rooms() -> dict[str, ModuleType]:
+def modules() -> dict[str, ModuleType]:
     """The modules of the language as users write them, found through their names."""
     found: dict[str, ModuleType] = {}
 
@@ -81,13 +81,13 @@ def rooms() -> dict[str, ModuleType]:
 
 
 def names() -> Iterator[Name]:
-    for room, module in rooms().items():
+    for path, module in modules().items():
         for name in sorted(module.__all__, key=lambda name: (name.lower(), name)):
-            yield Name(room, name, getattr(module, name))
+            yield Name(path, name, getattr(module, name))
 
 
 def examples() -> ModuleType:
-    """The module beside this one that knows the entries of the pages."""
+    """The module `examples.py` in this folder, which reads the entries of the pages."""
     spec = importlib.util.spec_from_file_location(
         "docs_examples", Path(__file__).with_name("examples.py")
     )
@@ -102,11 +102,11 @@ def page() -> str:
     tool = examples()
     where = {head: page.name for page in tool.pages() for head in tool.headings(page)}
     lines = HEAD.splitlines()
-    room = ""
+    module = ""
     for name in names():
-        if name.room != room:
-            room = name.room
-            lines += ["", f"## {room}", "", "| name | meaning | example |", "|---|---|---|"]
+        if name.module != module:
+            module = name.module
+            lines += ["", f"## {module}", "", "| name | meaning | example |", "|---|---|---|"]
         about = name.about.replace("|", "\\|")
         shown = where.get(name.entry, "")
         link = f"[{shown.removesuffix('.md')}]({shown})" if shown else ""

@@ -336,7 +336,7 @@ def _nearest_attribute(error: BaseException, text: str) -> str | None:
 
 
 class QuadrantsSyntaxError(QuadrantsCompilationError, SyntaxError):
-    """Python syntax, or a use of it, that the kernel language lacks."""
+    """Python syntax, or a use of it, that the kernel language does not support."""
 
     @property
     def msg(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -357,7 +357,7 @@ class QuadrantsTypeError(QuadrantsCompilationError, TypeError):
 
 
 class QuadrantsUnsupportedError(QuadrantsCompilationError):
-    """Something the language has and `backend` (or this version, when None) lacks.
+    """A language feature that `backend` (or this version, when None) does not support.
 
     `feature` names it briefly.
     """
@@ -374,7 +374,7 @@ class QuadrantsUnsupportedError(QuadrantsCompilationError):
 
 
 class QuadrantsInternalError(QuadrantsCompilationError):
-    """A fault of the compiler, never of the kernel: please report it with the IR that shows it."""
+    """A bug in the compiler, not in the kernel: please report it with the IR that shows it."""
 
 
 class IRVerificationError(QuadrantsInternalError):
@@ -449,18 +449,18 @@ class AdStackOverflowError(QuadrantsAssertionError):
 
 
 class NoGradientsError(QuadrantsRuntimeError):
-    """The gradient of a kernel was asked for, and nothing that it uses has gradients."""
+    """The gradient of a kernel was called, and nothing that the kernel uses has gradients."""
 
 
 class QuadrantsRuntimeTypeError(QuadrantsRuntimeError, TypeError):
-    """An argument of a launch has a type the kernel does not take."""
+    """An argument of a launch has a type that the kernel does not accept."""
 
 
 class CudaError(QuadrantsRuntimeError):
-    """The CUDA driver refused something, or a kernel broke on the device.
+    """A call of the CUDA driver failed, or a kernel crashed on the device.
 
-    code, name: the driver's own, such as 700 and CUDA_ERROR_ILLEGAL_ADDRESS; 0 and empty where the
-    driver was not asked. fatal: no more can be done on the device until `qd.reset()`.
+    code, name: from the driver, such as 700 and CUDA_ERROR_ILLEGAL_ADDRESS; 0 and empty if the
+    driver was not called. fatal: the device is unusable until `qd.reset()`.
     """
 
     code: int = 0
@@ -469,14 +469,14 @@ class CudaError(QuadrantsRuntimeError):
 
 
 class CudaMemoryError(CudaError, MemoryError):
-    """The device has not as much free memory as was asked for."""
+    """The device does not have enough free memory."""
 
 
 class OpenclError(QuadrantsRuntimeError):
-    """OpenCL refused something, or a kernel broke on the device.
+    """An OpenCL call failed, or a kernel crashed on the device.
 
-    code, name: the driver's own, such as -5 and OUT_OF_RESOURCES; 0 and empty where the driver was
-    not asked. fatal: no more can be done on the device until `qd.reset()`.
+    code, name: from the driver, such as -5 and OUT_OF_RESOURCES; 0 and empty if the driver was not
+    called. fatal: the device is unusable until `qd.reset()`.
     """
 
     code: int = 0
@@ -485,7 +485,7 @@ class OpenclError(QuadrantsRuntimeError):
 
 
 class OpenclMemoryError(OpenclError, MemoryError):
-    """The device has not as much free memory as was asked for."""
+    """The device does not have enough free memory."""
 
 
 class BackendUnavailableError(QuadrantsRuntimeError):

@@ -66,7 +66,9 @@ class OptionTable:
         minimum=0,
     )
     raise_on_templated_floats: bool = option(
-        False, "Reject float values for template arguments: each new value compiles anew.", key=True
+        False,
+        "Reject float values for template arguments: each new value compiles the kernel again.",
+        key=True,
     )
     random_seed: int = option(0, "Seed of `qd.random`; read at launch, so no code depends on it.")
 
@@ -85,7 +87,7 @@ class OptionTable:
     )
     validate_autodiff: bool = option(
         False,
-        "Check the rules that gradients rest on: `qd.ad.Tape(validation=True)` does.",
+        "Check the rules that gradients depend on: `qd.ad.Tape(validation=True)` does.",
         never=True,
     )
 
@@ -182,7 +184,7 @@ class OptionTable:
     )
     default_cpu_block_dim: int = option(
         32,
-        "Cells a CPU thread takes at a time, at least; at 32 the cost of the body decides.",
+        "Minimum iterations in a chunk of a CPU thread; at 32 the cost of the body decides.",
         key=True,
         scope="cpu",
         minimum=1,
@@ -246,7 +248,7 @@ class OptionTable:
     )
     opencl_mapping: str = option(
         "auto",
-        "How OpenCL work-items share a loop: pieces of it, or single cells; auto asks the device.",
+        "How OpenCL work-items share a loop: by chunks or by iterations; auto asks the device.",
         key=True,
         scope="gpu",
         choices=("auto", "chunks", "lanes"),
@@ -272,7 +274,7 @@ class OptionTable:
     )
     device_memory_fraction: float = option(
         0.0,
-        "Most device memory that a program may have, as a share of the whole, all of which it keeps"
+        "Limit of a program's device memory, as a share of the whole; the program keeps all of it"
         " when freed; 0 sets no limit and uses `device_memory_GB`.",
         minimum=0,
     )
@@ -291,8 +293,8 @@ class OptionTable:
     )
     ad_stack_sparse_threshold_bytes: int = option(
         104857600,
-        "From this size on the stacks of reals of a task, for 131072 threads, are kept only for as"
-        " many threads as iterations pass its condition.",
+        "Threshold for the float adstacks of a task, counted for 131072 threads: above it, only as"
+        " many rows are allocated as iterations pass the adstack predicate.",
         key=True,
         minimum=0,
     )
@@ -316,7 +318,7 @@ class OptionTable:
     )
     offline_cache_max_size_of_files: int = option(104857600, "Bytes the cache may take.", minimum=0)
     src_ll_cache: bool = option(
-        True, "Look kernels marked `fastcache` up by their source; needs `offline_cache`."
+        True, "Look up kernels marked `fastcache` by their source; needs `offline_cache`."
     )
     print_non_pure: bool = option(
         False, "Print the name of every compiled kernel that is not marked `fastcache`."
@@ -374,7 +376,7 @@ class OptionTable:
     auto_mesh_local_default_occupacy: int = option(4, "Meshes: blocks per processor.", never=True)
     vk_api_version: str = option(
         "",
-        "Version of Vulkan to ask for, such as 1.2; empty takes what there is.",
+        "Version of Vulkan to ask for, such as 1.2; empty accepts any.",
         never="there is no Vulkan backend",
         pattern=r"(1\.[0-4](\.\d{1,4})?)?",
         form="empty, or a version of Vulkan from 1.0 to 1.4 such as 1.2",

@@ -1,6 +1,6 @@
 """A box blur whose radius is a compile-time value: one kernel, an instance for each radius.
 
-`radius: qd.Template` is no argument of the compiled code. Each new value is compiled anew, with the
+`radius: qd.Template` is not an argument of the compiled code. Each new value is compiled, with the
 two `static` loops unrolled for it. Look at
 
 - *Home*: the workloads with radius 1 and 2 are different instances; statements and compile time
@@ -8,7 +8,7 @@ two `static` loops unrolled for it. Look at
 - *Passes*: clamped indices repeat between the copies: of `min(max(...))` for every neighbour only
   one a row and one a column remain after common subexpressions are merged. The weight is one
   constant.
-- *Source*: `grouped` gives one index variable for both axes; underneath it is the same loop nest.
+- *Source*: `grouped` returns one index variable for both axes; underneath it is the same loop nest.
 """
 
 import numpy as np

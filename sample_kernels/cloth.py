@@ -47,7 +47,7 @@ class Cloth:
 
     @qd.kernel
     def hang(self):
-        """Flat, level and at rest, a little above the ball and a little beside its middle."""
+        """Flat, level and at rest, a little above the ball and a little off its middle."""
         for i, j in self.place:
             self.place[i, j] = qd.Vector([i * self.mesh - 0.45, 0.35, j * self.mesh - 0.55])
             self.speed[i, j] = qd.Vector([0.0, 0.0, 0.0])
@@ -76,7 +76,7 @@ class Cloth:
 
     @qd.kernel
     def move(self):
-        """Move each point, keep it out of the ball, and count the points that lie on it."""
+        """Move each point, keep it out of the ball, and count the points on it."""
         self.touching[None] = 0
         for at in qd.grouped(self.place):
             place = self.place[at] + self.dt * self.speed[at]

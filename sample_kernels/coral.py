@@ -7,7 +7,7 @@ stripes or corals:
     reactor. Chemical Engineering Science 38(1), 1983.
     J. E. Pearson: Complex patterns in a simple system. Science 261, 1993.
 
-A kernel takes the dataclass as one argument and hands it to functions. The compiled kernel takes
+A kernel has the dataclass as one argument and passes it to functions. The compiled kernel has
 what it uses of it, each member as a parameter of its own. This file says `import quadrants as qd`
 and runs as it is on Quadrants and on this engine. Look at
 

@@ -156,7 +156,7 @@ def fly():
 
 
 def simulate(steps):
-    """Pushes improved by gradient descent, so many times; all that a flight gives, by name."""
+    """Improve the pushes by gradient descent in `steps` rounds; return the results by name."""
     push[None] = [3.0, 4.0]
     for _ in range(steps):
         fly()

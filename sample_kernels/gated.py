@@ -1,6 +1,6 @@
 """Gated particles: most of them sleep, and only those awake pay for their gradients.
 
-The reverse of the inner loop needs the values of every round of it, kept on stacks. A stack stands
+The reverse of the inner loop needs the values of every round of it, kept on stacks. A stack is used
 under `if awake[i] > 0.5`, so before a launch the particles that pass are counted, and there are
 rows for so many and no more: memory is proportional to what passes the gate.
 

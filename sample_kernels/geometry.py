@@ -2,7 +2,7 @@
 
 A ray goes forward by the distance to the nearest surface, which can never step through it, until
 it is close enough or gone. The solids live in `geometry_lib.py`; save a change there and this
-kernel is compiled anew. Look at
+kernel is compiled again. Look at
 
 - *Source*: the cost of the functions in the other file is credited to the lines that call them,
   with the chain of calls.

@@ -1,6 +1,6 @@
 """Heat conduction written carelessly, and the same written with care.
 
-`step_careless` recomputes constants for every cell, keeps a diagnostic that nobody reads, and
+`step_careless` recomputes constants for every cell, keeps a diagnostic that no one reads, and
 carries a branch for a setting that is off. `step_careful` is what an experienced author would
 type. Look at
 

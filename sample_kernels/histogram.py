@@ -4,7 +4,7 @@ Which bin a sample falls into is known only when it is read, so two threads may 
 once. Look at
 
 - *Passes* of `histogram`: `demote_atomics` leaves the addition alone, and says why. Compare
-  `rescale`, whose `/=` is no atomic at all, and `count_in_range`, where `make_thread_local` takes
+  `rescale`, whose `/=` is no atomic at all, and `count_in_range`, where `make_thread_local` makes
   the contention away.
 - *Launch*: the time depends on the data, not only on n. With all samples in one bin, threads wait
   for each other.
@@ -22,7 +22,7 @@ def histogram(
     low: qd.f32,
     high: qd.f32,
 ):
-    """Count samples into equal bins over [low, high); what lies outside goes to the end bins."""
+    """Count samples into equal bins over [low, high); values outside go to the end bins."""
     for i in range(samples.shape[0]):
         place = (samples[i] - low) / (high - low) * bins.shape[0]
         index = min(max(qd.cast(qd.floor(place), qd.i32), 0), bins.shape[0] - 1)

@@ -6,7 +6,7 @@ of the Jacobian that belongs to that joint. Reverse mode would give a row.
 
 This file says `import quadrants as qd` and runs as it is on Quadrants and on this engine. Look at
 
-- *Passes* of `reach`: beside every real value stands its derivative; nothing runs backwards, and
+- *Passes* of `reach`: next to every float value is its derivative; nothing runs backwards, and
   the loop over the joints needs no stack.
 """
 
@@ -44,7 +44,7 @@ def bend(amount):
 
 
 def column(joint):
-    """d tip / d angle[joint] for every arm, x and y beside each other."""
+    """d tip / d angle[joint] for every arm, x next to y."""
     seed = [1.0 if j == joint else 0.0 for j in range(JOINTS)]
     with qd.ad.FwdMode(loss=[tip_x, tip_y], param=angle, seed=seed):
         reach()

@@ -28,7 +28,7 @@ def throw_darts(darts: qd.i32) -> qd.i32:
 
 @qd.kernel
 def walk(place: qd.types.NDArray[qd.f32, 1], steps: qd.i32):
-    """Each walker takes unit steps, left or right."""
+    """Move each walker by unit steps, left or right."""
     for i in range(place.shape[0]):
         here = place[i]
         for _ in range(steps):

@@ -1,7 +1,7 @@
 """Two drops of water collide above a basin: the material point method in two dimensions.
 
 Particles carry mass and motion; a grid that is wiped in every step computes the forces. Each step
-moves momentum from particles to grid, gives the grid gravity and walls, and moves velocities back.
+moves momentum from particles to grid, applies gravity and walls there, and moves velocities back.
 The transfer is the affine one, and the stress enters through it, as the moving-least-squares form
 of the method has it:
 
@@ -15,7 +15,7 @@ This file says `import quadrants as qd` and runs as it is on Quadrants and on th
 in it takes arguments, so the studio needs no workload: it launches on the fields as the file left
 them. Look at
 
-- *Source*: mass and velocity of a grid node lie side by side ("array of structures"), since the
+- *Source*: mass and velocity of a grid node are side by side ("array of structures"), since the
   scatter always touches both.
 - *Passes* of `step`: every vector and matrix has become scalars before the first pass runs, the
   loops over the 3x3 neighbours are unrolled, and what is left is straight-line arithmetic.

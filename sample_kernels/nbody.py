@@ -62,7 +62,7 @@ def kick_and_drift(
 
 @qd.kernel
 def potential_energy(x: Bodies, y: Bodies, z: Bodies, mass: Bodies, softening: qd.f32) -> qd.f32:
-    """Each pair once: the inner loop begins behind the outer one."""
+    """Each pair once: the inner loop begins after the outer one."""
     energy = 0.0
     for i in range(x.shape[0]):
         for j in range(i + 1, x.shape[0]):
@@ -145,7 +145,7 @@ def main():
     a = [np.zeros(n, np.float32) for _ in range(3)]
     accelerations(x, y, z, mass, *a, softening)
     for axis in range(3):
-        v[axis] -= 0.5 * dt * a[axis]  # leapfrog: velocities live half a step behind
+        v[axis] -= 0.5 * dt * a[axis]  # leapfrog: velocities lag by half a step
     for step in range(101):
         accelerations(x, y, z, mass, *a, softening)
         if step % 50 == 0:

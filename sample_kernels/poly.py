@@ -8,7 +8,7 @@ pass. Look at
 - *Passes* of `powers`: `x**2` and `x**3` become multiplications; the general `pow` would be a
   library call.
 - *Passes* of `zoo`: step through with `]`. The comment at each line names what happens to it.
-- `horner` beside `powers`: how many multiplications each of them ends with.
+- `horner` next to `powers`: how many multiplications each of them ends with.
 """
 
 import numpy as np
@@ -42,11 +42,11 @@ def zoo(x: Vector, y: Vector, scale: qd.f32, rounds: qd.i32):
         value = x[i] * 1.0 + 0.0  # alg_simp: nothing but the load is left
         seven = 3 + 2 * 2  # constant_fold: 7
         eight = seven + 1  # and on, through the variable: 8
-        unused = qd.sin(value) * scale  # die: nobody asks
+        unused = qd.sin(value) * scale  # die: no one asks
         if eight < seven:  # unreachable code: the condition is known
             value = unused
         a = (value + scale) * (value - scale)  # two sums and a product ...
-        b = (value + scale) * (value + scale)  # ... of which one sum is shared
+        b = (value + scale) * (value + scale)  # ... and one sum is shared
         y[i] = a  # dead store: overwritten before anyone reads
         total = 0.0
         for k in range(rounds):

@@ -1,4 +1,4 @@
-"""Ragged loops: how often each element is worked on stands in an array, and gradients follow.
+"""Ragged loops: an array holds how often each element is worked on, and gradients follow.
 
 The inner loop runs `a[i]` times, another number for each `i`. What its reverse needs is kept on a
 stack for each thread, and the depth of that stack is the largest number in `a`: a formula, here
@@ -18,7 +18,7 @@ import quadrants as qd
 qd.init(arch=qd.cpu, default_fp=qd.f64, ad_stack_experimental_enabled=True)
 
 CELLS = 16
-MANY = (1 << 24) + 8  # above what the sequential sizer of Quadrants takes
+MANY = (1 << 24) + 8  # above the limit of the sequential sizer of Quadrants
 
 x = qd.field(qd.f64, shape=CELLS, needs_grad=True)
 y = qd.field(qd.f64, shape=(), needs_grad=True)

@@ -10,7 +10,7 @@ Everything is a vector of three and a function of vectors, up to six calls deep.
 
 - *Source*: the heat of inlined functions, on the line of the kernel that calls them.
 - *Passes* of `render`: `distance_to` is inlined wherever it is called; watch common
-  subexpressions and constants fold, and the components of vectors that nobody reads disappear.
+  subexpressions and constants fold, and the components of vectors that no one reads disappear.
 - *Code*: no vector of the language is left. The vectors of the machine, if any, hold pixels.
 - *Options*: `fast_math` is off here. Switch it on: a few rays in ten thousand that end near `NEAR`
   take one step more or fewer, and the comparison with the interpreter shows the first of them.
@@ -163,7 +163,7 @@ def render():
 
 @qd.kernel
 def render_thumbnail():
-    """The same, small enough for an interpreter that takes one pixel after the other."""
+    """The same, small enough for an interpreter that runs one pixel after the other."""
     for at in qd.grouped(thumbnail):
         place = vec2(at[0], at[1]) + 0.5
         thumbnail[at] = seen_at((place - 0.5 * vec2(SMALL_WIDTH, SMALL_HEIGHT)) / SMALL_HEIGHT)

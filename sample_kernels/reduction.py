@@ -3,11 +3,11 @@
 A local scalar that a parallel loop updates is one cell shared by all threads, and each update is
 atomic. Taken literally that would be slower than one thread alone. Look at
 
-- *Passes*: `make_thread_local` gives each piece of the loop an accumulator of its own; one atomic
+- *Passes*: `make_thread_local` adds an accumulator to each chunk of the loop; one atomic
   update a piece remains.
 - *Code*: under `fast_math` additions may be reordered, so the accumulator becomes several vector
   registers; switch `fast_math` off in *Options* and it becomes one dependent chain of additions.
-- `array_max` beside `array_sum`: what differs in the IR is the kind of the atomic and the initial
+- `array_max` next to `array_sum`: what differs in the IR is the kind of the atomic and the initial
   value.
 - `dot` accumulates in double precision. It costs no memory traffic, and *Launch* says what else.
 

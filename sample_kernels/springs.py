@@ -8,7 +8,7 @@ gradients are those of the first velocity of every mass and of every spring's re
 This file says `import quadrants as qd` and runs as it is on Quadrants and on this engine. Look at
 
 - *Source*: `accelerate` reads the row before and writes its own: no element is read by one
-  iteration and written by another, the rule that gradients rest on.
+  iteration and written by another, the rule that gradients depend on.
 - *Passes* of `accelerate.grad`: the loop over a mass's springs runs backwards, and the force, to
   which each spring only adds, needs no stack.
 - *Autodiff*: what the loop keeps, how large that is, and from which arrays it follows.
@@ -64,7 +64,7 @@ def measure():
 
 
 def begin(throw):
-    """The rope lies stretched along x and is thrown with this velocity."""
+    """The rope is stretched along x and is thrown with this velocity."""
     for k, (a, b) in enumerate(LINKS):
         rest[k] = REST * (b - a)
     entries = [entry for ends in ENDS for entry in ends]
@@ -86,7 +86,7 @@ def fly():
 
 
 def simulate(steps):
-    """Throws improved by gradient descent, so many times; all that a flight gives, by name."""
+    """Improve the throws by gradient descent in `steps` rounds; return the results by name."""
     throw = [1.5, 2.0]
     for _ in range(steps):
         begin(throw)

@@ -80,8 +80,8 @@ _COMMANDS: Final = (
     Command("left", "left,h", "Scroll left", "Scroll sideways.", "side(-8)", "list"),
     Command("right", "right,l", "Scroll right", "Scroll sideways.", "side(8)", "list"),
     Command("choose", "enter", "Open", "Open what the line stands for.", "choose", "list"),
-    Command("more-backends", "b", "More backends", "Show the backends that the matrix has no room "
-            "for beside the first.", "screen.more_backends", "home"),
+    Command("more-backends", "b", "More backends", "Show the backends that do not fit into "
+            "the matrix.", "screen.more_backends", "home"),
     Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),

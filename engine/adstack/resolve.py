@@ -359,4 +359,4 @@ def _what(op: Op) -> str:
         return "an operation on bits"
     if op.code == C.RAND:
         return "a random number"
-    return f"the result of {op.name}" if C.PURE[op.code] else f"what {op.name} gives"
+    return f"the result of {op.name}" if C.PURE[op.code] else f"the value that {op.name} returns"

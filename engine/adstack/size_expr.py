@@ -342,7 +342,7 @@ class _Reader:
         if token != "(":
             if token[-1:].isdecimal():
                 return Const(int(token))
-            raise self.error(f"{token!r} stands where an expression should")
+            raise self.error(f"expected an expression, found {token!r}")
         e = self.node(self.next())
         if self.next() != ")":
             raise self.error("an operation has too many operands")

@@ -59,7 +59,7 @@ def submitted(ptx: str, config: CompileConfig) -> bytes:
     ValueError if the text holds a NUL, as the driver would read no further.
     """
     if "\0" in ptx:
-        raise ValueError("PTX with a NUL character: the driver would read only what stands before")
+        raise ValueError("PTX with a NUL character: the driver would read only the text before it")
     if not config.offline_cache:
         end = "" if ptx.endswith("\n") or not ptx else "\n"
         ptx = f"{ptx}{end}{nonce()}\n"

@@ -238,7 +238,7 @@ class Store:
         if isinstance(error, UntrustedError) and error.path != path:
             return self._untrusted(error)
         if isinstance(error, UntrustedError | BadEntryError):
-            text = f"cache entry {path} {why} and is not used; the kernel is compiled anew"
+            text = f"cache entry {path} {why} and is not used; the kernel is compiled again"
             folder.warn_once(path, f"{text} (to remove it: {remedy(path)})")
         else:
             folder.warn_once(self.folder, f"the cache in {self.folder} cannot be read: {why}")

@@ -36,7 +36,7 @@ def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
     called = isinstance(w.func, Callee)  # from anywhere
     if owner is None or called or owner.code != C.RANGE_FOR or owner.attr.strictly_serialized:
         raise w.error(
-            QuadrantsCompilationError, f"{what} stands outside of a parallel loop", node,
+            QuadrantsCompilationError, f"{what} is outside of a parallel loop", node,
             "a block is a group of iterations of an outermost loop: use it in the body of one",
         )  # fmt: skip
     return owner

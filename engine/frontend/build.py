@@ -105,7 +105,7 @@ def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:
             raise w.syntax_error(
                 f"graph does not support autograd; ndarray arg {param.name!r} has a gradient",
                 tree.args.args[leaf.arg],
-                "pass an array made without needs_grad, or take graph=True from the kernel",
+                "pass an array made without needs_grad, or remove graph=True from the kernel",
             )  # fmt: skip
 
 

@@ -41,7 +41,8 @@ def _name(w: Walk, node: ast.Name) -> Any:
     if kind is float and w.config.raise_on_templated_floats and not w.has_local(node.id):
         raise w.error(
             QuadrantsCompilationError,
-            f'The float "{node.id}" is captured by value and would compile anew when it changes',
+            f'The float "{node.id}" is captured by value and would compile the kernel again when '
+            "it changes",
             node,
             "pass it as an argument, or switch raise_on_templated_floats off",
         )

@@ -169,7 +169,9 @@ def _misplaced(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
             "write `while qd.graph.do_while(flag):`",
         )  # fmt: skip
     what = _SHOWN[name]
-    raise w.syntax_error(f"{what} stands in a `with`", node, f"write `with {what}:`")
+    raise w.syntax_error(
+        f"{what} must be used in a `with` statement", node, f"write `with {what}:`"
+    )
 
 
 def _deprecated(w: Walk, node: ast.AST, old: str, new: str) -> None:
@@ -190,7 +192,7 @@ def _parallel_context(w: Walk, node: ast.With, call: ast.Call) -> None:
         raise w.syntax_error(
             f"{_CONTEXT} is not supported in a @qd.kernel(graph=True, checkpoints=True) kernel: "
             "its sections would not know where a launch resumes", call,
-            "write the sections as qd.checkpoint() blocks, or take checkpoints=True away",
+            "write the sections as qd.checkpoint() blocks, or remove checkpoints=True",
         )  # fmt: skip
     if w.depth:
         raise w.syntax_error(

@@ -95,7 +95,7 @@ def _print(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
         value = w.expr(keyword.value)
         if keyword.arg not in options or not isinstance(value, str | None):
             text = f"print() in a kernel does not take {keyword.arg or '**'}={value!r}"
-            raise w.type_error(text, keyword.value, "it takes sep and end, which are texts")
+            raise w.type_error(text, keyword.value, "print accepts sep and end, which are strings")
         options[keyword.arg] = options[keyword.arg] if value is None else value
     pieces: list[_Piece] = []
     for k, arg in enumerate(node.args):

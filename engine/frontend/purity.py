@@ -107,7 +107,7 @@ def _hint(path: tuple[str, ...], value: Any, severity: Severity) -> str:
     name = path[-1]
     if isinstance(value, FieldHandle | StructFieldHandle):
         return (
-            "pass an ndarray as an argument instead of the field, or take fastcache=True away: "
+            "pass an ndarray as an argument instead of the field, or remove fastcache=True: "
             "kernels that use fields cannot be looked up by their source"
         )
     if name in ("value", "name") and len(path) > 2:
@@ -117,7 +117,7 @@ def _hint(path: tuple[str, ...], value: Any, severity: Severity) -> str:
         return f"pass {name} as an argument if it can differ between runs"
     return (
         f"pass {name} as an argument, or name it {name.upper()} if it is a constant, "
-        "or take fastcache=True away"
+        "or remove fastcache=True"
     )
 
 

@@ -398,7 +398,7 @@ def _check_options(src: FunctionSource, options: GraphOptions, returns: bool) ->
         _fail(
             src, "graph=True is not supported for kernels with struct return values; remove "
             "graph=True or avoid returning values", returns=True,
-            hint="write the result to an array that the kernel takes",
+            hint="write the result to an array argument",
         )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ _BEFORE: Final = (
     "arguments restored before each; median over n launches after the warm-up; host: until"
 )
 _HELD: Final = (
-    "device time between two events around the kernels of one launch, all of which stood in the "
+    "device time between two events around the kernels of one launch, all queued in the "
     f"stream before the first began, {_BEFORE} the call returned; wall clock: until it was over, "
     "both of launches between these, with nothing around them"
 )
@@ -43,7 +43,7 @@ _EVENTS: Final = (
     f"for the host in between, {_BEFORE} the call returned; wall clock: until it was over"
 )
 _QUEUE: Final = (
-    "device time in which kernels of one launch ran, as its queue keeps it, without what lies "
+    "device time in which kernels of one launch ran, as its queue keeps it, without the gaps "
     f"between them, {_BEFORE} the call returned; wall clock: until it was over"
 )
 

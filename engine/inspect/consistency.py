@@ -176,7 +176,7 @@ def _compile(compiled: CompileRecord) -> None:
     _locations(compiled.locs)
     for shot in compiled.snapshots:
         if not len(shot.lines) == len(shot.ids) == len(shot.locs):
-            raise ValueError("a snapshot has not one op and one location a line")
+            raise ValueError("a snapshot must have one op and one location per line")
         _within(shot.locs, locs, "a location")
     last = -1
     for run in compiled.runs:
@@ -230,7 +230,7 @@ def _artefact(artefact: Artefact, locs: int) -> None:
 
 def _layout(layout: LayoutRecord) -> None:
     if len(layout.digits) != len(layout.strides):
-        raise ValueError("a layout has not one stride a digit")
+        raise ValueError("a layout must have one stride per digit")
 
 
 def _machine(machine: MachineRecord) -> None:

@@ -141,7 +141,7 @@ def _array_of(pointer: Op) -> int | None:
         return int(pointer.attr[0])
     if pointer.code in (C.GLOBAL_TMP, C.ALLOCA, C.ARRAY_ALLOCA):
         return None
-    raise UncountableError("a real function is given an address, of which array is not known")
+    raise UncountableError("a real function receives an address, and its array is not known")
 
 
 class _Writer:

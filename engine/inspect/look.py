@@ -213,7 +213,7 @@ def _driver(look: _Look) -> CacheLayer:
     passed = look.capture.injected.get(look.backend)
     if passed is None or passed.load_ms is None or seen.state == OFF:
         return layer
-    reason = "an inspection has the driver make machine code anew"
+    reason = "an inspection makes the driver generate the machine code again"
     return replace(layer, state=BYPASS, reason=reason, cost_ms=passed.load_ms)
 
 

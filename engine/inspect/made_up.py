@@ -54,7 +54,7 @@ def why_none(decl: KernelDecl, instance: Any = None, recorded: bool = False) -> 
                 if isinstance(found, type) and not hasattr(found, DATA_ORIENTED):
                     return f"{decl.name} is a method: decorate class {cls} with @qd.data_oriented"
                 return (
-                    f"{decl.name} is a method, and no object of {cls} stands at the top level of "
+                    f"{decl.name} is a method, and no object of {cls} is at the top level of "
                     "the file; "
                 ) + (declare if recorded else "--run records the calls that the file makes")
             continue
@@ -66,9 +66,9 @@ def why_none(decl: KernelDecl, instance: Any = None, recorded: bool = False) -> 
 
 def _why(param: ParamDecl, name: str) -> str:
     if param.kind == "template" and param.default is NO_DEFAULT:
-        return f"{name} is a template: its value is part of the program, so it cannot be made up"
+        return f"{name} is a template: its value is part of the program, so it cannot be generated"
     if param.kind == "tensor" and not param.optional:
-        return f"{name} takes any tensor: one cannot be made up without its type and axes"
+        return f"{name} accepts any tensor: one cannot be generated without its type and axes"
     if param.kind == "ndarray" and param.needs_grad and not param.optional:
         return f"{name} needs a gradient, which only a program can allocate"
     if param.kind == "record":

@@ -148,7 +148,7 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
         return _untold(why.message)
     works, reason = base.availability(_COUNTER)
     if not works:
-        return _untold(f"that takes the backend {_COUNTER}: {reason}")
+        return _untold(f"that needs the backend {_COUNTER}: {reason}")
     quick = [one.first_us for one in found.started if one.name != _ORACLE]
     if quick and min(quick) > _COUNTING_S * 1e6:
         return _untold(f"a launch takes {min(quick) / 1e6:.1f} s, with counters too long")

@@ -1,21 +1,21 @@
-"""The part of a record that tells of a differentiated kernel; see `record`.
+"""The part of a record about a differentiated kernel; see `record`.
 
 ::
 
     AutodiffRecord ── links (forward op, reverse op)
         ├── tasks ── gate
         │     └── stacks ── tree, leaves (of the size expression)
-        ├── reducers (what was maximised before the launch, in rounds)
+        ├── reducers (maxima found before the launch, in rounds)
         ├── layers (the caches of the sizers)
         └── heaps
 
-What the compiler knows is there as soon as the kernel is compiled. What only a launch knows (slots,
-rows, bytes, values) is that of the last launch, and ``sized`` says whether there was one.
+Facts of the compiler are set as soon as the kernel is compiled. Facts of a launch (slots, rows,
+bytes, values) come from the last launch, and ``sized`` is true if there was one.
 """
 
-from __future__ import annotations
+from typing import Annotated
 
-import msgspec
+from .record_base import RecordPart, about
 
 __all__ = [
     "AutodiffRecord",
@@ -31,100 +31,93 @@ __all__ = [
 ]
 
 
-class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """Settings shared by all parts of a record."""
+class OpLink(RecordPart, frozen=True, kw_only=True, array_like=True):
+    """A pair of related ops: one of the forward IR, one of the reverse IR."""
+
+    forward: Annotated[int, about("Id of the forward op.")]
+    reverse: Annotated[int, about("Id of the reverse op.")]
+    by: Annotated[
+        str,
+        about(
+            "Relation: ``same`` (the op stayed), ``made`` (it replaces that op, or was added for "
+            "it) or ``place`` (both come from the same source location)."
+        ),
+    ]
 
 
-class OpLink(_Base, frozen=True, kw_only=True, array_like=True):
-    """An op of the forward IR and one of the reverse IR that belong together.
+class SizeRow(RecordPart, frozen=True, kw_only=True, array_like=True):
+    """A node of a size expression, as a row of its tree."""
 
-    by: ``same`` (it is that op: the forward part that stayed), ``made`` (it replaces that op, or
-    was made for it), ``place`` (both stand for the same place in the source).
-    """
-
-    forward: int
-    reverse: int
-    by: str
-
-
-class SizeRow(_Base, frozen=True, kw_only=True, array_like=True):
-    """A node of a size expression, as a row of its tree. value: at the last launch, where it has
-    one (a node below a maximum has one for each value of its variable)."""
-
-    depth: int
-    text: str
-    value: int | None = None
+    depth: Annotated[int, about("Depth in the tree.")]
+    text: Annotated[str, about("The node as text.")]
+    value: Annotated[
+        int | None,
+        about(
+            "Value at the last launch; None for a node below a maximum, which has one for each "
+            "value of its variable."
+        ),
+    ] = None
 
 
-class SizeLeaf(_Base, frozen=True, kw_only=True, array_like=True):
-    """Something of the arguments that a size depends on: ``a.shape[0]``, ``n``; of elements of
-    an array what is known of them: ``a[i]`` and the largest."""
+class SizeLeaf(RecordPart, frozen=True, kw_only=True, array_like=True):
+    """A part of the arguments that a size depends on."""
 
-    text: str
-    value: int | None = None
-
-
-class StackRecord(_Base, frozen=True, kw_only=True):
-    """An adstack of a task.
-
-    name: the user's variable. real: it lies in the heap of reals, else in that of integers.
-    adjoint: each entry has an adjoint beside its value. size: the text of its size expression;
-    empty where ``max_size`` entries were known when the kernel was compiled. formula: the size in
-    the user's names. tree, leaves: of the expression. forced_by: the loop that makes the stack
-    necessary. line: of the variable. entry: bytes of an entry. slots: entries. bytes: of all
-    slots of one row. rows: of its heap in this task. total: bytes of all rows. peak: no other
-    stack of the kernel takes more.
-    """
-
-    name: str
-    dtype: str
-    real: bool = True
-    adjoint: bool = True
-    size: str = ""
-    max_size: int = 0
-    formula: str = ""
-    tree: tuple[SizeRow, ...] = ()
-    leaves: tuple[SizeLeaf, ...] = ()
-    forced_by: str = ""
-    line: int = 0
-    entry: int = 0
-    slots: int = 0
-    bytes: int = 0
-    rows: int = 0
-    total: int = 0
-    peak: bool = False
+    text: Annotated[
+        str,
+        about(
+            "The part: ``a.shape[0]``, ``n``; for elements of an array ``a[i]`` and the largest."
+        ),
+    ]
+    value: Annotated[int | None, about("Value at the last launch.")] = None
 
 
-class GateRecord(_Base, frozen=True, kw_only=True):
-    """Which iterations of a task use its real stacks.
+class StackRecord(RecordPart, frozen=True, kw_only=True):
+    """An adstack of a task."""
 
-    state: captured, or not captured; then ``reason`` says why. formula: the condition in the user's
-    names. count: iterations that passed it at the last launch.
-    """
+    name: Annotated[str, about("The user's variable.")]
+    dtype: Annotated[str, about("Data type.")]
+    real: Annotated[bool, about("True for the float heap, false for the integer heap.")] = True
+    adjoint: Annotated[bool, about("True if each entry has an adjoint.")] = True
+    size: Annotated[
+        str,
+        about("Size expression as text; empty if ``max_size`` was known at compile time."),
+    ] = ""
+    max_size: Annotated[int, about("Entries known at compile time.")] = 0
+    formula: Annotated[str, about("Size in the user's names.")] = ""
+    tree: Annotated[tuple[SizeRow, ...], about("Rows of the size expression.")] = ()
+    leaves: Annotated[tuple[SizeLeaf, ...], about("Parts of the arguments in the expression.")] = ()
+    forced_by: Annotated[str, about("Loop that makes the stack necessary.")] = ""
+    line: Annotated[int, about("Line of the variable.")] = 0
+    entry: Annotated[int, about("Bytes of an entry.")] = 0
+    slots: Annotated[int, about("Number of entries.")] = 0
+    bytes: Annotated[int, about("Bytes of all entries of one row.")] = 0
+    rows: Annotated[int, about("Rows of its heap in this task.")] = 0
+    total: Annotated[int, about("Bytes of all rows.")] = 0
+    peak: Annotated[bool, about("True if no other stack of the kernel is larger.")] = False
 
-    state: str
-    formula: str = ""
-    reason: str = ""
-    count: int | None = None
+
+class GateRecord(RecordPart, frozen=True, kw_only=True):
+    """The adstack predicate: the iterations of a task that use its float stacks."""
+
+    state: Annotated[str, about("Either captured or not captured.")]
+    formula: Annotated[str, about("The condition in the user's names.")] = ""
+    reason: Annotated[str, about("Reason if it is not captured.")] = ""
+    count: Annotated[int | None, about("Iterations that passed at the last launch.")] = None
 
 
-class StackTask(_Base, frozen=True, kw_only=True):
-    """A task that has adstacks.
+class StackTask(RecordPart, frozen=True, kw_only=True):
+    """A task that has adstacks."""
 
-    index: among the kernel's tasks. trip: how often its loop runs, as a formula; empty where that
-    is not known. real_stride, integer_stride: bytes of a row, with what aligns the next one.
-    """
-
-    index: int
-    name: str = ""
-    line: int = 0
-    trip: str = ""
-    gate: GateRecord | None = None
-    stacks: tuple[StackRecord, ...] = ()
-    real_rows: int = 0
-    integer_rows: int = 0
-    real_stride: int = 0
-    integer_stride: int = 0
+    index: Annotated[int, about("Index among the kernel's tasks.")]
+    name: Annotated[str, about("Name of the task.")] = ""
+    line: Annotated[int, about("Source line.")] = 0
+    trip: Annotated[str, about("Trip count of its loop as a formula; empty if unknown.")] = ""
+    gate: Annotated[GateRecord | None, about("Adstack predicate.")] = None
+    stacks: Annotated[tuple[StackRecord, ...], about("The stacks.")] = ()
+    real_rows: Annotated[int, about("Rows in the float heap.")] = 0
+    integer_rows: Annotated[int, about("Rows in the integer heap.")] = 0
+    real_stride: Annotated[int, about("Bytes of a float row, with alignment.")] = 0
+    integer_stride: Annotated[int, about("Bytes of an integer row, with alignment.")] = 0
 
     @property
     def bytes(self) -> int:
@@ -132,66 +125,72 @@ class StackTask(_Base, frozen=True, kw_only=True):
         return self.real_rows * self.real_stride + self.integer_rows * self.integer_stride
 
 
-class ReducerRecord(_Base, frozen=True, kw_only=True):
-    """A maximum that is found before a launch, by a kernel of its own.
+class ReducerRecord(RecordPart, frozen=True, kw_only=True):
+    """A maximum that a separate kernel computes before a launch."""
 
-    stack: whose size it is part of. formula: ``max over i < a.shape[0] of a[i] + 1``. axes: how
-    many cells it goes over, by axis. round: those of one round need nothing of each other; from 1,
-    0 for one that is walked. how: kernel, numpy (small), sequential walk (outside of what the
-    max-reducer knows; what is found there is not kept apart). value: found.
-    """
-
-    task: int
-    stack: str
-    formula: str
-    axes: tuple[int, ...] = ()
-    round: int = 1
-    how: str = ""
-    value: int | None = None
-
-
-class SizerLayer(_Base, frozen=True, kw_only=True):
-    """One of the caches that spare launches the evaluation of sizes."""
-
-    name: str
-    hits: int
-    misses: int
+    task: Annotated[int, about("Index of the task.")]
+    stack: Annotated[str, about("Stack whose size contains the maximum.")]
+    formula: Annotated[str, about("``max over i < a.shape[0] of a[i] + 1``.")]
+    axes: Annotated[tuple[int, ...], about("Number of iterations by axis.")] = ()
+    round: Annotated[
+        int,
+        about("Round, from 1; maxima of one round are independent. 0 for a sequential walk."),
+    ] = 1
+    how: Annotated[
+        str,
+        about(
+            "Method: kernel, numpy (small) or sequential walk (not supported by the max-reducer; "
+            "its result is not recorded)."
+        ),
+    ] = ""
+    value: Annotated[int | None, about("The maximum.")] = None
 
 
-class HeapRecord(_Base, frozen=True, kw_only=True):
-    """One of the program's two heaps. kind: real, integer. needed: bytes that the last launch of
-    this kernel needed. size: bytes that it has by now."""
+class SizerLayer(RecordPart, frozen=True, kw_only=True):
+    """One of the caches that save launches the evaluation of sizes."""
 
-    kind: str
-    needed: int
-    size: int
+    name: Annotated[str, about("Name of the layer.")]
+    hits: Annotated[int, about("Number of hits.")]
+    misses: Annotated[int, about("Number of misses.")]
 
 
-class AutodiffRecord(_Base, frozen=True, kw_only=True):
-    """How a kernel was differentiated, and what its adstacks take.
+class HeapRecord(RecordPart, frozen=True, kw_only=True):
+    """One of the program's two heaps."""
 
-    mode: reverse, forward, validation. forward, reverse: snapshots (by index) before and after
-    differentiation; -1 where it did not come so far. sized: there was a launch, with the workload
-    ``workload``. bytes: what that launch needed of both heaps. dispatches: maxima that were found
-    for it. evaluations: sizes and maxima that were found. reused: timed launches that found the
-    plan of the one before, and asked no cache. overflow: empty, or what the last overflow said.
-    reason: why there is no launch, or nothing to say.
-    """
+    kind: Annotated[str, about("Either real or integer.")]
+    needed: Annotated[int, about("Bytes that the last launch of this kernel needed.")]
+    size: Annotated[int, about("Bytes allocated so far.")]
 
-    mode: str
-    forward: int = -1
-    reverse: int = -1
-    links: tuple[OpLink, ...] = ()
-    tasks: tuple[StackTask, ...] = ()
-    sized: bool = False
-    workload: str = ""
-    bytes: int = 0
-    rounds: int = 0
-    dispatches: int = 0
-    evaluations: int = 0
-    reused: int = 0
-    reducers: tuple[ReducerRecord, ...] = ()
-    layers: tuple[SizerLayer, ...] = ()
-    heaps: tuple[HeapRecord, ...] = ()
-    overflow: str = ""
-    reason: str = ""
+
+class AutodiffRecord(RecordPart, frozen=True, kw_only=True):
+    """The differentiation of a kernel, and the memory of its adstacks."""
+
+    mode: Annotated[str, about("Mode: reverse, forward or validation.")]
+    forward: Annotated[
+        int,
+        about("Snapshot before differentiation; -1 if it did not come so far."),
+    ] = -1
+    reverse: Annotated[
+        int,
+        about("Snapshot after differentiation; -1 if it did not come so far."),
+    ] = -1
+    links: Annotated[tuple[OpLink, ...], about("Related ops of both snapshots.")] = ()
+    tasks: Annotated[tuple[StackTask, ...], about("Tasks with adstacks.")] = ()
+    sized: Annotated[bool, about("True if there was a launch.")] = False
+    workload: Annotated[str, about("Workload of that launch.")] = ""
+    bytes: Annotated[int, about("Bytes that the launch needed of both heaps.")] = 0
+    rounds: Annotated[int, about("Rounds of maxima.")] = 0
+    dispatches: Annotated[int, about("Maxima found for the launch.")] = 0
+    evaluations: Annotated[int, about("Sizes and maxima found.")] = 0
+    reused: Annotated[
+        int,
+        about("Timed launches that reused the plan of the launch before and queried no cache."),
+    ] = 0
+    reducers: Annotated[
+        tuple[ReducerRecord, ...],
+        about("Maxima found before the launch, in rounds."),
+    ] = ()
+    layers: Annotated[tuple[SizerLayer, ...], about("Caches of the sizers.")] = ()
+    heaps: Annotated[tuple[HeapRecord, ...], about("The heaps.")] = ()
+    overflow: Annotated[str, about("Message of the last overflow, or empty.")] = ""
+    reason: Annotated[str, about("Reason why there is no launch, or nothing to report.")] = ""

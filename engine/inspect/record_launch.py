@@ -1,17 +1,19 @@
-"""The part of a record that tells of launches: times, agreement, devices, graphs; see `record`.
+"""The part of a record about launches: times, agreement, devices, graphs; see `record`.
 
 ::
 
-    KernelRecord ── verdicts (a backend against another, with a workload)
-    BackendRecord ── launches (a workload each)
+    KernelRecord ── verdicts (a backend compared with another, by workload)
+    BackendRecord ── launches (by workload)
         ├── agreement
-        ├── device (what they ran on, where that is not the host)
-        └── flow (the order of the kernel's tasks, where it is another than one after the other)
+        ├── device (of the launches, if it is not the host)
+        └── flow (the order of the tasks, if they do not run one after another)
 """
 
-from __future__ import annotations
+from typing import Annotated
 
 import msgspec
+
+from .record_base import RecordPart, about
 
 __all__ = [
     "AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord", "LoadRecord",
@@ -19,60 +21,70 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """Settings shared by all parts of a record."""
+class LoadRecord(RecordPart, frozen=True, kw_only=True):
+    """The load of the machine during timed launches; see `machine_load`."""
+
+    cpus: Annotated[int, about("CPUs of the machine.")] = 0
+    waited: Annotated[
+        float | None,
+        about(
+            "Seconds that ready threads of this process waited for a processor, per second of "
+            "timing; above 1 is possible with several threads. None if unknown."
+        ),
+    ] = None
+    loop_us: Annotated[
+        float,
+        about("Median time of a fixed Python loop during the launches."),
+    ] = 0.0
+    loop_fast_us: Annotated[float, about("Fastest tenth of those times.")] = 0.0
+    loop_slow_us: Annotated[float, about("Slowest tenth of those times.")] = 0.0
 
 
-class LoadRecord(_Base, frozen=True, kw_only=True):
-    """How busy the machine was while launches were timed; see `machine_load`.
+class LaunchRecord(RecordPart, frozen=True, kw_only=True):
+    """Timing of launches with one workload. Sample k of every backend belongs to the same round."""
 
-    cpus: of the machine. waited: seconds that threads of this process were ready and waited for a
-    processor, for each second of timing; with several threads it can be above 1. None if it is not
-    known. loop_us, loop_fast_us, loop_slow_us: what a fixed loop of Python took next to the
-    launches: the median, and the tenth of the times below and above.
-    """
-
-    cpus: int = 0
-    waited: float | None = None
-    loop_us: float = 0.0
-    loop_fast_us: float = 0.0
-    loop_slow_us: float = 0.0
-
-
-class LaunchRecord(_Base, frozen=True, kw_only=True):
-    """Timing of launches with one workload.
-
-    method: what the time holds, e.g. "host wall clock around the call, device synced".
-    warmup: untimed launches; first_us: the first of them. samples_us: all timed launches.
-    mad_us: median absolute deviation. Sample k of every backend belongs to the same moment: they
-    take turns. gbps, gflops: what the workload's ``bytes`` and ``flops`` make with the median.
-
-    Of launches on a device, where these times are those of the device: host_us: the median time
-    that the host needed to issue one. wall_us, wall_mad_us, wall_samples_us: the same launches, or
-    as many between them, by the wall clock, from the call until they were over, which is what a
-    caller waits for; None and empty where the times above are that, and in records of earlier
-    versions. memory_bytes: of the device, in use with all arguments in place. load: of the machine
-    meanwhile; None where that was not measured.
-    """
-
-    workload: str
-    method: str
-    n: int
-    warmup: int
-    first_us: float
-    median_us: float
-    mad_us: float
-    min_us: float
-    max_us: float
-    samples_us: tuple[float, ...] = ()
-    gbps: float | None = None
-    gflops: float | None = None
-    host_us: float | None = None
-    memory_bytes: int | None = None
-    wall_us: float | None = None
-    wall_mad_us: float | None = None
-    wall_samples_us: tuple[float, ...] = ()
-    load: LoadRecord | None = None
+    workload: Annotated[str, about("Label of the workload.")]
+    method: Annotated[
+        str,
+        about('Definition of the times, e.g. "host wall clock around the call, device synced".'),
+    ]
+    n: Annotated[int, about("Number of timed launches.")]
+    warmup: Annotated[int, about("Number of untimed launches.")]
+    first_us: Annotated[float, about("First untimed launch.")]
+    median_us: Annotated[float, about("Median.")]
+    mad_us: Annotated[float, about("Median absolute deviation.")]
+    min_us: Annotated[float, about("Shortest launch.")]
+    max_us: Annotated[float, about("Longest launch.")]
+    samples_us: Annotated[tuple[float, ...], about("All timed launches.")] = ()
+    gbps: Annotated[
+        float | None,
+        about("Bandwidth: the workload's ``bytes`` over the median."),
+    ] = None
+    gflops: Annotated[float | None, about("Rate: the workload's ``flops`` over the median.")] = None
+    host_us: Annotated[
+        float | None,
+        about(
+            "On a device: median time that the host needed to issue a launch; the times above are"
+            " then device times."
+        ),
+    ] = None
+    memory_bytes: Annotated[
+        int | None,
+        about("Device memory in use with all arguments in place."),
+    ] = None
+    wall_us: Annotated[
+        float | None,
+        about(
+            "Median wall-clock time from the call to the end of a launch; None if the times above"
+            " are wall-clock times, and in records of earlier versions."
+        ),
+    ] = None
+    wall_mad_us: Annotated[float | None, about("Median absolute deviation of ``wall_us``.")] = None
+    wall_samples_us: Annotated[
+        tuple[float, ...],
+        about("Wall-clock times of the same launches, or of as many between them."),
+    ] = ()
+    load: Annotated[LoadRecord | None, about("Load of the machine; None if not measured.")] = None
 
     @property
     def by_device(self) -> bool:
@@ -85,36 +97,48 @@ class LaunchRecord(_Base, frozen=True, kw_only=True):
         return self.wall_samples_us if self.by_device else self.samples_us
 
 
-class AgreementRecord(_Base, frozen=True, kw_only=True):
-    """Results of a backend, compared with those of the interpreter on the same arguments.
+class AgreementRecord(RecordPart, frozen=True, kw_only=True):
+    """Comparison of a backend's results with the interpreter's, for the same arguments.
 
-    state: ``ok``, ``differs``, or ``unknown``: nothing was compared, and reason says why. It is
-    never ``ok`` without elements: where none were compared, the state becomes ``unknown``.
-    against: what the results were compared with. elements: the numbers that the kernel writes or
-    returns, and that were compared. nans: those of them that are NaN on both sides.
-    workload: what was compared; of results that differ, the workload that does. uncompared: the
-    workloads that were launched and not compared, for the reason in ``reason``.
-    check: the author's own check: passed, failed, none. max_abs, max_rel, max_ulp: the largest
-    errors over all workloads; ulp counts representable values between two floats. differing: the
-    elements of the workload that differs that are too far off; ``elements`` are then its own.
-    first_difference: "parameter[index]: got x, interpreter y".
+    It is never ``ok`` without compared elements: the state then becomes ``unknown``.
     """
 
-    state: str
-    reason: str = ""
-    workload: str = ""
-    max_abs: float = 0.0
-    max_rel: float = 0.0
-    max_ulp: float = 0.0
-    tolerance: str = ""
-    differing: int = 0
-    elements: int = 0
-    first_difference: str = ""
-    check: str = "none"
-    check_message: str = ""
-    against: str = ""
-    nans: int = 0
-    uncompared: tuple[str, ...] = ()
+    state: Annotated[
+        str,
+        about("State: ``ok``, ``differs`` or ``unknown`` (nothing was compared)."),
+    ]
+    reason: Annotated[str, about("Reason of ``unknown``.")] = ""
+    workload: Annotated[
+        str,
+        about("Compared workload; if results differ, the workload that differs."),
+    ] = ""
+    max_abs: Annotated[float, about("Largest absolute error over all workloads.")] = 0.0
+    max_rel: Annotated[float, about("Largest relative error over all workloads.")] = 0.0
+    max_ulp: Annotated[
+        float,
+        about("Largest error in representable values between two floats."),
+    ] = 0.0
+    tolerance: Annotated[str, about("Tolerance as text.")] = ""
+    differing: Annotated[
+        int,
+        about("Elements of the differing workload that exceed the tolerance."),
+    ] = 0
+    elements: Annotated[
+        int,
+        about(
+            "Compared numbers that the kernel writes or returns; if results differ, those of that"
+            " workload."
+        ),
+    ] = 0
+    first_difference: Annotated[str, about('"parameter[index]: got x, interpreter y".')] = ""
+    check: Annotated[str, about("The author's check: ``passed``, ``failed`` or ``none``.")] = "none"
+    check_message: Annotated[str, about("Message of the check.")] = ""
+    against: Annotated[str, about("Reference of the comparison.")] = ""
+    nans: Annotated[int, about("Compared elements that are NaN on both sides.")] = 0
+    uncompared: Annotated[
+        tuple[str, ...],
+        about("Workloads that were launched and not compared, for the reason in the reason field."),
+    ] = ()
 
     def __post_init__(self) -> None:
         if self.state == "unchecked":  # the word in records of earlier versions
@@ -130,77 +154,85 @@ class AgreementRecord(_Base, frozen=True, kw_only=True):
         return "differs" if self.check == "failed" else self.state
 
 
-class VerdictRecord(_Base, frozen=True, kw_only=True):
-    """A backend's launches with one workload against another backend's.
+class VerdictRecord(RecordPart, frozen=True, kw_only=True):
+    """A backend's launches with one workload, compared with another backend's; see `verdicts`."""
 
-    ratio: of the medians, above 1 where ``backend`` takes longer. band: how far from 1 the ratio
-    may be and still say nothing. verdict: faster, slower, within noise. clock: what was compared:
-    ``wall clock`` or ``device time``; empty in records of earlier versions, which compared the
-    `LaunchRecord.median_us` of both, whatever that was. See `verdicts`.
+    workload: Annotated[str, about("Label of the workload.")]
+    backend: Annotated[str, about("The backend.")]
+    against: Annotated[str, about("The reference backend.")]
+    ratio: Annotated[float, about("Ratio of the medians; above 1 if ``backend`` is slower.")]
+    band: Annotated[float, about("Distance from 1 that is within noise.")]
+    verdict: Annotated[str, about("One of faster, slower and within noise.")]
+    clock: Annotated[
+        str,
+        about(
+            "Compared times: ``wall clock`` or ``device time``; empty in records of earlier "
+            "versions, which compared `LaunchRecord.median_us` of both."
+        ),
+    ] = ""
+
+
+class DeviceRecord(RecordPart, frozen=True, kw_only=True):
+    """A device."""
+
+    name: Annotated[str, about("Name of the device.")]
+    driver: Annotated[str, about("Version of the driver.")] = ""
+    capability: Annotated[str, about("Compute capability, such as 9.0.")] = ""
+    multiprocessors: Annotated[int, about("Number of multiprocessors.")] = 0
+    total_bytes: Annotated[int, about("Size of its memory.")] = 0
+
+
+class FlowNode(RecordPart, frozen=True, kw_only=True):
+    """A task of a kernel, or a node that contains others.
+
+    A loop with a block is a single kernel that runs all of the loop.
     """
 
-    workload: str
-    backend: str
-    against: str
-    ratio: float
-    band: float
-    verdict: str
-    clock: str = ""
+    id: Annotated[int, about("Index in `FlowRecord.nodes`.")]
+    kind: Annotated[
+        str,
+        about(
+            "Kind: task; do_while, checkpoint, parallel, section (which contain others); in a "
+            "graph also memset, memcpy, join."
+        ),
+    ]
+    name: Annotated[str, about("Name for display.")] = ""
+    task: Annotated[int, about("Index of the task; -1 for none.")] = -1
+    parent: Annotated[int, about("Index of the enclosing node; -1 for none.")] = -1
+    param: Annotated[
+        str,
+        about(
+            "Parameter whose value decides: if a do_while continues, or if a launch ends at a "
+            "checkpoint."
+        ),
+    ] = ""
+    label: Annotated[str, about("Label of a checkpoint, as the user wrote it.")] = ""
+    grid: Annotated[int, about("Blocks of the last launch; 0 if unknown.")] = 0
+    block: Annotated[int, about("Threads per block; 0 if unknown.")] = 0
+    stream: Annotated[int, about("Index of the stream; 0 for the default one.")] = 0
+    runs: Annotated[int, about("Iterations of a loop in all launches so far; -1 if unknown.")] = -1
+    loc: Annotated[int, about("Index of the LocRecord; -1 for none.")] = -1
 
 
-class DeviceRecord(_Base, frozen=True, kw_only=True):
-    """A device. driver: its version. capability: such as 9.0. total_bytes: its memory."""
+class FlowRecord(RecordPart, frozen=True, kw_only=True):
+    """The order in which the tasks of a kernel run."""
 
-    name: str
-    driver: str = ""
-    capability: str = ""
-    multiprocessors: int = 0
-    total_bytes: int = 0
-
-
-class FlowNode(_Base, frozen=True, kw_only=True):
-    """A task of a kernel, or something that has others in it.
-
-    id: its place in `FlowRecord.nodes`. kind: task; do_while, checkpoint, parallel, section (which
-    hold others); of a graph also memset, memcpy, join. name: for people. task: its number, -1 for
-    none. parent: the node it lies in, -1 for none. param: whose value decides (of a do_while,
-    whether it goes on; of a checkpoint, whether the launch ends there). label: of a checkpoint, as
-    the user wrote it. grid, block: of the last launch, 0 where that is not known. stream: number of
-    the stream, 0 for the default one. runs: rounds of a loop in all launches so far, -1 if that is
-    not known. A loop with a block is one kernel, which runs all of it by itself.
-    """
-
-    id: int
-    kind: str
-    name: str = ""
-    task: int = -1
-    parent: int = -1
-    param: str = ""
-    label: str = ""
-    grid: int = 0
-    block: int = 0
-    stream: int = 0
-    runs: int = -1
-    loc: int = -1
-
-
-class FlowRecord(_Base, frozen=True, kw_only=True):
-    """In which order a kernel's tasks run.
-
-    how: ``graph`` (a device replays them as a graph), ``launches`` (one launch after the other),
-    ``host`` (the host runs loops and branches), ``none`` (this backend launches nothing here).
-    why: the reason where it is no graph. nodes: in
-    program order, outer ones first. edges: (from, to), where ``to`` waits for ``from``.
-    replays, updates, rebuilds: of the graph so far: launches of it, changes of arguments in place,
-    and times it was made. streams, events: that the last launch used.
-    """
-
-    how: str = "launches"
-    why: str = ""
-    nodes: tuple[FlowNode, ...] = ()
-    edges: tuple[tuple[int, int], ...] = ()
-    replays: int = 0
-    updates: int = 0
-    rebuilds: int = 0
-    streams: int = 0
-    events: int = 0
+    how: Annotated[
+        str,
+        about(
+            "Method: ``graph`` (a device replays a graph), ``launches`` (one launch after "
+            "another), ``host`` (the host runs loops and branches) or ``none`` (this backend "
+            "cannot launch here)."
+        ),
+    ] = "launches"
+    why: Annotated[str, about("Reason if it is not a graph.")] = ""
+    nodes: Annotated[tuple[FlowNode, ...], about("Nodes in program order, outer ones first.")] = ()
+    edges: Annotated[
+        tuple[tuple[int, int], ...],
+        about("Pairs (from, to): ``to`` waits for ``from``."),
+    ] = ()
+    replays: Annotated[int, about("Launches of the graph so far.")] = 0
+    updates: Annotated[int, about("In-place changes of arguments so far.")] = 0
+    rebuilds: Annotated[int, about("Number of times that the graph was built.")] = 0
+    streams: Annotated[int, about("Streams of the last launch.")] = 0
+    events: Annotated[int, about("Events of the last launch.")] = 0

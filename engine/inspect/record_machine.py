@@ -1,79 +1,71 @@
-"""The part of a record that tells of machine code for a GPU, and of how its tasks are launched.
+"""The part of a record about machine code for a GPU, and about the launch of its tasks.
 
 Everything here is known without a device; see `record`.
 """
 
-from __future__ import annotations
+from typing import Annotated
 
-import msgspec
+from .record_base import RecordPart, about
 
 __all__ = ["MachineKernel", "MachineRecord"]
 
 
-class _Base(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """Settings shared by all parts of a record."""
-
-
-class MachineKernel(_Base, frozen=True, kw_only=True):
+class MachineKernel(RecordPart, frozen=True, kw_only=True):
     """One kernel function of a module.
 
-    symbol: its name. task: number of the task that it runs; -1 for a helper. block_dim: threads of
-    a block. grid: ``one`` (a single thread), ``cover`` (as many blocks as there is work for),
-    ``saturate`` (at most as many as the device holds), ``exact`` (blocks are part of the program).
-    blocks: how many, as a formula; empty where only the device knows.
-
-    known: whether an assembler told the rest. registers: of a thread. stack, shared, constant,
-    spill_stores, spill_loads: bytes. barriers: hardware barriers. blocks_held, warps_held: that a
-    multiprocessor holds at a time. occupancy: share of the warps that it could hold. limit: what
-    keeps more away: threads, blocks, registers, shared memory.
-
-    Of AMD's: registers are those of a lane, accumulators further ones of it, scalar_registers those
-    of a wave. spilled_registers: kept in memory. stack: scratch of a thread. shared: LDS. wave:
-    lanes of one. waves, most_waves: that a SIMD holds at a time, and could hold. code: bytes.
+    For AMD, registers are per lane, and shared memory is LDS.
     """
 
-    symbol: str
-    task: int = -1
-    block_dim: int = 0
-    grid: str = ""
-    blocks: str = ""
-    known: bool = False
-    registers: int = 0
-    stack: int = 0
-    spill_stores: int = 0
-    spill_loads: int = 0
-    shared: int = 0
-    constant: int = 0
-    barriers: int = 0
-    blocks_held: int = 0
-    warps_held: int = 0
-    occupancy: float = 0.0
-    limit: str = ""
-    scalar_registers: int = 0
-    accumulators: int = 0
-    spilled_registers: int = 0
-    wave: int = 0
-    waves: int = 0
-    most_waves: int = 0
-    code: int = 0
+    symbol: Annotated[str, about("Name of the function.")]
+    task: Annotated[int, about("Index of its task; -1 for a helper.")] = -1
+    block_dim: Annotated[int, about("Threads per block.")] = 0
+    grid: Annotated[
+        str,
+        about(
+            "Grid: ``one`` (a single thread), ``cover`` (one block for each part of the work), "
+            "``saturate`` (at most as many blocks as the device holds) or ``exact`` (set by the "
+            "program)."
+        ),
+    ] = ""
+    blocks: Annotated[
+        str,
+        about("Number of blocks as a formula; empty if only the device knows it."),
+    ] = ""
+    known: Annotated[bool, about("True if an assembler reported the fields below.")] = False
+    registers: Annotated[int, about("Registers per thread.")] = 0
+    stack: Annotated[int, about("Bytes of stack per thread; for AMD, scratch.")] = 0
+    spill_stores: Annotated[int, about("Bytes of spill stores.")] = 0
+    spill_loads: Annotated[int, about("Bytes of spill loads.")] = 0
+    shared: Annotated[int, about("Bytes of shared memory per block.")] = 0
+    constant: Annotated[int, about("Bytes of constant memory.")] = 0
+    barriers: Annotated[int, about("Hardware barriers.")] = 0
+    blocks_held: Annotated[int, about("Blocks that a multiprocessor holds at a time.")] = 0
+    warps_held: Annotated[int, about("Warps that a multiprocessor holds at a time.")] = 0
+    occupancy: Annotated[float, about("Share of the warps that it could hold.")] = 0.0
+    limit: Annotated[
+        str,
+        about("Limiting resource: threads, blocks, registers or shared memory."),
+    ] = ""
+    scalar_registers: Annotated[int, about("AMD: scalar registers per wave.")] = 0
+    accumulators: Annotated[int, about("AMD: accumulation registers per lane.")] = 0
+    spilled_registers: Annotated[int, about("AMD: registers kept in memory.")] = 0
+    wave: Annotated[int, about("AMD: lanes per wave.")] = 0
+    waves: Annotated[int, about("AMD: waves that a SIMD holds at a time.")] = 0
+    most_waves: Annotated[int, about("AMD: waves that a SIMD could hold.")] = 0
+    code: Annotated[int, about("AMD: bytes of code.")] = 0
 
 
-class MachineRecord(_Base, frozen=True, kw_only=True):
-    """A module for one processor.
+class MachineRecord(RecordPart, frozen=True, kw_only=True):
+    """A module for one processor."""
 
-    arch: such as sm_90 or gfx942. title: its family. ptx_version, ptx_bytes: of the PTX. assembler:
-    name and version of what made the facts; reason: why there are none. assemble_ms: what it took.
-    disassembler, sass_reason: the same of the text of the machine code. notes: warnings.
-    """
-
-    arch: str
-    title: str = ""
-    ptx_version: str = ""
-    ptx_bytes: int = 0
-    assembler: str = ""
-    reason: str = ""
-    assemble_ms: float = 0.0
-    disassembler: str = ""
-    sass_reason: str = ""
-    notes: tuple[str, ...] = ()
-    kernels: tuple[MachineKernel, ...] = ()
+    arch: Annotated[str, about("Processor, such as sm_90 or gfx942.")]
+    title: Annotated[str, about("Family of the processor.")] = ""
+    ptx_version: Annotated[str, about("Version of the PTX.")] = ""
+    ptx_bytes: Annotated[int, about("Size of the PTX.")] = 0
+    assembler: Annotated[str, about("Name and version of the tool that reported the facts.")] = ""
+    reason: Annotated[str, about("Reason if there are no facts.")] = ""
+    assemble_ms: Annotated[float, about("Time of the assembler.")] = 0.0
+    disassembler: Annotated[str, about("Name and version of the disassembler.")] = ""
+    sass_reason: Annotated[str, about("Reason if there is no text of the machine code.")] = ""
+    notes: Annotated[tuple[str, ...], about("Warnings.")] = ()
+    kernels: Annotated[tuple[MachineKernel, ...], about("The kernel functions.")] = ()

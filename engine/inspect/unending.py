@@ -36,7 +36,7 @@ def reason_of(error: ErrorRecord) -> str:
 
 def made_up_unfit(error: ErrorRecord) -> str:
     """Why nothing is launched with synthetic inputs: the interpreter fails on them."""
-    return f"made-up arguments do not fit the kernel: {reason_of(error)}"
+    return f"synthetic arguments do not fit the kernel: {reason_of(error)}"
 
 
 def unending(compiled: FullCompile, loop: Loc | None) -> tuple[str, int]:

@@ -71,7 +71,7 @@ def _op(row: str) -> int:
 # fmt: off
 CONST                 = _op("                 | value    | any     | pure                           | a constant of the op's type")
 ALLOCA                = _op("                 | str      | pointer | fresh                          | a local variable, 0 at first; attribute: the user's name for it")
-ARRAY_ALLOCA          = _op("                 | ArrayAttr | pointer | fresh                          | memory for many scalars, all 0 where this is executed; gives the address of the first")
+ARRAY_ALLOCA          = _op("                 | ArrayAttr | pointer | fresh                          | memory for many scalars, all 0 where this is executed; returns the address of the first")
 LOCAL_LOAD            = _op("ptr              | none     | pointee | read                           | value of a local variable")
 LOCAL_STORE           = _op("ptr val          | none     | void    | write                          | set a local variable")
 ARG_LOAD              = _op("                 | int      | any     | pure                           | value of scalar parameter N")
@@ -85,7 +85,7 @@ GLOBAL_STORE          = _op("ptr val          | none     | void    | write      
 GLOBAL_TMP            = _op("                 | int      | pointer | pure                           | address in the buffer that carries values between tasks; attribute: byte offset")
 CALL_ARG              = _op("                 | int      | argument | pure                           | argument N (attribute) of the call of this function: a number or an address")
 LAUNCH_SEED           = _op("                 | none     | any     | pure                           | u64 that differs by launch, from random_seed and a launch count")
-RAND                  = _op("                 | none     | any     | effect                         | random number of the op's type: [0, 1) for reals, full range for integers")
+RAND                  = _op("                 | none     | any     | effect                         | random number of the op's type: [0, 1) for floats, full range for integers")
 LOOP_INDEX            = _op("loop             | int      | int     | pure                           | index of the enclosing loop or task along axis N (attribute)")
 NEG                   = _op("x                | none     | same    | pure unary                     | -x")
 ABS                   = _op("x                | none     | same    | pure unary                     | magnitude")
@@ -136,7 +136,7 @@ CMP_GE                = _op("a b              | none     | bool    | pure binary
 CMP_EQ                = _op("a b              | none     | bool    | pure binary commutative compare | a == b")
 CMP_NE                = _op("a b              | none     | bool    | pure binary commutative compare | a != b")
 SELECT                = _op("cond a b         | none     | select  | pure                           | a where cond is not 0, else b; both are computed")
-ATOMIC_ADD            = _op("dest val         | none     | pointee | atomic                         | dest += val; gives the old value (as all atomics do)")
+ATOMIC_ADD            = _op("dest val         | none     | pointee | atomic                         | dest += val; returns the old value (as all atomics do)")
 ATOMIC_MUL            = _op("dest val         | none     | pointee | atomic                         | dest *= val")
 ATOMIC_MIN            = _op("dest val         | none     | pointee | atomic                         | dest = min(dest, val)")
 ATOMIC_MAX            = _op("dest val         | none     | pointee | atomic                         | dest = max(dest, val)")
@@ -145,7 +145,7 @@ ATOMIC_BIT_OR         = _op("dest val         | none     | pointee | atomic     
 ATOMIC_BIT_XOR        = _op("dest val         | none     | pointee | atomic                         | dest ^= val")
 ATOMIC_XCHG           = _op("dest val         | none     | pointee | atomic                         | dest = val")
 ATOMIC_CAS            = _op("dest val expected| none     | pointee | atomic                         | dest = val if dest == expected")
-CALL                  = _op("*args            | str      | call    | fence effect                   | call the real function of this name; gives its result, if it has one")
+CALL                  = _op("*args            | str      | call    | fence effect                   | call the real function of this name; returns its result, if it has one")
 IF                    = _op("cond             | none     | void    | control effect                 | regions: then, else (may be empty)")
 RANGE_FOR             = _op("*bounds          | ForAttr  | void    | control loop effect            | region: body, for every index tuple; bounds: begin, end of each axis, i32; last axis fastest")
 WHILE                 = _op("                 | none     | void    | control loop effect            | region: body, repeated until a while_control leaves it")
@@ -169,7 +169,7 @@ AD_STACK_CLAIM        = _op("                 | none     | void    | effect     
 SUBGROUP_SHUFFLE      = _op("val lane place size| none     | same    | fence effect                   | val of the iteration at ``lane`` of the same subgroup, its own where there is none; place: of the iteration in its block; size: iterations of the block")
 SUBGROUP_BALLOT       = _op("cond place size  | none     | any     | fence effect                   | u32, bit i: cond of the iteration at lane i of the same subgroup; 0 where there is none")
 SUBGROUP_SYNC         = _op("                 | none     | void    | fence effect                   | barrier: an iteration goes on when all of its subgroup are here")
-GRAPH_REGION          = _op("                 | GraphAttr | void    | control region effect          | a part of the root that runs otherwise than once, in order; region: body, of statements or, after offload, tasks")
+GRAPH_REGION          = _op("                 | GraphAttr | void    | control region effect          | a part of the root that does not run once and in order; region: body, of statements or, after offload, tasks")
 # fmt: on
 
 NAME: Final = [name.lower() for name, value in tuple(globals().items()) if value.__class__ is int]

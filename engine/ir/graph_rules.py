@@ -42,7 +42,7 @@ def region_problem(func: Func, op: Op) -> str | None:
     if kind not in KINDS:
         return f"unknown kind of graph region: {kind!r}"
     if isinstance(func, Callee) or not func.is_root(op.block):
-        return "a graph region stands at the root, or in another one"
+        return "a graph region must be at the root or in another graph region"
     if kind == "do_while" or attr.param != -1:
         problem = flag_problem(func.params, attr.param)
         if problem:
@@ -53,12 +53,12 @@ def region_problem(func: Func, op: Op) -> str | None:
         return f"a region of kind {kind} has no label"
     around = _around(op)
     if (kind == "section") != (around[:1] == ["parallel"]):
-        return "sections, and nothing else, stand in a parallel region"
+        return "a parallel region must hold sections only"
     if kind == "parallel":
         if any(x.code != C.GRAPH_REGION for x in op.regions[0].ops):
-            return "sections, and nothing else, stand in a parallel region"
+            return "a parallel region must hold sections only"
         if "parallel" in around or "checkpoint" in around:
-            return "a parallel region stands in no checkpoint and in no other parallel region"
+            return "a parallel region must not be in a checkpoint or in another parallel region"
     elif kind != "section" and ("section" in around or "checkpoint" in around):
-        return f"a {kind} stands in no checkpoint and in no section"
+        return f"a {kind} must not be in a checkpoint or in a section"
     return None

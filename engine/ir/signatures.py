@@ -45,13 +45,13 @@ def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSp
         return None if type is void else f"{name} has no value, so its type is void, not {type}"
     if rule == "pointer":
         good = isinstance(type, PointerType) and isinstance(type.elem, DataType)
-        return None if good else f"{name} gives an address, not {type}"
+        return None if good else f"{name} returns an address, not {type}"
     if rule == "argument" and isinstance(type, PointerType) and isinstance(type.elem, DataType):
         return None
     if rule == "call" and type is void:
         return None
     if not isinstance(type, DataType):
-        return f"{name} gives a value, not {type}"
+        return f"{name} returns a value, not {type}"
     if rule in ("any", "argument", "call"):
         if code == C.LAUNCH_SEED and type is not u64:
             return f"launch_seed is u64, not {type}"
@@ -68,7 +68,7 @@ def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSp
     free = rule == "truediv" or (rule == "real" and not spec.typed)
     if free and type.is_real and not all(t.is_real for t in args):
         return None
-    return f"{name} of {', '.join(map(str, args))} gives {expected}, not {type}"
+    return f"{name} of {', '.join(map(str, args))} returns {expected}, not {type}"
 
 
 def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
@@ -88,7 +88,7 @@ def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageS
     if C.BITWISE[code] and any(t.is_real for t in args):
         return f"{name} takes integers"
     if C.REAL_ONLY[code] and not args[0].is_real:
-        return f"{name} takes reals"
+        return f"{name} takes floats"
     if not spec.typed:
         return None
     for i, t in enumerate(args):

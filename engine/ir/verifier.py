@@ -210,7 +210,7 @@ def _global_tmp(v: _Verifier, op: Op) -> str | None:
     if op.attr < 0 or op.attr % size:
         return f"offset {op.attr} is not a multiple of {size}"
     total = v.func.global_tmp_size
-    return None if op.attr + size <= total else f"offset {op.attr} lies outside {total} bytes"
+    return None if op.attr + size <= total else f"offset {op.attr} is outside {total} bytes"
 
 
 def _loop_index(v: _Verifier, op: Op) -> str | None:
@@ -245,7 +245,7 @@ def _range_for(v: _Verifier, op: Op) -> str | None:
 def _leave(v: _Verifier, op: Op) -> str | None:
     loop = v.loops[-1] if v.loops else None
     if loop is None or loop.code == C.OFFLOADED:
-        return f"{op.name} stands outside of any loop that it could leave"
+        return f"{op.name} is outside of any loop that it could leave"
     if loop.code == C.RANGE_FOR and not v.spec.early_exit:
         return f"{op.name} cannot leave a range_for in this stage"
     return None
@@ -253,7 +253,7 @@ def _leave(v: _Verifier, op: Op) -> str | None:
 
 def _block_sync(v: _Verifier, op: Op) -> str | None:
     if any(loop.code == C.OFFLOADED and loop.attr.kind == "serial" for loop in v.loops):
-        return "a barrier stands outside of a parallel loop"
+        return "a barrier is outside of a parallel loop"
     return None
 
 
@@ -266,14 +266,14 @@ def _mem_fence(v: _Verifier, op: Op) -> str | None:
 def _continue(v: _Verifier, op: Op) -> str | None:
     loop = v.loops[-1] if v.loops else None
     if loop is None or (loop.code == C.OFFLOADED and loop.attr.kind == "serial"):
-        return "continue stands outside of any loop"
+        return "continue is outside of any loop"
     return None
 
 
 def _offloaded(v: _Verifier, op: Op) -> str | None:
     attr: TaskAttr = op.attr
     if not v.func.is_root(op.block):
-        return "a task stands at the root"
+        return "a task must be at the root"
     if attr.kind not in ("serial", "range_for") or attr.unit not in ("cell", "chunk"):
         return f"unknown kind of task: {attr.kind!r}, unit {attr.unit!r}"
     ops = op.regions[0].ops
@@ -289,7 +289,7 @@ def _offloaded(v: _Verifier, op: Op) -> str | None:
 
 def _bounds(v: _Verifier, op: Op) -> str | None:
     if not v.in_header or op.block is None or op.block.owner is not v.loops[-1]:
-        return "bounds stands only in the header of a task"
+        return "bounds must be in the header of a task"
     return "bounds takes a begin and an end of each axis" if len(op.args) % 2 else None
 
 
@@ -317,7 +317,7 @@ def _call(v: _Verifier, op: Op) -> str | None:
         return f"{callee.name} takes {_types(want)}, not {_types(got)}"
     result = callee.results[0] if callee.results else void
     if op.type is not result:
-        return f"{callee.name} gives {result}, not {op.type}"
+        return f"{callee.name} returns {result}, not {op.type}"
     bad = [a for a in op.args if a.code == C.ARRAY_ALLOCA]
     return f"{callee.name} takes an element, not the array ${bad[0].id} as a whole" if bad else None
 
@@ -344,7 +344,7 @@ def _return(v: _Verifier, op: Op) -> str | None:
         and not isinstance(v.func, Callee)
         and (owner.code != C.OFFLOADED or owner.attr.kind != "serial")
     ):
-        return "return stands in the root or in a serial task"
+        return "return must be in the root or in a serial task"
     want = v.func.results
     if len(op.args) != len(want):
         return f"{v.what} has {len(want)} results, not {len(op.args)}"
@@ -423,7 +423,7 @@ class _Verifier:
                 other = first.get(op.id)
                 first[op.id] = op
                 if other is not None:
-                    what = "stands in two places" if other is op else "has the id of another op"
+                    what = "is in two places" if other is op else "has the id of another op"
                     self.error(op, f"${op.id} {what}")
         if seen and max(seen) >= self.func.next_id:
             self.error(seen[max(seen)], f"${max(seen)} is not below next_id {self.func.next_id}")
@@ -437,7 +437,7 @@ class _Verifier:
             code = op.code
             args = op.args
             if op.block is not block:
-                self.error(op, "does not know the block it stands in")
+                self.error(op, "does not know the block it is in")
             for a in args:
                 if a not in visible and (code != C.LOOP_INDEX or a not in self.loops):
                     self.error(op, self.invisible(a))

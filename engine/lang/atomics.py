@@ -79,5 +79,5 @@ def atomic_cas(x: Any, expected: Any, desired: Any) -> Any:
 
 @intrinsic("volatile_load")
 def volatile_load(x: Any) -> Any:
-    """The value of x, read anew each time."""
+    """The value of x, read from memory each time."""
     only_in_kernels("volatile_load")

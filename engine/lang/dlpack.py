@@ -136,7 +136,7 @@ def window_of(tensor: Any, device: tuple[int, int], allocate: Callable[[int], Me
     """
     where = tuple([int(n) for n in tensor.__dlpack_device__()])
     if where != device:
-        raise ValueError(f"the array lies on the device {where}, not on {device}")
+        raise ValueError(f"the array is on the device {where}, not on {device}")
     try:
         capsule = tensor.__dlpack__(stream=DEFAULT_STREAM, max_version=(1, 0))
     except TypeError:  # from before version 1

@@ -12,7 +12,7 @@ __all__ = ["real_func"]
 
 
 def real_func(fn: Any) -> RealFunctionOfKernels:
-    """The old place of `real_func`."""
+    """The old name of `real_func`."""
     warnings.warn(
         "qd.experimental.real_func is deprecated because it is no longer experimental. Use "
         "qd.real_func instead.",

@@ -46,7 +46,7 @@ class FunctionOfKernels:
 
 
 def func(fn: Any = None, /, *, requires_top_level: bool = False) -> Any:
-    """Decorate a function that kernels, and other such functions, inline where they call it.
+    """Decorate a function that kernels and other such functions inline at the call.
 
     requires_top_level: calling it under a runtime ``if``, ``for`` or ``while`` is an error, also
     when other functions stand between. QuadrantsSyntaxError for a signature that cannot be.

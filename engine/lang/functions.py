@@ -205,7 +205,7 @@ def ffs(x: Any) -> Any:
 
 @intrinsic("cast")
 def cast(obj: Any, dtype: DataType | type) -> Any:
-    """``obj`` converted to ``dtype``: reals truncate to integers, integers wrap."""
+    """``obj`` converted to ``dtype``: floats truncate to integers, integers wrap."""
     return obj.cast(dtype) if isinstance(obj, Matrix) else dtype(obj)
 
 

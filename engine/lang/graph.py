@@ -1,4 +1,4 @@
-"""`qd.graph`: what kernels say that are recorded as a graph.
+"""`qd.graph`: constructs of kernels that are recorded as a graph.
 
 All of it stands in kernels only; its meaning is in `frontend.graphs`. `graph_blocks` has more.
 """
@@ -36,5 +36,5 @@ def parallel_context() -> Any:
 
 @intrinsic("graph.parallel")
 def parallel() -> Any:
-    """One section of a `parallel_context`: its loops run in order, beside the other sections."""
+    """One section of a `parallel_context`: its loops run in order, next to the other sections."""
     only_in_kernels("graph.parallel")

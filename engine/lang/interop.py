@@ -242,7 +242,7 @@ class Exchanges:
             raise BufferError(_UNREACHABLE.format(device.name))
         if dl_device is not None and tuple(dl_device) != device.dlpack:
             if tuple(dl_device) != (CPU, 0) or copy is False:
-                raise BufferError(f"the memory lies on the device {device.dlpack}")
+                raise BufferError(f"the memory is on the device {device.dlpack}")
             there = cast(Any, fresh(view, view.dtype))
             return there.__dlpack__(max_version=max_version)
         in_order(device, stream)

@@ -334,19 +334,19 @@ class _Kind(type):
 
 
 class ScalarNdarray(metaclass=_Kind):
-    """What `isinstance` takes for arrays of numbers."""
+    """The class of arrays of numbers, for `isinstance`."""
 
     axes = 0
 
 
 class VectorNdarray(metaclass=_Kind):
-    """What `isinstance` takes for arrays of vectors."""
+    """The class of arrays of vectors, for `isinstance`."""
 
     axes = 1
 
 
 class MatrixNdarray(metaclass=_Kind):
-    """What `isinstance` takes for arrays of matrices."""
+    """The class of arrays of matrices, for `isinstance`."""
 
     axes = 2
 

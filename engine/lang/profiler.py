@@ -1,4 +1,4 @@
-"""``qd.profiler``: how long kernels and their tasks took.
+"""``qd.profiler``: the times of kernels and their tasks.
 
 ``qd.init(kernel_profiler=True)`` compiles kernels such that they take the time after each task.
 The functions here print and query what was measured; without the option they say so and give
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class KernelProfilerQueryResult(NamedTuple):
-    """What `query_kernel_profiler_info` gives: number of launches, and their times in ms."""
+    """The result of `query_kernel_profiler_info`: number of launches, and their times in ms."""
 
     counter: int
     min: float
@@ -53,13 +53,13 @@ def query_kernel_profiler_info(name: str) -> KernelProfilerQueryResult:
 
 
 def get_kernel_profiler_total_time() -> float:
-    """Seconds that all launches since the last clear took together."""
+    """The total time of all launches since the last clear, in seconds."""
     profiler = _profiler()
     return sum(one.ms for one in profiler.launches) / 1e3 if profiler else 0.0
 
 
 def clear_kernel_profiler_info() -> None:
-    """Forget what was measured so far."""
+    """Delete all measurements."""
     profiler = _profiler()
     if profiler is not None:
         profiler.clear()

@@ -24,7 +24,7 @@ _ACCEPTED = ("backend", "dtype", "layout", "needs_grad", "shape")
 
 
 class Backend(enum.IntEnum):
-    """What holds the elements of a tensor: a field or an ndarray."""
+    """The storage of a tensor: a field or an ndarray."""
 
     FIELD = 0
     NDARRAY = 1
@@ -34,7 +34,7 @@ class Backend(enum.IntEnum):
 
 
 class Tensor(TensorHandle):
-    """An ndarray or field behind one interface; made by `tensor` and `wrap`.
+    """A common interface of an ndarray or field; made by `tensor` and `wrap`.
 
     As an annotation of a kernel's parameter it takes tensors, ndarrays, fields and None.
     TypeError for what is neither an ndarray nor a field.

@@ -1,4 +1,4 @@
-"""``qd.types``: every type of the language in one place.
+"""``qd.types``: every type of the language.
 
 Data types, annotations and the constructors of vector, matrix and struct types. What the compiler
 itself needs of types stands in the room `types`; this module adds what makes values in Python

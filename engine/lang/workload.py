@@ -171,7 +171,9 @@ def _fits(
     known = ", ".join(sizes) or "none"
     for p in named:
         if p.name not in sizes and p.default is p.empty:
-            raise TypeError(f"{where}: {name} takes {p.name}, which is no size; sizes: {known}")
+            raise TypeError(
+                f"{where}: {name} has a parameter {p.name}, which is not a size; sizes: {known}"
+            )
     unused = [size for size in sizes if size not in {p.name for p in named}]
     if all_used and unused and not takes_any:
         raise TypeError(f"{where}: {name} does not take the size {', '.join(unused)}")

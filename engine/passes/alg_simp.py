@@ -14,11 +14,11 @@ After (``$6`` is gone, and so is ``$3``)::
     <f32> $4 = mul $y, $q       (a new constant, 0.25)
     <u1> $5 = const true
 
-The rules stand in ``rules/`` by subject; the table below says which an opcode has, in order.
-Under ``fast_math`` reals are also simplified where that changes the result for NaN, infinities,
+The rules are in ``rules/`` by subject; the table below says which an opcode has, in order.
+Under ``fast_math`` floats are also simplified where that changes the result for NaN, infinities,
 signed zeros or the last bit (``x * 0``, ``x - x``, ``x / 3``, ``x ** 7.0``).
 
-It leaves alone, without ``fast_math``, ``x + 0.0`` (-0 + 0 is +0), ``x == x`` of reals (false for
+It leaves alone, without ``fast_math``, ``x + 0.0`` (-0 + 0 is +0), ``x == x`` of floats (false for
 NaN), ``x / 3.0``; and always ``int(real(x))`` where the real type cannot hold every x, and real
 division by 0, for which it warns. ``x ** n`` of integers with a constant negative n is an error.
 """

@@ -15,10 +15,10 @@ After::
 
 The rules, for constants c and d:
 
-* ``c op x`` -> ``x op c`` for every commutative op, reals included (but not their min and max:
+* ``c op x`` -> ``x op c`` for every commutative op, floats included (but not their min and max:
   of two zeros with different signs they give either);
 * ``(x + c) - d`` and its relatives of + and - -> ``x + e``;
-* ``(x * c) * d`` -> ``x * e``; for reals any mix of * and /; ``(x / c) / d`` of integers;
+* ``(x * c) * d`` -> ``x * e``; for floats any mix of * and /; ``(x / c) / d`` of integers;
 * ``(x & c) & d``, and so for ``|``, ``^`` and equal shifts;
 * ``(x >> c) << c`` -> ``x & -(1 << c)``; ``x - (x & y)`` -> ``x & ~y``.
 
@@ -70,7 +70,7 @@ def _chain(op: Op, rw: Rewriter) -> tuple[Op, Op, int, Op, DataType] | None:
     if c.code != C.CONST or inner.type is not t or not isinstance(t, DataType):
         return None
     if t.is_real and not rw.fast_math:
-        rw.cx.remark(op, f"${op.id} is not merged with ${inner.id}: reals, and fast_math is off")
+        rw.cx.remark(op, f"${op.id} is not merged with ${inner.id}: floats, and fast_math is off")
         return None
     return x, c, inner.code, d, t
 

@@ -15,7 +15,7 @@
 
 where ``$3`` does not change in the loop. Conditions, each for the outermost loop that meets all:
 
-* nobody else sees the element meanwhile: the task is serial, or divides the array among its
+* no other thread sees the element meanwhile: the task is serial, or divides the array among its
   iterations (`analysis.uniquely_accessed`), or does not write to it at all;
 * no atomic in the task has the array as its target, and no other access in the loop may hit the
   element (a store, or, if the loop stores to the element, a load);

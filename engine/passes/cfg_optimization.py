@@ -20,7 +20,7 @@
 * dead atomics: one whose destination is overwritten before anything loads it becomes a load, if
   no other iteration can see it: a local, or a node that is not parallel.
 
-A load of a local that nothing was stored to is told as a remark. After lower_access only locals
+A load of a local without a store is reported as a remark. After lower_access only locals
 are looked at. `full_simplify` runs this pass once there are tasks, on the graph of each.
 """
 

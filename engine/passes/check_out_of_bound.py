@@ -10,7 +10,7 @@
                                     $10 : assert $9, $1, $5 {kind='bound' text='...'}
                                     <f32> $4 = global_load $3
 
-where ``$3`` is ``external_ptr $0, $1``. The check stands at the load, store or atomic and not at
+where ``$3`` is ``external_ptr $0, $1``. The check is at the load, store or atomic and not at
 the address: an address may be computed where the element is never touched. An address that was
 checked before, in the same block or one around it, is not checked again; clamped indices need no
 check. Neither do indices into a field or an element that are constants or made of the indices of

@@ -12,13 +12,13 @@ After::
     <i8> $2 = const -106
     <f32> $3 = const -106.0
 
-All types are folded, 8- and 16-bit ones and reals too, with the meaning of `ir.semantics`, which
+All types are folded, 8- and 16-bit ones and floats too, with the meaning of `ir.semantics`, which
 the interpreter shares. A ``select`` with a constant condition becomes the chosen operand; a cast
 to the type its operand has already becomes the operand, constant or not.
 
 It leaves alone
 
-* a bit cast that gives a NaN or takes one: the bits of a NaN are not defined in the IR;
+* a bit cast to or from a NaN: the bits of a NaN are not defined in the IR;
 * ``x ** n`` of integers with a negative n: `alg_simp` reports it;
 * everything that reads memory, and random numbers.
 """

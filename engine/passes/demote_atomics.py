@@ -50,7 +50,7 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
         for op in block.ops:
             if C.ATOMIC[op.code]:
                 why = (
-                    "it reads anew"
+                    "it reads again"
                     if _reads_anew(op)
                     else ("other iterations may update the same element")
                 )

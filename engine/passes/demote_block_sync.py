@@ -20,11 +20,11 @@ barriers; each phase runs for all iterations of the block before the next one st
                                                       <f32> $9 = add $31, $31
                                                       ...
 
-* A value that a later phase uses is computed anew there if that is cheap, and else kept in an array
+* A value that a later phase uses is recomputed there if that is cheap, and else kept in an array
   with one element for each iteration; so is every local variable that several phases use.
 * An ``if`` or a loop with a barrier inside goes around the phases. Its condition or bounds must be
   the same for all iterations of the block: what one of them computes counts. Under ``debug`` an
-  assert tells if they differ.
+  assert fails if they differ.
 * An iteration that ended with `continue` takes no part in later phases.
 * A shared array belongs to the block. The last block may have fewer iterations.
 
@@ -45,7 +45,7 @@ from .registry import register
 
 _CLONE_COST = 12
 _NEVER = 1 << 30
-_DIFFER = "the iterations of a block disagree on the way to a barrier"
+_DIFFER = "the iterations of a block take different paths to a barrier"
 _GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
 
 
@@ -228,7 +228,7 @@ class _Splitter:
                 f"{x.attr.name or 'a value'!r} would have to be kept for the reverse pass across a "
                 "barrier of the block",
                 x.loc,
-                hint="differentiate the kernel without barriers, or put what lies between two of "
+                hint="differentiate the kernel without barriers, or put what is between two of "
                 "them into a kernel of its own",
             )
         if x.code == C.ARRAY_ALLOCA:

@@ -2,7 +2,7 @@
 
 After it, to the end of the pipeline, there is no ``floordiv`` and no ``floormod`` of integers, no
 ``sgn``, ``inv`` or ``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer
-exponent (`is_demoted` tells), so backends need not know them. For i32::
+exponent (see `is_demoted`), so backends need not know them. For i32::
 
     <i32> $3 = floordiv $1, $2          <i32> $4 = div $1, $2
                                         <i32> $5 = mod $1, $2
@@ -15,14 +15,14 @@ division and a correction from the sign of the remainder. Unsigned operands need
 
 * ``bit_shr`` of a signed type is one of the unsigned type, between two bit casts;
 * ``pow`` with an integer exponent squares and multiplies in a loop over the exponent's bits, for
-  reals in f64 so that rounding errors do not add up; an f64 base goes to ``pow`` of reals. A
-  negative exponent gives the reciprocal of a real; of an integer the truncated reciprocal: 0, or
+  floats in f64 so that rounding errors do not add up; an f64 base uses ``pow`` of floats. A
+  negative exponent is the reciprocal of a float; of an integer the truncated reciprocal: 0, or
   for the bases 1 and -1 that base to the power (under ``debug`` a check came before, see
   `insert_debug_checks`);
 * ``sgn`` is two comparisons (of a NaN: 0), ``inv`` is ``1 / x``, ``rsqrt`` ``1 / sqrt(x)``.
 
-Left alone: ``pow`` of reals, ``bit_shr`` of unsigned types, ``div`` and ``mod``, all other
-mathematics. ``floordiv`` and ``floormod`` of reals too: each backend computes them as `semantics`
+Left alone: ``pow`` of floats, ``bit_shr`` of unsigned types, ``div`` and ``mod``, all other
+mathematics. ``floordiv`` and ``floormod`` of floats too: each backend computes them as `semantics`
 says, step by step also under ``fast_math``. Of a quotient that is off by one bit where it should be
 whole, the floor would be off by one.
 """

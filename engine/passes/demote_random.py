@@ -12,7 +12,7 @@
 
 The generator is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 2014). The state starts from the launch seed, the number of the task and the indices of the
-iteration, so results depend neither on threads nor on the backend. Reals are multiples of 2**-11,
+iteration, so results depend neither on threads nor on the backend. Floats are multiples of 2**-11,
 2**-24, 2**-53 (f16, f32, f64) in [0, 1); integers are the low bits. Tasks without ``rand`` stay.
 
 In a ``do_while`` region each round draws other numbers: a global temporary that a serial task at

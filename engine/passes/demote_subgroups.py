@@ -1,6 +1,6 @@
 """demote_subgroups: subgroups exchange values through memory that the block shares.
 
-For backends on which one thread runs a whole block. Each exchange stands between barriers::
+For backends on which one thread runs a whole block. Each exchange is between barriers::
 
     <f32> $5 = subgroup_shuffle $4, $lane, $p, $n      <*f32> $9 = array_alloca {space='shared'}
                                                        <*f32> $10 = shift_ptr $9, $p
@@ -12,7 +12,7 @@ For backends on which one thread runs a whole block. Each exchange stands betwee
 
 A ballot collects the bits of each subgroup in one element with `atomic_bit_or`; a barrier of the
 subgroup becomes one of the block. So all iterations of the block have to come to an exchange, not
-only those of its subgroup; `demote_block_sync` tells under ``debug`` where they do not.
+only those of its subgroup; `demote_block_sync` checks this under ``debug``.
 
 Tasks without subgroups stay.
 """

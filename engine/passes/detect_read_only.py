@@ -8,7 +8,7 @@ An array is read only in a task when the task loads from it and neither stores t
 it atomically; a field likewise. If arrays may overlap (`Func.noalias` is False) any store or atomic
 to an array may hit any other array or field, and one to a field any array, so that a task with such
 a store has no read-only arrays. Fields never overlap each other. Locals and global temporaries are
-not told about.
+not reported.
 """
 
 from __future__ import annotations

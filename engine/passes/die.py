@@ -1,4 +1,4 @@
-"""die: deletes ops whose value nobody uses and that have no effect.
+"""die: deletes ops without uses and without effects.
 
 Before::
 
@@ -7,12 +7,12 @@ Before::
     <f32> $5 = mul $3, $3
     $6 : global_store $2, $5
 
-After: ``$4`` is gone. One sweep from the end finds whole chains, since every use stands after its
+After: ``$4`` is gone. One sweep from the end finds whole chains, since every use is after its
 definition.
 
 So does all that is done to an adstack that nothing reads, and to adjoints on it that nothing reads.
 
-It leaves alone stores (also to locals that nobody loads: `cfg_optimization` knows which are dead),
+It leaves alone stores (also to locals without loads: `cfg_optimization` knows which are dead),
 atomics, asserts, prints and control flow. Loads go when unused; so does an unused random number.
 """
 

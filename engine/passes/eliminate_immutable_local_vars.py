@@ -7,7 +7,7 @@
     <f32> $3 = local_load $1              <f32> $4 = mul $0, $0
     <f32> $4 = mul $3, $3
 
-This holds when the alloca and its only store stand in the same block, no load comes before the
+This holds when the alloca and its only store are in the same block, no load comes before the
 store, the types agree and nothing else (an atomic) uses the variable. Others stay: `simplify` and
 cfg_optimization deal with variables that change.
 """

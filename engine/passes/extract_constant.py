@@ -10,10 +10,10 @@ Before::
         <i32> $4 = const 2
         <i32> $5 = add $2, $4
 
-After: ``$1`` stands first, and ``$5 = add $2, $1``; ``$4`` is gone.
+After: ``$1`` comes first, and ``$5 = add $2, $1``; ``$4`` is gone.
 
 The front is that of the kernel's body, or of each region (header, body) of a task, so that tasks
-stay independent of each other. A constant then stands before every use, other passes need not
+stay independent of each other. A constant is then before every use, other passes need not
 ask where it is, and a loop does not repeat it.
 
 It leaves alone constants that differ in type, in the sign of a zero, or in NaN against a number;

@@ -1,9 +1,9 @@
 """The group of simplifying passes, in rounds to a fixed point.
 
-A group, not a pass: it runs its passes through the manager, so that whoever watches sees each of
+A group, not a pass: it runs its passes through the manager, so that an instrument sees each of
 them with the number of its round. One round is, in this order and for these reasons:
 
-    extract_constant                 constants stand where every rule finds them
+    extract_constant                 constants are where every rule finds them
     unreachable_code_elimination     before anything is spent on code that cannot run
     binary_op_simplify               brings constants together,
     constant_fold                    computes them (if ``constant_folding``),

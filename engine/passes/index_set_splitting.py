@@ -32,7 +32,7 @@ of other arrays or arguments decide, all cells may be.
 Left alone are loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, whose
 innermost axis is known to be short, or where no address depends on such a value, and loops inside
 of cells. So are bounds that may leave many cells to the edges: a constant, or that of a select,
-that lies more than `_NEAR` cells inside of the loop or is not known to be near its end; and
+that is more than `_NEAR` cells inside of the loop or is not known to be near its end; and
 ``j % n`` where the loop does not end at n.
 """
 
@@ -279,7 +279,7 @@ def _implies(a: _Limit, b: _Limit) -> bool:
 
 @register("index_set_splitting", optional=True, per_task=True)
 def index_set_splitting(func: Func, cx: PassCx) -> bool:
-    """Run the cells away from the edges without clamped or wrapped indices."""
+    """Run the iterations away from the edges without clamped or wrapped indices."""
     task = cx.task
     if task is None or task.attr.unit != "chunk":
         return False

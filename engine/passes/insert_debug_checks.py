@@ -8,7 +8,7 @@
                                       <i32> $3 = floordiv $1, $2
 
 Checked are division and modulo by zero, and powers of integers with a negative exponent. Division
-of reals, and divisors that are constants other than 0, need no check. Outside of debug the results
+of floats, and divisors that are constants other than 0, need no check. Outside of debug the results
 are defined (0; the truncated real power), and nothing is checked.
 """
 

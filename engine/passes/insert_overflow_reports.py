@@ -13,7 +13,7 @@
 An assert of this kind ends nothing, for wrapping is often meant: a launch counts how often each
 fails and says so once it is over, with the operands of the first time. Watched are + - * and <<,
 and the atomics that += -= and *= become. Types of up to 32 bits are computed again in 64; wider
-ones are judged by signs, by order, or by dividing back. Reals and ``u1`` never wrap and stay as
+ones are judged by signs, by order, or by dividing back. Floats and ``u1`` never wrap and stay as
 they are.
 """
 
@@ -34,7 +34,7 @@ _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*", C.BIT_SHL: "<<"}
 
 @register("insert_overflow_reports")
 def insert_overflow_reports(func: Func, cx: PassCx) -> bool:
-    """Note where integer + - * << wrap, for a report after the launch."""
+    """Record where integer + - * << wrap, for a report after the launch."""
     changed = False
     for block in all_blocks(func.body):
         if any(_operation(op) for op in block.ops):

@@ -26,9 +26,9 @@ It leaves alone
 
 * the outermost loop: at the root it becomes a task of its own, in a task it *is* the iteration;
 * loads and everything with an effect;
-* what stands in an ``if`` inside the loop, unless ``move_loop_invariant_outside_if``.
+* ops in an ``if`` inside the loop, unless ``move_loop_invariant_outside_if``.
 
-Remarks tell which loads and conditional operations had to stay although their operands do not
+Remarks list which loads and conditional operations had to stay although their operands do not
 change, and why.
 """
 
@@ -157,7 +157,7 @@ class _Motion:
                     why = f"its operand ${op.args[0].id} is stored to in the loop"
                     why += f" at line {line}" if line else f" by ${store.id}"
             elif guarded and self.movable[op.code]:
-                why = "it stands in an if (move_loop_invariant_outside_if would move it)"
+                why = "it is in an if (move_loop_invariant_outside_if would move it)"
             elif not guarded and C.PURE[op.code] and not self.movable[op.code]:
                 why = "cache_loop_invariant_global_vars is off"
             else:

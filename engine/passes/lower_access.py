@@ -8,9 +8,9 @@
 
 Indices are linearized in the order of memory. Extents of fields and of elements are constants, and
 the index at which an axis of a field begins is subtracted. Of a field that shares its cells with
-others, ``linearize`` takes the ratios of the strides for extents, and 0 as the innermost index.
+others, ``linearize`` uses the ratios of the strides as extents, and 0 as the innermost index.
 
-An axis that a layout divides into digits (nested blocks) takes arithmetic on the index: shifts and
+An axis that a layout divides into digits (nested blocks) needs arithmetic on the index: shifts and
 masks where divisor and modulus are powers of two, in u32 if no offset is too large for it::
 
     field x: i32[16] layout(0/4*8, 0%4*1)   <u32> $5 = cast_value $1

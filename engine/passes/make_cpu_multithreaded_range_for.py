@@ -1,24 +1,25 @@
-"""make_cpu_multithreaded_range_for: a parallel task becomes pieces, one for a thread at a time.
+"""make_cpu_multithreaded_range_for: a parallel task becomes chunks, one for a thread at a time.
 
-The task counts pieces (``unit='chunk'``); each runs the user's loop over its share of the
+The task counts chunks (``unit='chunk'``); each runs the user's loop over its share of the
 outermost axis, with all axes kept as they were::
 
     $0 : offloaded {range_for} header {     $0 : offloaded {range_for unit='chunk'} header {
-      $3 : bounds $1, $2                      ... number of pieces from the extents
-    } body {                                  $3 : bounds <0>, $pieces
+      $3 : bounds $1, $2                      ... number of chunks from the extents
+    } body {                                  $3 : bounds <0>, $chunks
       <i32> $4 = loop_index $0 [0]          } body {
-      ...                                     ... begin and end of piece number $0 [0]
+      ...                                     ... begin and end of chunk number $0 [0]
     }                                         $9 : range_for $begin, $end body {
                                                 <i32> $4 = loop_index $9 [0]
                                                 ...
 
-A piece has work for about 20 microseconds or more (the last may have less), judged by the body;
-bodies with loops get up to four pieces a thread, for balance, others one. ``num_cpu_threads`` of
-the loop, else ``cpu_max_num_threads``, limits the pieces; ``make_cpu_multithreading_loop=False``
-allows one. A ``default_cpu_block_dim`` other than 32 says the least number of cells in a piece in
-place of that judgement; the ``block_dim`` of a loop is meant for GPUs and has no say here.
+A chunk has work for about 20 microseconds or more (the last may have less), judged by the body;
+bodies with loops get up to four chunks a thread, for balance, others one. ``num_cpu_threads`` of
+the loop, else ``cpu_max_num_threads``, limits the chunks; ``make_cpu_multithreading_loop=False``
+allows one. A ``default_cpu_block_dim`` other than 32 is the minimum number of iterations
+in a chunk and replaces that estimate; the ``block_dim`` of a loop is for GPUs and has no effect
+here.
 
-Serial tasks and tasks already made of pieces stay.
+Serial tasks and tasks already made of chunks stay.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _BLOCK_DIM: Final = OPTIONS["default_cpu_block_dim"].default
 
 @register("make_cpu_multithreaded_range_for", per_task=True)
 def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
-    """Cut parallel tasks into pieces that each keep a CPU thread busy for a while."""
+    """Split parallel tasks into chunks that each keep a CPU thread busy for a while."""
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
         return False
@@ -81,8 +82,8 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     end.args = (h.const(0, i32), h.cast(h.binary(C.DIV, rounded, size), i32))
     header.ops = [*h.ops, end]
     task.attr = attr._replace(unit="chunk", axes=None)
-    cx.remark(task, f"at most {limit} pieces of at least {cells} cells each, cut along axis {outer}"
-              f" of {axes}")  # fmt: skip
+    cx.remark(task, f"at most {limit} chunks of at least {cells} iterations each, split along"
+              f" axis {outer} of {axes}")  # fmt: skip
     return True
 
 

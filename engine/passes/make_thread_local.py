@@ -1,6 +1,6 @@
 """make_thread_local: a reduction adds up in a local first, and only then in shared memory.
 
-In a task made of pieces (see `make_cpu_multithreaded_range_for`)::
+In a task made of chunks (see `make_cpu_multithreaded_range_for`)::
 
     $9 : range_for $b, $e body {            <*f32> $20 = alloca
       ...                                   $21 : local_store $20, <-0.0>
@@ -14,7 +14,7 @@ In a task made of pieces (see `make_cpu_multithreaded_range_for`)::
 where ``$1`` is an address that does not change in the loop: a global temporary or an element such
 as ``out[0]``. The next `demote_atomics` makes the update of the local a plain one. It must be the
 same operation each time (add, mul, min, max, and, or, xor), its results unused, and nothing else
-in the task may touch that memory. The local starts with the value that changes nothing: for reals
+in the task may touch that memory. The local starts with the value that changes nothing: for floats
 -0.0 under add; under min and max NaN, or the largest number of the other sign where ``fast_math``
 rules out NaN and infinity. Where updates are conditional and none was made (the local is still what
 it was), the shared memory is left alone: its address may be of nothing.
@@ -41,7 +41,7 @@ _LARGEST = {f16: 65504.0, f32: 3.4028234663852886e38}
 
 @register("make_thread_local", optional=True, per_task=True)
 def make_thread_local(func: Func, cx: PassCx) -> bool:
-    """Give reductions an accumulator for each piece of the loop."""
+    """Give reductions an accumulator for each chunk of the loop."""
     task = cx.task
     if task is None or task.attr.unit != "chunk":
         return False

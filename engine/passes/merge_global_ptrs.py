@@ -8,7 +8,7 @@
     $7 : global_store $6, $5
 
 A restricted common-subexpression elimination: addresses and the integers that make indices. What
-is kept stands earlier, in the same block or one around it. Arithmetic on reals, loads and
+is kept is earlier, in the same block or one around it. Arithmetic on floats, loads and
 everything with an effect stays.
 """
 

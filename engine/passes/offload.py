@@ -17,7 +17,7 @@ such loops, with everything nested in them, become serial tasks::
 What one task makes and another needs (`cross-task values`):
 
 * constants, parameters, shapes, addresses and short chains of cheap arithmetic on them are
-  computed anew where they are needed, in the header for bounds;
+  computed again where they are needed, in the header for bounds;
 * any other value is stored to a slot of the buffer between tasks right after it is made, and
   loaded by each task that uses it;
 * an array that the kernel makes and more than one task uses, or a parallel task, is a run of such

@@ -21,8 +21,8 @@ After::
     }
 
 A pure op with the same opcode, type, operands (in any order where that does not matter) and
-attribute as one that stands earlier, in its own block or one around it, is replaced by that one.
-An op that begins, or ends, both branches of an ``if`` moves in front of it, or behind it.
+attribute as an earlier one, in its own block or one around it, is replaced by that one.
+An op that begins, or ends, both branches of an ``if`` moves in front of it, or after it.
 
 It leaves alone loads, stores, atomics and random numbers (outside of such ifs), constants that
 differ in the sign of a zero or in NaN, and equal ops of which none stands before the other on

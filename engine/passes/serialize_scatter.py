@@ -1,6 +1,6 @@
 """serialize_scatter: a parallel task that mostly updates shared memory runs on one thread.
 
-An atomic update costs a CPU as much as ten or twenty plain ones, even when no other thread wants
+An atomic update costs a CPU as much as ten or twenty plain ones, even when no other thread uses
 the element. A task of little else gains nothing from two or four threads: without atomics, one
 thread is faster. Such a task becomes a serial one with a loop in it::
 

@@ -35,7 +35,7 @@ What it does:
 * under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
 
 It leaves alone loads of locals (`cfg_optimization` forwards what was stored), a ``while`` or
-``do_while`` with nothing in it (it may never end), and a loop over several axes of which some have
+``do_while`` with nothing in it (it may never end), and a loop over several axes where some have
 one iteration.
 """
 

@@ -40,7 +40,7 @@ class _Digit(NamedTuple):
 
 @register("split_blocked_axes", optional=True, per_task=True)
 def split_blocked_axes(func: Func, cx: PassCx) -> bool:
-    """Nest the loop of a task as the blocks of a field that it goes over lie in memory."""
+    """Nest the loop of a task in the memory order of the blocks of the field that it visits."""
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
         return False
@@ -54,7 +54,9 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     digits = _find(func, task, box)
     if digits is None:
         return False
-    cx.remark(task, f"nested as the field lies in memory: {len(digits)} axes instead of {len(box)}")
+    cx.remark(
+        task, f"nested as the field is stored in memory: {len(digits)} axes instead of {len(box)}"
+    )
     _split(func, task, box, digits)
     return True
 

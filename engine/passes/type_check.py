@@ -1,6 +1,6 @@
 """type_check: operands get the types that their operation wants.
 
-The frontend gives every op its result type but leaves the operands as the user wrote them. Here
+The frontend sets the result type of every op but leaves the operands as the user wrote them. Here
 casts are put in front of the op, as `typerules.operand_type` asks::
 
     <f32> $3 = add $1, $2                 <f32> $4 = cast_value $1

@@ -97,7 +97,7 @@ def share_copies(values: list[Any], backs: Sequence[Back | None], meta: KernelMe
                 names = meta.params[i].name, meta.params[j].name
                 raise ValueError(
                     f"Invalid argument {names[0]}: the kernel writes to it, and it shares memory "
-                    f"with {names[1]}, of which the launch would work on a copy; pass arrays that "
+                    f"with {names[1]}, and the launch would use a copy of that; pass arrays that "
                     "share no memory, or C-contiguous ones: numpy.ascontiguousarray(...)"
                 )
             values[j] = values[i]

@@ -268,8 +268,8 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
         hash(value)
     except TypeError:
         raise QuadrantsRuntimeTypeError(
-            f"Invalid type for template argument {name}: {type(value)} has no hash, so that "
-            "kernels cannot be told apart by it",
+            f"Invalid type for template argument {name}: {type(value)} has no hash, so "
+            "the compiler cannot select a kernel by it",
             kernel=call.kernel,
         ) from None
     return Argument(value)

@@ -133,8 +133,7 @@ def _of_interface(value: Any, interface: Any, name: str, device: Device) -> Devi
         raise ValueError(f"Invalid argument {name}: masked arrays are not supported")
     if dense.nbytes and not device.holds(dense.address):
         raise TypeError(
-            f"Invalid argument {name}: {type(value)} does not lie on the program's device,"
-            f" {device.name}"
+            f"Invalid argument {name}: {type(value)} is not on the program's device, {device.name}"
         )
     stream = interface.get("stream")
     if stream is not None and int(stream) > 1:  # its data is only there when that stream is

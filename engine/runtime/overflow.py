@@ -35,8 +35,8 @@ _BOTH = (
     " than before."
 )
 _FIXED = (
-    "Cause: the option ad_stack_size={size} gives every adstack so many entries. Make it larger, or"
-    " leave it 0: then each stack is sized before each launch."
+    "Cause: the option ad_stack_size={size} sets the entries of every adstack. Make it larger, or"
+    " set it to 0: then each stack is sized before each launch."
 )
 _AFTER = (
     "Note: gradients that this launch has computed in part stay as they are: clear them. The next"

@@ -238,7 +238,7 @@ def init(
     require_version: str | None = None,
     **options: Any,
 ) -> CompileConfig | None:
-    """Start a program: reset the one there is, settle the options, choose the backend.
+    """Start a program: reset the current one, resolve the options, select the backend.
 
     arch: ``qd.cpu``, ``qd.interp``, ...; a list means the first that works; None is the CPU.
     The environment variable ``QD_ARCH`` overrides it. Every other option of `CompileConfig` is a
@@ -285,7 +285,7 @@ def init(
 
 
 def reset() -> None:
-    """End the program: its arrays become invalid, its kernels are compiled anew when next used."""
+    """End the program: its arrays become invalid, its kernels are compiled again when used."""
     global _current
     with _lock:
         ended, _current = _current, None

@@ -26,7 +26,7 @@ _told: Final[set[str]] = set()
 
 
 class GraphStatus:
-    """Where a launch of a kernel with checkpoints has ended.
+    """The end of a launch of a kernel with checkpoints: the checkpoint that stopped it, if any.
 
     yielded: a checkpoint has stopped it. checkpoint: the ``cp_id`` of that one, else None.
     """
@@ -112,7 +112,7 @@ def check_device_arrays(name: str, compiled: Compiled, args: Sequence[Any]) -> N
             raise QuadrantsRuntimeError(
                 f"graph requires all ndarrays to be device-resident: argument {param.name!r} is "
                 f"{kind}", kernel=name,
-                hint="copy it to a qd.ndarray once, and pass that; or take graph=True from the "
+                hint="copy it to a qd.ndarray once, and pass that; or remove graph=True from the "
                 "kernel",
             )  # fmt: skip
 

@@ -68,7 +68,7 @@ class _Held:
 
 
 class Stream(_Held):
-    """A queue of kernels, beside the default one; `create_stream` makes it."""
+    """A queue of kernels, in addition to the default stream; `create_stream` makes it."""
 
     _kind = "stream"
 

@@ -37,7 +37,7 @@ def test_a_fixed_size_that_is_too_small(arch, n):
         assert "offload task #0; per-stack allocated max_size = [2]" in text
         assert "Offending stack: 'v' (entries: n; forced by the loop over _ at line" in text
         assert f"required max_size = [{n}]" in text
-        assert "ad_stack_size=2 gives every adstack so many entries" in text
+        assert "ad_stack_size=2 sets the entries of every adstack" in text
         assert (caught.value.task, caught.value.stack) == (0, 0)
     x.grad.fill(0)
     k.grad(x, y, 2)

@@ -46,7 +46,7 @@ def test_random_expressions_survive_their_text() -> None:
     ("text", "why"),
     [
         ("", "it ends too early"),
-        ("(add 1)", "stands where an expression should"),
+        ("(add 1)", "expected an expression"),
         ("(add 1 2 3)", "too many operands"),
         ("(add 1 2) 3", "there is more after it"),
         ("(pow 1 2)", "no operation 'pow'"),

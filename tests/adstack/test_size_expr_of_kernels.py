@@ -43,7 +43,7 @@ def check_kernel(seed: int) -> str:
     try:
         PassCx(func, CompileConfig()).run_pass("determine_ad_stack_size")
     except QuadrantsCompilationError as error:
-        assert "cannot be told before the launch" in error.message
+        assert "is not known before the launch" in error.message
         return "refused"
     for _ in range(4):
         values = arguments(rng)

@@ -89,7 +89,7 @@ BOTH = [
     (reads_bits, "bit_cast of a value", "y[i] = x[i] * (qd.bit_cast"),
     (multiplies, "atomic_mul on y cannot be differentiated", "qd.atomic_mul(y"),
     (takes_maximum, "atomic_max on m cannot be differentiated", "qd.atomic_max(m"),
-    (uses_old_value, "the value that atomic_add gives", "old = qd.atomic_add"),
+    (uses_old_value, "the value that atomic_add returns", "old = qd.atomic_add"),
 ]
 
 

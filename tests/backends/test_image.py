@@ -13,7 +13,9 @@ from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import host, image, linker, native, orc
 from qd_studio.engine.pipeline_kind import PipelineKind
 
-pytestmark = pytest.mark.skipif(not host.maps_images(), reason="code images are for Linux x86-64")
+pytestmark = pytest.mark.skipif(
+    not host.maps_images(), reason="relocatable objects need Linux x86-64"
+)
 
 # Everything a module may hold: variables with and without values, alignment, tables of addresses
 # inside and outside, distances between functions, calls and addresses of the C library.
@@ -314,7 +316,7 @@ def test_another_kind_of_machine_keeps_objects(monkeypatch):
     object_code = object_of(MODULE)
     monkeypatch.setattr(host, "maps_images", lambda: False)
     assert native.finish(object_code, ["jump"]) == object_code
-    with pytest.raises(ValueError, match="are for Linux on x86-64"):
+    with pytest.raises(ValueError, match="need Linux on x86-64"):
         image.load(linker.link(object_code, ["jump"]))
 
 
@@ -355,7 +357,7 @@ def test_conversions_of_f16_by_functions():
     try:
         code = image.load(linked)
     except ValueError as error:
-        assert "which this process has not" in str(error)
+        assert "undefined symbol" in str(error)
         pytest.skip("no library here has these functions")
     for value in (0.1, 65504.0, 1e-7, -3.25, float("inf")):
         for name, kind in (("narrow", ctypes.c_float), ("narrower", ctypes.c_double)):
@@ -377,7 +379,7 @@ def test_an_image_that_is_cut_off():
     for length in range(len(whole)):
         with pytest.raises(ValueError):
             image.parse(whole[:length])
-    with pytest.raises(ValueError, match="as long as it says"):
+    with pytest.raises(ValueError, match="length that its header states"):
         image.parse(whole + b"\0")
 
 
@@ -407,13 +409,13 @@ def test_damage_is_found_or_stays_within_bounds(monkeypatch):
 @pytest.mark.parametrize(
     ("at", "value", "message"),
     [
-        (0, b"\x7fELF", "no code image of this version"),
-        (7, b"\x02", "no code image of this version"),
-        (8, struct.pack("<I", 183), "for another machine"),
-        (12, struct.pack("<I", 16384), "for another machine"),
-        (16, struct.pack("<I", 1 << 31), "as long as it says"),
+        (0, b"\x7fELF", "not a relocatable object of this version"),
+        (7, b"\x02", "not a relocatable object of this version"),
+        (8, struct.pack("<I", 183), "for a different machine"),
+        (12, struct.pack("<I", 16384), "for a different machine"),
+        (16, struct.pack("<I", 1 << 31), "length that its header states"),
         (28, struct.pack("<I", 0xFFFFFFFF), "impossible sizes"),
-        (48, struct.pack("<I", 0xFFFFFF), "a function lies outside"),
+        (48, struct.pack("<I", 0xFFFFFF), "a function is outside"),
     ],
 )
 def test_damage_is_told(monkeypatch, at, value, message):
@@ -431,7 +433,7 @@ def test_damage_is_told(monkeypatch, at, value, message):
 def test_a_function_that_is_not_there():
     text = "declare i64 @surely_not_there()\ndefine i64 @f() { %r = call i64 @surely_not_there()\n"
     linked = native.finish(object_of(text + " ret i64 %r }"), ["f"])
-    with pytest.raises(ValueError, match="'surely_not_there', which this process has not"):
+    with pytest.raises(ValueError, match="undefined symbol 'surely_not_there' in compiled code"):
         native.load(linked, ["f"])
     with pytest.raises(ValueError, match="has no function g"):
         native.load(small(), ["g"])

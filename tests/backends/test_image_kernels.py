@@ -7,7 +7,9 @@ from qd_studio import engine as qd
 from qd_studio.engine.backends.cpu import host, image
 from qd_studio.engine.types import PRIMITIVE_TYPES
 
-pytestmark = pytest.mark.skipif(not host.maps_images(), reason="code images are for Linux x86-64")
+pytestmark = pytest.mark.skipif(
+    not host.maps_images(), reason="relocatable objects need Linux x86-64"
+)
 
 INTEGERS = [t for t in PRIMITIVE_TYPES if not t.is_real and t is not qd.u1]
 REALS = [qd.f16, qd.f32, qd.f64]

@@ -16,7 +16,9 @@ from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 
 from tests.frontend.harness import features_of
 
-pytestmark = pytest.mark.skipif(not host.maps_images(), reason="code images are for Linux x86-64")
+pytestmark = pytest.mark.skipif(
+    not host.maps_images(), reason="relocatable objects need Linux x86-64"
+)
 
 COMMON = """
 import json, os, sys

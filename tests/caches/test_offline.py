@@ -431,7 +431,7 @@ def test_an_entry_that_cannot_be_used_is_compiled_anew_with_one_warning(
     assert seen(scale).state == DAMAGED
     assert seen(scale).reason.startswith("the entry cannot be ")
     (line,) = warnings()
-    assert "the kernel is compiled anew" in line
+    assert "the kernel is compiled again" in line
     assert seen(scale).stored  # in place of the bad one
     forget()
     on(arch=arch)

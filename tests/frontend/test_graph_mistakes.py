@@ -155,7 +155,7 @@ CHECKPOINTS = [
         "must be at the kernel top level", "qd.check",
     ),
     (POINTS, "stopping(x, f)", "can only be used in a @qd.kernel", None),
-    (POINTS, "a = qd.checkpoint(1, yield_on=f)", "stands in a `with`", "qd.check"),
+    (POINTS, "a = qd.checkpoint(1, yield_on=f)", "must be used in a `with` statement", "qd.check"),
 ]  # fmt: skip
 SECTION = "with qd.graph.parallel():"
 SECTIONS = f"with qd.graph.parallel_context():\n    {SECTION}\n        x[0] = 1"

@@ -20,7 +20,7 @@ def test_the_functions_it_names_are_there():
     from qd_studio import engine as qd
 
     text = PAGE.read_text(encoding="utf-8")
-    section = text[text.index("## What there is to call") : text.index("## Not in this version")]
+    section = text[text.index("## Functions and operators") : text.index("## Not in this version")]
     for line in section.split("\n- "):
         for names in re.findall(r"`qd\.([a-z0-9_ ]+)`", line):
             first, *rest = names.split()

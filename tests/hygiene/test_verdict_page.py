@@ -32,9 +32,9 @@ def words(title):
 
 
 def documented(struct, field):
-    """The words that the documentation of a record lists for a field."""
-    text = re.search(rf"\b{field}: (.*?)[;.]", " ".join(struct.__doc__.split()))[1]
-    return {word.strip("` ") for word in text.rpartition(": ")[2].split(",")}
+    """The words that the description of a field of a record lists."""
+    meta = typing.get_type_hints(struct, include_extras=True)[field].__metadata__[0]
+    return set(re.findall(r"``(\w+)``", meta.description))
 
 
 def test_verdicts_and_their_signs():

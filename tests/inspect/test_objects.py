@@ -107,7 +107,7 @@ def test_arrays_of_an_object_are_members_and_stay_as_they_are():
 def test_a_method_without_an_object_says_so():
     subject = found({"Counter": Counter})["Counter.tick"]
     record = capture(subject, ["cpu"])
-    assert "no object of Counter stands at the top level" in record.workloads[0].reason
+    assert "no object of Counter is at the top level" in record.workloads[0].reason
     assert record.backend("cpu").status == "not_run"
 
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_made_up_is_told_with_its_member():
         needs.tensor[0] = 1.0
 
     reason = why_none(takes.decl)
-    assert "parameter needs.tensor takes any tensor" in reason and "--run" in reason
+    assert "parameter needs.tensor accepts any tensor" in reason and "--run" in reason
 
 
 def test_tensors_and_their_arrays_are_copied_for_launches():

@@ -72,7 +72,7 @@ def test_launches_agree_and_are_timed_by_events(arch):
     assert cuda.device.name and cuda.device.multiprocessors > 0 and cuda.device.total_bytes > 0
     by_name = {layer.name: layer for layer in cuda.caches}
     assert by_name["ptx"].state == "miss"
-    assert by_name["driver"].state == "bypass" and "anew" in by_name["driver"].reason
+    assert by_name["driver"].state == "bypass" and "again" in by_name["driver"].reason
 
 
 def test_results_and_graphs_of_ordinary_launches_are_told():

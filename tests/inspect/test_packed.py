@@ -48,7 +48,7 @@ def anything(hint, numbers):
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         fields = msgspec.structs.fields(hint)
-        hints = typing.get_type_hints(hint, include_extras=True)
+        hints = typing.get_type_hints(hint)
         made = {
             f.name: f.default is not True if hints[f.name] is bool
             else anything(hints[f.name], numbers)

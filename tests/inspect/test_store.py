@@ -2,12 +2,14 @@
 
 import json
 import zipfile
+from typing import get_type_hints
 
 import jsonschema
 import msgspec
 import pytest
 from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect import record_autodiff, store
+from qd_studio.engine.inspect.record_base import RecordPart
 
 from tests.app.records import make_record
 
@@ -34,6 +36,17 @@ def test_a_record_without_the_clocks_of_launches_loads():
 
 def test_the_shipped_schema_is_current():
     assert store.SCHEMA_FILE.read_text(encoding="utf-8") == store.schema_text()
+
+
+def test_every_attribute_of_a_record_is_described():
+    parts = RecordPart.__subclasses__()
+    silent = [
+        f"{part.__name__}.{name}"
+        for part in parts
+        for name, hint in get_type_hints(part, include_extras=True).items()
+        if not getattr(hint, "__metadata__", None)
+    ]
+    assert len(parts) > 30 and not silent
 
 
 def test_a_record_validates_and_a_broken_one_does_not():

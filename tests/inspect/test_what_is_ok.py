@@ -144,7 +144,7 @@ def test_a_kernel_that_no_arguments_fit_is_unknown():
     found = judged(beyond)
     assert (found.status, found.launches, found.errors) == ("ok", (), ())
     assert found.agreement.verdict == "unknown"
-    assert "made-up arguments do not fit the kernel" in found.agreement.reason
+    assert "synthetic arguments do not fit the kernel" in found.agreement.reason
 
 
 def test_without_the_interpreters_result_nothing_is_ok(monkeypatch):

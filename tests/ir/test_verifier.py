@@ -97,7 +97,7 @@ def test_links_and_ids():
     loop = func.body.ops[2]
     inner = loop.regions[0]
     inner.ops[1].block = func.body
-    assert _messages(func) == {4: ["does not know the block it stands in"]}
+    assert _messages(func) == {4: ["does not know the block it is in"]}
     inner.ops[1].block = inner
     inner.owner = None
     assert _messages(func) == {2: ["region 0 does not know its owner"]}
@@ -109,7 +109,7 @@ def test_links_and_ids():
     assert _messages(func) == {14: ["$14 is not below next_id 9"]}
     func.next_id = 15
     inner.ops.append(inner.ops[-1])
-    assert "$8 stands in two places" in _messages(func)[8]
+    assert "$8 is in two places" in _messages(func)[8]
 
 
 def _messages(func):

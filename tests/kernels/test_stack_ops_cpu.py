@@ -128,7 +128,7 @@ def test_a_real_stack_in_front_of_the_claim_is_a_fault_of_a_pass():
     text = GATED.replace("      $20 : ad_stack_push $10, $9\n", "").replace(
         "    $16 :", "    $20 : ad_stack_push $10, $9\n    $16 :"
     )
-    with pytest.raises(QuadrantsInternalError, match="stands before the ad_stack_claim"):
+    with pytest.raises(QuadrantsInternalError, match="is before the ad_stack_claim"):
         compiled(parse(text), gate=GATE)
 
 

@@ -79,7 +79,10 @@ def unshareable():
         "0-D": (qd.field(qd.f32, shape=()), "without axes"),
         "f16": (qd.field(qd.f16, shape=2), "dtype=f16"),
         "u8": (qd.ndarray(qd.u8, 2), "dtype=u8"),
-        "soa": (qd.Vector.field(2, qd.f32, shape=16, layout=qd.Layout.SOA), "components lie apart"),
+        "soa": (
+            qd.Vector.field(2, qd.f32, shape=16, layout=qd.Layout.SOA),
+            "components are stored apart",
+        ),
         "component": (qd.Vector.field(2, qd.f32, shape=3).get_scalar_field(0), "shares its cells"),
         "struct": (struct.field(shape=3), "shares its cells"),
         "member": (struct.field(shape=3).a, "shares its cells"),

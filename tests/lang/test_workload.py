@@ -57,14 +57,14 @@ def test_missing_amount_is_none(kernel):
 @pytest.mark.parametrize(
     ("options", "function", "message"),
     [
-        ({"n": [1]}, lambda m: m, "takes m, which is no size; sizes: n"),
+        ({"n": [1]}, lambda m: m, "has a parameter m, which is not a size; sizes: n"),
         ({"n": [1], "m": [1]}, lambda n: n, "does not take the size m"),
         ({"n": []}, lambda n: n, "size n has no values"),
         ({"n": [3, 3]}, lambda n: n, "size n has a value twice"),
         ({"n": [object()]}, lambda n: n, "must be a number or text"),
         ({"n": [1]}, 17, "decorates a function, not 17"),
         ({"n": [1], "bytes": 1.5}, lambda n: n, "bytes must be an integer or a function"),
-        ({"n": [1], "flops": lambda q: q}, lambda n: n, "takes q, which is no size"),
+        ({"n": [1], "flops": lambda q: q}, lambda n: n, "has a parameter q, which is not a size"),
     ],
 )
 def test_errors_name_the_kernel_and_the_mistake(kernel, options, function, message):

@@ -162,7 +162,7 @@ def test_arrays_of_others_that_do_not_fit(sim):
     elsewhere = Cupy(device, np.zeros(4, np.float32))
     data = np.zeros(64, np.float32)
     elsewhere.__cuda_array_interface__["data"] = (data.ctypes.data, False)
-    with pytest.raises(TypeError, match="does not lie on the program's device, Simulated"):
+    with pytest.raises(TypeError, match="is not on the program's device, Simulated"):
         add(elsewhere, y, 1.0)
 
 

@@ -103,7 +103,7 @@ def exchange():
 
 
 @feature(
-    "atomic_exchange and atomic_cas of 64 bits and of reals",
+    "atomic_exchange and atomic_cas of 64 bits and of floats",
     [2**40, 2**41, 0.5, 0.25],
     ("i64 atomics",),
 )

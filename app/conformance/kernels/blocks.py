@@ -89,7 +89,7 @@ def shared_atomics():
     return [out]
 
 
-@feature("what other threads wrote to arrays is seen behind a barrier", [[1, 2, 3, 0]])
+@feature("what other threads wrote to arrays is seen after a barrier", [[1, 2, 3, 0]])
 def global_memory():
     @qd.kernel
     def k(x: I32, y: I32):
@@ -249,7 +249,7 @@ def shuffles():
     return [*x[0, :2], *x[1, :2], *x[2, :2], *x[3, :2], x[4, 9]]
 
 
-@lanes("shuffles of reals and of 64 bits", [0.5 * 31, 2**40 * 30], ("f64",))
+@lanes("shuffles of floats and of 64 bits", [0.5 * 31, 2**40 * 30], ("f64",))
 def wide_shuffles():
     @qd.kernel
     def k(x: F32, y: qd.types.NDArray[qd.i64, 1]):

@@ -135,7 +135,7 @@ def tensors():
     return [b.to_numpy(), a.to_numpy()]
 
 
-@arrays("tensors whose axes lie in another order", [[[0, 1, 2], [10, 11, 12]], [1, 0]])
+@arrays("tensors whose axes are in another order", [[[0, 1, 2], [10, 11, 12]], [1, 0]])
 def ordered_tensors():
     t = qd.tensor(qd.i32, (2, 3), layout=(1, 0))
 

@@ -203,7 +203,7 @@ def converted_results():
     return [k(True, 3.9), k(False, 0.0)]
 
 
-@feature("values beside the kernel are captured when it is compiled", 15)
+@feature("values outside of the kernel are captured when it is compiled", 15)
 def captured():
     numbers = [1, 2, 3]
     table = {"a": 4, "b": 5}

@@ -239,7 +239,7 @@ def single():
     return [x.grad.to_numpy()]
 
 
-@feature("elements at indices that stand in arrays", [[6.0, 0.0, 0.0, 4.0]], **EXACT)
+@feature("elements at indices that arrays hold", [[6.0, 0.0, 0.0, 4.0]], **EXACT)
 def gathered():
     x, at, loss = real(4, values=[1, 2, 3, 1]), qd.field(qd.i32, shape=4), real()
     at.from_numpy(of(qd.i32, 3, 0, 3, 0))

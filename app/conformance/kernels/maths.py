@@ -210,7 +210,7 @@ def fast():
 chance = Group("random", "Random numbers", ("random",))
 
 
-@chance("random reals lie from 0 to below 1", [True, True, True])
+@chance("random floats are from 0 to below 1", [True, True, True])
 def random_reals():
     @qd.kernel
     def k(x: F32):
@@ -248,7 +248,11 @@ def normal_numbers():
     return [bool(abs(x.mean()) < 0.06), bool(abs(x.std() - 1) < 0.06)]
 
 
-@chance("a seed gives the same numbers everywhere, each launch others", [ANY, False], random_seed=7)
+@chance(
+    "a seed produces the same numbers everywhere, different ones at each launch",
+    [ANY, False],
+    random_seed=7,
+)
 def seeds():
     @qd.kernel
     def k(x: F32):

@@ -129,7 +129,7 @@ def not_finite():
     return out
 
 
-@feature("reals become integers by truncation", [2, -2, 0, 100])
+@feature("floats become integers by truncation", [2, -2, 0, 100])
 def truncation():
     @qd.kernel
     def k(x: F32, out: I32):
@@ -141,7 +141,7 @@ def truncation():
     return out
 
 
-@feature("reals that do not fit saturate", [2**31 - 1, -(2**31), 0, 255, 0, 127])
+@feature("floats that do not fit saturate", [2**31 - 1, -(2**31), 0, 255, 0, 127])
 def saturation():
     @qd.kernel
     def k(x: F32, out: I32):
@@ -181,7 +181,7 @@ def widening():
     return k(-1, 2**32 - 1, 255)
 
 
-@feature("64-bit integers become reals, rounded to nearest", [2.0**53, 2.0**64, 2.0**24], ("f64",))
+@feature("64-bit integers become floats, rounded to nearest", [2.0**53, 2.0**64, 2.0**24], ("f64",))
 def wide_to_real():
     @qd.kernel
     def k(a: qd.i64, b: qd.u64, c: qd.i32) -> tuple[qd.f64, qd.f64, qd.f32]:

@@ -74,7 +74,7 @@ def wide_division():
     return out
 
 
-@feature("an integer divided by a variable 0 gives 0", [0, 0, 0, 0])
+@feature("an integer divided by a variable 0 is 0", [0, 0, 0, 0])
 def by_zero():
     @qd.kernel
     def k(a: qd.i32, b: qd.i32, out: I32):

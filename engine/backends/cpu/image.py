@@ -126,32 +126,32 @@ def pack(parts: Parts) -> bytes:
 def parse(image: bytes) -> Parts:
     """Take an image apart. ValueError if it is none, or damaged, or for another machine."""
     if len(image) < _HEAD.size:
-        raise ValueError("the code image is cut off")
+        raise ValueError("the relocatable object is truncated")
     magic, machine, page, code, constants, data, zeros, *counts = _HEAD.unpack_from(image)
     if magic != MAGIC:
-        raise ValueError("this is no code image of this version")
+        raise ValueError("this is not a relocatable object of this version")
     if machine != X86_64 or page != PAGE:
-        raise ValueError("the code image is for another machine")
+        raise ValueError("the relocatable object is for a different machine")
     entries, slots, own, names = counts
     start = _HEAD.size + _PAIR.size * (entries + slots + own)
     code_at = start + names
     constants_at = code_at + code
     data_at = constants_at + constants
     if data_at + data != len(image):
-        raise ValueError("the code image is not as long as it says")
+        raise ValueError("the relocatable object does not have the length that its header states")
     where = room(code, constants, data + zeros)
     if not code or where.size > LIMIT:
-        raise ValueError("the code image has parts of impossible sizes")
+        raise ValueError("the relocatable object has sections of impossible sizes")
     pairs = list(_PAIR.iter_unpack(image[_HEAD.size : start]))
     named = image[start:code_at]
     spans = ((where.constants, where.constants + constants), (where.data, where.data + data))
     for offset, _ in pairs[entries:]:
         if not any(low <= offset and offset + 8 <= high for low, high in spans):
-            raise ValueError("a slot lies outside of the code image")
+            raise ValueError("a slot is outside of the relocatable object")
     if any(offset >= code for offset, _ in pairs[:entries]):
-        raise ValueError("a function lies outside of the code image")
+        raise ValueError("a function is outside of the relocatable object")
     if any(target > where.size for _, target in pairs[entries + slots :]):
-        raise ValueError("an address lies outside of the code image")
+        raise ValueError("an address is outside of the relocatable object")
     return Parts(
         image[code_at:constants_at], image[constants_at:data_at], image[data_at:], zeros,
         tuple([(_name(named, at), offset) for offset, at in pairs[:entries]]),
@@ -165,7 +165,7 @@ def _name(names: bytes, at: int) -> str:
     length = int.from_bytes(names[at:start], "little")
     text = names[start : start + length]
     if not 0 < length == len(text) or b"\0" in text:
-        raise ValueError("a name lies outside of the code image")
+        raise ValueError("a name is outside of the relocatable object")
     return text.decode()  # its error is a ValueError too
 
 
@@ -193,11 +193,11 @@ def load(image: bytes) -> Image:
     no memory for it, or the system lets no code be made.
     """
     if not host.maps_images():
-        raise ValueError("code images are for Linux on x86-64")
+        raise ValueError("relocatable objects need Linux on x86-64")
     parts = parse(image)
     system = _system()
     if PAGE % system.page:
-        raise ValueError("the code image is for pages of another size")
+        raise ValueError("the relocatable object needs a different page size")
     filled = [(offset, address_of(name)) for name, offset in parts.slots]
     where = room(len(parts.code), len(parts.constants), len(parts.data) + parts.zeros)
     base = system.mmap(
@@ -294,6 +294,6 @@ def address_of(name: str) -> int:
             if address:
                 break
         if not address:
-            raise ValueError(f"machine code wants a function {name!r}, which this process has not")
+            raise ValueError(f"undefined symbol {name!r} in compiled code")
         _addresses[name] = address
     return address

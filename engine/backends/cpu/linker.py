@@ -95,9 +95,9 @@ class _Object:
             size, count, names,
         ) = _ELF.unpack_from(code)  # fmt: skip
         if (magic, bits, order, version) != _KIND or (kind, machine) != (_RELOCATABLE, X86_64):
-            raise Unlinkable("no relocatable object code of x86-64")
+            raise Unlinkable("not relocatable object code for x86-64")
         if size != _SECTION.size or not names < count:
-            raise Unlinkable("a table of sections of another kind")
+            raise Unlinkable("a section table of an unknown kind")
         raw = [_SECTION.unpack_from(code, sections_at + size * i) for i in range(count)]
         table = code[raw[names][4] : raw[names][4] + raw[names][5]]
         self.sections: Final = [
@@ -209,7 +209,7 @@ class _Linker:
             if symbol.section >= _RESERVED or (
                 symbol.section and symbol.section not in self.places
             ):
-                raise Unlinkable(f"symbol {symbol.name!r} lies in no section that is loaded")
+                raise Unlinkable(f"symbol {symbol.name!r} is in no section that is loaded")
             outside = symbol.section == _UNDEFINED
             if outside and (symbol.binding != _GLOBAL or not symbol.name):
                 raise Unlinkable(f"symbol {symbol.name!r} may be missing")
@@ -300,4 +300,4 @@ def link(object_code: bytes, entries: Sequence[str]) -> bytes:
     try:
         return _Linker(object_code).run(entries)
     except (struct.error, IndexError, KeyError, OverflowError, ValueError) as error:
-        raise Unlinkable(f"object code that makes no sense: {error}") from None
+        raise Unlinkable(f"invalid object code: {error}") from None

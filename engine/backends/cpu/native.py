@@ -64,7 +64,7 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
     loaded = image.load(code)
     missing = [symbol for symbol in symbols if symbol not in loaded.addresses]
     if missing:
-        raise ValueError(f"the code image has no function {missing[0]}")
+        raise ValueError(f"the relocatable object has no function {missing[0]}")
     return loaded
 
 

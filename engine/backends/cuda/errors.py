@@ -55,9 +55,9 @@ table: Final = {
     46: Trouble("the device is busy or unavailable", "another process may use it exclusively"),
     NO_DEVICE: Trouble("there is no CUDA device", "CUDA_VISIBLE_DEVICES may hide it"),
     101: Trouble("there is no CUDA device of this number"),
-    200: Trouble("the driver takes the code for damaged"),
+    200: Trouble("the driver reports that the code is damaged"),
     INVALID_CONTEXT: Trouble("the CUDA context is not valid", _RESET),
-    209: Trouble("the code is not made for this device"),
+    209: Trouble("the code targets a different device"),
     214: Trouble("the device found an error in its memory (ECC)", _RESET, True),
     218: Trouble("the driver cannot compile the PTX"),
     220: Trouble("the connection to the device failed", _RESET, True),
@@ -123,7 +123,7 @@ def refused_context(device: str, before: CudaError) -> CudaError:
     """The error for a process in which the driver makes no context after ``before``."""
     cause = f"an error of kernel {before.kernel}" if before.kernel else "an error of a kernel"
     error = CudaError(
-        f"the CUDA driver gives this process no context on {device} any more, after {cause}:"
+        f"the CUDA driver refuses a new context on {device} to this process, after {cause}:"
         f" {before.message}",
         kernel=before.kernel,
         hint="start a new process; arch=qd.cpu works in this one",

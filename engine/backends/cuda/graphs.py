@@ -126,7 +126,7 @@ class Graph:
             doing = f"making a graph of kernel {self.source.meta.name}"
             self.handle = device.call(doing, "cuGraphInstantiate", graph, 0)
         except BaseException:
-            device.call("giving a graph back", "cuGraphDestroy", graph)
+            device.call("destroying a graph", "cuGraphDestroy", graph)
             raise
         self._gone = weakref.finalize(self, _give_back, device, self.handle, graph)
         self._gone.atexit = False
@@ -301,8 +301,8 @@ class Graph:
 
 def _give_back(device: CudaDevice, handle: Any, graph: Any) -> None:
     if device.alive:
-        device.call("giving a graph back", "cuGraphExecDestroy", handle)
-        device.call("giving a graph back", "cuGraphDestroy", graph)
+        device.call("destroying a graph", "cuGraphExecDestroy", handle)
+        device.call("destroying a graph", "cuGraphDestroy", graph)
 
 
 _End = tuple[Any, int]

@@ -73,9 +73,7 @@ def block_sync(e: Emitter, op: Op) -> None:
 
 def _stop(e: Emitter, op: Op, parts: str) -> str:
     if e.body_of is None:
-        raise QuadrantsUnsupportedError.from_loc(
-            "a barrier stands outside of a parallel loop", op.loc
-        )
+        raise QuadrantsUnsupportedError.from_loc("a barrier is outside of a parallel loop", op.loc)
     name = f"op{op.id}"
     e.names[name] = op
     return f"yield {name}, {parts}"

@@ -60,7 +60,7 @@ reciprocal:
 
 
 _CLAIM: Final = """\
-; The row of the real adstacks that a thread has, or takes now; -1 if there are no more than `rows`.
+; The row of the real adstacks that a thread has or claims; -1 if there are no more than `rows`.
 define internal i64 @qd.claim(ptr %claims, i64 %thread, i64 %rows) noinline cold nounwind {
 entry:
   %table = getelementptr inbounds i64, ptr %claims, i64 1
@@ -85,7 +85,7 @@ none:
 
 
 _CLAIM_GPU: Final = """\
-; The row of the real adstacks that a thread takes; -1 if there are no more than `rows`.
+; The row of the real adstacks that a thread claims; -1 if there are no more than `rows`.
 define internal i64 @qd.claim_gpu(ptr %claims, i64 %thread, i64 %rows, i64 %gated) noinline cold nounwind {
 entry:
   %none = icmp eq i64 %gated, 0

@@ -68,7 +68,7 @@ def _check_claims(block: Block, claimed: bool) -> None:
             claimed = True
         elif C.STACK[op.code] and not claimed and element(op.args[0]).is_real:
             raise QuadrantsInternalError.from_loc(
-                f"${op.id} = {op.name} stands before the ad_stack_claim of its task", op.loc
+                f"${op.id} = {op.name}is before the ad_stack_claim of its task", op.loc
             )
         for region in op.regions:
             _check_claims(region, claimed)

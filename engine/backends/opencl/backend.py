@@ -84,15 +84,15 @@ class OpenclBackend:
         il = config.opencl_il and hardware_facts is not None
         if il and hardware_facts is not None and "SPIR-V" not in hardware_facts.il:
             raise QuadrantsUnsupportedError(
-                f"{hardware_facts.name} ({hardware_facts.driver_name}) takes no SPIR-V",
+                f"{hardware_facts.name} ({hardware_facts.driver_name}) does not accept SPIR-V",
                 feature="opencl_il", backend=self.name,
-                hint="leave opencl_il away, or choose another device with opencl_device",
+                hint="omit opencl_il, or choose another device with opencl_device",
             )  # fmt: skip
         if il and config.opencl_mapping == capabilities.CHUNKS:
             raise QuadrantsUnsupportedError(
-                "SPIR-V is made for work-items that take single cells, and opencl_mapping='chunks'"
-                " asks for pieces of loops", feature="opencl_mapping", backend=self.name,
-                hint="leave opencl_mapping away, or opencl_il",
+                "SPIR-V maps one work-item to each iteration, and opencl_mapping='chunks'"
+                "requests chunks of iterations", feature="opencl_mapping", backend=self.name,
+                hint="omit opencl_mapping or opencl_il",
             )  # fmt: skip
         return _For(hardware.mapping_of(config, found, il), hardware_facts, il)
 

@@ -133,7 +133,7 @@ def generate(llvm_ir: str, level: int) -> tuple[str, bytes]:
     with toolchain.LOCK:
         bitcode: bytes = _module(llvm_ir, level).ref.as_bitcode()
     if not hasattr(os, "fork"):
-        raise RuntimeError("its code generator needs fork(), which this system has not")
+        raise RuntimeError("its code generator needs fork(), which this system lacks")
     with _lock:
         text, code = _worker().ask(bitcode, level)
     if not text:

@@ -23,7 +23,7 @@ _NO_SEED = (
 
 
 class FwdMode:
-    """Kernels called in a ``with`` block compute derivatives beside values: forward mode.
+    """Kernels called in a ``with`` block compute derivatives and values: forward mode.
 
     loss: a field or ndarray of numbers with duals, or a list of these. After the block their
         ``dual`` holds the derivative of each element along the seed: the product of the Jacobian
@@ -97,7 +97,8 @@ class FwdMode:
         if self.seed is None:
             if shape:
                 raise QuadrantsRuntimeError(
-                    _NO_SEED, hint="seed=[1.0, 0.0, ...] gives the derivative by the first element"
+                    _NO_SEED,
+                    hint="seed=[1.0, 0.0, ...] selects the derivative by the first element",
                 )
             return np.ones((), param.dtype.np)
         seed = np.asarray(self.seed, param.dtype.np)

@@ -69,7 +69,7 @@ def grad_replaced(fn: F) -> F:
 
 
 def grad_for(primal: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a function decorated with `grad_replaced` its gradient.
+    """Define the gradient of a function decorated with `grad_replaced`.
 
     The gradient takes the arguments of the function; a tape calls it in place of the gradients of
     the kernels that the function called. QuadrantsRuntimeError for another function.

@@ -144,7 +144,7 @@ def sym_eig(A, dt=None):
 
 @pyfunc
 def make_spd(A, dt=None):
-    """The nearest matrix to a symmetric one that has no negative eigenvalue; up to 6 rows.
+    """The matrix without negative eigenvalues that is nearest to a symmetric one; up to 6 rows.
 
     Nearest in the Frobenius norm: negative eigenvalues are replaced by 0 (N. J. Higham, Computing a
     nearest symmetric positive semidefinite matrix, 1988).

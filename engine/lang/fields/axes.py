@@ -17,7 +17,7 @@ MAX_AXES: Final = 12
 
 
 class Layout(enum.Enum):
-    """How the parts of vectors, matrices and structs lie in a field that was given a shape.
+    """The memory order of the parts of vectors, matrices and structs in a field with a shape.
 
     AOS: the parts of one element lie side by side. SOA: each part is an array of its own.
     """

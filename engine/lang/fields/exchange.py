@@ -28,9 +28,9 @@ def unshared(field: PlacedField) -> str:
     if not at.shape:
         return "a field without axes"
     if not at.alone or field.part_of is not None:
-        return "a field that shares its cells with others, or whose components lie apart"
+        return "a field that shares its cells with others, or whose components are stored apart"
     if elements.shape != at.shape or field.memory_layout().span != elements.size:
-        return "a field whose elements do not lie densely at fixed distances"
+        return "a field whose elements are not dense at fixed distances"
     return ""
 
 
@@ -45,7 +45,7 @@ class ExchangesNumpy(Exchanges):
         shape = field._placed().shape  # pyright: ignore[reportPrivateUsage]
         elements = field.grouped()
         if elements.shape != shape:
-            raise ValueError("the elements of a nested field do not lie at fixed distances")
+            raise ValueError("the elements of a nested field are not at fixed distances")
         return elements
 
     def _strided_view(self) -> Elements:

@@ -17,7 +17,7 @@ __all__ = ["rescale_index"]
 
 @pyfunc
 def rescale_index(a: Template, b: Template, I: Template):  # noqa: E741
-    """The index into ``b`` that lies where ``I`` does in ``a``, as a `Vector`.
+    """The index into ``b`` at the position of ``I`` in ``a``, as a `Vector`.
 
     a, b: fields or nodes whose extents are multiples of each other, axis by axis. I: an index of
     ``a``. Multiplies or divides by the whole ratio; axes that one of them lacks stay as they are.

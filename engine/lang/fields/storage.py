@@ -116,7 +116,7 @@ def joined(parts: Sequence[Placement], element_shape: tuple[int, ...]) -> Placem
         if part._replace(base=0) != first._replace(base=0) or part.base != wanted:
             raise QuadrantsRuntimeError(
                 "The components of a vector or matrix field must have the same shape and offset,"
-                " and lie at equal distances in memory",
+                "and be at equal distances in memory",
                 hint="place the whole field at once, or each component in a node of its own in"
                 " order",
             )

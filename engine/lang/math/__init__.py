@@ -165,14 +165,14 @@ def log2(x: Any) -> Any:
 @intrinsic("isnan")
 @elementwise
 def isnan(x: Any) -> Any:
-    """Whether x is not a number; right under ``fast_math`` too."""
+    """True if x is not a number; also correct under ``fast_math``."""
     return _math.isnan(x)
 
 
 @intrinsic("isinf")
 @elementwise
 def isinf(x: Any) -> Any:
-    """Whether x is an infinity; right under ``fast_math`` too."""
+    """True if x is an infinity; also correct under ``fast_math``."""
     return _math.isinf(x)
 
 

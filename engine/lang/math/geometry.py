@@ -76,7 +76,7 @@ def refract(x, n, eta):
 
 @pyfunc
 def eye(n: template()):  # pyright: ignore[reportInvalidTypeForm]
-    """The identity matrix of n rows, of real numbers."""
+    """The identity matrix of n rows, with float elements."""
     return Matrix.identity(float, n)
 
 

@@ -39,13 +39,13 @@ def shuffle(value: Any, index: Any) -> Any:
 
 @intrinsic("subgroup_ballot")
 def ballot_bits(predicate: Any) -> Any:
-    """For which lanes ``predicate`` is not 0, as the bits of a u32."""
+    """The lanes whose ``predicate`` is not 0, as the bits of a u32."""
     return only_in_kernels("simt.subgroup.ballot")
 
 
 @intrinsic("subgroup_sync")
 def sync() -> None:
-    """Wait until all lanes of the subgroup are here."""
+    """Wait until all lanes of the subgroup reach the barrier."""
     only_in_kernels("simt.subgroup.sync")
 
 
@@ -57,7 +57,7 @@ def barrier() -> None:
 
 @intrinsic("mem_fence.block")
 def mem_fence() -> None:
-    """What this lane wrote before is seen by its subgroup before what it writes after."""
+    """A fence: earlier writes of this lane become visible to its subgroup before later ones."""
     only_in_kernels("simt.subgroup.mem_fence")
 
 
@@ -69,7 +69,7 @@ def memory_barrier() -> None:
 
 @intrinsic("subgroup_constant")
 def group_size() -> int:
-    """How many lanes a subgroup has, 32: known at compile time."""
+    """The number of lanes of a subgroup, 32: known at compile time."""
     return SUBGROUP_SIZE
 
 
@@ -156,13 +156,13 @@ def lanemask_le(lane_id):
 
 @func
 def lanemask_gt(lane_id):
-    """A u32 with the bits of the lanes behind this one."""
+    """A u32 with the bits of the lanes after this one."""
     return ~lanemask_le(lane_id)
 
 
 @func
 def lanemask_ge(lane_id):
-    """A u32 with the bits of this lane and those behind."""
+    """A u32 with the bits of this lane and those after."""
     return ~lanemask_lt(lane_id)
 
 
@@ -171,7 +171,7 @@ def lanemask_ge(lane_id):
 
 @func
 def ballot(predicate):
-    """For which lanes ``predicate`` is not 0, as the bits of a u64."""
+    """The lanes whose ``predicate`` is not 0, as the bits of a u64."""
     return cast(ballot_bits(predicate), u64)
 
 
@@ -183,7 +183,7 @@ def ballot_full_subgroup(predicate):
 
 @func
 def ballot_first_n(predicate, n: Template):
-    """For which of the first ``n`` lanes ``predicate`` is not 0, as the bits of a u32."""
+    """Those of the first ``n`` lanes whose ``predicate`` is not 0, as the bits of a u32."""
     return ballot_bits(predicate) & cast(static((1 << n) - 1), u32)
 
 

@@ -1,4 +1,4 @@
-"""``qd.simt.block``: what the iterations of a block do together.
+"""``qd.simt.block``: operations of the iterations of a block.
 
 A block is ``block_dim`` consecutive iterations of a parallel loop (``loop_config(block_dim=...)``,
 else 128); the last block may be smaller. Its iterations can share an array and wait for each
@@ -56,13 +56,13 @@ def SharedArray(shape: Any, dtype: Any) -> Any:
 
 @intrinsic("block_sync")
 def sync() -> None:
-    """Wait until all iterations of the block are here."""
+    """Wait until all iterations of the block reach the barrier."""
     only_in_kernels("simt.block.sync")
 
 
 @intrinsic("mem_fence.block")
 def mem_fence() -> None:
-    """What this iteration wrote before is seen by its block before what it writes after."""
+    """A fence: earlier writes of this iteration become visible to its block before later ones."""
     only_in_kernels("simt.block.mem_fence")
 
 
@@ -95,7 +95,7 @@ def threads_in_block() -> int:
 
 @func
 def sync_count_nonzero(predicate):
-    """A barrier that tells how many iterations of the block have a predicate other than 0."""
+    """A barrier that returns the number of the block's iterations with a predicate other than 0."""
     count = SharedArray((1,), i32)
     sync()
     count[0] = 0
@@ -108,13 +108,13 @@ def sync_count_nonzero(predicate):
 
 @func
 def sync_any_nonzero(predicate):
-    """A barrier that tells (1 or 0) whether some iteration's predicate is not 0."""
+    """A barrier that returns 1 if the predicate of some iteration is not 0, else 0."""
     return min(sync_count_nonzero(predicate), 1)
 
 
 @func
 def sync_all_nonzero(predicate):
-    """A barrier that tells (1 or 0) whether all iterations' predicates are not 0."""
+    """A barrier that returns 1 if the predicates of all iterations are not 0, else 0."""
     zero = 0
     if predicate == 0:
         zero = 1

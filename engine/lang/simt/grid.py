@@ -10,7 +10,7 @@ __all__ = ["mem_fence", "memfence"]
 
 @intrinsic("mem_fence.grid")
 def mem_fence() -> None:
-    """What this iteration wrote before is seen by others before what it writes after."""
+    """A fence: earlier writes of this iteration become visible to others before later ones."""
     only_in_kernels("simt.grid.mem_fence")
 
 

@@ -1,4 +1,4 @@
-"""``qd.simt.subgroup``: what the iterations of a subgroup do together.
+"""``qd.simt.subgroup``: operations of the iterations of a subgroup.
 
 A subgroup is 32 consecutive iterations of a block (see `block`); the last one of a block may be
 smaller. Its iterations, the *lanes*, see each other's values without an array between them::

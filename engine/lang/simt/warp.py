@@ -27,19 +27,19 @@ __all__ = [
 
 @func
 def active_mask():
-    """The lanes that are here."""
+    """The active lanes."""
     return ballot_bits(1)
 
 
 @func
 def sync(mask):
-    """Wait until all lanes are here."""
+    """Wait until all lanes reach the barrier."""
     subgroup.sync()
 
 
 @func
 def ballot(predicate):
-    """For which lanes ``predicate`` is not 0, as the bits of a u32."""
+    """The lanes whose ``predicate`` is not 0, as the bits of a u32."""
     return ballot_bits(predicate)
 
 

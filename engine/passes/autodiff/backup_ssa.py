@@ -31,7 +31,7 @@ __all__ = ["backup_ssa"]
 
 @register("backup_ssa")
 def backup_ssa(func: Func, cx: PassCx) -> bool:
-    """Keep values of ifs that the reverse needs and cannot compute again in variables."""
+    """Store values of ifs that the reverse needs and cannot recompute in variables."""
     if func.autodiff != "reverse" or not has_inner(func, IFS):
         return False
     changed = False

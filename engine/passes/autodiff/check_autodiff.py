@@ -8,7 +8,7 @@ Both modes refuse, where real numbers with adjoints or duals are involved,
 
 * calls of real functions, and ``bit_cast``;
 * atomics on an array or field other than additions, also on a variable that a parallel loop shares;
-* the use of the old value that an atomic on an array or field gives.
+* the use of the old value that an atomic on an array or field returns.
 
 Reverse mode runs the kernel's arithmetic again, backwards, from what the arrays hold afterwards. It
 also refuses
@@ -132,7 +132,7 @@ class _Checker:
         if not plain and op in live:
             _refuse(
                 op,
-                f"the value that {op.name} gives (what {self.name(ptr)} held before) cannot be "
+                f"the value that {op.name} returns (what {self.name(ptr)} held before) cannot be "
                 "differentiated",
                 "read the element by itself, before or after",
             )

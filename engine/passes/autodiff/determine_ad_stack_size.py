@@ -13,13 +13,13 @@ here with the outer loop's variable closed: ``(maxover 0 0 (shape 0 0) (add (rea
 The size is the most entries that one execution of the stack's block makes (`adstack.push_count`),
 over all iterations of the loops around that block. One that is known now goes to ``max_size`` (1 at
 least); for another ``size`` has the text of the expression, which is evaluated before each launch.
-`ad_stack_size` fixes all sizes instead; ``size`` then is what an overflow is told with. A root loop
+`ad_stack_size` fixes all sizes instead; ``size`` then only serves overflow reports. A root loop
 with stacks gets its trip count, as ``trip``.
 
 Trip counts are made of what `adstack.resolve` understands. Where that ends, there is an error at
-the loop, which names the part of its bounds that cannot be told before a launch.
+the loop, which names the part of its bounds that is not known before a launch.
 
-It stands after the last pass that moves stacks, and before `offload`: bounds that are values of one
+It runs after the last pass that moves stacks, and before `offload`: bounds that are values of one
 function, not of tasks. Nothing else is changed.
 """
 
@@ -169,14 +169,14 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
     if cause is None:
         message = (
             f"the reverse pass keeps the values{name} of each iteration of the while loop {where},"
-            " and how many it has cannot be told before the launch"
+            " and how many it has is not known before the launch"
         )
         return QuadrantsCompilationError.from_loc(
             message, loop.loc, hint=f"use a for loop and {_REMEDY}"
         )
     message = (
         f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and how"
-        f" many it has cannot be told before the launch: {_cause(cause, loop)}"
+        f" many it has is not known before the launch: {_cause(cause, loop)}"
     )
     return QuadrantsCompilationError.from_loc(message, loop.loc, hint=_REMEDY)
 

@@ -35,7 +35,7 @@ __all__ = ["eliminate_recomputable_ad_stack_pushes"]
 
 @register("eliminate_recomputable_ad_stack_pushes")
 def eliminate_recomputable_ad_stack_pushes(func: Func, cx: PassCx) -> bool:
-    """Drop stacks whose values the reverse can compute again."""
+    """Drop stacks with values that the reverse can recompute."""
     if func.autodiff != "reverse" or not has_inner(func, LOOPS):
         return False
     dead: set[Op] = set()

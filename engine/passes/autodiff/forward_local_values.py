@@ -17,10 +17,10 @@ that sets the variable, after such a loop, after an if that does) stands one loa
 it from there. So a variable is only left where values meet, and a value that does not change in a
 loop is one from outside of it. Stores that nothing reads then go, and variables without loads.
 
-An update whose old value nobody wants (``s += x``) stays as an atomic while the variable has no
+An update whose old value is not used (``s += x``) stays as an atomic while the variable has no
 known value: it is linear. Other atomics on locals become an operation and a store.
 
-It leaves alone variables that parallel iterations set, those whose address a call takes, and
+It leaves alone variables that parallel iterations set, those whose address a call uses, and
 arrays.
 """
 

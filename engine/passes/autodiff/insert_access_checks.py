@@ -12,7 +12,7 @@
 Gradients are computed from what arrays and fields hold after the kernels ran, so an element whose
 value a gradient needs has to keep it: that is the global data access rule. Each array or field that
 is differentiated by has another one for marks, `Param.grad`, of its own type: 0 says that nothing
-has read the element yet. Whoever launches the kernels clears the marks once, before the first.
+has read the element yet. The runtime clears the marks once, before the first.
 A read sets the mark, a store and an atomic first ask for it. The kernel does all that it did.
 
 It leaves alone arrays and fields without marks, local variables, and kernels that are not

@@ -9,7 +9,7 @@ do so becomes part of the ways through it that go on::
     }                                     }
     $7 : ...
 
-Where several ways go on, each notes it in a variable, and the rest stands in an ``if`` on that.
+Where several paths continue, each sets a variable, and the rest is in an ``if`` on that.
 Code that no way reaches is dropped.
 
 It leaves alone the ``continue`` of a ``while``, which is not run backwards, and kernels that are

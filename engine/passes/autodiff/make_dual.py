@@ -1,4 +1,4 @@
-"""make_dual: forward mode, where each real number goes together with its derivative.
+"""make_dual: forward mode, where each float is paired with its derivative.
 
 ::
 
@@ -11,7 +11,7 @@
     $5 : global_store $1, $4              $5 : global_store $1, $4
                                           $13 : global_store $7, $12
 
-The kernel does all that it did. Next to each op that has a derivative stand the ops that compute
+The kernel keeps all of its effects. Next to each op that has a derivative are the ops that compute
 it, by the table of `derivatives`; a local variable that holds such values has another one for
 their derivatives, an array or field has the parameter `Param.grad` for its duals, which is read,
 stored to and added to at the same indices. What does not depend on a dual has the derivative 0,
@@ -38,7 +38,7 @@ from .derivatives import RULES, tangent
 
 @register("make_dual")
 def make_dual(func: Func, cx: PassCx) -> bool:
-    """Compute the derivative of every real number beside it (forward mode)."""
+    """Compute the derivative of every float together with its value (forward mode)."""
     if func.autodiff != "forward" or isinstance(func, Callee):
         return False
     return _Maker(func).run()

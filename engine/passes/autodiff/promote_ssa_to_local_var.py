@@ -8,11 +8,11 @@ Before, where ``$3`` is the body of a parallel loop and ``$9`` is read by the ru
       $11 : local_store $1, $10             $21 : local_store $20, $9
     }                                       ...
 
-The variable stands at the top of the independent block; it is stored to once, where the value is
+The variable is at the top of the independent block; it is stored to once, where the value is
 made, and not read yet. `replace_local_var_with_stacks` makes a stack of it.
 
 It leaves alone what costs nothing to have again (constants, arguments, indices of loops), values
-that are visible in the reverse anyway, and those that stand in ifs only (`backup_ssa`).
+that are visible in the reverse anyway, and those that are in ifs only (`backup_ssa`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["keep", "promote_ssa_to_local_var"]
 
 @register("promote_ssa_to_local_var")
 def promote_ssa_to_local_var(func: Func, cx: PassCx) -> bool:
-    """Give values of inner loops that the reverse needs a variable each."""
+    """Create a variable for each inner-loop value that the reverse needs."""
     if func.autodiff != "reverse" or not has_inner(func, LOOPS):
         return False
     changed = False

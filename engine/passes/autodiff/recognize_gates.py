@@ -1,6 +1,6 @@
-"""recognize_gates: what decides whether an iteration of a task needs its stacks of reals.
+"""recognize_gates: the condition under which an iteration of a task needs its float adstacks.
 
-Where all work on these stacks lies behind one condition on an element that belongs to the iteration
+Where all work on these stacks is under one condition on an element that belongs to the iteration
 alone, the launch counts the elements that pass, and makes no more rows than that::
 
     $0 : offloaded {kind='range_for'} body {       $0 : offloaded {gate='(gate gt 0.5 0 1 (var 0))'}
@@ -18,9 +18,9 @@ alone, the launch counts the elements that pass, and makes no more rows than tha
 
 The condition compares an element of an array or field, which the kernel does not write, with a
 number. Its indices are the loop's: each axis once, as it is or taken apart into ``i // n`` and
-``i % n``, in any order, beside numbers and scalar arguments. The condition may stand several times,
+``i % n``, in any order, with numbers and scalar arguments. The condition may occur several times,
 before the forward and the reverse work, also inside of other conditions; the stacks may be used in
-either branch. A push at the alloca itself moves behind the condition, a last pop there goes.
+either branch. A push at the alloca itself moves into the condition, a last pop there goes.
 
 A task is left alone, with the reason as a remark, if that does not hold, and if its stacks are
 small: entries times `_THREADS` threads below `ad_stack_sparse_threshold_bytes`.
@@ -72,7 +72,7 @@ class _Site(NamedTuple):
 
 @register("recognize_gates", optional=True, per_task=True)
 def recognize_gates(func: Func, cx: PassCx) -> bool:
-    """Find the condition behind which a task uses its stacks of reals."""
+    """Find the adstack predicate: the condition under which a task uses its float adstacks."""
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.gate:
         return False
@@ -100,8 +100,8 @@ class _Task:
         threshold = cx.config.ad_stack_sparse_threshold_bytes
         if size * _THREADS < threshold:
             raise _No(
-                f"stacks of reals take {size} bytes a thread, with one entry where only the launch"
-                f" knows how many; for {_THREADS} threads that is below"
+                f"the float adstacks take {size} bytes per thread, with one entry where only the"
+                f" launch knows how many; for {_THREADS} threads that is below"
                 f" ad_stack_sparse_threshold_bytes={threshold}"
             )
         self.func: Final = func
@@ -157,10 +157,10 @@ class _Task:
         outside = self._at_allocas()
         inside = [site for site in self.sites if site.op not in outside]
         if not inside:
-            raise _No("nothing uses the stacks of reals")
+            raise _No("nothing uses the float adstacks")
         shared = _common(inside)
         if not shared:
-            raise _No("stacks of reals are used outside of any one condition")
+            raise _No("the float adstacks are used outside of any one condition")
         why: _No | None = None
         for number in shared:
             condition = inside[0].chain[number]

@@ -11,7 +11,7 @@ Before, where the bodies of the two inner loops are independent blocks::
       }                                     }
     }                                     }
 
-Loops and ifs with something to differentiate also change places, after all else that stands in
+Loops and ifs with something to differentiate also change places, after all else that is in
 their block: it computes values, and the last loop comes first in the reverse.
 
 It leaves alone the order of iterations of parallel loops, which have none, and everything inside of

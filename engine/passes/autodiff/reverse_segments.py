@@ -10,7 +10,7 @@
       ...                                   ...
     }                                     }
 
-Values without derivatives that segments share stand in front of all. Where other values or
+Values without derivatives that segments share come first. Where other values or
 variables cross from one segment to another, each version of them gets a *cell*, a variable at the
 front that one segment sets; the others read it. Then the forward part comes first, which fills the
 cells, and a ``mem_fence`` divides it from the segments in their new order::
@@ -22,7 +22,7 @@ cells, and a ``mem_fence`` divides it from the segments in their new order::
     <f32> $7 = local_load $3              $8 : global_store $y, $7
     $8 : global_store $y, $7              $4 : range_for $b, $e body { ... }
 
-`make_adjoint` gives each cell an adjoint, and drops what the segments behind the fence do to cells.
+`make_adjoint` adds an adjoint to each cell, and drops what segments after the fence do to cells.
 
 A ``return`` goes. It leaves alone a root of one segment.
 """
@@ -42,7 +42,7 @@ __all__ = ["reverse_segments"]
 
 @register("reverse_segments")
 def reverse_segments(func: Func, cx: PassCx) -> bool:
-    """Bring the segments of the root into the order in which the reverse visits them."""
+    """Order the segments of the root as the reverse visits them."""
     if func.autodiff != "reverse":
         return False
     before = func.body.ops

@@ -17,7 +17,8 @@ from tests.app.records import make_record
 
 WIDTHS = (60, 80, 100, 120, 200, 250)
 WHY = (
-    "parameter f is a template: it cannot be made up; declare a workload with @scale.workload(...)"
+    "parameter f is a template: it cannot be generated; declare a workload with "
+    "@scale.workload(...)"
 )
 SHORT = "no arguments: give a workload, or --run"
 
@@ -146,7 +147,7 @@ def test_one_that_was_compiled_says_it_where_its_time_would_stand():
     ("reason", "help"),
     [
         ("hang is a method: decorate class Cloth with @qd.data_oriented", "@qd.data_oriented"),
-        ("hang is a method, and no object of Cloth stands at the top level", "make an object"),
+        ("hang is a method, and no object of Cloth is at the top level", "make an object"),
         (WHY, "give a workload, or --run"),
     ],
 )

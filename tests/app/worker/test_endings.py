@@ -42,7 +42,7 @@ def test_made_up_arguments_that_do_not_fit_show_nothing(tmp_path):
         assert (backend_.status, backend_.errors, backend_.launches) == ("ok", (), ())
         assert backend_.agreement.state == "unknown"
         reason = backend_.agreement.reason
-        assert reason == "made-up arguments do not fit the kernel: small (line 7)"
+        assert reason == "synthetic arguments do not fit the kernel: small (line 7)"
     assert failures(record) == []
 
 

@@ -76,7 +76,7 @@ static __global uchar *qd_print_room(__global uchar *prints, uint size)
 }
 """,
     "claim": """\
-// the row of the real adstacks that a work-item takes; -1 if there are no more than `rows`
+// the row of the real adstacks that a work-item claims; -1 if there are no more than `rows`
 static long qd_claim(__global uchar *claims, long thread, long rows, long gated)
 {
     const long row = gated ? (long)atomic_inc((volatile __global uint *)claims) : thread;
