@@ -44,7 +44,9 @@ class OptionTable:
     )
 
     _code_target: str = option(
-        "", "Target of a backend that launches nothing, as named behind its colon.", env=False
+        "",
+        "Target of a backend that launches nothing, the part of its name after the colon.",
+        env=False,
     )
 
     # Language

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..config import OPTIONS
+from ..config import CPU_ARCHES, OPTIONS
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
@@ -60,8 +60,8 @@ def key_of(parts: Iterable[tuple[str, str]]) -> str:
     return blake2b(data, digest_size=KEY_LENGTH // 2).hexdigest()
 
 
-_SCOPES: Final = {"cpu": ("any", "cpu"), "interp": ("any", "cpu"), "opencl": ("any", "cpu", "gpu")}
-"""Options that code may depend on; devices of OpenCL may be of either kind."""
+_EITHER: Final = ("any", "cpu", "gpu")
+"""Options that code for OpenCL may depend on, whose devices may be of either kind."""
 
 
 def config_parts(config: CompileConfig, backend: str) -> tuple[Part, ...]:
@@ -69,7 +69,7 @@ def config_parts(config: CompileConfig, backend: str) -> tuple[Part, ...]:
 
     Not ``arch``, which is a name that ``backend`` goes by: x64 and cpu are the same.
     """
-    scopes = _SCOPES.get(backend, ("any", "gpu"))
+    scopes = _EITHER if backend == "opencl" else ("any", "cpu" if backend in CPU_ARCHES else "gpu")
     return tuple([
         Part(sys.intern(f"config.{name}"), str(getattr(config, name)))
         for name, option in OPTIONS.items()

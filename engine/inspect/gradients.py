@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ..backends import base, interp
 from ..backends.base import KernelMeta, StackPlan
+from ..backends.injected import NO_CACHE, InjectedCache
 from ..errors import AdStackOverflowError
 from ..runtime import program
 from ..types import WriteCounter
@@ -165,6 +166,10 @@ class _Elsewhere:
 
     def own(self, thing: object) -> None:
         """Nothing: its memory goes when nobody refers to it."""
+
+    def injected_cache(self, reason: str) -> InjectedCache:
+        """A cache that keeps nothing: an inspection leaves caches as they are."""
+        return NO_CACHE
 
 
 @dataclass

@@ -25,6 +25,7 @@ from ..errors import QuadrantsRuntimeError
 from . import arch as archs
 
 if TYPE_CHECKING:
+    from ..backends.injected import InjectedCache
     from .profiler import Profiler
     from .stacks import Stacks
 
@@ -116,6 +117,10 @@ class Program:
         """A 64-bit seed that differs by launch and depends on `random_seed` alone."""
         self.launches += 1
         return (self.config.random_seed * 0x9E3779B97F4A7C15 + self.launches) & 0xFFFFFFFFFFFFFFFF
+
+    def injected_cache(self, reason: str) -> InjectedCache:
+        """The cache for one compile. reason: why the program's own caches are not used, or empty."""
+        return self.offline.injected(reason)
 
     def own(self, thing: Owned) -> None:
         """Call ``thing.program_ended`` when this program ends; now, if another thread ended it."""

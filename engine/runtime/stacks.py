@@ -311,7 +311,7 @@ class Stacks:
         found = self._reducers.get(key)
         if found is None:
             with program.lock:
-                cache = program.offline.injected("the engine's own kernel")
+                cache = program.injected_cache("the engine's own kernel")
                 _, artifact = make_code(func, self._config, program.backend, cache=cache)
                 found = program.backend.load(artifact, cache)
             self._reducers[key] = found

@@ -7,6 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
 from qd_studio.engine.backends import base
+from qd_studio.engine.cache.parts import config_parts
 
 from tests.backends.targetkit import artifact, config, of_func
 from tests.fuzz.generate import generate
@@ -88,8 +89,8 @@ def test_a_capture_says_why_nothing_is_launched():
 
 def test_options_are_those_of_processors():
     assert config("cross").is_cpu
-    options = [name for name, _ in config("cross").key_parts()]
-    assert options == [name for name, _ in config("cpu").key_parts()]
+    options = [name for name, _ in config_parts(config("cross"), "cross")]
+    assert options == [name for name, _ in config_parts(config("cpu"), "cpu")]
 
 
 def test_a_target_that_there_is_not():

@@ -261,7 +261,7 @@ def test_the_table_of_errors_is_whole_and_true():
 def test_the_tabs_of_a_kernel_are_those_of_the_page():
     text = (ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
     part = text[text.index("**A kernel** has") :]
-    names = re.findall(r"^(\d+)\. \*(\w+)\*", part[: part.index("A layer of the caches")], re.M)
+    names = re.findall(r"^(\d+)\. \*(\w+)\*", part[: part.index("Each cache layer")], re.M)
     assert [int(number) for number, _ in names] == list(range(1, len(names) + 1))
     assert [name.lower() for _, name in names] == [panel.id for panel in tabs()]
 
