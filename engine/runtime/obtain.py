@@ -62,7 +62,7 @@ def obtain(
     reason = bypass_reason(program.config, program.switches)
     if program.instruments:
         reason = reason or "instruments watch every compile"
-    cache = program.injected_cache(reason)
+    cache = program.offline.injected(reason)
     layers: Layers
     if reason:
         layers = _Bypassed(program, cache, reason)

@@ -119,7 +119,7 @@ class Program:
         return (self.config.random_seed * 0x9E3779B97F4A7C15 + self.launches) & 0xFFFFFFFFFFFFFFFF
 
     def injected_cache(self, reason: str) -> InjectedCache:
-        """The cache for one compile. reason: why the program's own caches are not used, or empty."""
+        """The cache for one compile of the engine's own code. reason: why no other is used."""
         return self.offline.injected(reason)
 
     def own(self, thing: Owned) -> None:
