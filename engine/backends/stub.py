@@ -41,7 +41,10 @@ class Lines:
         return place
 
     def block(self, head: str) -> Lines:
-        """Append the head of a compound statement; returns the place for its lines."""
+        """Append the head of a compound statement; returns the place for its lines.
+
+        It may stay empty, too: a kernel whose loops all went away has no task to launch.
+        """
         self.add(head)
         return self.section("    ")
 
@@ -50,8 +53,10 @@ class Lines:
         for part in self._parts:
             if isinstance(part, str):
                 yield indent + part
-            else:
-                yield from part[1].text(indent + part[0])
+                continue
+            inner = indent + part[0]
+            lines = list(part[1].text(inner))
+            yield from lines or ([f"{inner}pass"] if part[0] else [])
 
 
 class Stub:

@@ -53,3 +53,10 @@ def test_blocks_are_filled_after_what_follows_them():
     stub.results.add("return x")
     launch = stub.function({"name": "five"}, "<a stub>")
     assert (launch(1), launch(2)) == (2, "no number")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"lock": "lock"}, {"first": "me = 1", "last": "seen.clear()"}]
+)
+def test_sections_may_all_stay_empty(options):
+    assert run(Stub("nothing", "", **options)) is None
