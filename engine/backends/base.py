@@ -12,12 +12,13 @@ Four roles, which a backend may spread over as many files as it needs::
 `Caps` says which types and features are legal. An `Artifact` is all that one compile produces; it
 holds no device state, so it can be kept in a cache and loaded by another process.
 
-Code may be made for what is not here: `Backend.targets` names what there is, `with_target` gives
-the options that ask for it, and `compile_only` says why a backend launches nowhere.
+Code may target hardware that this machine lacks: `Backend.targets` names the targets there are,
+`with_target` returns the options that ask for one, and `compile_only` says why a backend launches
+on no machine.
 
 A warm start loads code that another process has made. What it asks a backend for must come without
-the toolchain: `Backend.fingerprint` and `Backend.identity`, which stand in keys, and `load`. Code
-of a backend's runtime library is kept by the `InjectedCache` that `lower` and `load` are given.
+the toolchain: `Backend.fingerprint` and `Backend.identity`, which are parts of keys, and `load`.
+Runtime library code is kept by the `InjectedCache` that `lower` and `load` are given.
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ B = TypeVar("B", bound="ArgumentBuffer")
 
 @dataclass(slots=True)
 class Artifact:
-    """What one compile produced.
+    """The result of one compile.
 
     texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
     made when first asked for. languages: for highlighting, by text.
     lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
     is not known. Those of a lazy text come with the text.
-    code: machine code, as the toolchain gave it. later: gives it where it is empty so far, as it
-    is to be had cheaper after a launch; see `machine_code`. facts: what the backend's own `load`
-    needs. places: locations that the code refers to by number (see `Backend.keeps_places`).
+    code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
+    because it costs less after a launch; see `machine_code`. facts: what the backend's own `load`
+    needs. places: source locations that the code refers to by index (see `Backend.keeps_places`).
     """
 
     backend: str
@@ -138,7 +139,7 @@ class ArgumentBuffer(Protocol):
 
 
 class ArgumentPool(Protocol[B]):
-    """What an executable offers to launch stubs: its argument buffers, and how to launch one.
+    """The argument buffers that an executable offers to launch stubs, and how to launch one.
 
     A pool belongs to one kernel and one stream. All of a launch, in the order of a stub::
 
@@ -191,8 +192,8 @@ class ArgumentPool(Protocol[B]):
 class Executable(Protocol):
     """A loaded kernel. Launching is thread-safe.
 
-    meta: facts for the launch. told: receives the times of a timed kernel: the nanoseconds at which
-    the launch began and each of its tasks ended.
+    meta: facts for the launch. `told`: callback that receives the times of a timed kernel: the
+    nanoseconds at which the launch began and each of its tasks ended.
     """
 
     meta: KernelMeta
@@ -224,13 +225,13 @@ class Executable(Protocol):
 
 
 class Device(Protocol):
-    """What a backend's kernels run on, for the life of one program.
+    """The device that a backend's kernels run on, for the life of one program.
 
     name: of the hardware, for people; empty where there is nothing to say. host_arrays: kernels
-    work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: kind
-    and number of the device that its memory lies on, as DLPack has them. max_threads: most threads
-    at work at once, on a device that is not the host. stack_budget: bytes that adstacks may take
-    there. streams: what makes streams and events.
+    work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: type
+    and number of the device that holds its memory, as DLPack defines them. max_threads: most
+    threads at work at once, on a device that is not the host. stack_budget: bytes that adstacks may
+    use there. streams: makes streams and events.
     """
 
     name: str
@@ -251,7 +252,7 @@ class Device(Protocol):
         ...
 
     def holds(self, address: int) -> bool:
-        """Whether memory that others own lies on this device, which is not the host."""
+        """True if memory that others own is on this device, which is not the host."""
         ...
 
     def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
@@ -270,7 +271,7 @@ class Device(Protocol):
         ...
 
     def end(self) -> None:
-        """The program ends: wait, and give back what is the program's own."""
+        """End the program: wait, and release its own resources."""
         ...
 
 
@@ -329,11 +330,11 @@ class Backend(Protocol):
         ...
 
     def available(self) -> tuple[bool, str]:
-        """Whether this machine can run it and, if not, the reason in one sentence."""
+        """True if this machine can run it; if not, also the reason in one sentence."""
         ...
 
     def targets(self) -> tuple[str, ...]:
-        """Names of what code can be made for without such a device: ``sm_75`` of ``cuda:sm_75``.
+        """The targets that code can be made for without the device: ``sm_75`` of ``cuda:sm_75``.
 
         Empty where code is made for this machine only. A backend that has some needs no device to
         `lower`; without a name it lowers for the device or, where there is none, for a default.
@@ -349,11 +350,11 @@ class Backend(Protocol):
         ...
 
     def compile_only(self) -> str:
-        """Why kernels of this backend are never launched, on no machine; empty if they may be."""
+        """The reason why no machine launches kernels of this backend; empty if some can."""
         ...
 
     def target(self, config: CompileConfig) -> Target:
-        """What `lower` would generate code for."""
+        """The target that `lower` would generate code for."""
         ...
 
     def toolchain(self) -> str:
@@ -361,21 +362,22 @@ class Backend(Protocol):
         ...
 
     def fingerprint(self, config: CompileConfig) -> str:
-        """What code is generated for, for keys: short text, found without the toolchain.
+        """The target of the code as a short text for keys, found without the toolchain.
 
-        Where two of them are equal, so are the targets: code made under one runs under the other.
+        Where two fingerprints are equal, so are the targets: code made under one runs under the
+        other.
         """
         ...
 
     def identity(self) -> str:
-        """What generates the code, for keys: names, versions, settings. Found without loading it.
+        """The generator of the code, for keys: names, versions, settings. Loads no toolchain.
 
-        The engine's own part in it does not count; keys name the engine beside this.
+        The engine itself is left out; keys name it separately.
         """
         ...
 
     def open(self, config: CompileConfig) -> Device:
-        """What kernels of a program with these options run on. `load` needs it."""
+        """The device that kernels of a program with these options run on. `load` needs it."""
         ...
 
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
@@ -385,8 +387,7 @@ class Backend(Protocol):
     def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         """Make code ready to launch.
 
-        ValueError if the code is damaged, or made for what this process has not; then nothing of it
-        has been run.
+        ValueError if the code is damaged or targets an unsupported machine; no code has run then.
         """
         ...
 
@@ -449,7 +450,7 @@ def only_this_machine(backend: str, config: CompileConfig, name: str) -> Compile
 
 
 def availability(name: str) -> tuple[bool, str]:
-    """Whether this machine can run backend ``name`` and, if not, the reason in one sentence."""
+    """True if this machine can run backend ``name``; if not, also the reason in one sentence."""
     if name in ABSENT:
         return False, ABSENT[name]
     try:

@@ -1,4 +1,4 @@
-"""Memory that arrays lie in, on the host or on a device.
+"""The memory of arrays, on the host or on a device.
 
 A backend hands out `Memory`; `lang` keeps arrays and fields in it and the runtime passes views of
 it to kernels. Where the host sees the bytes directly (`Memory.host`), a view is a NumPy array.
@@ -128,11 +128,11 @@ class HostMemory:
 
 
 class DeviceArray:
-    """An array in memory that the host does not see: what kernels take in place of a NumPy array.
+    """An array in memory that the host does not see; kernels accept it in place of a NumPy array.
 
     address: of its first byte. shape, dtype (NumPy's): C-contiguous, as arrays are passed to
-    `Executable.launch`. memory, offset: where it lies; memory is None for what others own, and
-    ``owner`` then keeps it alive. writeable: whether a kernel may write it.
+    `Executable.launch`. memory, offset: its location; memory is None where others own it, and
+    ``owner`` then keeps it alive. writeable: True if a kernel may write it.
     """
 
     __slots__ = ("address", "dtype", "memory", "nbytes", "offset", "owner", "shape", "writeable")
@@ -155,12 +155,12 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return self.nbytes // self.dtype.itemsize
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
 

@@ -50,7 +50,7 @@ def stack_metas(task: Op) -> tuple[StackMeta, ...]:
 
 
 class Place(NamedTuple):
-    """Which stack of which task an op is. task: -1 where there are no tasks yet."""
+    """The stack that an op is, and its task. task: -1 where there are no tasks yet."""
 
     task: int
     stack: int
