@@ -113,5 +113,5 @@ def register_printer(meta: KernelMeta) -> int:
 
 
 def forget_printer(handle: int) -> None:
-    """Drop a handle that `register_printer` gave."""
+    """Drop a handle that `register_printer` returned."""
     _printers.pop(handle, None)

@@ -1,4 +1,4 @@
-"""Which machine this is, without LLVM: LLVM would say, but takes 100 ms to load."""
+"""Identifies this machine without LLVM, which could do so but takes 100 ms to load."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def machine() -> str:
 
 @cache
 def maps_images() -> bool:
-    """Whether `image` knows how code stands in memory here: Linux on x86-64, 64 bits."""
+    """True if `image` supports the memory layout of code here: Linux on x86-64, 64 bits."""
     return sys.platform == "linux" and machine() == "x64" and struct.calcsize("P") == 8
 
 

@@ -83,7 +83,7 @@ _ASSIGN_DEFAULT: Final = 1
 
 
 class Unavailable(Exception):
-    """Loops on the device are not to be had here; the text says why."""
+    """Raised when loops on the device are unavailable; the text says why."""
 
 
 _functions: Final[weakref.WeakKeyDictionary[Context, tuple[Any, Any]]] = weakref.WeakKeyDictionary()
@@ -159,7 +159,7 @@ def _loaded(code: bytes) -> tuple[Any, Any]:
 
 
 def libraries() -> tuple[str, ...]:
-    """Where ``libcudadevrt.a`` lies. Unavailable, with the remedy, if it is nowhere."""
+    """The paths of ``libcudadevrt.a``. Unavailable, with the remedy, if there is none."""
     try:
         found = toolkit.libraries("libcudadevrt")
     except CudaError as error:  # a variable that names a file that is not there
@@ -248,7 +248,7 @@ def _first(error: BaseException) -> str:
 
 
 def handle(device: CudaDevice, graph: Any) -> int:
-    """A new handle, for a loop that lies in ``graph``; its value is 1 when that is launched."""
+    """A new handle, for a loop inside ``graph``; its value is 1 when ``graph`` is launched."""
     made = device.call(
         "making the handle of a loop", "cuGraphConditionalHandleCreate",
         graph, device.context.handle, 1, _ASSIGN_DEFAULT,

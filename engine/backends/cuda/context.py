@@ -1,14 +1,14 @@
-"""The primary context of a device, which this process shares with whoever else uses CUDA in it.
+"""The primary context of a device, which all users of CUDA in this process share.
 
-It is retained once and kept from program to program: making one takes a tenth of a second. Other
-libraries in the process (torch) use the same context, so that addresses and the default stream are
-common. What is not: which context is current in a thread. A thread that has none gets ours; where
-another one is current, ours is pushed for as long as a call takes.
+It is retained once and kept from program to program: making one takes 0.1 seconds. Other libraries
+in the process (torch) use the same context, so that addresses and the default stream are common.
+The current context, however, is set for each thread. A thread that has none gets ours; where
+another one is current, ours is pushed for the duration of a call.
 
-A context does not survive an error that `errors` calls fatal, nor does it pass a fork. It is then
-``lost``: nothing more is asked of it, and the next program makes a new one. There are drivers that
-give a process no further context; then every program that starts gets an error which says so, with
-the kernel that was at fault.
+A context does not survive an error that `errors` calls fatal, nor a fork. It is then ``lost``:
+nothing more is asked of it, and the next program makes a new one. Some drivers refuse a second
+context to a process; then every program that starts gets an error which says so, with the kernel
+that was at fault.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Context:
         return bool(current)
 
     def is_current(self) -> bool:
-        """Whether it is current in this thread."""
+        """True if it is current in this thread."""
         result = self.driver.cuCtxGetCurrent()
         return not code_of(result) and int(result[1]) == self._number
 
@@ -130,7 +130,7 @@ class Context:
         return self._pool
 
     def still_there(self) -> bool:
-        """Whether it is alive, and the one that was retained."""
+        """True if it is alive, and the one that was retained."""
         if self.lost is not None:
             return False
         result = self.driver.cuDevicePrimaryCtxGetState(self.device)
@@ -159,7 +159,7 @@ class Context:
 
 
 def _identity(driver: Any, handle: Any) -> int:
-    """A number that no other context of this process has; 0 where the driver gives none."""
+    """A number that no other context of this process has; 0 where the driver provides none."""
     ask = getattr(driver, "cuCtxGetId", None)
     result: Any = None if ask is None else ask(handle)
     return 0 if result is None or code_of(result) else int(result[1])

@@ -1,13 +1,13 @@
-"""A CUDA device as a program has it: memory, waiting, and what is found out by waiting.
+"""A program's CUDA device: memory, waiting, and the errors, reports and prints that waits find.
 
 Everything goes to the *legacy default stream*: it is torch's default as well, so that work of both
-is in order without events. Streams that are created beside it are of the kind that orders itself
+is in order without events. Streams that are created besides it are of the kind that orders itself
 with it.
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
-and the `BufferPool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
-waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``, every
-launch does.
+Launches return at once. A kernel that can fail, report or print writes that to its device buffer,
+and the launch adds its `DeviceBufferPool` to `CudaDevice.pending`; `sync`, and every copy to the
+host, waits and looks at these (`_look`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``,
+every launch does.
 
 Memory comes from a pool of the program's own. What is freed stays in it for later arrays up to
 `device_memory_GB` (or `device_memory_fraction` of the device, which is also the most that a program
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["CudaDevice", "current", "running"]
 
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
-"""Codes by which a kernel has failed some time before the call that was told."""
+"""Codes that report the failure of a kernel that was launched before the call returning them."""
 
 _programs: Final[Running[CudaDevice]] = Running("cuda")
 running: Final = _programs.last
@@ -53,8 +53,8 @@ current: Final = _programs.current
 class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     """See `DeviceBase` and the module docstring.
 
-    code: modules by the PTX they were loaded from. doomed: modules that nobody uses, and spent:
-    events likewise, until all that was launched has ended.
+    code: modules by the PTX they were loaded from. doomed: modules that are no longer used, and
+    spent: events likewise, until all that was launched has ended.
     """
 
     programs = _programs
@@ -171,7 +171,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         return DeviceMemory(self, address, nbytes)
 
     def raw_allocate(self, nbytes: int) -> int:
-        """The address of memory with any contents, which `raw_free` takes back."""
+        """The address of new memory with any contents, to be freed by `raw_free`."""
         with self.lock:
             address = self._take(max(nbytes, 1))
         if not address:
@@ -179,7 +179,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         return address
 
     def raw_free(self, address: int) -> None:
-        """Free what `raw_allocate` gave once all that was launched before is done."""
+        """Free what `raw_allocate` returned, once all that was launched before is done."""
         self.release(address, 0)
 
     @property
@@ -289,7 +289,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.call("copying on the device", "cuMemcpyDtoDAsync", to, source, nbytes, None)
 
     def holds(self, address: int) -> bool:
-        """Whether this is memory of this device, whoever allocated it."""
+        """True if ``address`` is in memory of this device, even if another library allocated it."""
         which = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         with self.context.active():
             result = self.driver.cuPointerGetAttribute(which, address)
@@ -341,7 +341,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         super()._look(pools)
 
     def unload(self) -> None:
-        """Take modules out of the device that nobody uses; what was launched has ended."""
+        """Unload modules and free events that are no longer used; all launches have ended."""
         while self.doomed:
             self.call("unloading code", "cuModuleUnload", self.doomed.pop())
         while self.spent:

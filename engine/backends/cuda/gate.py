@@ -1,7 +1,7 @@
-"""A kernel that does nothing for a while: it holds up the stream that it is put into.
+"""A kernel that stalls the stream it is launched on for a while.
 
-What stands behind it runs without waiting for the host. It is one thread that reads the clock of
-the device, whose steps are between 32 ns and 1 us long.
+Kernels queued after it then run without waiting for the host. It is one thread that reads the clock
+of the device, whose steps are between 32 ns and 1 us long.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Kernels of several tasks launched as one graph, and what launches of graphs have in common.
+"""Kernels of several tasks launched as one graph, and the code that launches of graphs share.
 
 A `Runner` launches packed argument buffers where plain launches, one task after the other, are not
-right or not the best. There are two: `walk.FlowRunner`, for ``graph`` kernels and those with a
+right or not the fastest. There are two: `walk.FlowRunner`, for ``graph`` kernels and those with a
 flow, and
 
 `AutoRunner`, for ordinary kernels of several tasks: after some plain launches they become a graph.
 That costs about as much to launch as one task (on an H200 3.3 us for two tasks and 5.8 for four,
-where plain launches cost 7.8 and 14.6). Its nodes hold the arguments; those of tasks whose
-arguments have changed get new ones first, which hides behind what the device does.
+where plain launches cost 7.8 and 14.6). Its nodes hold the arguments; nodes of tasks whose
+arguments have changed get new ones first, while the device is still at work on earlier launches.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Runner(Protocol):
 class Parameters:
     """The part of an argument buffer that a launch packs.
 
-    start, end: where it lies. changes(args): whether a number that grids depend on is another
-    one than at the last call.
+    start, end: its offsets in the buffer. changes(args): True if a value that grids depend on
+    differs from the last call.
     """
 
     def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
@@ -72,7 +72,7 @@ class Parameters:
 
 
 class Counts:
-    """How often a kernel was launched, its nodes were changed, its graph was built anew."""
+    """Counts launches of a kernel, updates of its nodes, and rebuilds of its graph."""
 
     __slots__ = ("rebuilds", "replays", "updates")
 
@@ -165,7 +165,7 @@ class AutoRunner:
         self._replayed.destroy()
 
     def facts(self) -> dict[str, Any] | None:
-        """What there is, for people; None as long as launches are plain."""
+        """Describe the graph, for people; None as long as launches are plain."""
         if self._replayed.graph is None:
             return None
         return facts_of("auto", "", [self._replayed], self.counts)

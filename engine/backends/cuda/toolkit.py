@@ -1,4 +1,4 @@
-"""Where the pieces of the CUDA toolkit are that kernels need: libdevice, libcudadevrt, nvJitLink.
+"""Finds the parts of the CUDA toolkit that kernels need: libdevice, libcudadevrt, nvJitLink.
 
 Nothing is looked for before a kernel needs it. The places, in order:
 
@@ -9,8 +9,8 @@ Nothing is looked for before a kernel needs it. The places, in order:
 4. ``CUDA_HOME``, ``CUDA_PATH``
 5. the usual places of a toolkit
 
-What is linked by version (libcudadevrt, nvJitLink) is looked for in ``CUDA_HOME`` and ``CUDA_PATH``
-before 2: who sets them has a toolkit that fits the driver.
+Files whose version matters for linking (libcudadevrt, nvJitLink) are looked for in ``CUDA_HOME``
+and ``CUDA_PATH`` before 2: a user who sets them has a toolkit that fits the driver.
 """
 
 from __future__ import annotations
