@@ -116,7 +116,7 @@ class Artifact:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every text there is, in the order it comes into being."""
+        """The names of all texts, in the order in which they are made."""
         return (*self.texts, *(name for name in self.lazy if name not in self.texts))
 
     def text(self, name: str) -> str:
@@ -144,9 +144,9 @@ class ArgumentPool(Protocol[B]):
     A pool belongs to one kernel and one stream. All of a launch, in the order of a stub::
 
         args = free.pop() if free else new()
-        write_stacks(args, plan)                a kernel with adstacks, where it is another plan
+        write_stacks(args, plan)                a kernel with adstacks, where the plan has changed
         pack(args.view, start, *values)
-        if enter(args): check(args)             which raises; what is left has written overlaps
+        if enter(args): check(args)             returns only if a written array overlaps
         results = unpack(args.view, results_at)
         label = yielded(args)                   a kernel with checkpoints
         free.append(args)
@@ -169,7 +169,7 @@ class ArgumentPool(Protocol[B]):
     results_at: Final[int]
 
     def bind_fields(self, addresses: Sequence[int]) -> None:
-        """State where the fields are, in the order of their parameters; before the first `new`."""
+        """Set the addresses of the fields, in the order of their parameters, before any `new`."""
         ...
 
     def new(self) -> B:
@@ -181,7 +181,7 @@ class ArgumentPool(Protocol[B]):
         ...
 
     def check(self, args: B) -> None:
-        """Raise what a launch with ``args`` in this thread has failed with."""
+        """Raise the error of a failed launch with ``args`` in this thread."""
         ...
 
     def yielded(self, args: B) -> int:
@@ -248,7 +248,7 @@ class Device(Protocol):
     def streams(self) -> Streams: ...
 
     def allocate(self, nbytes: int) -> Memory:
-        """Zeroed memory. MemoryError, which says what there is, if there is not enough."""
+        """Zeroed memory. MemoryError, which states the available memory, if too little."""
         ...
 
     def holds(self, address: int) -> bool:
@@ -307,7 +307,7 @@ class HostDevice:
         pass
 
     def stop(self) -> None:
-        pass  # a launch keeps the memory that it works on
+        pass  # a launch keeps its memory alive
 
     def end(self) -> None:
         pass
@@ -316,7 +316,7 @@ class HostDevice:
 class Backend(Protocol):
     """A backend. Instances hold no state of a program.
 
-    keeps_places: the code refers to the places of ops in the source, which `Artifact.places` has.
+    keeps_places: the code refers to source locations of ops, which `Artifact.places` holds.
     makes_ptx: a driver compiles its code, which passes through the caches of `injected`.
     """
 
@@ -344,8 +344,8 @@ class Backend(Protocol):
     def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
         """The options with which code is made for the target called ``name``.
 
-        An empty name is the device's own, whatever ``config`` asks for. ValueError, with all there
-        are, if there is no such target.
+        An empty name is the device's own, whatever ``config`` asks for. ValueError, with the list
+        of all targets, if there is no such target.
         """
         ...
 
@@ -437,7 +437,7 @@ def find(name: str) -> Backend:
 
 
 def with_targets() -> tuple[str, ...]:
-    """The backends that make code for machines that are not here, each with one it can name."""
+    """The backends that can target other machines, each with one target as an example."""
     return tuple(f"{name}:{found[0]}" for name in BUILT if (found := find(name).targets()))
 
 

@@ -7,8 +7,8 @@
       $9 : offloaded ...    task 2
     }
 
-What a launch that begins at a checkpoint (``resume`` = 1 + its label) runs, on every backend. The
-flow is walked in order, and until that checkpoint is met
+The rules for a launch that begins at a checkpoint (``resume`` = 1 + its label), on every backend:
+the flow is walked in order, and until that checkpoint is met
 
 * a task that is outside of checkpoints runs: it makes values that later ones need;
 * a checkpoint, also one without a label, is passed over;

@@ -33,7 +33,7 @@ def is_index_sum(op: Op, depth: int) -> bool:
 
 
 def only_in_addresses(ops: list[Op]) -> set[int]:
-    """Ids of those of ``ops`` (in program order) whose i32 value nothing but addresses needs."""
+    """Ids of those of ``ops`` (in program order) whose i32 value only addresses need."""
     needed: set[Op] = set()
     unused: set[int] = set()
     for op in reversed(ops):

@@ -50,8 +50,8 @@ def aligned_zeros(size: int, slack: int = 0) -> Array:
 class Memory(Protocol):
     """A run of bytes.
 
-    address: as kernels take it; 0 once it was freed. nbytes: how many. host: the bytes as an array
-    of ``u8``, where the host sees them; None on a device and once it was freed.
+    address: as passed to kernels; 0 once it was freed. nbytes: how many. host: the bytes as an
+    array of ``u8``, where the host sees them; None on a device and once it was freed.
     """
 
     address: int
@@ -71,11 +71,11 @@ class Memory(Protocol):
         ...
 
     def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
-        """Take ``nbytes`` bytes of ``source`` from ``begin`` on."""
+        """Copy ``nbytes`` bytes of ``source``, from ``begin`` on, into this memory."""
         ...
 
     def free(self) -> None:
-        """Give the bytes back; a second call does nothing. NumPy views of them stay valid."""
+        """Free the bytes; a second call does nothing. NumPy views of them stay valid."""
         ...
 
 

@@ -50,7 +50,7 @@ class Statements:
                 emit[op.code](self, op)
 
     def unsupported(self, op: Op) -> QuadrantsInternalError:
-        """The error of an op that there is no text for."""
+        """The error for an op that has no emitter."""
         types = ", ".join(a.type.name for a in op.args)
         return QuadrantsInternalError.from_loc(
             f"no {self.language} code for {op.name}({types}) -> {op.type.name} (${op.id})", op.loc

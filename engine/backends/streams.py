@@ -20,11 +20,11 @@ class Streams(Protocol):
     """
 
     def create_stream(self) -> int:
-        """A stream that does not wait for the default one, nor that for it."""
+        """A stream that does not wait for the default stream; nor does that one wait for it."""
         ...
 
     def destroy_stream(self, stream: int) -> None:
-        """Give a stream back; what was launched on it still runs to its end."""
+        """Destroy a stream; what was launched on it still runs to its end."""
         ...
 
     def after_memory(self, stream: int) -> None:
@@ -44,7 +44,7 @@ class Streams(Protocol):
         ...
 
     def record(self, event: int, stream: int) -> None:
-        """Let the event stand for what has been launched on the stream so far."""
+        """Record the event: it marks the end of all work launched on the stream so far."""
         ...
 
     def hold(self, stream: int, event: int) -> None:
@@ -57,7 +57,7 @@ class Streams(Protocol):
 
 
 class HostStreams:
-    """Of a device whose launches are complete when they return: nothing to do."""
+    """The streams of a device whose launches are complete when they return: nothing to do."""
 
     def create_stream(self) -> int:
         return 0

@@ -44,8 +44,8 @@ def maps_images() -> bool:
 def fingerprint() -> str:
     """The processor and what it can do, as a short text for keys.
 
-    Where two of them are equal, LLVM sees the same target. On Linux on x86-64 the processor is
-    asked (`processor`); elsewhere LLVM is.
+    Where two of them are equal, LLVM sees the same target. On Linux on x86-64 it comes from the
+    processor itself (`processor`); elsewhere from LLVM.
     """
     if maps_images():
         from . import processor

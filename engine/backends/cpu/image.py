@@ -42,12 +42,12 @@ __all__ = [
 
 MAGIC: Final = b"QDimage\x01"
 FORMAT: Final = 1
-"""Of images, and of how `linker` makes them; part of names under which images are kept."""
+"""Version of the format and of `linker`; part of the names under which images are kept."""
 
 X86_64: Final = 62
 PAGE: Final = 4096
 LIMIT: Final = 1 << 30
-"""Most bytes of an image in memory: offsets between any two places of it fit 32 bits."""
+"""Most bytes of an image in memory: the distance between any two of its bytes fits 32 bits."""
 
 _HEAD: Final = struct.Struct("<8s10I")
 _PAIR: Final = struct.Struct("<2I")
@@ -178,7 +178,7 @@ class Image:
     def __init__(self, base: int, size: int, entries: tuple[tuple[str, int], ...]) -> None:
         self.addresses: Final = {name: base + offset for name, offset in entries}
         self._release: Final = weakref.finalize(self, _system().munmap, base, size)
-        # When the process ends, threads that nobody waits for may still run the code.
+        # When the process ends, threads that are not joined may still run the code.
         self._release.atexit = False
 
     def keep(self) -> None:

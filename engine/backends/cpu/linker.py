@@ -34,7 +34,7 @@ _KIND: Final = (b"\x7fELF", 2, 1, 1)  # 64 bits, little-endian, version 1
 _RELOCATABLE: Final = 1
 # Kinds of sections.
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL, _UNWIND = 1, 2, 4, 8, 9, 0x70000001
-# Flags of sections, and those that may stand in what is loaded.
+# Flags of sections, and those that a loaded section may have.
 _WRITE, _ALLOC, _EXEC, _MERGE, _STRINGS = 1, 2, 4, 0x10, 0x20
 _KNOWN_FLAGS: Final = _WRITE | _ALLOC | _EXEC | _MERGE | _STRINGS
 _KNOWN_NAMES: Final = (".text", ".rodata", ".data", ".bss")

@@ -32,8 +32,8 @@ __all__ = ["Context", "context_of", "lost"]
 class Context:
     """See the module docstring.
 
-    lost: why it is of no use any more. users: devices of programs and loaded kernels, for `forked`
-    and `lose`. staging: pinned memory for copies.
+    lost: the error that made it unusable; None while it works. users: devices of programs and
+    loaded kernels, for `forked` and `lose`. staging: pinned memory for copies.
     """
 
     def __init__(self, hardware: Hardware) -> None:
@@ -55,9 +55,9 @@ class Context:
 
     @contextmanager
     def active(self) -> Generator[None]:
-        """Within this the context is current in this thread. Raises `lost`.
+        """A `with` block in which the context is current in this thread. Raises `lost`.
 
-        An error after which the context is of no use becomes `lost`, whichever call reported it.
+        An error that makes the context unusable becomes `lost`, whichever call reported it.
         """
         if self.lost is not None:
             raise self.lost.with_traceback(None)
@@ -73,7 +73,7 @@ class Context:
                 self.driver.cuCtxPopCurrent()
 
     def lose(self, error: CudaError) -> None:
-        """Nothing can be done in this context after ``error``, which the first call sets."""
+        """Mark the context as unusable because of ``error``; only the first call has an effect."""
         if self.lost is None:
             for user in list(self.users):
                 explain: Any = getattr(user, "context_lost", None)
@@ -82,7 +82,7 @@ class Context:
             self.lost = error
 
     def enter(self) -> bool:
-        """Make it current in this thread; whether `cuCtxPopCurrent` has to follow."""
+        """Make it current in this thread; True if `cuCtxPopCurrent` has to follow."""
         driver = self.driver
         result = driver.cuCtxGetCurrent()
         current = 0 if code_of(result) else int(result[1])
@@ -139,9 +139,9 @@ class Context:
         return _identity(self.driver, self.handle) == self.identity
 
     def drop(self) -> None:
-        """Destroy it, also where others hold it: it is of no use to them either.
+        """Destroy it, even if other libraries hold it: it is unusable for them, too.
 
-        Codes do not matter: after a kernel has failed some drivers answer everything with its code.
+        Codes are ignored: after a kernel has failed, some drivers return its code from every call.
         """
         driver = self.driver
         driver.cuCtxSetCurrent(driver.CUcontext(0))

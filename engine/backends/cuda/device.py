@@ -1,8 +1,7 @@
 """A program's CUDA device: memory, waiting, and the errors, reports and prints that waits find.
 
 Everything goes to the *legacy default stream*: it is torch's default as well, so that work of both
-is in order without events. Streams that are created besides it are of the kind that orders itself
-with it.
+is in order without events. Streams that users create are not ordered with it (see `streams`).
 
 Launches return at once. A kernel that can fail, report or print writes that to its device buffer,
 and the launch adds its `DeviceBufferPool` to `CudaDevice.pending`; `sync`, and every copy to the
@@ -93,7 +92,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self._ready()
 
     def deepen(self) -> None:
-        """Give threads a stack for functions that call themselves, unless an option says which."""
+        """Set the threads' stack size for recursive functions, unless an option sets it."""
         if self.config.cuda_stack_limit or self._deep:
             return
         self._deep = True
@@ -119,7 +118,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         return result[1] if len(result) == 2 else result[1:] or None
 
     def failed(self, code: int, doing: str, kernel: str | None = None) -> CudaError:
-        """The error for a code, and the end of the context if it is such a one."""
+        """The error for a code; a fatal one also ends the context."""
         if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
             code = errors.DESTROYED
         error = errors.error_of(code, doing, *name_of(code, self.driver), kernel=kernel)
@@ -130,8 +129,8 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     def context_lost(self, error: CudaError) -> None:
         """Name in an error, which ends the context, the kernel that has caused it.
 
-        The driver reports what a kernel has failed with at any later call, often the launch of
-        another one: those that were launched before and not waited for come first.
+        The driver reports the failure of a kernel at any later call, often the launch of another
+        one: kernels that were launched before and not waited for come first.
         """
         if error.code in _KERNELS:
             kernel, note = self._suspects()
@@ -222,7 +221,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         if self.context.lost is not None:
             return
         driver = self.driver
-        with suppress(CudaError), self.context.active():  # errors are told to whoever waits next
+        with suppress(CudaError), self.context.active():  # the next wait reports errors
             self._await_streams()
             if self._pool is None:
                 code = code_of(driver.cuMemFree(address))
@@ -242,7 +241,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
                 driver.cuEventDestroy(event)
 
     def trim(self) -> None:
-        """Give what the pool keeps back to the device."""
+        """Return the unused memory of the pool to the device."""
         if self._pool is not None:
             self.call("trimming the memory pool", "cuMemPoolTrimTo", self._pool, 0)
 
@@ -311,9 +310,9 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.wait(stream=self.driver.CUstream(stream) if stream else None)
 
     def hold(self, us: float) -> bool:
-        """Hold up the default stream for so many microseconds; see `gate`.
+        """Stall the default stream for ``us`` microseconds; see `gate`.
 
-        False, and nothing done, if the driver does not take the code for it.
+        False, and nothing done, if the driver does not accept the code for it.
         """
         if self._gate is None and self._has_gate:
             try:

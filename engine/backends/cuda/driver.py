@@ -57,7 +57,7 @@ def binding() -> Any:
 
 
 def install(module: Any) -> Any:
-    """Call ``module`` from now on; None for the real one. What was called before.
+    """Call ``module`` from now on; None for the real one. Returns the previous module.
 
     Programs that run must have ended.
     """

@@ -100,8 +100,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         return found
 
     def _runner(self, pool: CudaBufferPool) -> Runner | None:
-        """The `Runner` for the buffers of ``pool``; None if plain launches, one by one, are right.
-        """
+        """The `Runner` for the buffers of ``pool``; None if plain launches are right."""
         meta = self.meta
         if meta.flow or meta.graph:
             from .walk import FlowRunner

@@ -7,7 +7,7 @@
 
 What a replay has to change depends on the flavour of the kernel (see `facts`):
 
-* the nodes of a ``graph`` kernel take nothing but the address of the device buffer. `issue`
+* the nodes of a ``graph`` kernel have one argument, the address of the device buffer. `issue`
   refreshes the parameters there, nodes stay as they are.
 * those of an ordinary kernel hold their arguments by value, in copies that the driver took out of
   an argument buffer; `Graph.revalue` sets them to those of another one.
@@ -90,8 +90,8 @@ class Graph:
         self, source: CudaExecutable, items: Sequence[Item], args: CudaArguments,
         grids: Sequence[int], clear: bool, fused: Mapping[int, CudaLoop],
     ) -> None:  # fmt: skip
-        """args: a packed buffer. grids: of all tasks of the kernel. clear: begin with
-        setting to 0 what a launch finds as 0. fused: loops that are one kernel, by their `id`.
+        """args: a packed buffer. grids: of all tasks of the kernel. clear: begin by clearing
+        the parts that must be 0 at a launch. fused: loops that are one kernel, by their `id`.
         CudaError or `conditional.Unavailable`."""
         self.source: Final = source
         self.nodes: Final[list[Node]] = []
@@ -243,7 +243,7 @@ class Graph:
     # Changing
 
     def adapt(self, grids: Sequence[int], args: CudaArguments) -> int:
-        """Give nodes their numbers of blocks: how many were changed, or -1 for a new graph."""
+        """Set the nodes' numbers of blocks; return how many changed, or -1 for a new graph."""
         changed = 0
         for kernel in self._kernels:
             k = kernel.task
@@ -263,7 +263,7 @@ class Graph:
         return changed
 
     def revalue(self, args: CudaArguments, tasks: Container[int]) -> int:
-        """Give the nodes of these tasks the values of an argument buffer: how many there are."""
+        """Set the arguments of these tasks' nodes from a buffer; return how many nodes are set."""
         changed = 0
         for kernel in self._kernels:
             if kernel.task in tasks:
@@ -291,7 +291,7 @@ class Graph:
         return dict(zip(self.rounds, map(int, out.view(np.int64)), strict=True))
 
     def destroy(self) -> None:
-        """Give it back; what runs of it runs to its end."""
+        """Destroy the graph; launches under way run to their end."""
         if self._gone is not None:
             self._gone()
         self.handle = None

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _AFTER: Final = 8
-"""Plain launches of a kernel before a graph is made of it: one that is used once never pays."""
+"""Plain launches of a kernel before a graph is made of it: for a single launch it never pays."""
 
 
 class Runner(Protocol):
@@ -87,7 +87,7 @@ class Replayed:
         self, executable: CudaExecutable, items: Sequence[Item], clear: bool, counts: Counts,
         fused: Mapping[int, CudaLoop],
     ) -> None:  # fmt: skip
-        """clear: it begins with setting to 0 what launches find as 0. fused: see `Graph`."""
+        """clear: begin by clearing the parts that must be 0 at a launch. fused: see `Graph`."""
         self.executable: Final = executable
         self.items: Final = items
         self.graph: Graph | None = None
@@ -97,7 +97,7 @@ class Replayed:
         self._launch: Final = executable.device.driver.cuGraphLaunch
 
     def ready(self, args: CudaArguments, grids: Sequence[int] | None) -> None:
-        """Make it right for a buffer. grids: of all tasks, None where they are the last ones."""
+        """Build or update the graph for a buffer. grids: of all tasks; None if unchanged."""
         graph = self.graph
         if graph is not None and grids is None:
             return
@@ -121,7 +121,7 @@ class Replayed:
             self.again(int(code), args)
 
     def again(self, code: int, args: CudaArguments) -> None:
-        """The driver has refused: try once more where another context was current."""
+        """Handle a refused launch: try once more if another context was current."""
         device, graph = self.executable.device, self.graph
         primary = device.context
         assert graph is not None
@@ -152,7 +152,7 @@ class AutoRunner:
             executable, tuple(range(count)), bool(executable.zeroed), self.counts, {}
         )
         start = pool.start
-        # For each task, the bits of the parameters, as one large number, that it takes.
+        # For each task, the bits of the parameters that it uses, as one large number.
         self._masks: Final = [
             sum(0xFFFFFFFFFFFFFFFF << 8 * (slot - start) for slot in {*task.slots} if slot >= start)
             for task in executable.tasks
@@ -161,7 +161,7 @@ class AutoRunner:
         executable.device.own(self)
 
     def device_ended(self) -> None:
-        """The program ends: give the graph back."""
+        """The program ends: destroy the graph."""
         self._replayed.destroy()
 
     def facts(self) -> dict[str, Any] | None:
@@ -190,7 +190,7 @@ class AutoRunner:
             self.run = self._fast(args)
 
     def _fast(self, args: CudaArguments) -> Launch[CudaArguments]:
-        """The launch as a graph, whose nodes have the values of ``args``."""
+        """Return the launch function for the graph, whose nodes hold the values of ``args``."""
         start, end = self._parameters.start, self._parameters.end
         lock, counts, replayed = self._lock, self.counts, self._replayed
         launch = self.executable.device.driver.cuGraphLaunch
@@ -214,7 +214,7 @@ class AutoRunner:
         return run
 
     def _change(self, old: bytes, new: bytes, args: CudaArguments) -> None:
-        """Give the nodes the values they lack. old: empty if the last change failed half way."""
+        """Update nodes whose values differ. old: empty if the last change failed half way."""
         graph = self._replayed.graph
         assert graph is not None
         differ = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")

@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 CHUNK: Final = 4 << 20
 """Bytes of a chunk."""
 SMALL: Final = 64 << 10
-"""Bytes up to which the driver's own way is as good for writing, and one chunk for reading."""
+"""Size in bytes up to which writes are left to the driver, and reads use one small chunk."""
 _NO_TIMING: Final = 2
 
 
@@ -68,7 +68,7 @@ class Staging:
         self._lock: Final = threading.Lock()
 
     def _chunks(self, count: int, nbytes: int) -> list[_Chunk]:
-        """So many chunks of a size, made when first asked for; none if no memory may be pinned."""
+        """``count`` chunks of a size, made at the first call; empty if no memory may be pinned."""
         found = self._made.get(nbytes)
         if found is None:
             from ...errors import CudaError

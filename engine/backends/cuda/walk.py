@@ -91,7 +91,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         device.own(self)
 
     def device_ended(self) -> None:
-        """The program ends: give graphs back."""
+        """The program ends: destroy the graphs."""
         for replayed in self._replayed:
             replayed.destroy()
 
@@ -186,7 +186,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return super().step(item) if one is None else partial(self._fused, one)
 
     def _segment(self, items: Sequence[Item], replayed: Replayed, walk: Walk) -> bool:
-        """Items that the device does without the host, as one graph."""
+        """Launch items that the device runs without the host, as one graph."""
         if walk.seeking < 0:
             replayed.launch(walk.args)
             return False
@@ -196,7 +196,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return False
 
     def _fused(self, loop: CudaLoop, walk: Walk) -> bool:
-        """A loop that is one kernel."""
+        """Launch a loop that is one kernel, unless the walk still seeks a checkpoint."""
         if walk.seeking < 0:
             self._launch_loop(loop, walk.args)
         return False
@@ -225,9 +225,9 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
                 whole.again(int(code), args)
 
     def _prepare(self, args: CudaArguments, begun: bool) -> None:
-        """Make all right for the parameters in a buffer, and copy these to the device.
+        """Adapt steps and graphs to the parameters in a buffer, and copy these to the device.
 
-        begun: nothing is right yet, or the last time this has failed half way.
+        begun: nothing has been adapted yet, or the last call failed half way.
         """
         where, meta = self._parameters, self.executable.meta
         if where.changes(args) or begun:
@@ -245,7 +245,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
                 self.executable.device.call("copying arguments", "cuMemcpyHtoDAsync", *what)
 
     def _arrange(self, args: CudaArguments) -> None:
-        """Cut the flow, at first and where loops are small or large now."""
+        """Cut the flow, at first and when loops have become small or large."""
         ints = args.ints
         fused = {
             key: one

@@ -15,9 +15,9 @@ For a kernel that returns something the launch stub reads, in essence::
 
 The first lines and the last are there for programs that end meanwhile, see `device.Users`.
 
-So it does for a kernel that holds checks: programs expect an error of a check from the call that
-failed, and checks (``debug``, ``check_out_of_bound``, a tape's ``validation``) are for finding
-mistakes, not for speed.
+The stub of a kernel that holds checks reads the same: programs expect an error of a check from the
+call that failed, and checks (``debug``, ``check_out_of_bound``, a tape's ``validation``) are for
+finding mistakes, not for speed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Control(Generic[E, A]):
         raise NotImplementedError
 
     def clear(self, args: A) -> None:
-        """Set to 0 what each launch finds as 0."""
+        """Clear the parts of the device buffer that each launch expects to be 0."""
         raise NotImplementedError
 
     def launch_header(self, k: int, args: A) -> None:

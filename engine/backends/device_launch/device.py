@@ -155,7 +155,7 @@ class DeviceBase(Generic[H, C, S]):
         self._waiting: list[DeviceBufferPool[Any]] = []
 
     def _ready(self) -> None:
-        """It is complete: its program begins."""
+        """Begin the program, once the device is complete."""
         self.context.users.add(self)
         self.programs.add(self)
 
@@ -171,7 +171,7 @@ class DeviceBase(Generic[H, C, S]):
         raise NotImplementedError
 
     def room(self, nbytes: int) -> Memory:
-        """Memory with any contents. MemoryError, which says what there is, if too little."""
+        """Memory with any contents. MemoryError, with the available memory, if too little."""
         raise NotImplementedError
 
     def release(self, address: int, nbytes: int) -> None:
@@ -199,7 +199,7 @@ class DeviceBase(Generic[H, C, S]):
         raise NotImplementedError
 
     def read(self, address: int, out: Array) -> None:
-        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
+        """Copy to ``out``, flat ``u8``, after earlier launches. Raises their errors."""
         self._waiting = waiting = self.due()
         try:
             self.fetch(address, out)

@@ -1,7 +1,7 @@
 """The host's walk through a kernel with a flow on a device whose memory it does not see.
 
 The flow is cut into *steps* once, and a launch goes through these. ``do_while`` runs its steps,
-waits, reads its flag and goes round while that is not 0; a checkpoint reads its flag after its
+waits, reads its flag and repeats while that is not 0; a checkpoint reads its flag after its
 steps; the sections of a ``parallel`` part go each to a stream of its own. For the rules of a launch
 that begins at a checkpoint see `backends.flow`.
 """
@@ -70,8 +70,7 @@ class Walker(Generic[E, A]):
         self, executable: E, pool: DeviceBufferPool[A], launcher: Callable[[int], Launch[A]],
         handle: Callable[[int], Any],
     ) -> None:  # fmt: skip
-        """launcher: returns a function that launches one task. handle: returns the driver's stream.
-        """
+        """launcher: returns a function that launches one task. handle: the driver's stream."""
         self.executable: Final = executable
         self.pool: Final = pool
         self.rounds = 0
