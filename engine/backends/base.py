@@ -12,12 +12,13 @@ Four roles, which a backend may spread over as many files as it needs::
 `Caps` says which types and features are legal. An `Artifact` is all that one compile produces; it
 holds no device state, so it can be kept in a cache and loaded by another process.
 
-Code may be made for what is not here: `Backend.targets` names what there is, `with_target` gives
-the options that ask for it, and `compile_only` says why a backend launches nowhere.
+Code may target hardware that this machine lacks: `Backend.targets` names the targets there are,
+`with_target` returns the options that ask for one, and `compile_only` says why a backend launches
+on no machine.
 
 A warm start loads code that another process has made. What it asks a backend for must come without
-the toolchain: `Backend.fingerprint` and `Backend.identity`, which stand in keys, and `load`. Code
-of a backend's runtime library is kept by the `InjectedCache` that `lower` and `load` are given.
+the toolchain: `Backend.fingerprint` and `Backend.identity`, which are parts of keys, and `load`.
+Runtime library code is kept by the `InjectedCache` that `lower` and `load` are given.
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ B = TypeVar("B", bound="ArgumentBuffer")
 
 @dataclass(slots=True)
 class Artifact:
-    """What one compile produced.
+    """The result of one compile.
 
     texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
     made when first asked for. languages: for highlighting, by text.
     lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
     is not known. Those of a lazy text come with the text.
-    code: machine code, as the toolchain gave it. later: gives it where it is empty so far, as it
-    is to be had cheaper after a launch; see `machine_code`. facts: what the backend's own `load`
-    needs. places: locations that the code refers to by number (see `Backend.keeps_places`).
+    code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
+    because it costs less after a launch; see `machine_code`. facts: what the backend's own `load`
+    needs. places: source locations that the code refers to by index (see `Backend.keeps_places`).
     """
 
     backend: str
@@ -115,7 +116,7 @@ class Artifact:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every text there is, in the order it comes into being."""
+        """The names of all texts, in the order in which they are made."""
         return (*self.texts, *(name for name in self.lazy if name not in self.texts))
 
     def text(self, name: str) -> str:
@@ -138,14 +139,14 @@ class ArgumentBuffer(Protocol):
 
 
 class ArgumentPool(Protocol[B]):
-    """What an executable offers to launch stubs: its argument buffers, and how to launch one.
+    """The argument buffers that an executable offers to launch stubs, and how to launch one.
 
     A pool belongs to one kernel and one stream. All of a launch, in the order of a stub::
 
         args = free.pop() if free else new()
-        write_stacks(args, plan)                a kernel with adstacks, where it is another plan
+        write_stacks(args, plan)                a kernel with adstacks, where the plan has changed
         pack(args.view, start, *values)
-        if enter(args): check(args)             which raises; what is left has written overlaps
+        if enter(args): check(args)             returns only if a written array overlaps
         results = unpack(args.view, results_at)
         label = yielded(args)                   a kernel with checkpoints
         free.append(args)
@@ -168,7 +169,7 @@ class ArgumentPool(Protocol[B]):
     results_at: Final[int]
 
     def bind_fields(self, addresses: Sequence[int]) -> None:
-        """State where the fields are, in the order of their parameters; before the first `new`."""
+        """Set the addresses of the fields, in the order of their parameters, before any `new`."""
         ...
 
     def new(self) -> B:
@@ -180,7 +181,7 @@ class ArgumentPool(Protocol[B]):
         ...
 
     def check(self, args: B) -> None:
-        """Raise what a launch with ``args`` in this thread has failed with."""
+        """Raise the error of a failed launch with ``args`` in this thread."""
         ...
 
     def yielded(self, args: B) -> int:
@@ -191,8 +192,8 @@ class ArgumentPool(Protocol[B]):
 class Executable(Protocol):
     """A loaded kernel. Launching is thread-safe.
 
-    meta: facts for the launch. told: receives the times of a timed kernel: the nanoseconds at which
-    the launch began and each of its tasks ended.
+    meta: facts for the launch. `told`: callback that receives the times of a timed kernel: the
+    nanoseconds at which the launch began and each of its tasks ended.
     """
 
     meta: KernelMeta
@@ -224,13 +225,13 @@ class Executable(Protocol):
 
 
 class Device(Protocol):
-    """What a backend's kernels run on, for the life of one program.
+    """The device that a backend's kernels run on, for the life of one program.
 
     name: of the hardware, for people; empty where there is nothing to say. host_arrays: kernels
-    work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: kind
-    and number of the device that its memory lies on, as DLPack has them. max_threads: most threads
-    at work at once, on a device that is not the host. stack_budget: bytes that adstacks may take
-    there. streams: what makes streams and events.
+    work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: type
+    and number of the device that holds its memory, as DLPack defines them. max_threads: most
+    threads at work at once, on a device that is not the host. stack_budget: bytes that adstacks may
+    use there. streams: makes streams and events.
     """
 
     name: str
@@ -247,11 +248,11 @@ class Device(Protocol):
     def streams(self) -> Streams: ...
 
     def allocate(self, nbytes: int) -> Memory:
-        """Zeroed memory. MemoryError, which says what there is, if there is not enough."""
+        """Zeroed memory. MemoryError, which states the available memory, if too little."""
         ...
 
     def holds(self, address: int) -> bool:
-        """Whether memory that others own lies on this device, which is not the host."""
+        """True if memory that others own is on this device, which is not the host."""
         ...
 
     def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
@@ -270,7 +271,7 @@ class Device(Protocol):
         ...
 
     def end(self) -> None:
-        """The program ends: wait, and give back what is the program's own."""
+        """End the program: wait, and release its own resources."""
         ...
 
 
@@ -306,7 +307,7 @@ class HostDevice:
         pass
 
     def stop(self) -> None:
-        pass  # a launch keeps the memory that it works on
+        pass  # a launch keeps its memory alive
 
     def end(self) -> None:
         pass
@@ -315,7 +316,7 @@ class HostDevice:
 class Backend(Protocol):
     """A backend. Instances hold no state of a program.
 
-    keeps_places: the code refers to the places of ops in the source, which `Artifact.places` has.
+    keeps_places: the code refers to source locations of ops, which `Artifact.places` holds.
     makes_ptx: a driver compiles its code, which passes through the caches of `injected`.
     """
 
@@ -329,11 +330,11 @@ class Backend(Protocol):
         ...
 
     def available(self) -> tuple[bool, str]:
-        """Whether this machine can run it and, if not, the reason in one sentence."""
+        """True if this machine can run it; if not, also the reason in one sentence."""
         ...
 
     def targets(self) -> tuple[str, ...]:
-        """Names of what code can be made for without such a device: ``sm_75`` of ``cuda:sm_75``.
+        """The targets that code can be made for without the device: ``sm_75`` of ``cuda:sm_75``.
 
         Empty where code is made for this machine only. A backend that has some needs no device to
         `lower`; without a name it lowers for the device or, where there is none, for a default.
@@ -343,17 +344,17 @@ class Backend(Protocol):
     def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
         """The options with which code is made for the target called ``name``.
 
-        An empty name is the device's own, whatever ``config`` asks for. ValueError, with all there
-        are, if there is no such target.
+        An empty name is the device's own, whatever ``config`` asks for. ValueError, with the list
+        of all targets, if there is no such target.
         """
         ...
 
     def compile_only(self) -> str:
-        """Why kernels of this backend are never launched, on no machine; empty if they may be."""
+        """The reason why no machine launches kernels of this backend; empty if some can."""
         ...
 
     def target(self, config: CompileConfig) -> Target:
-        """What `lower` would generate code for."""
+        """The target that `lower` would generate code for."""
         ...
 
     def toolchain(self) -> str:
@@ -361,21 +362,22 @@ class Backend(Protocol):
         ...
 
     def fingerprint(self, config: CompileConfig) -> str:
-        """What code is generated for, for keys: short text, found without the toolchain.
+        """The target of the code as a short text for keys, found without the toolchain.
 
-        Where two of them are equal, so are the targets: code made under one runs under the other.
+        Where two fingerprints are equal, so are the targets: code made under one runs under the
+        other.
         """
         ...
 
     def identity(self) -> str:
-        """What generates the code, for keys: names, versions, settings. Found without loading it.
+        """The generator of the code, for keys: names, versions, settings. Loads no toolchain.
 
-        The engine's own part in it does not count; keys name the engine beside this.
+        The engine itself is left out; keys name it separately.
         """
         ...
 
     def open(self, config: CompileConfig) -> Device:
-        """What kernels of a program with these options run on. `load` needs it."""
+        """The device that kernels of a program with these options run on. `load` needs it."""
         ...
 
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
@@ -385,8 +387,7 @@ class Backend(Protocol):
     def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         """Make code ready to launch.
 
-        ValueError if the code is damaged, or made for what this process has not; then nothing of it
-        has been run.
+        ValueError if the code is damaged or targets an unsupported machine; no code has run then.
         """
         ...
 
@@ -436,7 +437,7 @@ def find(name: str) -> Backend:
 
 
 def with_targets() -> tuple[str, ...]:
-    """The backends that make code for machines that are not here, each with one it can name."""
+    """The backends that can target other machines, each with one target as an example."""
     return tuple(f"{name}:{found[0]}" for name in BUILT if (found := find(name).targets()))
 
 
@@ -449,7 +450,7 @@ def only_this_machine(backend: str, config: CompileConfig, name: str) -> Compile
 
 
 def availability(name: str) -> tuple[bool, str]:
-    """Whether this machine can run backend ``name`` and, if not, the reason in one sentence."""
+    """True if this machine can run backend ``name``; if not, also the reason in one sentence."""
     if name in ABSENT:
         return False, ABSENT[name]
     try:

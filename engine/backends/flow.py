@@ -1,4 +1,4 @@
-"""The tasks of a kernel and their structure, as `KernelMeta` tells them, of the finished function.
+"""The tasks of a finished function and their structure, as `KernelMeta` describes them.
 
 ::
 
@@ -7,15 +7,15 @@
       $9 : offloaded ...    task 2
     }
 
-What a launch that begins at a checkpoint (``resume`` = 1 + its label) runs, on every backend. The
-flow is walked in order, and until that checkpoint is met
+The rules for a launch that begins at a checkpoint (``resume`` = 1 + its label), on every backend:
+the flow is walked in order, and until that checkpoint is met
 
-* a task that stands outside of checkpoints runs: it makes values that later ones need;
+* a task that is outside of checkpoints runs: it makes values that later ones need;
 * a checkpoint, also one without a label, is passed over;
 * a ``do_while`` or ``parallel`` without the checkpoint is passed over as a whole;
-* a ``do_while`` with the checkpoint is entered: this goes for its first round only.
+* a ``do_while`` with the checkpoint is entered: these rules hold for its first round only.
 
-From the checkpoint on everything runs as ever.
+From the checkpoint on everything runs as usual.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["flow_of", "flow_text", "holds", "labels_of", "repeats", "task_meta"]
 
 
 def task_meta(name: str, task: Op) -> TaskMeta:
-    """What is known of an ``offloaded`` whose entry is called ``name``."""
+    """Return the facts about an ``offloaded`` op whose entry point is called ``name``."""
     attr = task.attr
     axes = 0 if attr.kind == "serial" else len(task.regions[0].ops[-1].args) // 2
     return TaskMeta(
@@ -66,12 +66,12 @@ def _checkpoints(func: Func) -> list[Op]:
 
 
 def labels_of(func: Func) -> tuple[int, ...]:
-    """What the user calls each checkpoint, by label."""
+    """Return the name that the user has given to each checkpoint, by label."""
     return tuple([op.attr.name for op in _checkpoints(func)])
 
 
 def repeats(func: Func) -> bool:
-    """Whether a launch may run a task more than once, or not at all."""
+    """True if a launch may run a task more than once, or not at all."""
     return any(
         op.code == C.GRAPH_REGION and op.attr.kind in ("do_while", "checkpoint")
         for block in func.roots()

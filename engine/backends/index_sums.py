@@ -17,7 +17,7 @@ _SUMS: Final = frozenset({C.ADD, C.SUB, C.MUL, C.BIT_SHL})
 
 
 def is_index_sum(op: Op, depth: int) -> bool:
-    """Whether ``op`` is a sum that may be plain in an address, where it cannot overflow."""
+    """True if ``op`` is a sum that may be plain in an address, where it cannot overflow."""
     if depth == 0 or op.code not in _SUMS or op.type is not i32:
         return False
     a, b = op.args
@@ -33,7 +33,7 @@ def is_index_sum(op: Op, depth: int) -> bool:
 
 
 def only_in_addresses(ops: list[Op]) -> set[int]:
-    """Ids of those of ``ops`` (in program order) whose i32 value nothing but addresses needs."""
+    """Ids of those of ``ops`` (in program order) whose i32 value only addresses need."""
     needed: set[Op] = set()
     unused: set[int] = set()
     for op in reversed(ops):

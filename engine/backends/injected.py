@@ -1,7 +1,7 @@
-"""The cache that whoever compiles passes to a backend, with each call that may use it.
+"""The cache that the caller of a compile passes to a backend, with each call that may use it.
 
-Backends know no cache. `Backend.lower` and `Backend.load` are given one, and hand it on to what
-needs it::
+Backends own no cache. `Backend.lower` and `Backend.load` receive one, and pass it on to the code
+that needs it::
 
     def lower(self, func, config, cache=NO_CACHE):        # of the CUDA backend
         ...
@@ -14,7 +14,8 @@ needs it::
         ...                                               # cuModuleLoadDataEx(image, verbose log)
         cache.loaded(compiled=bool(log), ms=...)
 
-One belongs to one compile. With `NO_CACHE` everything is made each time and submitted as it is.
+A cache object belongs to one compile. With `NO_CACHE` everything is made each time and submitted
+as it is.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class InjectedCache:
         """``use`` of runtime library code: code that is the same for all kernels of a process.
 
         name: text of any kind; all that the code depends on is part of it. make: makes the code on
-        a miss. use: gets the code, which may be damaged; it then raises ValueError, and the code is
-        made anew and kept under the same name. What ``make`` raises, and ``use`` of what it made,
-        goes to the caller.
+        a miss. use: receives the code, which may be damaged; it then raises ValueError, and the
+        code is made again and kept under the same name. The errors of ``make``, and those of
+        ``use`` on code just made, go to the caller.
         """
         return use(make())
 
@@ -60,7 +61,7 @@ class InjectedCache:
         return job.make()
 
     def submitted(self, ptx: str) -> bytes:
-        """What the driver is to be given for ``ptx``; ends with a NUL."""
+        """Return the bytes to pass to the driver for ``ptx``; they end with a NUL."""
         return ptx.encode() + b"\0"
 
     def loaded(self, compiled: bool, ms: float) -> None:

@@ -1,4 +1,4 @@
-"""Memory that arrays lie in, on the host or on a device.
+"""The memory of arrays, on the host or on a device.
 
 A backend hands out `Memory`; `lang` keeps arrays and fields in it and the runtime passes views of
 it to kernels. Where the host sees the bytes directly (`Memory.host`), a view is a NumPy array.
@@ -50,8 +50,8 @@ def aligned_zeros(size: int, slack: int = 0) -> Array:
 class Memory(Protocol):
     """A run of bytes.
 
-    address: as kernels take it; 0 once it was freed. nbytes: how many. host: the bytes as an array
-    of ``u8``, where the host sees them; None on a device and once it was freed.
+    address: as passed to kernels; 0 once it was freed. nbytes: how many. host: the bytes as an
+    array of ``u8``, where the host sees them; None on a device and once it was freed.
     """
 
     address: int
@@ -71,11 +71,11 @@ class Memory(Protocol):
         ...
 
     def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
-        """Take ``nbytes`` bytes of ``source`` from ``begin`` on."""
+        """Copy ``nbytes`` bytes of ``source``, from ``begin`` on, into this memory."""
         ...
 
     def free(self) -> None:
-        """Give the bytes back; a second call does nothing. NumPy views of them stay valid."""
+        """Free the bytes; a second call does nothing. NumPy views of them stay valid."""
         ...
 
 
@@ -128,11 +128,11 @@ class HostMemory:
 
 
 class DeviceArray:
-    """An array in memory that the host does not see: what kernels take in place of a NumPy array.
+    """An array in memory that the host does not see; kernels accept it in place of a NumPy array.
 
     address: of its first byte. shape, dtype (NumPy's): C-contiguous, as arrays are passed to
-    `Executable.launch`. memory, offset: where it lies; memory is None for what others own, and
-    ``owner`` then keeps it alive. writeable: whether a kernel may write it.
+    `Executable.launch`. memory, offset: its location; memory is None where others own it, and
+    ``owner`` then keeps it alive. writeable: True if a kernel may write it.
     """
 
     __slots__ = ("address", "dtype", "memory", "nbytes", "offset", "owner", "shape", "writeable")
@@ -155,12 +155,12 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return self.nbytes // self.dtype.itemsize
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
 

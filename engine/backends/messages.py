@@ -1,4 +1,4 @@
-"""What a kernel's `print` and `assert` say, from the op's attribute and the operands' values.
+"""The texts of a kernel's `print` and `assert`, from the op's attribute and the operands' values.
 
 Numbers print as C would print them: f16 and f32 with ``%f``, f64 with ``%.12f``, ``u1`` as 0 or 1,
 unless the piece carries a format spec of its own.
@@ -41,7 +41,7 @@ def number_text(value: Number, t: Type, spec: str | None = None) -> str:
 def print_text(
     pieces: Sequence[str | tuple[str | None, ...]], values: Sequence[Number], types: Sequence[Type]
 ) -> str:
-    """The text of a `print` op; each piece that is a tuple takes the next operand."""
+    """The text of a `print` op; each piece that is a tuple uses the next operand."""
     operands = iter(zip(values, types, strict=True))
     out: list[str] = []
     for piece in pieces:
@@ -54,7 +54,7 @@ def print_text(
 
 
 def _parts(text: str) -> Iterator[str]:
-    """``text`` cut into placeholders (``%d``, ``%f``, ``%%``) and what stands between them."""
+    """``text`` cut into placeholders (``%d``, ``%f``, ``%%``) and the text between them."""
     start = at = 0
     while (at := text.find("%", at)) >= 0:
         if text[at + 1 : at + 2] in ("d", "f", "%"):
@@ -84,7 +84,7 @@ def assert_text(text: str, values: Sequence[Number], types: Sequence[Type]) -> s
 
 
 def tell_report(text: str, count: int, loc: Loc, kernel: str) -> None:
-    """Warn of what a kernel has noted ``count`` times, with the source line it stands in."""
+    """Warn of a report that a kernel has made ``count`` times, with the source line it is in."""
     if log.enabled("warn"):
         times = "" if count == 1 else f" (the first of {count} in this launch)"
         log.warn(str(QuadrantsRuntimeError.from_loc(text + times, loc, kernel=kernel)))

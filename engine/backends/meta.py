@@ -1,6 +1,6 @@
-"""What is known of a compiled kernel, as plain data: its target, its tasks, its sites.
+"""The facts about a compiled kernel, as plain data: its target, its tasks, its sites.
 
-Records that hold no state of a device, so that caches keep them and other processes read them.
+The records hold no state of a device, so caches can keep them and other processes can read them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Target(NamedTuple):
-    """What code is generated for. Two equal targets can share code.
+    """The hardware that code is generated for. Two equal targets can share code.
 
     kind: the backend's family (``cpu``). arch: the instruction set, as the toolchain names it (for
     LLVM a triple). cpu: the model that code is tuned for. features: what it can do, sorted.
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """What a backend can do.
+    """The types and features that a backend supports.
 
     types: element and scalar types. checks: asserts and bounds checks can raise. prints: `print`
     works. parallel: top-level loops run on several threads.
@@ -44,9 +44,9 @@ class Caps(NamedTuple):
 
 
 class AssertSite(NamedTuple):
-    """An assertion of the finished kernel: what to raise when it fails.
+    """An assertion of the finished kernel: the error to raise when it fails.
 
-    types: of the values that stand in the text.
+    types: of the values that the text shows.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class PrintSite(NamedTuple):
 class StackMeta(NamedTuple):
     """An adstack of a task, in the order of their ops. See `ir.attrs.AdStackAttr`.
 
-    real: it lies in the heap of real numbers, else in that of integers. size: the text of its
+    real: it is stored in the heap of floats, else in that of integers. size: the text of its
     size, as an `adstack.size_expr` over the kernel's parameters; of a fixed one, for messages.
     max_size: its entries, if that was known at compile time, else 0.
     """
@@ -107,12 +107,13 @@ class TaskMeta(NamedTuple):
 
 
 class TaskPlan(NamedTuple):
-    """What one launch gives the adstacks of one task.
+    """The memory that one launch assigns to the adstacks of one task.
 
-    Row ``r`` of its real stacks lies ``r * real_stride`` bytes after the start of the program's
-    real heap, and in it each real stack ``offsets[i]`` bytes further; so with integers. A thread
-    has row ``its number`` of the integers. Of the reals too, unless the task is ``gated``: then a
-    thread takes the next free row when it first passes the gate.
+    Row ``r`` of its float stacks starts ``r * real_stride`` bytes after the start of the program's
+    float heap, and each float stack starts ``offsets[i]`` bytes into the row; the same holds for
+    integers. A thread has row ``its number`` of the integers. It has the same row of the floats,
+    unless the task is ``gated``: then a thread claims the next free row when it first passes the
+    adstack predicate.
 
     real_rows / integer_rows: how many there are. capacities: entries of each stack. offsets: bytes.
     """
@@ -127,11 +128,11 @@ class TaskPlan(NamedTuple):
 
 
 class StackPlan(NamedTuple):
-    """What one launch gives the adstacks of a kernel.
+    """The memory that one launch assigns to the adstacks of a kernel.
 
     tasks: of each task, None for one without stacks. real_heap / integer_heap: addresses of the
-    program's heaps, which hold all rows of the largest task; nobody else uses them meanwhile. Equal
-    plans need not be told to a frame twice.
+    program's heaps, which hold all rows of the largest task; no other launch uses them meanwhile.
+    An argument buffer that already holds an equal plan need not be written again.
     """
 
     tasks: tuple[TaskPlan | None, ...]
@@ -140,7 +141,7 @@ class StackPlan(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """A part of a kernel that runs its tasks otherwise than once, one after the other.
+    """A part of a kernel that does not run its tasks just once, one after the other.
 
     kind: ``do_while`` (again and again while the i32 at ``param`` is not 0 after a round),
     ``checkpoint`` (once; where ``param`` is not -1 and the i32 there is not 0 afterwards, the
@@ -157,11 +158,11 @@ class Flow(NamedTuple):
 
 
 class KernelMeta(NamedTuple):
-    """What a launch has to know. Plain data.
+    """The facts that a launch needs. Plain data.
 
     written: numbers of the arrays and fields that some task writes. noalias: the code assumes that
     a written array overlaps no other array or field, and a written field no array. seeded: the code
-    asks for `launch_seed`. reports: asserts that end nothing, and are told of after a launch.
+    asks for `launch_seed`. reports: asserts that end nothing, and are reported after a launch.
     timed: launches time each task. graph: a device may record the tasks and replay them.
     flow: the tasks by number and parts of them, in order; empty for all tasks one after the other.
     labels: of the kernel's checkpoints, as the user wrote them; empty without.
@@ -185,5 +186,5 @@ class KernelMeta(NamedTuple):
 
     @property
     def has_stacks(self) -> bool:
-        """Whether a launch needs a `StackPlan`."""
+        """True if a launch needs a `StackPlan`."""
         return any(task.stacks for task in self.tasks)

@@ -50,7 +50,10 @@ def stack_metas(task: Op) -> tuple[StackMeta, ...]:
 
 
 class Place(NamedTuple):
-    """Which stack of which task an op is. task: -1 where there are no tasks yet."""
+    """An op that makes a stack, with the indices of the stack and of its task.
+
+    task: -1 where there are no tasks yet. stack: among those of the task.
+    """
 
     task: int
     stack: int

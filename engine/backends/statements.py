@@ -1,7 +1,7 @@
-"""How the ops of a block become lines of text in any language: by a table of what emits each.
+"""Turns the ops of a block into lines of text in any language, by a table of emitter functions.
 
 The emitters of LLVM IR and of OpenCL C are `Statements`. An emitter ends a block early where the
-text has left it (`ended`), and passes over what has no place of its own (`unused`).
+text has left it (`ended`), and skips ops that have no statement of their own (`unused`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..ir import codes as C
 __all__ = ["Row", "Statements", "full_table"]
 
 Row = Callable[[Any, Any], None]
-"""What emits an op of one kind, given the emitter and the op."""
+"""Emits an op of one kind, given the emitter and the op."""
 
 
 class Statements:
@@ -50,7 +50,7 @@ class Statements:
                 emit[op.code](self, op)
 
     def unsupported(self, op: Op) -> QuadrantsInternalError:
-        """The error of an op that there is no text for."""
+        """The error for an op that has no emitter."""
         types = ", ".join(a.type.name for a in op.args)
         return QuadrantsInternalError.from_loc(
             f"no {self.language} code for {op.name}({types}) -> {op.type.name} (${op.id})", op.loc

@@ -1,9 +1,9 @@
 """Streams and events as a device has them, by handle.
 
-A stream is a queue: what is launched on it runs in order, beside what runs on others. An event
-marks a place in a stream, for others to wait for. Handles are numbers (on CUDA ``CUstream`` and
-``CUevent``); 0 is the default stream, and what a device without streams answers: there a launch has
-ended when it returns, so that all the rest is done already.
+A stream is a queue: what is launched on it runs in order, concurrently with other streams. An event
+marks a point in a stream, for others to wait for. Handles are numbers (on CUDA ``CUstream`` and
+``CUevent``); 0 is the default stream. A device without streams returns 0 for every handle: there a
+launch has ended when it returns, so that nothing is left to wait for.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["HostStreams", "Streams"]
 
 
 class Streams(Protocol):
-    """What a device does with streams and events. Handles of what was destroyed must not be used.
+    """The streams and events of a device. A handle must not be used after its object is destroyed.
 
-    Errors are CudaError; waiting raises also what kernels on the stream have failed with.
+    Errors are CudaError; waiting also raises the errors of kernels on the stream.
     """
 
     def create_stream(self) -> int:
-        """A stream that does not wait for the default one, nor that for it."""
+        """A stream that does not wait for the default stream; nor does that one wait for it."""
         ...
 
     def destroy_stream(self, stream: int) -> None:
-        """Give a stream back; what was launched on it still runs to its end."""
+        """Destroy a stream; what was launched on it still runs to its end."""
         ...
 
     def after_memory(self, stream: int) -> None:
@@ -36,15 +36,15 @@ class Streams(Protocol):
         ...
 
     def create_event(self) -> int:
-        """An event that has not been recorded: nobody waits for such a one."""
+        """An event that has not been recorded: waiting for it returns at once."""
         ...
 
     def destroy_event(self, event: int) -> None:
-        """Give an event back; those who wait for it still do."""
+        """Destroy an event; streams that already wait for it still do."""
         ...
 
     def record(self, event: int, stream: int) -> None:
-        """Let the event stand for what has been launched on the stream so far."""
+        """Record the event: it marks the end of all work launched on the stream so far."""
         ...
 
     def hold(self, stream: int, event: int) -> None:
@@ -57,7 +57,7 @@ class Streams(Protocol):
 
 
 class HostStreams:
-    """Of a device whose launches are complete when they return: nothing to do."""
+    """The streams of a device whose launches are complete when they return: nothing to do."""
 
     def create_stream(self) -> int:
         return 0

@@ -1,6 +1,6 @@
-"""Argument buffers of the CPU backend: the memory through which a launch and a kernel talk.
+"""Argument buffers of the CPU backend: the memory that a launch and its kernel share.
 
-It is laid out by `kernarg.abi`. The address of a buffer is all that machine code is entered with.
+It is laid out by `kernarg.abi`. The only argument of the machine code is the address of a buffer.
 """
 
 from __future__ import annotations
@@ -113,5 +113,5 @@ def register_printer(meta: KernelMeta) -> int:
 
 
 def forget_printer(handle: int) -> None:
-    """Drop a handle that `register_printer` gave."""
+    """Drop a handle that `register_printer` returned."""
     _printers.pop(handle, None)

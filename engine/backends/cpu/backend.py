@@ -1,4 +1,4 @@
-"""The CPU backend: LLVM IR text, LLVM's pipeline for this machine, code images."""
+"""The CPU backend: LLVM IR text, LLVM's pipeline for this machine, relocatable objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which machine this is, without LLVM: LLVM would say, but takes 100 ms to load."""
+"""Identifies this machine without LLVM, which could do so but takes 100 ms to load."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def machine() -> str:
 
 @cache
 def maps_images() -> bool:
-    """Whether `image` knows how code stands in memory here: Linux on x86-64, 64 bits."""
+    """True if `image` supports the memory layout of code here: Linux on x86-64, 64 bits."""
     return sys.platform == "linux" and machine() == "x64" and struct.calcsize("P") == 8
 
 
@@ -44,8 +44,8 @@ def maps_images() -> bool:
 def fingerprint() -> str:
     """The processor and what it can do, as a short text for keys.
 
-    Where two of them are equal, LLVM sees the same target. On Linux on x86-64 the processor is
-    asked (`processor`); elsewhere LLVM is.
+    Where two of them are equal, LLVM sees the same target. On Linux on x86-64 it comes from the
+    processor itself (`processor`); elsewhere from LLVM.
     """
     if maps_images():
         from . import processor

@@ -1,8 +1,8 @@
-"""Code images: machine code that needs no linker any more, and how it comes into memory.
+"""Relocatable objects (*images*): linked machine code, and how it is loaded into memory.
 
 `linker` makes an image when a kernel is compiled; loading one is a mapping, a copy, and a few
 addresses filled in, some microseconds in all and without LLVM. An image is position-independent
-but for its slots. In memory it has three parts, each on pages of its own::
+except for its slots. In memory it has three parts, each on pages of its own::
 
     code        read, execute       functions; stubs that jump through slots
     constants   read                tables, and slots: addresses of functions of the process
@@ -14,14 +14,14 @@ As bytes (little-endian): a header, then tables, names, and what the parts begin
     machine, page, code, constants, data, zeros     sizes in bytes
     entries, slots, own, names                      how many; of names, how many bytes
     entries    offset, name                    functions that are called from outside
-    slots      offset, name                    8 bytes that take the address of what has this name
-    own        offset, target                  8 bytes that take the address of a place in the image
+    slots      offset, name                    8 bytes that get the address of what has this name
+    own        offset, target                  8 bytes that get the address of a target in the image
     names      each with its length before it; a name is given as its offset in here
     code, constants, data
 
 Offsets are those in memory. Everything is checked before anything is mapped: an image that is cut
-off or damaged in its tables is a ValueError. Damage to the code itself is for checksums of whoever
-kept it to find.
+off or damaged in its tables is a ValueError. Damage to the code itself must be found by checksums
+of the cache that kept it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
 
 MAGIC: Final = b"QDimage\x01"
 FORMAT: Final = 1
-"""Of images, and of how `linker` makes them; part of names under which images are kept."""
+"""Version of the format and of `linker`; part of the names under which images are kept."""
 
 X86_64: Final = 62
 PAGE: Final = 4096
 LIMIT: Final = 1 << 30
-"""Most bytes of an image in memory: offsets between any two places of it fit 32 bits."""
+"""Most bytes of an image in memory: the distance between any two of its bytes fits 32 bits."""
 
 _HEAD: Final = struct.Struct("<8s10I")
 _PAIR: Final = struct.Struct("<2I")
@@ -62,7 +62,7 @@ Pairs = list[tuple[int, int]]
 
 
 class Room(NamedTuple):
-    """Where the parts lie in memory: offsets of the later two, and the size of it all."""
+    """The layout of the parts in memory: offsets of the later two, and the total size."""
 
     constants: int
     data: int
@@ -90,14 +90,14 @@ def _up(size: int) -> int:
 
 
 def room(code: int, constants: int, data: int) -> Room:
-    """How parts of these sizes lie. data: with its zeros."""
+    """Return the layout of parts of these sizes. data: with its zeros."""
     at = _up(code)
     data_at = at + _up(constants)
     return Room(at, data_at, data_at + _up(data))
 
 
 def is_image(code: bytes) -> bool:
-    """Whether these bytes say that they are an image, of whatever format."""
+    """True if these bytes begin like an image of any version."""
     return code[:7] == MAGIC[:7]
 
 
@@ -178,7 +178,7 @@ class Image:
     def __init__(self, base: int, size: int, entries: tuple[tuple[str, int], ...]) -> None:
         self.addresses: Final = {name: base + offset for name, offset in entries}
         self._release: Final = weakref.finalize(self, _system().munmap, base, size)
-        # When the process ends, threads that nobody waits for may still run the code.
+        # When the process ends, threads that are not joined may still run the code.
         self._release.atexit = False
 
     def keep(self) -> None:
@@ -189,8 +189,8 @@ class Image:
 def load(image: bytes) -> Image:
     """Bring an image into memory.
 
-    ValueError if it is damaged or wants a function that this process has not; OSError if there is
-    no memory for it, or the system lets no code be made.
+    ValueError if it is damaged or has an undefined symbol; OSError if there is no memory for it, or
+    the system forbids making code.
     """
     if not host.maps_images():
         raise ValueError("relocatable objects need Linux on x86-64")
@@ -234,7 +234,7 @@ def _fill(parts: Parts, where: Room, base: int, filled: Pairs) -> None:
 
 
 class _System:
-    """The calls that memory is had with."""
+    """The system calls that map and protect memory."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None, use_errno=True)
@@ -267,8 +267,8 @@ def _system_error(call: str) -> OSError:
 
 
 _LIBRARIES: Final = (None, "libm.so.6", "libc.so.6", "libgcc_s.so.1")
-"""Where functions are looked for: the process itself, then libraries it may not have loaded, the
-last for conversions that processors without f16 do by a function."""
+"""The libraries to search for functions: the process itself, then libraries it may not have loaded,
+the last for conversions that processors without f16 do by a function."""
 
 _addresses: Final[dict[str, int]] = {}
 

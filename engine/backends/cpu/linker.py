@@ -1,14 +1,14 @@
-"""Object code -> code image: a linker for what LLVM makes of one module for Linux on x86-64.
+"""Object code -> image: a linker for what LLVM makes of one module for Linux on x86-64.
 
 Sections go to the three parts of an image (`image`) in their order, and every reference between
-them becomes a distance, which is final as the parts lie at fixed distances. What lies outside of
-the module is reached through slots: calls by way of stubs, all other uses by the slots themselves.
+them becomes a distance, which is final because the parts have fixed distances. Symbols outside of
+the module are reached through slots: calls by way of stubs, all other uses by the slots themselves.
 
     call sinf          ->  call stub;  stub: jmp [slot];  slot: address of sinf
     mov rax, [f@GOT]   ->  mov rax, [slot];  slot: address of f, filled in on loading
 
-Left out are tables for unwinding: no exception passes through a kernel. For what is not known here
-`link` raises `Unlinkable`, and the object code is linked by LLVM when it is loaded.
+Tables for unwinding are left out: no exception passes through a kernel. Where it meets something it
+does not support, `link` raises `Unlinkable`, and LLVM links the object code when it is loaded.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _KIND: Final = (b"\x7fELF", 2, 1, 1)  # 64 bits, little-endian, version 1
 _RELOCATABLE: Final = 1
 # Kinds of sections.
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL, _UNWIND = 1, 2, 4, 8, 9, 0x70000001
-# Flags of sections, and those that may stand in what is loaded.
+# Flags of sections, and those that a loaded section may have.
 _WRITE, _ALLOC, _EXEC, _MERGE, _STRINGS = 1, 2, 4, 0x10, 0x20
 _KNOWN_FLAGS: Final = _WRITE | _ALLOC | _EXEC | _MERGE | _STRINGS
 _KNOWN_NAMES: Final = (".text", ".rodata", ".data", ".bss")
-"""What the names of sections begin with. Others have a meaning of their own."""
+"""Prefixes of the section names that are supported. Others have a meaning of their own."""
 # Sections of symbols that are none.
 _UNDEFINED, _RESERVED = 0, 0xFF00
 _LOCAL, _GLOBAL = 0, 1
@@ -71,7 +71,7 @@ class _Symbol(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a section has come to lie: its part, and the offset in it."""
+    """The location of a section in the image: its part, and the offset in it."""
 
     part: int
     offset: int
@@ -230,12 +230,12 @@ class _Linker:
             constants += bytes(8)
 
     def address(self, symbol: _Symbol) -> int:
-        """Where a symbol of the module lies in memory."""
+        """Return the offset in memory of a symbol of the module."""
         part, offset = self.places[symbol.section]
         return self.starts[part] + offset + symbol.value
 
     def fill_stubs(self) -> None:
-        """Let stubs jump through their slots, and slots for what lies inside point there."""
+        """Let stubs jump through their slots, and point slots for inner symbols at them."""
         code = self.parts[_CODE]
         for name, at in self.stubs.items():
             distance = self.room.constants + self.slots[name] - (at + 6)

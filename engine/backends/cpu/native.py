@@ -1,9 +1,9 @@
 """Machine code in this process, and the native functions that kernels call through their arguments.
 
-`finish` turns object code into what is kept of a compile: a code image where `linker` can make one.
-`load` brings either into memory, and it stays as long as its `Code` is referenced. The native
-functions are compiled once for a machine and then taken from an `InjectedCache`. Their code is
-never freed: the pool's threads live as long as the process.
+`finish` turns object code into what is kept of a compile: a relocatable object where `linker` can
+make one. `load` brings either into memory, where it stays as long as its `Code` is referenced. The
+native functions are compiled once for a machine and then taken from an `InjectedCache`. Their code
+is never freed: the pool's threads live as long as the process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Code(Protocol):
 
 
 def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
-    """Object code as it is kept and loaded: a code image if it can be one, else unchanged."""
+    """Return the code to keep and load: a relocatable object if possible, else ``object_code``."""
     if not host.maps_images():
         return object_code
     from . import linker
@@ -53,9 +53,9 @@ def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
 
 
 def load(code: bytes, symbols: Sequence[str]) -> Code:
-    """Bring what `finish` gave into memory.
+    """Bring what `finish` returned into memory.
 
-    ValueError if it is damaged or wants a function that this process has not.
+    ValueError if it is damaged or has an undefined symbol.
     """
     if not image.is_image(code):
         from . import orc

@@ -1,4 +1,4 @@
-"""Object code linked by LLVM when it is loaded: for what `linker` does not know."""
+"""Object code linked by LLVM when it is loaded: for code that `linker` does not support."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _jit() -> Any:
 
 
 def load(code: bytes, symbols: Sequence[str]) -> Linked:
-    """Link object code into the process. ValueError if that cannot be."""
+    """Link object code into the process. ValueError if that is impossible."""
     llvm: Any = toolchain.binding()
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for symbol in symbols:

@@ -6,21 +6,21 @@ One job is in the pool at a time. `state` packs everything that decides who may 
     bit  31       open: threads may join
     bits 0..30    threads that have joined and not left
 
-A launch writes the job, opens it, wakes sleepers, takes chunks itself until none is left, closes
+A launch writes the job, opens it, wakes sleepers, runs chunks itself until none is left, closes
 the job and waits until all who joined have left. A worker joins by one compare-and-swap on `state`
 as a whole, so that it can never join a job that has been closed, however late it wakes up. Chunks
-are handed out by one counter. Whoever finds the pool busy (a launch from a second Python thread,
+are handed out by one counter. A launch that finds the pool busy (one from a second Python thread,
 or from a callback of a launch) runs all its chunks itself.
 
-A task is told which thread it runs on: 0 for the launch, 1 and so on for workers. In one launch no
-two threads that work at the same time have the same number.
+A task receives the number of the thread it runs on: 0 for the launch, 1 and so on for workers. In
+one launch no two threads that work at the same time have the same number.
 
 Workers wait for the next job by spinning for some microseconds, then on a condition variable. A
 sleeper announces itself in `sleepers` before it looks at `state` for the last time, and a launch
 looks at `sleepers` after it has opened the job; both sequentially consistent, so that one of them
 sees the other.
 
-Threads are created by the first launch that wants them, and after a fork by the child's first.
+Threads are created by the first launch that needs them, and after a fork by the child's first.
 """
 
 from __future__ import annotations

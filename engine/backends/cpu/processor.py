@@ -1,10 +1,10 @@
-"""What the x86-64 processor says of itself, without LLVM.
+"""Reads the identification of the x86-64 processor, without LLVM.
 
 LLVM finds name and features of the host by the instructions `cpuid` and `xgetbv`; `fingerprint`
-asks the same questions and keeps all that LLVM looks at. So where two fingerprints are equal, LLVM
-sees the same target. /proc/cpuinfo would not do: the kernel hides some of what the processor says,
-and leaves out what it is too old to know. No number of a single core is kept, as it must not matter
-on which core this runs.
+runs the same queries and keeps all that LLVM looks at. So where two fingerprints are equal, LLVM
+sees the same target. /proc/cpuinfo is not enough: the kernel hides some of what the processor
+reports, and omits features that it is too old to know. No value that belongs to a single core is
+kept, because the result must not depend on the core that this runs on.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ Answers = Mapping[tuple[int, int], tuple[int, int, int, int]]
 
 
 def ask() -> tuple[Answers, int]:
-    """What the processor answers to `_QUESTIONS` that it knows, and which states are saved.
+    """Return the processor's answers to the `_QUESTIONS` it knows, and the states that are saved.
 
-    OSError if the system lets no code be made.
+    OSError if the system forbids making code.
     """
     entries = (("cpuid", 0), ("xgetbv", len(_CPUID)))
     parts = image.Parts(_CPUID + _XGETBV, b"", b"", 0, entries, (), ())

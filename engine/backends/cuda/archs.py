@@ -29,7 +29,7 @@ _REGISTER_GRAIN: Final = 256
 class Arch(NamedTuple):
     """A processor. Sizes in bytes; all limits but the last two are those of a multiprocessor.
 
-    reserved: shared memory that the system takes of each block. grain: shared memory that a block
+    reserved: shared memory of each block that the system uses. grain: shared memory that a block
     is given at a time. block_shared: most that a block may ask for.
     """
 
@@ -76,7 +76,7 @@ ARCHS: Final = {
 """By name."""
 
 DEFAULT: Final = "sm_90"
-"""What is compiled for where there is neither a wish nor a device."""
+"""The architecture to compile for if the options name none and there is no device."""
 
 
 def names() -> tuple[str, ...]:
@@ -112,11 +112,11 @@ def of_capability(major: int, minor: int) -> str:
 
 
 class Occupancy(NamedTuple):
-    """How much of a multiprocessor a kernel can keep busy.
+    """The share of a multiprocessor that a kernel can keep busy.
 
     blocks: that it holds at a time; 0 if the block does not fit at all. warps: of these blocks.
-    share: of the warps that it could hold. limit: what keeps more away: threads, blocks,
-    registers, shared memory.
+    share: of the warps that it could hold. limit: the resource that allows no more: threads,
+    blocks, registers, shared memory.
     """
 
     blocks: int
@@ -126,9 +126,9 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(arch: Arch, block_dim: int, registers: int, shared: int) -> Occupancy:
-    """The occupancy of blocks of so many threads, registers a thread, and bytes of shared memory.
+    """The occupancy of blocks of these threads, registers a thread, and bytes of shared memory.
 
-    A warp's registers are rounded up and lie in one partition of the multiprocessor; a block is
+    A warp's registers are rounded up and are in one partition of the multiprocessor; a block is
     refused if, with a warp in every partition, it needs more than there are.
     """
     warps = max(1, -(-block_dim // WARP))

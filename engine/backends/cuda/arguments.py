@@ -1,9 +1,9 @@
 """Argument buffers of the CUDA backend: what a launch packs, and what it finds afterwards.
 
-A buffer has the layout of `kernarg.abi`. After it there is, for each task, the array of pointers
-that ``cuLaunchKernel`` takes: the first to the address of the device buffer, the others into the
-buffer. They never change, and the driver reads the values before it returns, so that a launch
-writes values and nothing else, and a buffer is free again when the launch is under way.
+A buffer has the layout of `kernarg.abi`. After it comes, for each task, the array of pointers that
+``cuLaunchKernel`` needs: the first to the address of the device buffer, the others into the buffer.
+The pointers never change, and the driver reads the values before it returns, so that a launch
+writes only values, and a buffer is free again once the launch is under way.
 """
 
 from __future__ import annotations

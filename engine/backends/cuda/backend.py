@@ -47,7 +47,7 @@ class CudaBackend:
         return ""
 
     def arch(self, config: CompileConfig) -> str:
-        """What code is made for: the device's architecture, or the one that the options name."""
+        """The target architecture of the code: the one that the options name, or the device's."""
         wanted = archs.wanted(config)
         if wanted:
             return wanted

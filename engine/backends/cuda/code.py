@@ -26,7 +26,7 @@ class Code:
         self.device: Final = device
         self.module: Final = module
         self._functions: Final[dict[str, Any]] = {}
-        # What runs of it must end before it is unloaded.
+        # Kernels of the module that still run must end before it is unloaded.
         weakref.finalize(self, device.doomed.append, module)
 
     def function(self, symbol: str) -> Any:
@@ -47,8 +47,8 @@ class Code:
 def load(device: CudaDevice, ptx: bytes, kernel: str, cache: InjectedCache = NO_CACHE) -> Code:
     """The module made of ``ptx``. CudaError if the driver cannot compile or load it.
 
-    kernel: whose code it is, for errors. cache: sees what the driver gets, and hears whether it had
-    to compile: only then it has something to say.
+    kernel: its name, for errors. cache: provides the text for the driver, and receives whether the
+    driver had to compile: its log is empty otherwise.
     """
     found = device.code.get(ptx)
     if found is not None:

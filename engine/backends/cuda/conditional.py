@@ -1,21 +1,21 @@
 """Loops on the device: conditional nodes of graphs, and the kernel that decides whether they go on.
 
-A WHILE node runs its body graph as long as a value is not 0 that belongs to a *handle*. The value
-is 1 when the graph is launched (`CU_GRAPH_COND_ASSIGN_DEFAULT`), and the last node of each body is
-a kernel of one thread that sets it::
+A WHILE node runs its body graph as long as the value of a *handle* is not 0. The value is 1 when
+the graph is launched (`CU_GRAPH_COND_ASSIGN_DEFAULT`), and the last node of each body is a kernel
+of one thread that sets it::
 
     value = error word of the device buffer is 0 and the i32 that the slot points to is not 0
 
 The slot is that of a parameter in the device buffer, so that a replay with another array needs no
-other graph. Tasks of a kernel that failed do nothing any more; the flag would never become 0
-then. The kernel also counts the rounds.
+other graph. The error word is tested because tasks of a failed kernel do nothing any more, so that
+the flag would never become 0. The kernel also counts the rounds.
 
 A loop within another one is reached several times in one launch: there a node of its own sets the
 value to 1 before.
 
 Setting the value is a function of NVIDIA's, in ``libcudadevrt.a``, which must be linked with our
-PTX: by nvJitLink where that is, else by the driver's own linker. `toolkit` says where both are
-looked for. The result is the same for every program: an `InjectedCache` keeps it across processes.
+PTX: by nvJitLink where that is installed, else by the driver's own linker. `toolkit` searches for
+both. The result is the same for every program: an `InjectedCache` keeps it across processes.
 
 Compute capability 9.0 and a driver of CUDA 12.4 are needed. `functions` raises `Unavailable`, with
 the reason, where something is missing; loops run on the host then.
@@ -83,7 +83,7 @@ _ASSIGN_DEFAULT: Final = 1
 
 
 class Unavailable(Exception):
-    """Loops on the device are not to be had here; the text says why."""
+    """Raised when loops on the device are unavailable; the text says why."""
 
 
 _functions: Final[weakref.WeakKeyDictionary[Context, tuple[Any, Any]]] = weakref.WeakKeyDictionary()
@@ -159,7 +159,7 @@ def _loaded(code: bytes) -> tuple[Any, Any]:
 
 
 def libraries() -> tuple[str, ...]:
-    """Where ``libcudadevrt.a`` lies. Unavailable, with the remedy, if it is nowhere."""
+    """The paths of ``libcudadevrt.a``. Unavailable, with the remedy, if there is none."""
     try:
         found = toolkit.libraries("libcudadevrt")
     except CudaError as error:  # a variable that names a file that is not there
@@ -248,7 +248,7 @@ def _first(error: BaseException) -> str:
 
 
 def handle(device: CudaDevice, graph: Any) -> int:
-    """A new handle, for a loop that lies in ``graph``; its value is 1 when that is launched."""
+    """A new handle, for a loop inside ``graph``; its value is 1 when ``graph`` is launched."""
     made = device.call(
         "making the handle of a loop", "cuGraphConditionalHandleCreate",
         graph, device.context.handle, 1, _ASSIGN_DEFAULT,

@@ -1,14 +1,14 @@
-"""The primary context of a device, which this process shares with whoever else uses CUDA in it.
+"""The primary context of a device, which all users of CUDA in this process share.
 
-It is retained once and kept from program to program: making one takes a tenth of a second. Other
-libraries in the process (torch) use the same context, so that addresses and the default stream are
-common. What is not: which context is current in a thread. A thread that has none gets ours; where
-another one is current, ours is pushed for as long as a call takes.
+It is retained once and kept from program to program: making one takes 0.1 seconds. Other libraries
+in the process (torch) use the same context, so that addresses and the default stream are common.
+The current context, however, is set for each thread. A thread that has none gets ours; where
+another one is current, ours is pushed for the duration of a call.
 
-A context does not survive an error that `errors` calls fatal, nor does it pass a fork. It is then
-``lost``: nothing more is asked of it, and the next program makes a new one. There are drivers that
-give a process no further context; then every program that starts gets an error which says so, with
-the kernel that was at fault.
+A context does not survive an error that `errors` calls fatal, nor a fork. It is then ``lost``:
+nothing more is asked of it, and the next program makes a new one. Some drivers refuse a second
+context to a process; then every program that starts gets an error which says so, with the kernel
+that was at fault.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["Context", "context_of", "lost"]
 class Context:
     """See the module docstring.
 
-    lost: why it is of no use any more. users: devices of programs and loaded kernels, for `forked`
-    and `lose`. staging: pinned memory for copies.
+    lost: the error that made it unusable; None while it works. users: devices of programs and
+    loaded kernels, for `forked` and `lose`. staging: pinned memory for copies.
     """
 
     def __init__(self, hardware: Hardware) -> None:
@@ -55,9 +55,9 @@ class Context:
 
     @contextmanager
     def active(self) -> Generator[None]:
-        """Within this the context is current in this thread. Raises `lost`.
+        """A `with` block in which the context is current in this thread. Raises `lost`.
 
-        An error after which the context is of no use becomes `lost`, whichever call reported it.
+        An error that makes the context unusable becomes `lost`, whichever call reported it.
         """
         if self.lost is not None:
             raise self.lost.with_traceback(None)
@@ -73,7 +73,7 @@ class Context:
                 self.driver.cuCtxPopCurrent()
 
     def lose(self, error: CudaError) -> None:
-        """Nothing can be done in this context after ``error``, which the first call sets."""
+        """Mark the context as unusable because of ``error``; only the first call has an effect."""
         if self.lost is None:
             for user in list(self.users):
                 explain: Any = getattr(user, "context_lost", None)
@@ -82,7 +82,7 @@ class Context:
             self.lost = error
 
     def enter(self) -> bool:
-        """Make it current in this thread; whether `cuCtxPopCurrent` has to follow."""
+        """Make it current in this thread; True if `cuCtxPopCurrent` has to follow."""
         driver = self.driver
         result = driver.cuCtxGetCurrent()
         current = 0 if code_of(result) else int(result[1])
@@ -98,7 +98,7 @@ class Context:
         return bool(current)
 
     def is_current(self) -> bool:
-        """Whether it is current in this thread."""
+        """True if it is current in this thread."""
         result = self.driver.cuCtxGetCurrent()
         return not code_of(result) and int(result[1]) == self._number
 
@@ -130,7 +130,7 @@ class Context:
         return self._pool
 
     def still_there(self) -> bool:
-        """Whether it is alive, and the one that was retained."""
+        """True if it is alive, and the one that was retained."""
         if self.lost is not None:
             return False
         result = self.driver.cuDevicePrimaryCtxGetState(self.device)
@@ -139,9 +139,9 @@ class Context:
         return _identity(self.driver, self.handle) == self.identity
 
     def drop(self) -> None:
-        """Destroy it, also where others hold it: it is of no use to them either.
+        """Destroy it, even if other libraries hold it: it is unusable for them, too.
 
-        Codes do not matter: after a kernel has failed some drivers answer everything with its code.
+        Codes are ignored: after a kernel has failed, some drivers return its code from every call.
         """
         driver = self.driver
         driver.cuCtxSetCurrent(driver.CUcontext(0))
@@ -159,7 +159,7 @@ class Context:
 
 
 def _identity(driver: Any, handle: Any) -> int:
-    """A number that no other context of this process has; 0 where the driver gives none."""
+    """A number that no other context of this process has; 0 where the driver provides none."""
     ask = getattr(driver, "cuCtxGetId", None)
     result: Any = None if ask is None else ask(handle)
     return 0 if result is None or code_of(result) else int(result[1])

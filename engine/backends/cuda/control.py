@@ -7,8 +7,8 @@ For a kernel ``k(x: ndarray<f32, 1>, a: f32)`` of one loop the section ``enter``
     r = launch(F0, g, 1, 1, 128, 1, 1, 0, args.stream, args.params[0], 0)[0]
     if r: again(r, 0, g, args)
 
-`cuLaunchKernel` does the rest. Nothing else is called: that the context is current in this thread
-is found out by the driver, and `again` sees to it where it is not.
+`cuLaunchKernel` does the rest. No other call is made: the driver reports a context that is not
+current in this thread, and `again` then makes it current.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
     # --- what generated code calls --------------------------------------------------------------
 
     def _again(self, code: int, k: int, blocks: int, args: CudaArguments) -> None:
-        """The driver has refused a launch: try once more where another context was current."""
+        """Handle a refused launch: try once more if another context was current."""
         device, task = self.device, self.tasks[k]
         primary = device.context
         name = self.executable.meta.name
@@ -105,7 +105,7 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
         device.wait(stream=args.stream)
 
     def mark(self, number: int, stream: Any) -> None:
-        """Note the time when the device comes here."""
+        """Record the time when the device gets to this point of the stream."""
         event = self.executable.events[number]
         self.device.call("timing a launch", "cuEventRecord", event, stream)
 

@@ -1,13 +1,12 @@
-"""A CUDA device as a program has it: memory, waiting, and what is found out by waiting.
+"""A program's CUDA device: memory, waiting, and the errors, reports and prints that waits find.
 
 Everything goes to the *legacy default stream*: it is torch's default as well, so that work of both
-is in order without events. Streams that are created beside it are of the kind that orders itself
-with it.
+is in order without events. Streams that users create are not ordered with it (see `streams`).
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
-and the `BufferPool` of it among `CudaDevice.pending`; `sync`, and every copy to the host,
-waits and looks at these (`collect`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``, every
-launch does.
+Launches return at once. A kernel that can fail, report or print writes that to its device buffer,
+and the launch adds its `DeviceBufferPool` to `CudaDevice.pending`; `sync`, and every copy to the
+host, waits and looks at these (`_look`). With ``CUDA_LAUNCH_BLOCKING=1``, and under ``debug``,
+every launch does.
 
 Memory comes from a pool of the program's own. What is freed stays in it for later arrays up to
 `device_memory_GB` (or `device_memory_fraction` of the device, which is also the most that a program
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["CudaDevice", "current", "running"]
 
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
-"""Codes by which a kernel has failed some time before the call that was told."""
+"""Codes that report the failure of a kernel that was launched before the call returning them."""
 
 _programs: Final[Running[CudaDevice]] = Running("cuda")
 running: Final = _programs.last
@@ -53,8 +52,8 @@ current: Final = _programs.current
 class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     """See `DeviceBase` and the module docstring.
 
-    code: modules by the PTX they were loaded from. doomed: modules that nobody uses, and spent:
-    events likewise, until all that was launched has ended.
+    code: modules by the PTX they were loaded from. doomed: modules that are no longer used, and
+    spent: events likewise, until all that was launched has ended.
     """
 
     programs = _programs
@@ -93,7 +92,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self._ready()
 
     def deepen(self) -> None:
-        """Give threads a stack for functions that call themselves, unless an option says which."""
+        """Set the threads' stack size for recursive functions, unless an option sets it."""
         if self.config.cuda_stack_limit or self._deep:
             return
         self._deep = True
@@ -119,7 +118,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         return result[1] if len(result) == 2 else result[1:] or None
 
     def failed(self, code: int, doing: str, kernel: str | None = None) -> CudaError:
-        """The error for a code, and the end of the context if it is such a one."""
+        """The error for a code; a fatal one also ends the context."""
         if code in errors.FOREIGN and self.context.lost is None and not self.context.still_there():
             code = errors.DESTROYED
         error = errors.error_of(code, doing, *name_of(code, self.driver), kernel=kernel)
@@ -130,8 +129,8 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     def context_lost(self, error: CudaError) -> None:
         """Name in an error, which ends the context, the kernel that has caused it.
 
-        The driver reports what a kernel has failed with at any later call, often the launch of
-        another one: those that were launched before and not waited for come first.
+        The driver reports the failure of a kernel at any later call, often the launch of another
+        one: kernels that were launched before and not waited for come first.
         """
         if error.code in _KERNELS:
             kernel, note = self._suspects()
@@ -171,7 +170,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         return DeviceMemory(self, address, nbytes)
 
     def raw_allocate(self, nbytes: int) -> int:
-        """The address of memory with any contents, which `raw_free` takes back."""
+        """The address of new memory with any contents, to be freed by `raw_free`."""
         with self.lock:
             address = self._take(max(nbytes, 1))
         if not address:
@@ -179,7 +178,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         return address
 
     def raw_free(self, address: int) -> None:
-        """Free what `raw_allocate` gave once all that was launched before is done."""
+        """Free what `raw_allocate` returned, once all that was launched before is done."""
         self.release(address, 0)
 
     @property
@@ -222,7 +221,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         if self.context.lost is not None:
             return
         driver = self.driver
-        with suppress(CudaError), self.context.active():  # errors are told to whoever waits next
+        with suppress(CudaError), self.context.active():  # the next wait reports errors
             self._await_streams()
             if self._pool is None:
                 code = code_of(driver.cuMemFree(address))
@@ -242,7 +241,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
                 driver.cuEventDestroy(event)
 
     def trim(self) -> None:
-        """Give what the pool keeps back to the device."""
+        """Return the unused memory of the pool to the device."""
         if self._pool is not None:
             self.call("trimming the memory pool", "cuMemPoolTrimTo", self._pool, 0)
 
@@ -289,7 +288,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.call("copying on the device", "cuMemcpyDtoDAsync", to, source, nbytes, None)
 
     def holds(self, address: int) -> bool:
-        """Whether this is memory of this device, whoever allocated it."""
+        """True if ``address`` is in memory of this device, even if another library allocated it."""
         which = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         with self.context.active():
             result = self.driver.cuPointerGetAttribute(which, address)
@@ -311,9 +310,9 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.wait(stream=self.driver.CUstream(stream) if stream else None)
 
     def hold(self, us: float) -> bool:
-        """Hold up the default stream for so many microseconds; see `gate`.
+        """Stall the default stream for ``us`` microseconds; see `gate`.
 
-        False, and nothing done, if the driver does not take the code for it.
+        False, and nothing done, if the driver does not accept the code for it.
         """
         if self._gate is None and self._has_gate:
             try:
@@ -341,7 +340,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         super()._look(pools)
 
     def unload(self) -> None:
-        """Take modules out of the device that nobody uses; what was launched has ended."""
+        """Unload modules and free events that are no longer used; all launches have ended."""
         while self.doomed:
             self.call("unloading code", "cuModuleUnload", self.doomed.pop())
         while self.spent:

@@ -1,4 +1,4 @@
-"""LLVM IR as the NVPTX target takes it (NVVM)."""
+"""LLVM IR in the form that the NVPTX target accepts (NVVM)."""
 
 from __future__ import annotations
 

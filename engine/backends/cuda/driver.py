@@ -1,9 +1,9 @@
 """The CUDA driver, through ``cuda.bindings``: the only place that imports it.
 
-`binding` gives the module whose functions are called; `install` puts another one in its place. All
-functions return a tuple whose first item is the ``CUresult``; `check` takes it off or raises.
+`binding` returns the module whose functions are called; `install` replaces it. All functions return
+a tuple whose first item is the ``CUresult``; `check` removes it or raises.
 
-What this room calls (a stand-in has to have them)::
+The functions that this package calls (a stand-in must have them)::
 
     init      cuInit  cuDriverGetVersion  cuGetErrorName  cuGetErrorString
     device    cuDeviceGetCount  cuDeviceGet  cuDeviceGetName  cuDeviceGetUuid
@@ -57,7 +57,7 @@ def binding() -> Any:
 
 
 def install(module: Any) -> Any:
-    """Call ``module`` from now on; None for the real one. What was called before.
+    """Call ``module`` from now on; None for the real one. Returns the previous module.
 
     Programs that run must have ended.
     """
@@ -67,7 +67,7 @@ def install(module: Any) -> Any:
 
 
 def name_of(code: int, driver: Any = None) -> tuple[str, str]:
-    """What the driver calls a code, and what it says of it. driver: other than `binding`."""
+    """Return the driver's name and description of a code. driver: other than `binding`."""
     driver = driver or binding()
     texts: list[str] = []
     for ask in (driver.cuGetErrorName, driver.cuGetErrorString):
@@ -79,7 +79,7 @@ def name_of(code: int, driver: Any = None) -> tuple[str, str]:
 
 
 def check(result: tuple[Any, ...], doing: str = "", kernel: str | None = None) -> Any:
-    """What a call gave besides its code: nothing, a value, or a tuple of several.
+    """Return the results of a call besides its code: nothing, a value, or a tuple of several.
 
     doing: what it was for, to complete "... while". Raises CudaError for a code that is not 0.
     """

@@ -1,8 +1,8 @@
-"""What the driver answers, in words: `CUresult` -> our errors.
+"""The driver's error codes in words: `CUresult` -> our errors.
 
 `table` says for the codes that users meet what happened and what to do. A code that is ``fatal``
-spoils the context: whatever is asked of it afterwards is answered with the same code, until the
-program ends and the next one makes a new context (`context.context_of`).
+makes the context unusable: every later call in it returns the same code, until the program ends and
+the next one makes a new context (`context.context_of`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INVALID_HANDLE: Final = 400
 DESTROYED: Final = 709
 
 FOREIGN: Final = frozenset({NOT_INITIALIZED, INVALID_CONTEXT, INVALID_HANDLE, DESTROYED})
-"""What a call gets where the context of the calling thread is not the one it needs."""
+"""Codes of a call where the context of the calling thread is not the one it needs."""
 
 _RESET: Final = (
     "the CUDA context is lost, and the arrays of this program with it: call qd.init() for a new"
@@ -36,7 +36,7 @@ _BOUNDS: Final = (
 
 
 class Trouble(NamedTuple):
-    """What a code means. fatal: the context is of no use any more."""
+    """The meaning of a code. fatal: the context is no longer usable."""
 
     text: str
     hint: str | None = None
@@ -103,7 +103,7 @@ def code_of(result: tuple[Any, ...]) -> int:
 
 
 def is_fatal(code: int) -> bool:
-    """Whether the context is of no use after this code."""
+    """True if the context is unusable after this code."""
     return code in table and table[code].fatal
 
 

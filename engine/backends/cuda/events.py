@@ -1,6 +1,6 @@
-"""Events of CUDA: places in streams that others wait for.
+"""Events of CUDA: points in streams that other streams wait for.
 
-They take no times (`CU_EVENT_DISABLE_TIMING`), which makes recording one and waiting for it cheap.
+They record no times (`CU_EVENT_DISABLE_TIMING`), so that recording one and waiting for it is cheap.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Events:
         return number
 
     def destroy(self, event: int) -> None:
-        """Give one back; a second call does nothing."""
+        """Destroy an event; a second call does nothing."""
         handle = self.alive.pop(event, None)
         if handle is not None and self._device.alive:
             self._device.call("destroying an event", "cuEventDestroy", handle)
 
     def record(self, event: int, stream: int) -> None:
-        """Let it stand for what has been launched on ``stream`` so far."""
+        """Record the event: it marks the end of all work launched on ``stream`` so far."""
         self._device.call("recording an event", "cuEventRecord", self.alive[event], stream)
 
     def hold(self, stream: int, event: int) -> None:

@@ -76,7 +76,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
                 check(result, f"asking for {task.shared} bytes of shared memory", self.meta.name)
 
     def _events(self) -> list[Any]:
-        """What takes the times of a timed kernel: before its first task and after each."""
+        """The events that time a timed kernel: before its first task and after each."""
         driver, device = self.device.driver, self.device
         with device.context.active():
             events = [check(driver.cuEventCreate(0), "timing") for _ in range(1 + len(self.tasks))]
@@ -100,7 +100,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         return found
 
     def _runner(self, pool: CudaBufferPool) -> Runner | None:
-        """What launches the buffers of ``pool``; None if plain launches, one by one, are right."""
+        """The `Runner` for the buffers of ``pool``; None if plain launches are right."""
         meta = self.meta
         if meta.flow or meta.graph:
             from .walk import FlowRunner
@@ -116,12 +116,12 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         return AutoRunner(self, pool)
 
     def graph_facts(self) -> dict[str, Any] | None:
-        """What became a graph on the default stream, for people; waits for that stream.
+        """Describe the graphs of the default stream, for people; waits for that stream.
 
         None if launches are plain. ``how``: ``graph``, ``auto`` for one made of an ordinary kernel,
-        ``host``; ``why``: what stands against one graph of all. ``nodes``, each with id, kind
-        (see `graphs.Node`), name, task or -1, grid, block, and the id of the while
-        node it lies in or -1, as ``parent``; ``edges``; how many ``replays``, ``updates`` of nodes
+        ``host``; ``why``: the reason why the whole is not one graph. ``nodes``, each with id, kind
+        (see `graphs.Node`), name, task or -1, grid, block, and as ``parent`` the id of the while
+        node that contains it, or -1; ``edges``; how many ``replays``, ``updates`` of nodes
         and ``rebuilds`` there were; ``iterations`` of each while node in all.
         """
         runner = self.arguments().runner

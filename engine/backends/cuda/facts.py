@@ -1,4 +1,4 @@
-"""What a CUDA artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
+"""The launch facts of each task in a CUDA artifact, in addition to its `TaskMeta`.
 
 A launch packs its arguments into an *argument buffer*, laid out by `kernarg.abi.layout` like the
 buffer of the CPU. A task is one kernel of the PTX module. Its first parameter is the address of the
@@ -6,8 +6,8 @@ buffer of the CPU. A task is one kernel of the PTX module. Its first parameter i
 argument: the error word, the values of a failed assertion, reports, results, global temporaries,
 claims. What follows depends on the flavour the kernel was compiled in:
 
-* an ordinary kernel takes every argument of the task by value: parameter ``k`` is what lies at
-  ``slots[k - 1]`` of the argument buffer when it is launched;
+* an ordinary kernel receives every argument of the task by value: parameter ``k`` is what the
+  argument buffer holds at ``slots[k - 1]`` when it is launched;
 * a ``graph`` kernel has no other parameter and loads its arguments from the device buffer, to which
   the launch has copied them, so that a replay needs no change of the graph.
 
@@ -24,17 +24,17 @@ __all__ = ["CudaLoop", "CudaTask", "loop_fits"]
 
 
 class CudaTask(NamedTuple):
-    """How to launch one task.
+    """The launch facts of one task.
 
     symbol: the kernel's name in the module. slots: offsets in the argument buffer of its parameters
-    behind the first. block_dim: threads of a block. grid: ``one``, ``cover``, ``saturate`` or
+    after the first. block_dim: threads of a block. grid: ``one``, ``cover``, ``saturate`` or
     ``exact``. blocks: a Python expression for the number of blocks, at least 1, over ``v0``,
     ``v1``, ... which stand for the i32 at the offsets ``reads`` of the argument buffer; empty where
     the host cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs
     `header`). header: symbol of a one-thread kernel, with the same parameters, that stores the
     number of blocks as i64 to the device buffer at offset `HEADER`; empty where ``blocks`` says it.
-    shared: bytes of shared memory that the launch gives a block, beside what the code has by
-    itself. limit: most blocks that make sense; 0 for no limit.
+    shared: bytes of shared memory that the launch requests for a block, in addition to those that
+    the code declares. limit: most blocks that make sense; 0 for no limit.
     """
 
     symbol: str

@@ -1,7 +1,7 @@
-"""A kernel that does nothing for a while: it holds up the stream that it is put into.
+"""A kernel that stalls the stream it is launched on for a while.
 
-What stands behind it runs without waiting for the host. It is one thread that reads the clock of
-the device, whose steps are between 32 ns and 1 us long.
+Kernels queued after it then run without waiting for the host. It is one thread that reads the clock
+of the device, whose steps are between 32 ns and 1 us long.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ again:
 
 
 class Gate:
-    """The kernel on one device. CudaError if the driver does not take it."""
+    """The kernel on one device. CudaError if the driver does not accept it."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device: Final = device
@@ -46,13 +46,13 @@ class Gate:
         image = PTX.encode() + b"\0"
         self._module: Final = device.call(doing, "cuModuleLoadDataEx", image, 0, [], [])
         self._function: Final = device.call(doing, "cuModuleGetFunction", self._module, b"hold")
-        self._values: Final = np.zeros(2, np.uint64)  # the duration, and where it stands
+        self._values: Final = np.zeros(2, np.uint64)  # the duration, and its address
         self._values[1] = self._values.ctypes.data
         self._params: Final = self._values.ctypes.data + 8
         device.own(self)
 
     def hold(self, us: float) -> None:
-        """Hold up the default stream for so many microseconds."""
+        """Stall the default stream for ``us`` microseconds."""
         self._values[0] = round(us * 1e3)
         self._device.call(
             "holding up a stream", "cuLaunchKernel", self._function, 1, 1, 1, 1, 1, 1, 0, None,

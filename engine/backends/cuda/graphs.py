@@ -7,16 +7,16 @@
 
 What a replay has to change depends on the flavour of the kernel (see `facts`):
 
-* the nodes of a ``graph`` kernel take nothing but the address of the device buffer. `issue`
+* the nodes of a ``graph`` kernel have one argument, the address of the device buffer. `issue`
   refreshes the parameters there, nodes stay as they are.
 * those of an ordinary kernel hold their arguments by value, in copies that the driver took out of
-  an argument buffer; `Graph.revalue` gives nodes those of another one.
+  an argument buffer; `Graph.revalue` sets them to those of another one.
 
-Either way grids may change with extents. Blocks of ``cover`` and ``saturate`` grids are only a
-matter of speed: a node of the graph itself gets another number with
-``cuGraphExecKernelNodeSetParams``; nodes in the body of a loop cannot be changed, so that the graph
-is built anew, where the number is too small by half or eight times too large. An ``exact`` grid has
-to be right: such a node in a body means a new graph for every other number of blocks.
+Either way grids may change with extents. The blocks of ``cover`` and ``saturate`` grids only affect
+speed: a node of the graph itself gets another number with ``cuGraphExecKernelNodeSetParams``; nodes
+in the body of a loop cannot be changed, so the graph is built again where the number is too small
+by half or eight times too large. An ``exact`` grid has to be right: such a node in a body needs a
+new graph for every other number of blocks.
 
 A graph that is in flight may be destroyed or changed: the driver keeps what runs.
 """
@@ -51,7 +51,7 @@ class Node(NamedTuple):
     """A node as people see it. kind: kernel, while, memset, loop (a whole one as
     one kernel), condition (the last of a loop), arm (before a loop in a loop).
 
-    task: its number, -1 for none. parent: id of the while node in whose body it lies, or -1.
+    task: its number, -1 for none. parent: id of the while node whose body contains it, or -1.
     """
 
     id: int
@@ -82,7 +82,7 @@ class _Kernel:
 class Graph:
     """A graph of some items of a kernel's flow, ready to be launched.
 
-    handle: what `cuGraphLaunch` takes. nodes, edges: of all levels, for people. rounds: for each
+    handle: for `cuGraphLaunch`. nodes, edges: of all levels, for people. rounds: for each
     loop, by the id of its node, the address at which it counts them.
     """
 
@@ -90,8 +90,8 @@ class Graph:
         self, source: CudaExecutable, items: Sequence[Item], args: CudaArguments,
         grids: Sequence[int], clear: bool, fused: Mapping[int, CudaLoop],
     ) -> None:  # fmt: skip
-        """args: a packed buffer. grids: of all tasks of the kernel. clear: begin with
-        setting to 0 what a launch finds as 0. fused: loops that are one kernel, by their `id`.
+        """args: a packed buffer. grids: of all tasks of the kernel. clear: begin by clearing
+        the parts that must be 0 at a launch. fused: loops that are one kernel, by their `id`.
         CudaError or `conditional.Unavailable`."""
         self.source: Final = source
         self.nodes: Final[list[Node]] = []
@@ -134,14 +134,14 @@ class Graph:
     # Building
 
     def _count(self, items: Sequence[Item]) -> int:
-        """How many while nodes these need."""
+        """The number of while nodes that these items need."""
         parts = [item for item in items if isinstance(item, Flow) and id(item) not in self._fused]
         return sum((part.kind == "do_while") + self._count(part.items) for part in parts)
 
     def _add(
         self, graph: Any, items: Sequence[Item], args: CudaArguments, before: _Ends, parent: int
     ) -> _Ends:
-        """Add items one after the other behind the nodes ``before``; the last nodes of it."""
+        """Add items one after the other, after the nodes ``before``; return the last nodes."""
         for item in items:
             if not isinstance(item, Flow):
                 before = [self._task(graph, item, args, before, parent)]
@@ -243,7 +243,7 @@ class Graph:
     # Changing
 
     def adapt(self, grids: Sequence[int], args: CudaArguments) -> int:
-        """Give nodes their numbers of blocks: how many were changed, or -1 for a new graph."""
+        """Set the nodes' numbers of blocks; return how many changed, or -1 for a new graph."""
         changed = 0
         for kernel in self._kernels:
             k = kernel.task
@@ -263,7 +263,7 @@ class Graph:
         return changed
 
     def revalue(self, args: CudaArguments, tasks: Container[int]) -> int:
-        """Give the nodes of these tasks the values of an argument buffer: how many there are."""
+        """Set the arguments of these tasks' nodes from a buffer; return how many nodes are set."""
         changed = 0
         for kernel in self._kernels:
             if kernel.task in tasks:
@@ -291,7 +291,7 @@ class Graph:
         return dict(zip(self.rounds, map(int, out.view(np.int64)), strict=True))
 
     def destroy(self) -> None:
-        """Give it back; what runs of it runs to its end."""
+        """Destroy the graph; launches under way run to their end."""
         if self._gone is not None:
             self._gone()
         self.handle = None

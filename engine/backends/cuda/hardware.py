@@ -77,7 +77,7 @@ def _hardware(number: int) -> Hardware:
 
 
 def devices() -> list[Hardware]:
-    """Every device. Whoever asks knows that CUDA is not `unavailable`."""
+    """Every device. The caller has checked that CUDA is not `unavailable`."""
     count = int(check(binding().cuDeviceGetCount(), "counting the devices"))
     return [_hardware(number) for number in range(count)]
 
@@ -88,7 +88,7 @@ def _trouble(code: int, doing: str) -> str:
 
 
 def unavailable() -> str:
-    """Why CUDA cannot be used here, in one sentence; empty if it can."""
+    """The reason why CUDA cannot be used here, in one sentence; empty if it can."""
     hidden = why_hidden("QD_ENABLE_CUDA")
     if hidden:
         return hidden

@@ -1,10 +1,10 @@
 """Mathematics for GPUs: functions of NVIDIA's libdevice, linked into the kernels that call them.
 
 libdevice is 450 KB of LLVM bitcode with 350 functions. It is read (25 ms) when a process needs a
-function that is not at hand; that one is then cut out with all it calls, told whether small numbers
-are flushed to zero (what its ``__nvvm_reflect("__CUDA_FTZ")`` asks), and optimised. The result is a
-module of a few KB, which is kept in the process and in an `InjectedCache`, so that a kernel pays
-for parsing and inlining what it calls.
+function that no cache has; the function is then extracted with all it calls, specialised by whether
+small numbers are flushed to zero (the value of its ``__nvvm_reflect("__CUDA_FTZ")``), and
+optimised. The result is a module of a few KB, which is kept in the process and in an
+`InjectedCache`, so that a kernel only pays for parsing and inlining what it calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def called(llvm_ir: str) -> list[str]:
 
 
 def identity() -> str:
-    """Which libdevice it is: name, size and time of the file. CudaError if there is none."""
+    """The identity of libdevice: name, size and time of the file. CudaError if there is none."""
     return _identity(_path())
 
 

@@ -1,4 +1,4 @@
-"""LLVM IR -> PTX: the only place where a kernel for NVIDIA GPUs becomes what a driver takes."""
+"""LLVM IR -> PTX: the only module that turns kernels for NVIDIA GPUs into code for a driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NVIDIA's own tools say of PTX: registers and memory by kernel, and machine code as text.
+"""Facts about PTX from NVIDIA's own tools: registers and memory by kernel, machine code as text.
 
 Needs no device, only the programs::
 
@@ -6,10 +6,10 @@ Needs no device, only the programs::
                              └── nvdisasm, else cuobjdump ──▶ Sass: text, the PTX line of each line
 
 Nothing here takes part in running kernels: the driver has an assembler of its own, of its own
-version. What ptxas says is what it would do, not what the driver did.
+version. The output of ptxas describes what ptxas would do, not what the driver did.
 
 Programs run in a temporary folder under a time limit. `ToolError` says in one sentence why there
-are no facts; that a program is not installed is the usual case.
+are no facts; usually a program is not installed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ToolError(Exception):
 
 
 class KernelFacts(NamedTuple):
-    """What ptxas says of one kernel. stack, spill_*, shared, constant: bytes.
+    """The facts that ptxas reports about one kernel. stack, spill_*, shared, constant: bytes.
 
     spill_stores, spill_loads: of registers to memory and back, a thread, counted by instruction.
     constant: of all banks, parameters among them. barriers: hardware barriers used.
@@ -73,7 +73,7 @@ class Assembled(NamedTuple):
 
 class Sass(NamedTuple):
     """Machine code as text. ptx_lines: for each line the line of the PTX, from 1, that it came
-    from; 0 for none; empty where the tool does not tell."""
+    from; 0 for none; empty where the tool does not report it."""
 
     text: str
     ptx_lines: tuple[int, ...]
@@ -84,10 +84,10 @@ class Sass(NamedTuple):
 
 
 def find(name: str) -> str | None:
-    """Where the program ``name`` is; None if it is not installed.
+    """The path of the program ``name``; None if it is not installed.
 
-    PATH comes first, then what `cuda.pathfinder` knows: packages of pip and conda, ``CUDA_HOME``
-    and ``CUDA_PATH``; then the usual places of a toolkit.
+    PATH comes first, then the places that `cuda.pathfinder` knows: packages of pip and conda,
+    ``CUDA_HOME`` and ``CUDA_PATH``; then the usual places of a toolkit.
     """
     found = shutil.which(name)
     if found:
@@ -105,7 +105,7 @@ def find(name: str) -> str | None:
 
 
 def remedy(name: str) -> str:
-    """How to get the program ``name``."""
+    """The command that installs the program ``name``."""
     return f"python -m pip install {_PACKAGES[name]}"
 
 
@@ -118,7 +118,7 @@ def _need(name: str) -> str:
 
 @functools.cache
 def version(path: str) -> str:
-    """``ptxas 13.0.88`` of the program at ``path``; its bare name if it does not tell."""
+    """``ptxas 13.0.88`` of the program at ``path``; only its name if it reports no version."""
     name = os.path.splitext(os.path.basename(path))[0]
     try:
         out = _run([path, "--version"], ".", 10.0).stdout
@@ -200,7 +200,7 @@ _CONSTANT: Final = re.compile(r"(\d+) bytes cmem\[\d+\]")
 
 
 def facts_of(said: str) -> dict[str, KernelFacts]:
-    """What ``ptxas -v`` printed, by kernel. Device functions are no kernels and left out."""
+    """The facts that ``ptxas -v`` printed, by kernel; device functions are left out."""
     out: dict[str, KernelFacts] = {}
     name = ""
     for line in said.splitlines():

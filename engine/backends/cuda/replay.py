@@ -1,13 +1,13 @@
-"""Kernels of several tasks launched as one graph, and what launches of graphs have in common.
+"""Kernels of several tasks launched as one graph, and the code that launches of graphs share.
 
 A `Runner` launches packed argument buffers where plain launches, one task after the other, are not
-right or not the best. There are two: `walk.FlowRunner`, for ``graph`` kernels and those with a
+right or not the fastest. There are two: `walk.FlowRunner`, for ``graph`` kernels and those with a
 flow, and
 
 `AutoRunner`, for ordinary kernels of several tasks: after some plain launches they become a graph.
 That costs about as much to launch as one task (on an H200 3.3 us for two tasks and 5.8 for four,
-where plain launches cost 7.8 and 14.6). Its nodes hold the arguments; those of tasks whose
-arguments have changed get new ones first, which hides behind what the device does.
+where plain launches cost 7.8 and 14.6). Its nodes hold the arguments; nodes of tasks whose
+arguments have changed get new ones first, while the device is still at work on earlier launches.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _AFTER: Final = 8
-"""Plain launches of a kernel before a graph is made of it: one that is used once never pays."""
+"""Plain launches of a kernel before a graph is made of it: for a single launch it never pays."""
 
 
 class Runner(Protocol):
@@ -53,8 +53,8 @@ class Runner(Protocol):
 class Parameters:
     """The part of an argument buffer that a launch packs.
 
-    start, end: where it lies. changes(args): whether a number that grids depend on is another
-    one than at the last call.
+    start, end: its offsets in the buffer. changes(args): True if a value that grids depend on
+    differs from the last call.
     """
 
     def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
@@ -72,7 +72,7 @@ class Parameters:
 
 
 class Counts:
-    """How often a kernel was launched, its nodes were changed, its graph was built anew."""
+    """Counts launches of a kernel, updates of its nodes, and rebuilds of its graph."""
 
     __slots__ = ("rebuilds", "replays", "updates")
 
@@ -87,7 +87,7 @@ class Replayed:
         self, executable: CudaExecutable, items: Sequence[Item], clear: bool, counts: Counts,
         fused: Mapping[int, CudaLoop],
     ) -> None:  # fmt: skip
-        """clear: it begins with setting to 0 what launches find as 0. fused: see `Graph`."""
+        """clear: begin by clearing the parts that must be 0 at a launch. fused: see `Graph`."""
         self.executable: Final = executable
         self.items: Final = items
         self.graph: Graph | None = None
@@ -97,7 +97,7 @@ class Replayed:
         self._launch: Final = executable.device.driver.cuGraphLaunch
 
     def ready(self, args: CudaArguments, grids: Sequence[int] | None) -> None:
-        """Make it right for a buffer. grids: of all tasks, None where they are the last ones."""
+        """Build or update the graph for a buffer. grids: of all tasks; None if unchanged."""
         graph = self.graph
         if graph is not None and grids is None:
             return
@@ -121,7 +121,7 @@ class Replayed:
             self.again(int(code), args)
 
     def again(self, code: int, args: CudaArguments) -> None:
-        """The driver has refused: try once more where another context was current."""
+        """Handle a refused launch: try once more if another context was current."""
         device, graph = self.executable.device, self.graph
         primary = device.context
         assert graph is not None
@@ -152,7 +152,7 @@ class AutoRunner:
             executable, tuple(range(count)), bool(executable.zeroed), self.counts, {}
         )
         start = pool.start
-        # For each task, the bits of the parameters, as one large number, that it takes.
+        # For each task, the bits of the parameters that it uses, as one large number.
         self._masks: Final = [
             sum(0xFFFFFFFFFFFFFFFF << 8 * (slot - start) for slot in {*task.slots} if slot >= start)
             for task in executable.tasks
@@ -161,11 +161,11 @@ class AutoRunner:
         executable.device.own(self)
 
     def device_ended(self) -> None:
-        """The program ends: give the graph back."""
+        """The program ends: destroy the graph."""
         self._replayed.destroy()
 
     def facts(self) -> dict[str, Any] | None:
-        """What there is, for people; None as long as launches are plain."""
+        """Describe the graph, for people; None as long as launches are plain."""
         if self._replayed.graph is None:
             return None
         return facts_of("auto", "", [self._replayed], self.counts)
@@ -190,7 +190,7 @@ class AutoRunner:
             self.run = self._fast(args)
 
     def _fast(self, args: CudaArguments) -> Launch[CudaArguments]:
-        """The launch as a graph, whose nodes have the values of ``args``."""
+        """Return the launch function for the graph, whose nodes hold the values of ``args``."""
         start, end = self._parameters.start, self._parameters.end
         lock, counts, replayed = self._lock, self.counts, self._replayed
         launch = self.executable.device.driver.cuGraphLaunch
@@ -214,7 +214,7 @@ class AutoRunner:
         return run
 
     def _change(self, old: bytes, new: bytes, args: CudaArguments) -> None:
-        """Give the nodes the values they lack. old: empty if the last change failed half way."""
+        """Update nodes whose values differ. old: empty if the last change failed half way."""
         graph = self._replayed.graph
         assert graph is not None
         differ = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")

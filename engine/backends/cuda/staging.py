@@ -1,20 +1,20 @@
 """Pinned memory through which copies between host and device go.
 
-The device reads and writes pinned memory at the full rate of the bus and beside other work; other
-host memory it takes through a buffer of the driver's, a piece at a time. Two chunks take turns:
-while the device is at one, the host is at the other. Where no memory can be pinned, copies go the
-driver's way.
+The device reads and writes pinned memory at the full rate of the bus and concurrently with other
+work; copies of other host memory go through a buffer of the driver, one part at a time. Two chunks
+alternate: while the device uses one, the host uses the other. Where no memory can be pinned, copies
+are left to the driver.
 
-What is read in one small piece, as results of a kernel, comes through a smaller chunk of its own:
-the driver's way takes a third longer, and three times as long where the host's caches hold other
-things. What is written in one goes the driver's way: it takes small pieces with the command itself.
+A small read, such as the results of a kernel, goes through a smaller chunk of its own: a copy by
+the driver is a third slower, and three times as slow where the host's caches hold other data.
+A small write is left to the driver, which puts the bytes into the command itself.
 
-A chunk is one thread's at a time. Who finds them taken goes the driver's way rather than wait: for
-kernels that another thread's copy waits for, or for itself, where a signal comes or an object ends
-within a copy, and what handles that copies, too.
+One thread uses the chunks at a time. A thread that finds them in use leaves its copy to the driver
+and does not wait: it might wait for kernels that another thread's copy waits for, or for itself,
+where a signal handler or a finalizer that runs within a copy makes a copy, too.
 
-A write is complete for the caller when its bytes are in a chunk: the device takes them in the order
-of the stream. A read is complete when the bytes are there.
+A write is complete for the caller when its bytes are in a chunk: the device reads them in the order
+of the stream. A read is complete when the bytes are in ``out``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 CHUNK: Final = 4 << 20
 """Bytes of a chunk."""
 SMALL: Final = 64 << 10
-"""Bytes up to which the driver's own way is as good for writing, and one chunk for reading."""
+"""Size in bytes up to which writes are left to the driver, and reads use one small chunk."""
 _NO_TIMING: Final = 2
 
 
@@ -68,7 +68,7 @@ class Staging:
         self._lock: Final = threading.Lock()
 
     def _chunks(self, count: int, nbytes: int) -> list[_Chunk]:
-        """So many chunks of a size, made when first asked for; none if no memory may be pinned."""
+        """``count`` chunks of a size, made at the first call; empty if no memory may be pinned."""
         found = self._made.get(nbytes)
         if found is None:
             from ...errors import CudaError
@@ -112,7 +112,7 @@ class Staging:
     def read(self, address: int, out: Array) -> int:
         """Copy bytes of the device to ``out``, flat ``u8``. The code of the driver, 0 for success.
 
-        Whoever waits first is told what kernels have failed with: the caller says what that means.
+        The first wait returns the code of a kernel that has failed; the caller interprets it.
         """
         size = out.nbytes
         if self._lock.acquire(blocking=False):

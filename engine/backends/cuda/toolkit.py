@@ -1,4 +1,4 @@
-"""Where the pieces of the CUDA toolkit are that kernels need: libdevice, libcudadevrt, nvJitLink.
+"""Finds the parts of the CUDA toolkit that kernels need: libdevice, libcudadevrt, nvJitLink.
 
 Nothing is looked for before a kernel needs it. The places, in order:
 
@@ -9,8 +9,8 @@ Nothing is looked for before a kernel needs it. The places, in order:
 4. ``CUDA_HOME``, ``CUDA_PATH``
 5. the usual places of a toolkit
 
-What is linked by version (libcudadevrt, nvJitLink) is looked for in ``CUDA_HOME`` and ``CUDA_PATH``
-before 2: who sets them has a toolkit that fits the driver.
+Files whose version matters for linking (libcudadevrt, nvJitLink) are looked for in ``CUDA_HOME``
+and ``CUDA_PATH`` before 2: a user who sets them has a toolkit that fits the driver.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ NAMES: Final = {
         "nvidia-nvjitlink", True,
     ),
 }  # fmt: skip
-"""The pieces by name."""
+"""The files by name."""
 
 _USUAL: Final = (
     "/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/usr/lib/cuda",
@@ -78,7 +78,7 @@ _USUAL: Final = (
 
 
 def library(name: str) -> str | None:
-    """The path of a piece, by a name of `NAMES`; None if it is nowhere.
+    """The path of a file, by a name of `NAMES`; None if it is not found.
 
     CudaError if a variable names a file that is not there.
     """
@@ -86,7 +86,7 @@ def library(name: str) -> str | None:
 
 
 def libraries(name: str) -> tuple[str, ...]:
-    """The paths of a piece, by a name of `NAMES`, in the order of the places.
+    """The paths of a file, by a name of `NAMES`, in the order of the places.
 
     CudaError if a variable names a file that is not there.
     """
@@ -101,7 +101,7 @@ def libraries(name: str) -> tuple[str, ...]:
 
 
 def need(name: str, what: str) -> str:
-    """The path of a piece that ``what`` cannot be done without. CudaError if it is nowhere."""
+    """The path of a file that ``what`` needs. CudaError if it is not found."""
     found = library(name)
     if found is None:
         piece = NAMES[name]
@@ -115,7 +115,7 @@ def need(name: str, what: str) -> str:
 
 @cache
 def _found(name: str, roots: tuple[str, ...]) -> tuple[str, ...]:
-    """All places that have the piece. roots: folders that variables name, or empty."""
+    """All paths at which the file is. roots: folders that variables name, or empty."""
     piece = NAMES[name]
     own = [path for root in roots if root for path in _matches(root, piece.toolkit)]
     found = [*(own if piece.own else ()), _by_pathfinder(*piece.finder)]

@@ -1,16 +1,16 @@
-"""How kernels with a flow, and ``graph`` kernels, get to the device.
+"""Launches kernels with a flow, and ``graph`` kernels, on the device.
 
 `FlowRunner` cuts the flow into *steps*, which the host walks: segments of tasks, loops on the host,
 checkpoints. A segment of a ``graph`` kernel with more than one task is a `graphs.Graph`, and it is
 as long as possible: loops that the device can run by itself are within it. Mostly the kernel is one
 segment, and a launch is then
 
-1. a look whether the bytes of the parameters are those of the last launch,
+1. a check whether the bytes of the parameters are those of the last launch,
 2. if not, one small copy to the device buffer, and other grids where they change,
 3. one ``cuGraphLaunch``.
 
-Never is a graph built anew for other arrays or numbers, except where a grid within a loop has to be
-another one (see `graphs`) or loops become small or large enough for another way (`facts.CudaLoop`).
+A graph is not built again for other arrays or numbers, except where a grid within a loop must
+change (see `graphs`) or the size of a loop crosses the limit of a fused loop (`facts.CudaLoop`).
 
 Without what loops on the device need (see `conditional`), with ``QD_GRAPH=0``, and where the driver
 refuses a graph, the host does the same: plain launches, and after each round of a loop a read of
@@ -42,7 +42,7 @@ __all__ = ["FlowRunner"]
 
 
 def _not_one(meta: KernelMeta) -> str:
-    """Why a kernel with a flow is not a graph, for people."""
+    """The reason why a kernel with a flow is not a graph, for people."""
     return "its tasks are timed one by one" if meta.timed else "it is not a graph=True kernel"
 
 
@@ -58,8 +58,8 @@ def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
 class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
     """See the module docstring.
 
-    graphs: parts of it may be graphs. why: what stands against the whole being one graph, for
-    people; empty if nothing does. fused: the loops that are one kernel, with that, by `id`.
+    graphs: parts of it may be graphs. why: the reason why the whole is not one graph, for people;
+    empty if it is. fused: the loops that are one kernel, with that kernel, by `id`.
     """
 
     def __init__(self, executable: CudaExecutable, pool: CudaBufferPool) -> None:
@@ -91,12 +91,12 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         device.own(self)
 
     def device_ended(self) -> None:
-        """The program ends: give graphs back."""
+        """The program ends: destroy the graphs."""
         for replayed in self._replayed:
             replayed.destroy()
 
     def facts(self) -> dict[str, Any] | None:
-        """What there is, for people. Waits for the default stream. See `CudaExecutable`."""
+        """Describe the graphs, for people. Waits for the default stream. See `CudaExecutable`."""
         if not self._arranged:
             return None
         found = facts_of(
@@ -133,7 +133,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return made
 
     def _fits(self, items: Sequence[Item]) -> bool:
-        """Whether a graph can hold all of these; `why` tells otherwise."""
+        """True if a graph can hold all of these items; if not, sets `why`."""
         for item in items:
             if not isinstance(item, Flow):
                 task = self.executable.tasks[item]
@@ -150,7 +150,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return True
 
     def _can_loop(self) -> bool:
-        """Whether the device can run loops; one line of the log says why not."""
+        """True if the device can run loops; if not, one line of the log says why."""
         try:
             conditional.functions(self.executable.device, self.executable.cache)
         except conditional.Unavailable as error:
@@ -160,7 +160,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return True
 
     def steps(self, items: Sequence[Item]) -> list[Step]:
-        """What the host does one after the other, with segments as long as possible."""
+        """The steps of the host, one after the other, with segments as long as possible."""
         out: list[Step] = []
         segment: list[Item] = []
 
@@ -186,7 +186,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return super().step(item) if one is None else partial(self._fused, one)
 
     def _segment(self, items: Sequence[Item], replayed: Replayed, walk: Walk) -> bool:
-        """Items that the device does without the host, as one graph."""
+        """Launch items that the device runs without the host, as one graph."""
         if walk.seeking < 0:
             replayed.launch(walk.args)
             return False
@@ -196,7 +196,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         return False
 
     def _fused(self, loop: CudaLoop, walk: Walk) -> bool:
-        """A loop that is one kernel."""
+        """Launch a loop that is one kernel, unless the walk still seeks a checkpoint."""
         if walk.seeking < 0:
             self._launch_loop(loop, walk.args)
         return False
@@ -225,9 +225,9 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
                 whole.again(int(code), args)
 
     def _prepare(self, args: CudaArguments, begun: bool) -> None:
-        """Make all right for the parameters in a buffer, and copy these to the device.
+        """Adapt steps and graphs to the parameters in a buffer, and copy these to the device.
 
-        begun: nothing is right yet, or the last time this has failed half way.
+        begun: nothing has been adapted yet, or the last call failed half way.
         """
         where, meta = self._parameters, self.executable.meta
         if where.changes(args) or begun:
@@ -245,7 +245,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
                 self.executable.device.call("copying arguments", "cuMemcpyHtoDAsync", *what)
 
     def _arrange(self, args: CudaArguments) -> None:
-        """Cut the flow, at first and where loops are small or large now."""
+        """Cut the flow, at first and when loops have become small or large."""
         ints = args.ints
         fused = {
             key: one
@@ -269,7 +269,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         self._begin()
 
     def _before(self, args: CudaArguments) -> None:
-        """What precedes the first task where no graph holds all."""
+        """Launch the work before the first task, where no graph holds all."""
         control = self.executable.control
         if self.executable.zeroed:
             control.clear(args)

@@ -1,8 +1,8 @@
 """Argument buffers for a device whose memory the host does not see.
 
-A launch packs an *argument buffer* on the host. What kernels leave behind (errors, reports,
-results) is in a *device buffer* of the same layout, one for each kernel and stream: launches on a
-stream follow each other. The host looks at it when it waits.
+A launch packs an *argument buffer* on the host. Kernels write their errors, reports and results to
+a *device buffer* of the same layout, one for each kernel and stream: launches on a stream follow
+each other. The host reads it when it waits.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ __all__ = ["DeviceArguments", "DeviceBufferPool", "Launch"]
 class DeviceArguments:
     """See `base.ArgumentBuffer`.
 
-    ints: the memory as i32. stream: the stream to launch on, as the driver takes it. device_buffer:
-    the address of the device buffer. rows: blocks of each task that a plan for adstacks gives.
+    ints: the memory as i32. stream: the stream to launch on, in the form that the driver accepts.
+    device_buffer: the address of the device buffer. rows: blocks of each task, where a plan for
+    adstacks sets them.
     """
 
     __slots__ = ("device_buffer", "ints", "plan", "rows", "stream", "view")

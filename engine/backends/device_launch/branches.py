@@ -1,8 +1,8 @@
-"""Parts of a kernel that run beside each other: the sections of a ``parallel``, each on a stream.
+"""Parts of a kernel that run concurrently: the sections of a ``parallel``, each on a stream.
 
-The first goes to the stream of the launch, each other one to an internal stream of the program,
-which first waits for that of the launch; in the end that one waits for all of them. The internal
-streams are shared by all kernels of the program.
+The first section goes to the stream of the launch, each other one to an internal stream of the
+program, which first waits for that of the launch; in the end the launch's stream waits for all
+others. The internal streams are shared by all kernels of the program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DeviceStreams(Streams, Protocol):
         ...
 
     def device_ended(self) -> None:
-        """Wait for what runs, and give back what is left."""
+        """Wait for what runs, and free what is left."""
         ...
 
 

@@ -15,9 +15,9 @@ For a kernel that returns something the launch stub reads, in essence::
 
 The first lines and the last are there for programs that end meanwhile, see `device.Users`.
 
-So it does for a kernel that holds checks: programs expect an error of a check from the call that
-failed, and checks (``debug``, ``check_out_of_bound``, a tape's ``validation``) are for finding
-mistakes, not for speed.
+The stub of a kernel that holds checks reads the same: programs expect an error of a check from the
+call that failed, and checks (``debug``, ``check_out_of_bound``, a tape's ``validation``) are for
+finding mistakes, not for speed.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class Control(Generic[E, A]):
         raise NotImplementedError
 
     def clear(self, args: A) -> None:
-        """Set to 0 what each launch finds as 0."""
+        """Clear the parts of the device buffer that each launch expects to be 0."""
         raise NotImplementedError
 
     def launch_header(self, k: int, args: A) -> None:
-        """Launch the header of a task, which stores how many blocks it takes, and wait for it."""
+        """Launch the header of a task, which stores how many blocks it needs, and wait for it."""
         raise NotImplementedError
 
     # --- functions ------------------------------------------------------------------------------
@@ -107,7 +107,10 @@ class Control(Generic[E, A]):
         return self.made(stub, self.env)
 
     def entry(self, pool: DeviceBufferPool[A], runner: Runner[A] | None) -> Any:
-        """What launches a packed buffer of ``pool``: 0 if all went well, else see `pool.check`."""
+        """Return a function that launches a packed buffer of ``pool``.
+
+        It returns 0 if all went well; else see `pool.check`.
+        """
         executable, every = self.executable, range(len(self.tasks))
         # Several commands, between which nothing of another thread may come.
         several = len(every) > 1 or executable.zeroed or runner is not None
@@ -133,9 +136,10 @@ class Control(Generic[E, A]):
 
 
 def _entry(pool: DeviceBufferPool[Any], several: bool) -> tuple[Stub, dict[str, Any]]:
-    """What launches a buffer ``args`` of ``pool``, and the names that it uses.
+    """Return a stub that launches a buffer ``args`` of ``pool``, and the names that it uses.
 
-    several: more than one command is launched. The sections ``pack`` and ``enter`` are left.
+    several: more than one command is launched. The sections ``pack`` and ``enter`` are left to the
+    caller.
     """
     meta, device = pool.meta, pool.device
     waits = bool(meta.results or meta.asserts) or device.blocking

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Copies"]
 
 _FATAL: Final = CudaError, OpenclError
-"""What a device itself fails with: nothing more is copied back then."""
+"""Errors of the device itself: after one, nothing more is copied back."""
 
 
 class Copies:

@@ -1,13 +1,13 @@
-"""A device whose memory the host does not see, as a program has it: what all such have in common.
+"""The base class of a program's device whose memory the host does not see.
 
-Launches return at once. A kernel that can fail, report or print leaves that in its device buffer,
-and the `DeviceBufferPool` of it among what is *pending* on the stream. Whoever waits for the
-stream takes these off (`due`), waits, and looks at them (`_look`): errors are raised there, reports
-told and prints shown. A copy to the host does the same.
+Launches return at once. A kernel that can fail, report or print writes that to its device buffer,
+and the launch adds the `DeviceBufferPool` to those *pending* on the stream. A wait for the stream
+removes the pending pools (`due`), waits, and looks at them (`_look`): there errors are raised,
+reports logged and prints shown. A copy to the host does the same.
 
 A launch whose kernel holds checks waits itself (see `entry`), and under ``debug`` every launch
-does: then whatever goes wrong on the device, memory that is not there included, is raised by the
-call of the kernel that did it.
+does: then any failure on the device, access to missing memory included, is raised by the call of
+the kernel that caused it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def size_text(nbytes: int) -> str:
 
 
 class DeviceHardware(Protocol):
-    """What a device is. memory: bytes in all."""
+    """The properties of a device. memory: bytes in all."""
 
     @property
     def name(self) -> str: ...
@@ -58,10 +58,10 @@ class DeviceHardware(Protocol):
 
 
 class DeviceContext(Protocol):
-    """What programs of this process share on a device.
+    """The state that programs of this process share on a device.
 
-    lost: why nothing can be done with it any more. users: those who are told of a fork, by their
-    ``forked()``.
+    lost: the reason why it is unusable; None while it works. users: objects whose ``forked()`` is
+    called in the child of a fork.
     """
 
     @property
@@ -74,9 +74,9 @@ class DeviceContext(Protocol):
 class Users:
     """The threads that are using a device: launching on it, or copying to or from it.
 
-    A thread enters before it looks whether the device has stopped, and whoever stops it sets that
-    first and then waits for those inside. So each use is either refused, or over before memory is
-    freed. No lock is held meanwhile: a launch costs two steps of a dict for it.
+    A thread enters before it checks whether the device has stopped, and the thread that stops it
+    sets that first and then waits for those inside. So each use is either refused, or over before
+    memory is freed. No lock is held meanwhile: the cost for a launch is two operations on a dict.
 
     stopped: new uses are refused. inside: by thread, how many uses it is in the middle of. Launch
     stubs keep to entries of their own (``-ident``), which they set and remove without a count.
@@ -124,15 +124,15 @@ class DeviceBase(Generic[H, C, S]):
     """See `base.Device` and the module docstring.
 
     hardware: what it is. blocking: every launch waits. used: bytes allocated. limit: most of these;
-    0 for all there is. moved: how often memory was taken, filled or copied on the default stream.
-    pending: pools of the default stream to look at after the next wait, of every kernel launched
-    since the last one. printing: held while a kernel that prints is launched, and while what was
-    printed is shown. streams: see `backends.streams`. uses: entered by whoever launches or copies.
+    0 for all there is. moved: how often memory was allocated, filled or copied on the default
+    stream. pending: pools of the default stream to look at after the next wait, of every kernel
+    launched since the last one. printing: held while a kernel that prints is launched, and while
+    its output is shown. streams: see `backends.streams`. uses: entered by each launch and copy.
     """
 
     host_arrays = False
     programs: ClassVar[Running[Any]]
-    """Where each device of a backend is noted while its program runs."""
+    """The devices of a backend whose programs run."""
     streams: S
 
     def __init__(self, config: CompileConfig, hardware: H, context: C, blocking: bool) -> None:
@@ -155,13 +155,13 @@ class DeviceBase(Generic[H, C, S]):
         self._waiting: list[DeviceBufferPool[Any]] = []
 
     def _ready(self) -> None:
-        """It is complete: its program begins."""
+        """Begin the program, once the device is complete."""
         self.context.users.add(self)
         self.programs.add(self)
 
     @property
     def alive(self) -> bool:
-        """Whether calls make sense: the program runs, and its context is in order."""
+        """True if calls make sense: the program runs, and its context is in order."""
         return not self.ended and self.context.lost is None
 
     # --- memory ---------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class DeviceBase(Generic[H, C, S]):
         raise NotImplementedError
 
     def room(self, nbytes: int) -> Memory:
-        """Memory with any contents. MemoryError, which says what there is, if too little."""
+        """Memory with any contents. MemoryError, with the available memory, if too little."""
         raise NotImplementedError
 
     def release(self, address: int, nbytes: int) -> None:
@@ -199,7 +199,7 @@ class DeviceBase(Generic[H, C, S]):
         raise NotImplementedError
 
     def read(self, address: int, out: Array) -> None:
-        """Copy to ``out``, flat ``u8``, after what was launched before. Raises what that did."""
+        """Copy to ``out``, flat ``u8``, after earlier launches. Raises their errors."""
         self._waiting = waiting = self.due()
         try:
             self.fetch(address, out)
@@ -208,13 +208,13 @@ class DeviceBase(Generic[H, C, S]):
         self._look(waiting)
 
     def integer(self, address: int, kind: Any) -> int:
-        """The integer of a NumPy type that stands there, without a look at device buffers."""
+        """The integer of a NumPy type at ``address``, without a look at device buffers."""
         out = np.empty(1, kind)
         self.fetch(address, out.view(np.uint8))
         return int(out[0])
 
     def _fits(self, size: int) -> bool:
-        """Whether the program may have so many bytes more, perhaps once arrays in cycles go."""
+        """True if the program may have ``size`` more bytes, perhaps once arrays in cycles go."""
         if self.limit and self.used + size > self.limit:
             gc.collect()
             return self.used + size <= self.limit
@@ -237,14 +237,14 @@ class DeviceBase(Generic[H, C, S]):
         self._look(waiting)
 
     def last_sync(self, stream: int) -> None:
-        """As `sync`, when the program ends and nobody is there to take an error: it is told."""
+        """As `sync`, when the program ends: errors are logged, because no caller gets them."""
         try:
             self.sync(stream)
         except QuadrantsRuntimeError as error:
             log.warn(f"a kernel had failed when its program ended: {error}")
 
     def prints(self) -> Printer:
-        """What shows what kernels print."""
+        """The `Printer`, which shows what kernels print; made at the first call."""
         if self.printer is None:
             from .prints import Printer
 
@@ -258,13 +258,13 @@ class DeviceBase(Generic[H, C, S]):
         self.prints().take(pool)
 
     def launched_on(self, stream: int) -> Pending:
-        """What is pending on a stream; see `pending`."""
+        """The pools that are pending on a stream; see `pending`."""
         return self._pending.setdefault(stream, {})
 
     def due(self, stream: int = 0) -> list[DeviceBufferPool[Any]]:
-        """What is pending on a stream, no longer so: to be looked at after a wait.
+        """Remove and return the pools pending on a stream, to be looked at after a wait.
 
-        What another thread launches meanwhile puts itself there again.
+        Launches of another thread meanwhile add their pools again.
         """
         pending = self._pending.get(stream, {})
         waiting = list(pending)
@@ -299,7 +299,7 @@ class DeviceBase(Generic[H, C, S]):
     # --- the end --------------------------------------------------------------------------------
 
     def own(self, thing: Any) -> None:
-        """Tell ``thing`` by its `device_ended` when the program ends, before its memory goes."""
+        """Call ``thing.device_ended`` when the program ends, before its memory is freed."""
         self._owned.add(thing)
 
     def stop(self) -> None:
@@ -358,7 +358,7 @@ class Running(Generic[D]):
         return self._devices[-1]
 
     def _at_exit(self) -> None:
-        """Show what kernels have printed, and tell what failed, when Python ends."""
+        """Show what kernels have printed, and log what failed, when Python ends."""
         while self._devices:
             with suppress(Exception):  # the driver may have ended before us
                 self._devices.pop().end()

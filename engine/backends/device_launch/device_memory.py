@@ -1,6 +1,7 @@
 """Memory that the host does not see, as `backends.memory` describes it.
 
-It is given back when nobody refers to it any more. A device decides how: what runs then may use it.
+It is freed when nothing refers to it any more. The device decides how, because kernels that still
+run may use it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BLOCK: Final = 64 << 10
 
 
 class DeviceMemory:
-    """See `memory.Memory`. Made by `DeviceBase.room`; freed when nobody refers to it."""
+    """See `memory.Memory`. Made by `DeviceBase.room`; freed when nothing refers to it."""
 
     __slots__ = ("__weakref__", "address", "device", "host", "nbytes")
 

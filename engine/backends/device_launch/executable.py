@@ -1,4 +1,4 @@
-"""A kernel on a device whose memory the host does not see: what all such have in common."""
+"""The base class of kernels on a device whose memory the host does not see."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DeviceExecutable(Generic[D, T, P]):
         self._pools: Final[dict[int, P]] = {}
 
     def _ready(self) -> None:
-        """It is complete but for its argument buffers."""
+        """Finish the set-up, when all but the argument buffers is complete."""
         self.arguments()
         self.device.context.users.add(self)
 

@@ -1,8 +1,8 @@
-"""What kernels print: records in a buffer of the device, shown by the host at the next wait.
+"""The output of kernels: records in a buffer of the device, shown by the host at the next wait.
 
-One buffer serves all kernels of a program, one kernel at a time: before another one prints, what
-is there is shown, so that lines come in the order of the launches. What does not fit is counted
-and lost; the user is told.
+One buffer serves all kernels of a program, one kernel at a time: before another kernel prints, the
+records there are shown, so that lines come in the order of the launches. Records that do not fit
+are counted and lost; the user gets a warning.
 """
 
 from __future__ import annotations

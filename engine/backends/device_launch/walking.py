@@ -1,9 +1,9 @@
-"""How the host walks through a kernel with a flow on a device whose memory it does not see.
+"""The host's walk through a kernel with a flow on a device whose memory it does not see.
 
 The flow is cut into *steps* once, and a launch goes through these. ``do_while`` runs its steps,
-waits, reads its flag and goes round while that is not 0; a checkpoint reads its flag after its
-steps; the sections of a ``parallel`` part go each to a stream of its own. The rules of a launch
-that begins at a checkpoint stand in `backends.flow`.
+waits, reads its flag and repeats while that is not 0; a checkpoint reads its flag after its
+steps; the sections of a ``parallel`` part go each to a stream of its own. For the rules of a launch
+that begins at a checkpoint see `backends.flow`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Walker(Generic[E, A]):
         self, executable: E, pool: DeviceBufferPool[A], launcher: Callable[[int], Launch[A]],
         handle: Callable[[int], Any],
     ) -> None:  # fmt: skip
-        """launcher: returns what launches one task; handle, a stream as the driver takes it."""
+        """launcher: returns a function that launches one task. handle: the driver's stream."""
         self.executable: Final = executable
         self.pool: Final = pool
         self.rounds = 0
@@ -82,11 +82,11 @@ class Walker(Generic[E, A]):
     # --- cutting the flow -----------------------------------------------------------------------
 
     def steps(self, items: Sequence[Item]) -> list[Step]:
-        """What the host does one after the other."""
+        """The steps of the host, one after the other."""
         return [self.step(item) for item in items]
 
     def step(self, item: Item) -> Step:
-        """What the host does with one item by itself."""
+        """The step of the host for one item by itself."""
         if not isinstance(item, Flow):
             return partial(self._task, item)
         if item.kind == "parallel":
@@ -145,7 +145,7 @@ class Walker(Generic[E, A]):
             struct.pack_into("<q", args.view, RESUME, walk.yielded)
 
     def task(self, k: int) -> Launch[A]:
-        """What launches one task."""
+        """Return the function that launches one task."""
         found = self._tasks.get(k)
         if found is None:
             found = self._tasks[k] = self._launcher(k)

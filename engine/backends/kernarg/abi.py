@@ -3,10 +3,10 @@
 ::
 
     byte 0    error     i64   0, else 1 + number of the assertion that failed first, or what
-                              `stack_error` gives
+                              `stack_error` returns
          8    parallel  ptr   void (ptr args, ptr task, i32 begin, i32 end): runs task chunks
         16    print     ptr   void (i64 handle, i32 site, ptr values)
-        24    handle    i64   tells the printing callback which kernel prints
+        24    handle    i64   identifies the printing kernel to the callback
         32    threads   i64   most threads that may work on one task
         40    overlap   ptr   i32 (ptr args, ptr table): 1 if a written array overlaps another
         48    resume    i64   before a launch 1 + the label of the checkpoint to begin at, 0 for the
@@ -19,7 +19,7 @@
          .    values of the failed assertion, 8 bytes each
          .    for each report: how often its condition failed, and the two values of the first time
          .    for a timed kernel the time before its first task and after each, a `timespec` each
-         .    for each task with adstacks what its `TaskPlan` gives it (see `StackArea`)
+         .    for each task with adstacks what its `TaskPlan` assigns to it (see `StackArea`)
          .    global temporaries, aligned to 64
 
 A value is stored in its own type at the start of its 8 bytes; ``u1`` as a byte 0 or 1. A kernel is
@@ -66,7 +66,7 @@ ASSERTED: Final = 2
 
 
 class Layout(NamedTuple):
-    """Where things lie in the argument buffer of a kernel with this signature; offsets in bytes.
+    """The layout of the argument buffer of a kernel with this signature; offsets in bytes.
 
     params: of each parameter. fields: of the first field's address. results / failed / reports: of
     the first result, of the first value of a failed assertion, of the first report. stamps: of the
@@ -86,26 +86,26 @@ class Layout(NamedTuple):
 
 
 def param_slots(param: Param) -> int:
-    """How many 8-byte slots a parameter takes."""
+    """The number of 8-byte slots that a parameter needs."""
     return 1 + param.needs_grad + param.ndim if param.kind == "ndarray" else 1
 
 
 class StackArea(NamedTuple):
-    """Where the facts about one task's adstacks are in the argument buffer; 8 bytes each.
+    """The offsets of the facts about one task's adstacks in the argument buffer; 8 bytes each.
 
     ::
 
-        at        real rows
+        at        float rows
            8      integer rows
-          16      bytes of a row of the reals
+          16      bytes of a row of the floats
           24      bytes of a row of the integers
           32      gated: whether threads claim their rows
           40      for each stack its capacity, and its address in row 0
         claims    how many rows have been claimed
-           8      for each thread its row of the reals, -1 while it has none
+           8      for each thread its row of the floats, -1 while it has none
 
-    stacks: how many there are. claims: -1 in a task without a gate, whose threads' rows are their
-    numbers.
+    stacks: how many there are. claims: -1 in a task without an adstack predicate, where the row of
+    a thread is its number.
     """
 
     at: int
@@ -113,7 +113,7 @@ class StackArea(NamedTuple):
     claims: int
 
     def stack(self, number: int) -> int:
-        """The offset of the capacity of a stack, with the address behind it."""
+        """The offset of the capacity of a stack; its address follows."""
         return self.at + STACKS + 16 * number
 
 
@@ -149,7 +149,7 @@ def stack_error(task: int, stack: int) -> int:
 
 
 def stack_of_error(error: int) -> tuple[int, int] | None:
-    """What `stack_error` was given; None for other errors."""
+    """Return the arguments that `stack_error` had for this error; None for other errors."""
     if error < _FULL:
         return None
     task, stack = divmod(error - _FULL, 1 << 24)
@@ -162,7 +162,7 @@ def layout(
 ) -> Layout:  # fmt: skip
     """The layout for a kernel. failed: most values an assertion shows. reports, stamps: how many.
 
-    stacks, threads: as `stack_areas` takes them.
+    stacks, threads: as for `stack_areas`.
     """
     at = PARAMS
     offsets = [0] * len(params)

@@ -1,4 +1,4 @@
-"""How many blocks of threads a task takes on a GPU, and what else its device buffer has."""
+"""The number of blocks of threads that a task needs on a GPU, and the rest of its device buffer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KNOWN: Final = 4096
 
 
 class GridTask(Protocol):
-    """What `CudaTask` and `OpenclTask` say of the grid of a task; see there."""
+    """The attributes of `CudaTask` and `OpenclTask` that describe the grid of a task; see there."""
 
     @property
     def block_dim(self) -> int: ...

@@ -1,4 +1,4 @@
-"""The bounds of a task as Python text, for the launch to compute how many blocks it takes."""
+"""The bounds of a task as Python text, from which a launch computes how many blocks it needs."""
 
 from __future__ import annotations
 

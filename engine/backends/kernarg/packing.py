@@ -53,7 +53,7 @@ def unpacker(results: Sequence[DataType]) -> struct.Struct:
 def params_of(
     meta: KernelMeta, arguments: Sequence[Any], addresses: Sequence[int], seed: int
 ) -> tuple[list[Any], list[int]]:
-    """What `packer` wants, and the addresses of fields, for canonical arguments.
+    """Return the values that `packer` needs, and the addresses of fields, for canonical arguments.
 
     addresses: of the memory of each argument that is an array or field; 0 for others.
     """
