@@ -37,11 +37,11 @@ def write(stream: IO[bytes], *parts: bytes) -> None:
 
 
 class _Failed(Exception):
-    """What a child said before it ended."""
+    """The error that a child reported before it ended."""
 
 
 def _apart(make: Callable[[], bytes]) -> bytes:
-    """What ``make`` gives, computed in a child."""
+    """The result of ``make``, computed in a child."""
     with tempfile.TemporaryFile() as said:
         incoming, outgoing = os.pipe()
         child = os.fork()
