@@ -4,7 +4,7 @@
 
     <f32> $5 = global_load $4              v5 = load(M0, p4)
     $7 : global_store $6, $5               store(M1, p6, v5)
-    <f32> $8 = atomic_add $6, $5           add_at(M1, p6, v5)           the old values are not used
+    <f32> $8 = atomic_add $6, $5           add_at(M1, p6, v5)          the old values are not used
                                            v8 = exchange(M1, p6, v5, f0)               they are used
 
 ``M``, ``G`` and ``T`` are NumPy views of what ``m``, ``g`` and ``t`` are in the scalar source.

@@ -36,7 +36,7 @@ __all__ = ["LEAST", "VectorTask", "vector_task"]
 LEAST: Final = 96
 """Iterations from which arrays are faster; benchmarks/interp.py measures it."""
 _LAUNCHES: Final = 4
-"""Making code for arrays takes as long as this many times `LEAST` iterations without loops."""
+"""The cost of code for arrays, in units of the time of `LEAST` iterations without loops."""
 _CHUNK: Final = 1 << 14
 _SHORT_CHUNK: Final = 1 << 10
 """Lanes of a call: where ops in loops wait for its end, few, since all of them are kept."""

@@ -5,15 +5,15 @@
     define ptx_kernel void @saxpy_kernel_0_range_for(ptr %frame, ptr addrspace(1) %p.x, ...)
         [return if the launch failed]  header  loop over the cells of this thread
 
-``%frame`` is the device frame, the rest are what the task needs of the host frame, by value
-(`cuda.facts`). A kernel of the ``graph`` flavour takes the frame alone, in which its arguments lie
-too; what runs then is a function that is always inlined into it, because `noalias` is a fact about
-parameters.
+``%frame`` is the device frame, the rest are the values that the task needs of the host frame
+(`cuda.facts`). A kernel of the ``graph`` flavour has the frame as its only parameter, which holds
+its arguments too; its code is then in a function that is always inlined into it, because `noalias`
+is a fact about parameters.
 
 The words differ from target to target; those above are NVIDIA's (see `dialect`).
 
 Arrays are pointers to address space 1, global memory, from the parameter on. An operand text of
-such a pointer is ``addrspace(1) %p.x``, so that ``ptr`` before it makes the whole of it.
+such a pointer is ``addrspace(1) %p.x``; ``ptr`` in front of it completes it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GpuText(NamedTuple):
 
     clears: the code sets the global temporaries to 0 itself. claims: offsets in the device frame of
     the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those that
-    may run as one block. params: of each kernel behind the frame, by its symbol.
+    may run as one block. params: of each kernel after the frame, by its symbol.
     """
 
     text: str
@@ -265,7 +265,7 @@ class GpuKernel:
         self.add(["}", ""])
 
     def _header(self, op: Op, name: str, plan: schedule.Schedule, slots: list[Slot]) -> None:
-        """The kernel that tells how many blocks the task needs; it takes the task's parameters."""
+        """The kernel that stores how many blocks the task needs; it has the task's parameters."""
         e = self._emitter(op)
         for slot in slots:
             e.param(*slot)
@@ -358,7 +358,7 @@ class GpuKernel:
 
 
 def _ordered(body: GpuEmitter) -> tuple[Slot, ...]:
-    """The parameters of a kernel behind the frame: the print buffer first, if it is one."""
+    """The parameters of a kernel after the frame: the print buffer first, if it is one."""
     return tuple(sorted(body.params.values(), key=lambda slot: slot.offset >= 0))
 
 

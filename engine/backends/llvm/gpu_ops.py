@@ -66,7 +66,7 @@ def _atomic(e: GpuEmitter, op: Op) -> None:
 
 
 def own(pointer: Op) -> str:
-    """Whether a pointer leads to memory of the thread's own, as i1.
+    """True if a pointer leads to the thread's own memory, as i1.
 
     A name where only the caller of this function knows; see `Dialect.asks_space`.
     """
@@ -119,7 +119,7 @@ def _update_of_any(e: GpuEmitter, op: Op) -> None:
 
 
 def _only_read(e: GpuEmitter, pointer: Op) -> bool:
-    """Whether nothing writes what ``pointer`` points to while the task runs."""
+    """True if nothing writes what ``pointer`` points to while the task runs."""
     while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         pointer = pointer.args[0]
     if pointer.code != C.ARG_ADDR or e.calls:
