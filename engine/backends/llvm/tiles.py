@@ -9,8 +9,8 @@ only one axis the rows are further chunks of it, as far apart as the block is wi
 
 Where all cells of a thread exist, the body is emitted once for each of them, one after the other,
 as straight code; each access says how it is aligned, and LLVM joins neighbouring ones. All other
-cells go through a loop around one more copy of the body. That loop also runs, with one cell a
-thread in the order of `schedule`, where tiles do not pay or are not possible, which the kernel
+cells go through a loop around one more copy of the body. That loop also runs, with one cell for
+each thread in the order of `schedule`, where tiles do not pay or are not possible, which the kernel
 decides for all threads alike:
 
 * an array does not begin at a multiple of 16 bytes, or its rows do not (a part of another array);
