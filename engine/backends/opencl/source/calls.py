@@ -27,7 +27,7 @@ __all__ = ["CALL_OPS"]
 
 
 class Function(NamedTuple):
-    """A real function as it was written. slots: what it takes of the host frame."""
+    """A real function as it was written. slots: the values it uses of the argument buffer."""
 
     symbol: str
     slots: tuple[Slot, ...]
