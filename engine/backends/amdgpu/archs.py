@@ -67,7 +67,10 @@ def _by_sgprs(arch: Arch, sgprs: int) -> int:
 
 
 def occupancy(arch: Arch, block_dim: int, vgprs: int, sgprs: int, lds: int) -> Occupancy:
-    """The occupancy of blocks of so many threads. vgprs: with the agprs. lds: bytes of a block."""
+    """The occupancy of blocks of ``block_dim`` threads.
+
+    vgprs: with the agprs. lds: bytes of a block.
+    """
     of_block = max(1, -(-block_dim // arch.wave))
     given = max(1, -(-vgprs // arch.vgpr_grain)) * arch.vgpr_grain
     room = arch.waves * arch.simds

@@ -35,7 +35,7 @@ def machine(arch: str, level: int) -> toolchain.Machine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     made = toolchain.Machine(target(arch), level)
-    made.ref.set_asm_verbosity(True)  # sizes of code stand in comments
+    made.ref.set_asm_verbosity(True)  # comments hold the sizes of code
     return made
 
 

@@ -39,7 +39,7 @@ class AmdgpuDialect(Dialect):
     device = "agent"
     block = "workgroup"
     static_shared = 64 << 10
-    # Arrays lie in memory of the device, where atomics on reals are instructions.
+    # Arrays are in device memory, where atomics on floats are instructions.
     real_notes = ", !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0"
 
     def __init__(self, wave: int) -> None:

@@ -15,8 +15,8 @@
 A *lane* is an iteration of the task; ``L`` are those that run the code at hand, in ascending
 order, as numbers from 0 within the ``n`` lanes of this call. A value has one element for each of
 them and nothing else, so an op does exactly what the iterations that reach it do. A branch, or a
-loop that lanes can leave, begins a *region*: what it uses from outside is taken along for its lanes
-under a name of its own (``v3_9``). When lanes leave, everything that is still needed is cut down to
+loop that lanes can leave, begins a *region*: values that it uses from outside are copied for its
+lanes under names of their own (``v3_9``). When lanes leave, everything still needed is cut down to
 the rest (`_keep`). Where lanes may leave a loop from inside of a branch, two arrays with an element
 for each lane record which lanes are still in the loop (``on``) and in this iteration of it
 (``go``); they are read at each point where lanes come together, and the next iteration begins with
@@ -44,7 +44,7 @@ __all__ = ["OVERHEAD", "SHARE", "VectorEmitter"]
 
 OVERHEAD: Final = 32
 SHARE: Final = 32
-"""An op on arrays costs as much as this many steps, and one more for so many lanes."""
+"""An op on arrays costs as much as `OVERHEAD` steps, and one more for each `SHARE` lanes."""
 
 
 class _Region:

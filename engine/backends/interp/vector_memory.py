@@ -303,7 +303,7 @@ def _make_folder(code: int, t: DataType) -> Callable[..., None]:
 
     def at(memory: Array, places: Array, values: Any) -> None:
         _from_start(places)
-        # `at` takes a Python number for an i64, and u64 beside that for an f64.
+        # `at` treats a Python number as an i64, and u64 next to that as an f64.
         ufunc.at(memory, places, np.asarray(values, memory.dtype))
 
     return at

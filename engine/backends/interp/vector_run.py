@@ -45,7 +45,8 @@ _MOST_PRIVATE: Final = 1 << 22
 _MOST_WAITING: Final = 1 << 25
 _FREE: Final = 1 << 24
 _BYTES_A_LANE: Final = 1 << 10
-"""Memory to save before a task, so that it can be undone: so many bytes, or so many a lane."""
+"""Limits of the memory saved before a task, so that it can be undone: `_FREE` bytes or
+`_BYTES_A_LANE` for each lane, whichever is more."""
 
 Array = Any
 

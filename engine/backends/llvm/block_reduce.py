@@ -190,7 +190,7 @@ def _block(e: GpuEmitter, code: int, t: Type, total: str, threads: int, done: st
     e.dialect.barrier(e)
     e.branch(e.value(f"icmp eq i32 {warp}, 0"), first, done)
     e.place(first)
-    # Lanes beyond the number of warps take what is there, and nobody takes theirs.
+    # Lanes beyond the number of warps read what is there, and no lane reads theirs.
     warps = threads // wave
     inside = e.call("umin", "i32", f"i32 {lane}, i32 {warps - 1}", flags=False)
     at = e.value(f"getelementptr inbounds i64, ptr addrspace(3) {_PARTIALS}, i32 {inside}")

@@ -149,7 +149,7 @@ class _Values(dict[int, str]):
 
     def __missing__(self, op_id: int) -> str:
         row, last = self.emitter.offsets[op_id]
-        # Not remembered: the next use may stand where this one is not computed.
+        # Not remembered: the next use may be where this one is not computed.
         return last if row == "0" else self.emitter.value(f"add nsw i64 {row}, {last}")
 
 

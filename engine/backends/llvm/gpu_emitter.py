@@ -34,9 +34,9 @@ def shared_bytes(array: Op) -> int:
 class GpuState(ModuleState):
     """The state that the functions of a module for a GPU share.
 
-    passed: the values of the host frame that real functions use; each function gets all of them,
-    after the frame. shared: definitions of the arrays that blocks share. dialect: the words of the
-    target.
+    passed: the values of the argument buffer that real functions use; each function gets all of
+    them, after the frame. shared: definitions of the arrays that blocks share. dialect: the words
+    of the target.
     """
 
     def __init__(self, func: Func, fast_math: bool, dialect: Dialect) -> None:

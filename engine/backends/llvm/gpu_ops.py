@@ -99,7 +99,7 @@ def _private_update(e: GpuEmitter, op: Op) -> str:
 
 
 def _update_of_any(e: GpuEmitter, op: Op) -> None:
-    """An update through an address that a function was given: of whatever memory."""
+    """An update through an address that is an argument of a function: of any memory."""
     at = op.args[0]
     is_private = e.dialect.is_private(e, e.v[at.id]) if e.dialect.asks_space else own(at)
     mine, others, done = e.label("own"), e.label("any"), e.label("updated")

@@ -35,7 +35,7 @@ COLD: Final = '!{!"llvm.loop.disable_nonforced"}'
 _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
 _MANY: Final = 64
-"""LLVM takes seconds to fill the lanes for so many accesses one by one."""
+"""LLVM takes seconds to fill the lanes for this many accesses one by one."""
 _VECTOR: Final = (C.SQRT, C.EXP, C.LOG, C.SIN, C.COS, C.FLOOR, C.CEIL, C.ROUND)
 """Functions of C's library that LLVM computes for whole vectors."""
 _CALLS: Final = frozenset({c for c in range(C.COUNT) if C.LIBM[c] and c not in _VECTOR})

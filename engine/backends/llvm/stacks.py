@@ -122,7 +122,7 @@ def begin_rows(e: Emitter) -> None:
 
 
 def reset_claims(e: Emitter, area: abi.StackArea, threads: int) -> None:
-    """In the entry function, before a task with a gate: no thread has a row."""
+    """In the entry function, before a task with an adstack predicate: no thread has a row."""
     at = e.beyond(e.frame, area.at + abi.GATED)
     gated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
     reset, go_on = e.label("reset"), e.label("claims")

@@ -40,10 +40,10 @@ _NEAR_ROWS: Final = 4
 _ROWS: Final = 2
 """Rows of a thread, where they share loads."""
 _PIECES: Final = 4
-"""Pieces of a thread that sums up, or whose accesses are narrow: so many loads are under way."""
+"""Chunks of a thread that sums up, or whose accesses are narrow: this many loads are under way."""
 _LANES: Final = 32
 ENOUGH: Final = 1 << 17
-"""Threads that fill a large GPU: with fewer, a thread had better take one cell."""
+"""Threads that fill a large GPU: with fewer, it is better that a thread runs one cell."""
 
 
 class Tile(NamedTuple):
@@ -78,7 +78,7 @@ class Tile(NamedTuple):
 
 
 def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | None:
-    """The tile for a parallel task; None if its threads had better take one cell at a time."""
+    """The tile for a parallel task; None if one cell at a time for each thread is better."""
     body = task.regions[1]
     if block_dim % 32 or any(op.regions or op.code in _EXCLUDED for op in body.ops):
         return None

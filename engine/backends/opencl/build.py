@@ -1,4 +1,4 @@
-"""Programs: OpenCL C -> what the driver makes of it, and its binary.
+"""Programs: OpenCL C -> the program that the driver makes of it, and its binary.
 
 A program is built when a kernel is compiled, and kept in its context, where loading the kernel
 finds it. In another process it is made from its binary, which the offline cache has. A binary is

@@ -192,7 +192,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
     def release(self, address: int, nbytes: int) -> None:
         self.used -= nbytes
         if nbytes >= LARGE and self.hardware.kind == "cpu" and self.alive:
-            # OpenCL keeps a buffer that kernels use, but not NumPy's memory that it lies in.
+            # OpenCL keeps a buffer that kernels use, but not NumPy's memory that it is in.
             self._aside.append((self.places.get(address), nbytes))
             self.places.remove(address)
             if sum(size for _, size in self._aside) > _MOST_ASIDE:
@@ -218,7 +218,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         if not size:
             return
         if size in _PATTERNS and self.repeat(address, data.tobytes(), size):
-            return  # which nobody has to wait for
+            return  # there is nothing to wait for
         self.moved += 1
         buffer, at = self._place(address)
         self.call(
@@ -280,7 +280,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         del self._aside[:aside]
 
     def stream_ends(self, stream: int) -> None:
-        """A stream is about to be given back: what is pending on it is found by `sync`."""
+        """A stream is about to be released: `sync` finds what is pending on it."""
         pending = self._pending.pop(stream, None)
         if pending and self.alive:
             self.wait_for(stream)

@@ -90,8 +90,8 @@ class Hardware(NamedTuple):
 def binding() -> Any:
     """The module pyopencl. BackendUnavailableError if it is not there or does not load."""
     # PoCL keeps what it compiled in a folder of its own, and looks there by the source. The engine
-    # keeps programs itself, and what it measures as a first compile must be one. Whoever sets the
-    # variable decides. It is read when the first platform is asked for.
+    # keeps programs itself, and what it measures as a first compile must be one. A value from the
+    # environment has precedence. PoCL reads it when the first platform is queried.
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     found = importlib.util.find_spec("pyopencl")
     # Uninstalled, it leaves the folder with PoCL's library, which could be imported as a package.
@@ -244,7 +244,7 @@ def _named(wanted: str, found: Sequence[Hardware]) -> list[Hardware]:
 
 
 def _usual(found: Sequence[Hardware]) -> Hardware:
-    """The device of a program that asks for none: of several PoCLs that of pyopencl's wheel."""
+    """The device of a program that names none: of several PoCLs that of pyopencl's wheel."""
     own = [one for one in found if one.is_pocl]
     if len({one.platform for one in own}) > 1:
         from importlib.metadata import PackageNotFoundError, version

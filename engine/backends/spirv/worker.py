@@ -4,7 +4,7 @@ Reads jobs from its input and answers on its output, each part as its length (8 
 optimised module as bitcode and its level in; the text and the binary out, or an empty text and what
 LLVM said. Each of the two is made in a child of its own: the target keeps types and constants of
 the last module in variables of the process, and what it makes of a second one may be wrong.
-Imports nothing of the engine, so that it starts fast. `code` is who talks to it.
+Imports nothing of the engine, so that it starts fast. `code` is its client.
 """
 
 from __future__ import annotations

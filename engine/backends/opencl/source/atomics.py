@@ -114,7 +114,7 @@ def _native(code: int, t: DataType, space: str, capabilities: Capabilities) -> U
             return None
     function = f"{'atom' if t.bits == 64 else 'atomic'}_{name}"
     cast = f"volatile __{space} {_TYPE[t.name]} *"
-    if code == C.ATOMIC_CAS:  # which wants the expected value first
+    if code == C.ATOMIC_CAS:  # its expected value comes first
         ty = _TYPE[t.name]
         body = f"  return {function}(({cast})at, expected, value);\n"
         return _helper(code, t, space, body, ty)

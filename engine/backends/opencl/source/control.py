@@ -131,7 +131,7 @@ def nest(
     for axis, (begin, end) in zip(order, ends, strict=True):
         name = counter(e)
         e.loop_values[op.id, axis] = name
-        if cold:  # neither is worth the time that it takes
+        if cold:  # neither is worth its time
             e.line("#pragma clang loop vectorize(disable) unroll(disable)")
         if reverse:
             e.open(f"for (int {name} = {end}; {name} > {e.atom(bounds[2 * axis])};) {{")

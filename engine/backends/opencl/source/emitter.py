@@ -178,7 +178,7 @@ class Emitter(Statements):
     many loops are open. stacks: the adstacks of the task. extremes: variables that are kept as
     keys; unset: the type of a variable that its first store declares; offsets: of `linearize` ops;
     all by op id. row_pointers: see `row`. guard: a condition under which stores to variables happen
-    at all (`control.flattened`). prints / uses_frame: the function prints, uses the device frame.
+    at all (`control.flattened`). prints / uses_frame: the function prints, uses the device buffer.
     """
 
     language = "OpenCL"
@@ -354,7 +354,7 @@ class Emitter(Statements):
         return self.param(program.extent_names[axis, number], "i", "int", at)
 
     def frame(self, ctype: str, offset: int) -> str:
-        """Something in the device frame."""
+        """Something in the device buffer."""
         self.uses_frame = True
         return f"*(__global {ctype} *)(frame + {offset})"
 

@@ -59,7 +59,7 @@ class OpenclText(NamedTuple):
     """A kernel as OpenCL C. ids: for each line the id of its op, -1 for none.
 
     options: for the build of the program. clears: the code sets the global temporaries to 0 itself.
-    claims: offsets in the device frame of the i64 words, counters of claimed rows, that must be 0
+    claims: offsets in the device buffer of the i64 words, counters of claimed rows, that must be 0
     when a launch begins.
     """
 
@@ -238,7 +238,7 @@ class Program:
         return arguments
 
     def _fits(self, slots: list[Slot]) -> None:
-        """Refuse more parameters than a device accepts; a CPU's limit is not reliable."""
+        """Refuse more parameters than a device accepts; a CPU does not keep to its limit."""
         most = self.capabilities.parameter_bytes
         size = 16 + 16 * sum(slot.kind == MEMORY for slot in slots)
         size += sum(struct.calcsize(slot.kind) for slot in slots if slot.kind != MEMORY)
@@ -326,7 +326,7 @@ class Program:
 
 
 def _stack_counts(func: Func, tasks: list[Op]) -> list[tuple[int, bool]]:
-    """Of each task how many adstacks it has, and whether a gate; see `abi.stack_areas`."""
+    """For each task its number of adstacks, and if it has a predicate; see `abi.stack_areas`."""
     if all(op.code != C.AD_STACK_ALLOCA for op in all_ops(func)):
         return [(0, False)] * len(tasks)
     return [

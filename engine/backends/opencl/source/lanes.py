@@ -231,8 +231,9 @@ def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
     cells, cell = e.names.fresh("cells"), e.names.fresh("cell")
     e.comment(op)
     if total == "1u" and e.program.capabilities.unified:
-        # PoCL 3.0 gives all items of a group the sums of the first one where it sees that no other
-        # has a cell: it must not see that, and no group has as many items as this would take.
+        # PoCL 3.0 sets the sums of all items of a group to those of the first one where it sees
+        # that no other has a cell. This hides it: no group has enough items for a shifted value
+        # other than 0.
         total = "1u + (uint)(get_local_id(0) >> 20)"
     e.line(f"const {ty} {cells} = {total};")
     if plan.grid == grids.EXACT:
@@ -304,7 +305,7 @@ def _indices(
     for axis in order[:0:-1]:
         begin, _, extent = bounds[axis]
         rest = e.names.fresh("rest")
-        # Where there are no cells, nobody uses what comes out.
+        # Where there are no cells, the result is not used.
         some = f"max({extent}, 1u)" if not extent.endswith("u") else extent
         some = "1u" if some == "0u" else some
         if wide:

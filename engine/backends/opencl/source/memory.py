@@ -124,7 +124,7 @@ def _key(e: Emitter, op: Op, extreme: Extreme) -> str:
     side = "max" if extreme.code == C.MAX else "min"
     if taken is None:
         return f"{e.helper(f'{side}_key_{t.name}')}({e.whole(op.args[1])})"
-    # With fast_math nobody asks what becomes of a NaN.
+    # With fast_math the result for a NaN does not matter.
     make = e.helper(f"key_{t.name}" if e.program.fast else f"{side}_key_{t.name}")
     return f"{e.helper(f'{side}_i{t.bits}')}({name}, {make}({e.whole(taken)}))"
 

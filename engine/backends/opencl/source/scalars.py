@@ -337,7 +337,7 @@ def _math(e: Emitter, op: Op) -> None:
 
 
 def _rounded_root(e: Emitter, t: Type, arg: str) -> str:
-    """A square root, rounded correctly if that is requested."""
+    """A square root, rounded correctly unless `fast_math` is set."""
     program = e.program
     text = f"{_name(e, 'sqrt', t)}({arg})"
     exact = t is f64 or program.fast or program.capabilities.exact_division

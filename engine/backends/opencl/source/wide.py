@@ -224,7 +224,7 @@ class Joined:
         return self.e.array(pointer.args[0].attr[0]), text
 
     def _index(self, index: Op, steps: Mapping[int, int]) -> str:
-        """An index of a cell as text, from what it is a sum of."""
+        """An index of a cell as text, from the terms of its sum."""
         form = form_of(index)
         parts: list[str] = []
         constant = form.constant
