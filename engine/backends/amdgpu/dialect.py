@@ -1,6 +1,6 @@
 """LLVM IR as the AMDGPU target accepts it, for the HSA runtime's conventions.
 
-A thread's own memory is in address space 5, the argument buffer and the heaps are in 1. The
+A thread's own memory is in address space 5, the device buffer and the heaps are in 1. The
 language's subgroups have 32 threads: on processors with waves of 64 a wave holds two. Lanes read
 each other's registers by ``ds_bpermute``, whose operand is a byte address: four times the lane.
 

@@ -1,6 +1,6 @@
 """LLVM IR as the SPIR-V target accepts it, in the OpenCL flavour.
 
-Pointers into the argument buffer, the heaps and arrays are of the global space 1, a thread's own
+Pointers into the device buffer, the heaps and arrays are of the global space 1, a thread's own
 memory is space 0, and pointers that a real function accepts are of the generic space 4. A kernel
 gets each memory as two parameters, a buffer and a byte offset in it, as the OpenCL backend launches
 it (`opencl.facts.OpenclTask`). Work-items and barriers are OpenCL's functions by their mangled
