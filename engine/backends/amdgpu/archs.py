@@ -47,13 +47,13 @@ ARCHS: Final = {
 """By name."""
 
 DEFAULT: Final = "gfx942"
-"""What is compiled for where no option says otherwise."""
+"""The processor that kernels are compiled for if no option names one."""
 
 
 class Occupancy(NamedTuple):
-    """How many waves of a kernel a SIMD can hold at a time, and of how many at most.
+    """The waves of a kernel that a SIMD can hold at a time, and the most that it can hold of any.
 
-    limit: what keeps more away: waves, vgprs, sgprs, LDS, blocks.
+    limit: the resource that prevents more: waves, vgprs, sgprs, LDS, blocks.
     """
 
     waves: int
@@ -62,12 +62,15 @@ class Occupancy(NamedTuple):
 
 
 def _by_sgprs(arch: Arch, sgprs: int) -> int:
-    """Waves by scalar registers, of which a SIMD of these processors has 800."""
+    """The waves that scalar registers allow: a SIMD of these processors has 800 registers."""
     return min(arch.waves, 800 // max(1, sgprs)) if arch.sgprs_limit else arch.waves
 
 
 def occupancy(arch: Arch, block_dim: int, vgprs: int, sgprs: int, lds: int) -> Occupancy:
-    """The occupancy of blocks of so many threads. vgprs: with the agprs. lds: bytes of a block."""
+    """The occupancy of blocks of ``block_dim`` threads.
+
+    vgprs: with the agprs. lds: bytes of a block.
+    """
     of_block = max(1, -(-block_dim // arch.wave))
     given = max(1, -(-vgprs // arch.vgpr_grain)) * arch.vgpr_grain
     room = arch.waves * arch.simds

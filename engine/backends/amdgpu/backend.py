@@ -1,11 +1,11 @@
 """The AMDGPU backend: ISA text and code objects by LLVM, for inspection.
 
 There is no runtime for AMD GPUs here: kernels are compiled for a processor that is named, and never
-launched. Texts: ``llvm_ir``, ``isa``, and ``llvm_ir_optimized`` when asked for; the code is the
-relocatable object that ROCm's linker would take. Facts: ``resources``, for each task in order what
-`code.resources` says of its kernel, ``helpers`` the same of kernels that are no tasks, by symbol,
-and ``unresolved``, the functions of ROCm's device library that are called and not linked. Register
-counts of a kernel that calls those are without what they take.
+launched. Texts: ``llvm_ir``, ``isa``, and ``llvm_ir_optimized`` on request; the code is the
+relocatable object that is the input of ROCm's linker. Facts: ``resources``, for each task in order
+what `code.resources` reports of its kernel; ``helpers``, the same of kernels that are no tasks, by
+symbol; ``unresolved``, the functions of ROCm's device library that are called and not linked. The
+register counts of a kernel that calls such functions do not include theirs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """LLVM IR -> ISA text and code object for AMD GPUs, and what the text says of each kernel.
 
-LLVM changes a module when it generates code from it, so that the text and the object are made from
-two copies of one optimised module. With the text come comments and metadata, of which `resources`
-makes facts.
+LLVM changes a module when it generates code from it, so the text and the object are made from two
+copies of one optimised module. The text includes comments and metadata, which `resources` turns
+into facts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def machine(arch: str, level: int) -> toolchain.Machine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     made = toolchain.Machine(target(arch), level)
-    made.ref.set_asm_verbosity(True)  # sizes of code stand in comments
+    made.ref.set_asm_verbosity(True)  # comments hold the sizes of code
     return made
 
 
@@ -77,12 +77,14 @@ def unresolved(llvm_ir: str) -> tuple[str, ...]:
 
 
 def resources(isa: str, arch: str, block_dims: dict[str, int]) -> dict[str, dict[str, Any]]:
-    """What each kernel of an ISA text takes, by its symbol. block_dims: threads of its blocks.
+    """Return the resources that each kernel of an ISA text needs, by its symbol.
+
+    block_dims: threads of its blocks.
 
     vgprs, agprs: registers of a lane; sgprs: of a wave; vgpr_spills, sgpr_spills: those kept in
-    memory. scratch_bytes: of a thread; dynamic_stack: it may take more, which is not known.
+    memory. scratch_bytes: of a thread; dynamic_stack: it may need an unknown amount more.
     lds_bytes: of a block. wave: lanes. occupancy: waves that a SIMD holds at a time, of
-    occupancy_most; occupancy_limit: what keeps more away. code_bytes: of the kernel.
+    occupancy_most; occupancy_limit: the resource that prevents more. code_bytes: of the kernel.
     """
     lengths = {name: int(length) for name, length in _LENGTH.findall(isa)}
     found: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,8 @@
-"""LLVM IR as the AMDGPU target takes it, for the HSA runtime's conventions.
+"""LLVM IR as the AMDGPU target accepts it, for the HSA runtime's conventions.
 
-Memory of a thread's own lies in address space 5, the frame and the heaps in 1. The language's
-subgroups have 32 threads: on processors with waves of 64 a wave holds two. Lanes read each other's
-registers by ``ds_bpermute``, which takes a byte address: four times the lane.
+A thread's own memory is in address space 5, the device buffer and the heaps are in 1. The
+language's subgroups have 32 threads: on processors with waves of 64 a wave holds two. Lanes read
+each other's registers by ``ds_bpermute``, whose operand is a byte address: four times the lane.
 
 Mathematics that the processor has good instructions for (roots, ``exp`` and ``log`` of f32) are
 LLVM's intrinsics; all else is called from ROCm's device library by its names (``__ocml_sin_f32``).
@@ -26,7 +26,7 @@ __all__ = ["LIBRARY_PREFIX", "AmdgpuDialect"]
 
 LIBRARY_PREFIX: Final = "__ocml_"
 _BLOCK_COUNT: Final = "@llvm.amdgcn.implicitarg.ptr"
-"""What it points to begins with the number of blocks (version 5 of code objects, and later)."""
+"""The memory it points to begins with the number of blocks (code objects of version 5 or later)."""
 
 
 class AmdgpuDialect(Dialect):
@@ -39,7 +39,7 @@ class AmdgpuDialect(Dialect):
     device = "agent"
     block = "workgroup"
     static_shared = 64 << 10
-    # Arrays lie in memory of the device, where atomics on reals are instructions.
+    # Arrays are in device memory, where atomics on floats are instructions.
     real_notes = ", !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0"
 
     def __init__(self, wave: int) -> None:

@@ -1,4 +1,4 @@
-"""Which op each line of ISA text, and of the optimised LLVM IR, came from; see `llvm.gpu_lines`."""
+"""The op that each line of ISA text and of the optimised LLVM IR is from; see `llvm.gpu_lines`."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ __all__ = ["Generated", "InspectionBackend"]
 
 
 class Generated(NamedTuple):
-    """What `InspectionBackend.generate` makes of a kernel.
+    """The result of `InspectionBackend.generate` for a kernel.
 
     texts, later: the LLVM IR, ``llvm_ir``, optimised, ``llvm_ir_optimized``, and the listing of the
-    code; ``later`` has those that are made when asked for. code: the binary. The others are as of
+    code; ``later`` has those that are made on request. code: the binary. The others are those of
     `base.Artifact`.
     """
 

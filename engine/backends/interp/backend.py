@@ -23,7 +23,7 @@ __all__ = ["BACKEND", "InterpBackend", "InterpExecutable"]
 
 
 def _array_of(pointer: Op) -> int | None:
-    """The number of the array parameter that an address lies in, None for other memory."""
+    """The index of the array parameter that an address points into, None for other memory."""
     while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
         pointer = pointer.args[0]
     return pointer.attr[0] if pointer.code == C.ARG_ADDR else None
@@ -133,7 +133,7 @@ def _func_of(artifact: Artifact) -> Func:
 
 
 def _with_later_texts(artifact: Artifact) -> Artifact:
-    """The artifact, whose texts can be made of its code when somebody asks for them."""
+    """The artifact with texts that are made from its code on request."""
     later = {
         "ir": lambda: to_text(_func_of(artifact)),
         "python": lambda: compile_func(_func_of(artifact)).source,

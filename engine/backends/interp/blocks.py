@@ -12,11 +12,11 @@
                                                            run_block([b2(*i) for i in k])
 
 Each iteration is a generator that stops at a barrier; a block steps all of its iterations to their
-next barrier before any goes on. An iteration that has ended waits for nobody. This is the plain
-reading of the table, before any pass splits loops at barriers.
+next barrier before any goes on. The others do not wait for an iteration that has ended. This is the
+plain reading of the table, before any pass splits loops at barriers.
 
-Iterations of a subgroup stop likewise to exchange values: what they yield beside the op is their
-part, what the ``yield`` gives is their result.
+Iterations of a subgroup stop in the same way to exchange values: they yield the op and their part,
+and the value of the ``yield`` is their result.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _blocks(indices: Iterable[tuple[int, ...]], size: int) -> Iterator[list[tupl
 
 
 Stop = tuple[Op, Any, Any]
-"""Where an iteration waits, and its part in what is done there."""
+"""The op at which an iteration waits, and its part in what is done there."""
 Iteration = Generator[Stop, Any]
 
 
@@ -124,7 +124,7 @@ def _run_block(iterations: list[Iteration]) -> None:
 
 
 def _run_subgroup(group: dict[int, Iteration]) -> Op | None:
-    """Run iterations, by lane, up to a barrier of the block, which it gives, or to their ends."""
+    """Run iterations, by lane, to a barrier of the block, which is returned, or to their ends."""
     results: dict[int, Any] = {}
     while group:
         stops: dict[int, Stop] = {}
@@ -147,7 +147,7 @@ def _run_subgroup(group: dict[int, Iteration]) -> Op | None:
 
 
 def _exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
-    """What an operation of a subgroup gives each of its lanes."""
+    """The result of an operation of a subgroup for each of its lanes."""
     if op.code == C.SUBGROUP_SHUFFLE:
         return {
             lane: stops[wanted][1] if wanted in stops else value
@@ -160,4 +160,4 @@ def _exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
 
 
 NAMES: Final[dict[str, Any]] = {"blocks": _blocks, "run_block": _run_block}
-"""What the emitted source calls."""
+"""The functions that the emitted source calls."""

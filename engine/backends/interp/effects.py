@@ -1,4 +1,4 @@
-"""What a kernel tells the outside, as Python statements: assert, print, return."""
+"""The output of a kernel as Python statements: assert, print, return."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ __all__ = ["NAMES", "Emitter"]
 NAMES: Final[dict[str, Any]] = {
     "single": c_float, "product": product, "inf": math.inf, "nan": math.nan,
 }  # fmt: skip
-"""What the emitted source calls."""
+"""The functions that the emitted source calls."""
 
 _PLAIN: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
 _BITS: Final = {C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XOR: "^"}
@@ -59,7 +59,7 @@ _COMPARE: Final = {
 }  # fmt: skip
 _INF: Final = float("inf")
 _DEEP: Final = 90
-"""Levels of nesting that Python's own tokenizer takes, with a margin."""
+"""Levels of nesting that Python's own tokenizer accepts, with a margin."""
 _LOOPS: Final = 20
 
 
@@ -67,7 +67,7 @@ class Emitter:
     """Makes the source of one function.
 
     debug: whether asserts of the kernel's own are reported. counted: whether steps are counted.
-    vector: gives what may run a parallel task at once, or None; see `vector_run`.
+    vector: returns the runner of a parallel task over arrays, or None; see `vector_run`.
     After `run`: ``lines`` is the source, ``ops`` the op that each line is for, ``names`` the
     objects that the source uses.
     """
@@ -97,7 +97,7 @@ class Emitter:
         self.stacks = {place.op: i for i, place in enumerate(stack_places(func))}
         """The number of each adstack in the whole kernel."""
         self.resumable = bool(labels_of(func))
-        """Whether a launch can begin at a checkpoint."""
+        """True if a launch can begin at a checkpoint."""
 
     def run(self) -> str:
         """The source."""
@@ -447,7 +447,7 @@ class Emitter:
         self.pad = saved
 
     def begin_body(self, op: Op | None) -> tuple[str, Op | None, int]:
-        """Begin the function that is the body of ``op``; gives what `end_body` takes."""
+        """Begin the function that is the body of ``op``; returns the argument of `end_body`."""
         saved = self.pad, self.body_of, self.loops
         self.pad, self.body_of, self.loops = self.pad + " ", op, 0
         return saved

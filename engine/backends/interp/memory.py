@@ -1,7 +1,7 @@
 """Flat views of memory that the generated code indexes: arrays, and the buffer between tasks.
 
-A view gives and takes the Python numbers of `semantics`. Memoryviews do so at a third of the cost
-of NumPy indexing; there is none for f16, so that type goes through NumPy.
+A view returns and stores the Python numbers of `semantics`. Memoryviews do so at a third of the
+cost of NumPy indexing; there is none for f16, so that type goes through NumPy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _view(buffer: Any, t: DataType) -> Any:
 
 
 def array_of(view: Any, t: DataType) -> np.ndarray[Any, Any]:
-    """What a view of elements of type ``t`` shows, as an array."""
+    """The memory under a view of elements of type ``t``, as an array."""
     if isinstance(view, _Halves):
         return view.array
     return np.asarray(view, t.np) if isinstance(view, list) else np.asarray(view).view(t.np)

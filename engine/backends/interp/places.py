@@ -1,4 +1,4 @@
-"""Where the elements of arrays and fields lie, as Python expressions that hold for arrays, too."""
+"""Offsets of elements of arrays and fields, as Python expressions that also work on arrays."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ __all__ = ["graph_region"]
 
 
 def graph_region(e: Emitter, op: Op) -> None:
-    """Emit a graph region; its tests stand only in kernels that a launch can begin further on."""
+    """Emit a graph region; its tests are emitted only for kernels that can begin further on."""
     attr, body = op.attr, op.regions[0]
     saved = e.pad
     if e.resumable:

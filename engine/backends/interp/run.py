@@ -39,7 +39,7 @@ _FRACTION: Final = {f16: 11, f32: 24}
 
 
 class _Context:
-    """What the generated code reaches while it runs."""
+    """The objects that the generated code uses while it runs."""
 
     def __init__(self, func: Func, print_fn: PrintFn, steps: int, seed: int) -> None:
         self.func = func
@@ -138,8 +138,8 @@ def _deep(func: Func) -> Generator[None]:
 class Program:
     """A function made ready to run.
 
-    source: the Python code. ops: the op behind each line of the kernel in it. vectors: what may
-    run its tasks over arrays. claims: how often the last launch passed an `ad_stack_claim`.
+    source: the Python code. ops: the op that each of its lines is for. vectors: the runners of its
+    tasks over arrays. claims: how often the last launch passed an `ad_stack_claim`.
     """
 
     def __init__(self, func: Func, debug: bool, counted: bool, least: int | None) -> None:
@@ -309,13 +309,13 @@ def run(
         the order of memory, then those of an element; for an array with gradient a pair of arrays,
         for a field its flat view.
     debug: report the kernel's own asserts; without it only checks that the compiler put in.
-    print_fn: takes each printed text; standard output if None.
+    print_fn: called with each printed text; standard output if None.
     max_steps: about how many ops may run inside loops.
     seed: the value of `launch_seed`.
-    stacks: what the adstacks get; without it they have the entries that their ops speak of, and
+    stacks: the sizes of the adstacks; without it they have the entries that their ops name, and
         those whose size the launch has to find have no limit.
-    resume: 1 + the label of the checkpoint to begin at; 0 for the start. Of a kernel with such
-        checkpoints the results end in 1 + the label of the one that yielded, or in 0.
+    resume: 1 + the label of the checkpoint to begin at; 0 for the start. The results of a kernel
+        with such checkpoints end in 1 + the label of the one that yielded, or in 0.
     least: see `compile_func`.
 
     Raises QuadrantsAssertionError for a failed assert and QuadrantsRuntimeError for an access

@@ -15,13 +15,13 @@
 A *lane* is an iteration of the task; ``L`` are those that run the code at hand, in ascending
 order, as numbers from 0 within the ``n`` lanes of this call. A value has one element for each of
 them and nothing else, so an op does exactly what the iterations that reach it do. A branch, or a
-loop that lanes can leave, begins a *region*: what it uses from outside is taken along for its lanes
-under a name of its own (``v3_9``). When lanes leave, everything that is still needed is cut down to
+loop that lanes can leave, begins a *region*: values that it uses from outside are copied for its
+lanes under names of their own (``v3_9``). When lanes leave, everything still needed is cut down to
 the rest (`_keep`). Where lanes may leave a loop from inside of a branch, two arrays with an element
-for each lane tell who is still in the loop (``on``) and in this iteration of it (``go``); each
-place where lanes come together asks them, and the next iteration begins with all that are in the
-loop (``S``). A value that is the same in all lanes is a Python number, computed as in the scalar
-source; so is an index of a loop whose bounds do not vary.
+for each lane record which lanes are still in the loop (``on``) and in this iteration of it
+(``go``); they are read at each point where lanes come together, and the next iteration begins with
+all lanes in the loop (``S``). A value that is the same in all lanes is a Python number, computed as
+in the scalar source; so is an index of a loop whose bounds do not vary.
 
 Local variables have an element for each of the n lanes; `vector_memory` describes memory, and
 `vector_run` says why the result is that of one iteration after the other.
@@ -44,7 +44,7 @@ __all__ = ["OVERHEAD", "SHARE", "VectorEmitter"]
 
 OVERHEAD: Final = 32
 SHARE: Final = 32
-"""An op on arrays costs as much as this many steps, and one more for so many lanes."""
+"""An op on arrays costs as much as `OVERHEAD` steps, and one more for each `SHARE` lanes."""
 
 
 class _Region:
@@ -126,7 +126,7 @@ class VectorEmitter(emit.Emitter):
         return vector_ops.cast(self, self.values[a], a.type, want)
 
     def count(self) -> str:
-        """How many lanes there are."""
+        """The number of lanes."""
         return "n" if self.region.whole else f"{self.region.lanes}.size"
 
     def steps(self, body: Block, lanes: str) -> None:
@@ -158,14 +158,14 @@ class VectorEmitter(emit.Emitter):
         self.value(op, f"choose({', '.join(texts)}, {op.type})")
 
     def check(self, op: Op) -> None:
-        """An assert; if it fails, the scalar source tells where."""
+        """An assert; if it fails, the scalar source reports where."""
         if op.attr.kind != "user" or self.debug:
             self.line(f"holds({self.values[op.args[0]]})")
 
     # --- regions -----------------------------------------------------------------------------
 
     def enter(self, lanes: str, body: Block, suffix: str, whole: bool = False) -> list[str]:
-        """Begin a region; gives its names of what ``body`` uses of the present one's."""
+        """Begin a region; returns its names of the values that ``body`` uses of the present one."""
         outer = self.region
         self.region = region = _Region(lanes, whole)
         for op in walk(body):
@@ -197,7 +197,7 @@ class VectorEmitter(emit.Emitter):
         self.line(f"if {k}.size < {region.lanes}.size: {', '.join(names)} = {cut}")
 
     def branch(self, op: Op, block: Block, cond: str, suffix: str) -> None:
-        """What those lanes do for which ``cond`` holds."""
+        """The code of the lanes for which ``cond`` holds."""
         if not block.ops:
             return
         outer, tag = self.region, f"{op.id}{suffix}"

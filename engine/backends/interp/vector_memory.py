@@ -4,15 +4,15 @@
 
     <f32> $5 = global_load $4              v5 = load(M0, p4)
     $7 : global_store $6, $5               store(M1, p6, v5)
-    <f32> $8 = atomic_add $6, $5           add_at(M1, p6, v5)        nobody asks for the old values
-                                           v8 = exchange(M1, p6, v5, f0)             somebody does
+    <f32> $8 = atomic_add $6, $5           add_at(M1, p6, v5)          the old values are not used
+                                           v8 = exchange(M1, p6, v5, f0)               they are used
 
 ``M``, ``G`` and ``T`` are NumPy views of what ``m``, ``g`` and ``t`` are in the scalar source.
-Where several lanes of one op mean the same element, they take their turns in the order of lanes: a
+Where several lanes of one op address the same element, they take turns in the order of lanes: a
 scatter leaves the last value, NumPy's ``at`` and `exchange` go element by element. A local
 variable has an element for each lane of the task, an array in private memory ``count`` of them.
 
-What stands around such an op depends on the kind of its memory, see `vectorizable`.
+The code around such an op depends on the kind of its memory, see `vectorizable`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _load(e: VectorEmitter, op: Op) -> None:
 
 
 def _change(e: VectorEmitter, pointer: Op, name: str, value: str, others: str = "") -> None:
-    """A store, or an atomic whose result nobody asks for; ``name``: of what does it."""
+    """A store, or an atomic whose result is not used; ``name``: of the function that does it."""
     space, memory = e.facts.space(pointer), e.memory(pointer).upper()
     if e.facts.kinds[space] != BLIND:
         places = _touch(e, pointer, memory)
@@ -254,12 +254,12 @@ def exchange(
 
 
 def _first(old: Any, value: Any) -> Any:
-    """What an exchange leaves."""
+    """The value that an exchange leaves in memory."""
     return value
 
 
 def _swap(old: Any, value: Any, expected: Any) -> Any:
-    """What a compare-and-swap leaves."""
+    """The value that a compare-and-swap leaves in memory."""
     return value if old == expected else old
 
 
@@ -272,7 +272,7 @@ _FOLDERS: Final[dict[tuple[int, DataType], Callable[..., None]]] = {}
 
 
 def folder(code: int, t: DataType) -> Callable[..., None]:
-    """What does an atomic, lane after lane, whose results nobody asks for."""
+    """The function that does an atomic, lane after lane, whose results are not used."""
     found = _FOLDERS.get((code, t))
     if found is None:
         found = _FOLDERS[code, t] = _make_folder(code, t)
@@ -303,7 +303,7 @@ def _make_folder(code: int, t: DataType) -> Callable[..., None]:
 
     def at(memory: Array, places: Array, values: Any) -> None:
         _from_start(places)
-        # `at` takes a Python number for an i64, and u64 beside that for an f64.
+        # `at` treats a Python number as an i64, and u64 next to that as an f64.
         ufunc.at(memory, places, np.asarray(values, memory.dtype))
 
     return at
@@ -328,4 +328,4 @@ NAMES: Final[dict[str, Any]] = {
     "wide": wide, "clamped": clamped, "within": within, "placed": placed, "inside": inside,
     "load": load, "store": store, "exchange": exchange,
 }  # fmt: skip
-"""What the emitted source calls."""
+"""The functions that the emitted source calls."""

@@ -1,8 +1,8 @@
 """The operations of `semantics` on arrays, one element for each lane.
 
-`binary` and `unary` give the text of an expression. It is NumPy's own operator where that gives the
-same bits for all operands (which tests hold it to), a function of this file where it needs care,
-and for everything else `each`: the definition itself, on one lane after the other. That is so
+`binary` and `unary` return the source of an expression. It is NumPy's own operator where that
+produces the same bits for all operands (which tests check), a function of this file where it needs
+care, and for everything else `each`: the definition itself, on one lane after the other. That is so
 for the functions of the math library: NumPy has versions of its own, whose last bit may differ.
 
 An array has the dtype of its values' type; u1 is bool. One of two operands may be a Python number.
@@ -72,7 +72,7 @@ def cast(e: VectorEmitter, text: str, source: Type, target: Type) -> str:
 
 
 def binary(e: VectorEmitter, op: Op) -> str:
-    """The value of a binary op of which at least one operand varies."""
+    """The value of a binary op with at least one operand that varies."""
     types = op.args[0].type, op.args[1].type
     want = [operand_type(op.code, i, types, op.type) or types[i] for i in (0, 1)]
     return combined(e, op.code, (want[0], want[1]), op.type, (e.arg(op, 0), e.arg(op, 1)))
@@ -140,7 +140,7 @@ def library(
 
 
 def to_int(x: Array, dtype: Any, low: int, high: int) -> Array:
-    """Truncated and saturated, NaN gives 0."""
+    """Truncated and saturated; NaN becomes 0."""
     wide = x.astype(np.float64)
     least, most = float(low), float(high)
     result = np.where((wide > least) & (wide < most), wide, 0.0).astype(dtype)
@@ -201,7 +201,7 @@ def sar(a: Any, b: Any, dtype: Any) -> Array:
 
 
 def choose(cond: Any, a: Any, b: Any, dtype: Any) -> Array:
-    """``select``; numbers beside arrays take the type of the result."""
+    """``select``; Python numbers next to arrays get the type of the result."""
     return np.where(cond, np.asarray(a, dtype), np.asarray(b, dtype))
 
 
@@ -214,4 +214,4 @@ NAMES: Final[dict[str, Any]] = {
     "arange": np.arange, "zeros": np.zeros, "ones": np.ones, "full": np.full, "bool": np.bool_,
     **{str(t): t.np for t in PRIMITIVE_TYPES},
 }  # fmt: skip
-"""What the emitted source calls."""
+"""The functions that the emitted source calls."""

@@ -1,4 +1,4 @@
-"""Runs a parallel task over arrays of iterations, if that gives what one after the other gives.
+"""Runs a parallel task over arrays of iterations, if the result is that of one after the other.
 
 An iteration is a lane, numbered in the order in which the scalar source runs them. On arrays, an
 op is done by all lanes before the next op is done by any, so accesses to memory happen in another
@@ -8,7 +8,7 @@ order. The result is the same, bit for bit, because
 * of two lanes that access the same element, one of them to change it, the lower one does so first:
   `Run.touch` refuses a lane that comes after a higher one, on every access to memory of the kind
   SHARED. Within one op lanes take their turns in ascending order;
-* stores and atomics on memory of the kind BLIND, which nobody reads meanwhile, are kept until the
+* stores and atomics on memory of the kind BLIND, which is not read meanwhile, are kept until the
   lanes have ended (`Run.later`) and then done sorted by lane, those of one lane in its own order;
 * lanes run in chunks, one after the other.
 
@@ -36,7 +36,7 @@ __all__ = ["LEAST", "VectorTask", "vector_task"]
 LEAST: Final = 96
 """Iterations from which arrays are faster; benchmarks/interp.py measures it."""
 _LAUNCHES: Final = 4
-"""Code for arrays takes as long to make as so many times `LEAST` iterations take without loops."""
+"""The cost of code for arrays, in units of the time of `LEAST` iterations without loops."""
 _CHUNK: Final = 1 << 14
 _SHORT_CHUNK: Final = 1 << 10
 """Lanes of a call: where ops in loops wait for its end, few, since all of them are kept."""
@@ -45,7 +45,8 @@ _MOST_PRIVATE: Final = 1 << 22
 _MOST_WAITING: Final = 1 << 25
 _FREE: Final = 1 << 24
 _BYTES_A_LANE: Final = 1 << 10
-"""Memory to save before a task, so that it can be undone: so many bytes, or so many a lane."""
+"""Limits of the memory saved before a task, so that it can be undone: `_FREE` bytes or
+`_BYTES_A_LANE` for each lane, whichever is more."""
 
 Array = Any
 
@@ -202,7 +203,7 @@ class _Made:
         return {name: cx.array(op) for name, op in self._bases.items()}
 
     def overlap(self, arrays: dict[str, Array]) -> bool:
-        """Whether an array that is written shares memory with another one."""
+        """True if an array that is written shares memory with another one."""
         return any(
             name != other and array.size and np.may_share_memory(arrays[name], array)
             for name in self.written for other, array in arrays.items()
@@ -215,7 +216,7 @@ def _has_loops(task: Op) -> bool:
 
 
 def vector_task(func: Func, task: Op, debug: bool, counted: bool, least: int) -> VectorTask | None:
-    """What may run ``task`` over arrays from ``least`` iterations on; None if nothing can."""
+    """The runner of ``task`` over arrays from ``least`` iterations on; None if there is none."""
     if refusal(func, task):
         return None
     return VectorTask(func, task, debug, counted, least)

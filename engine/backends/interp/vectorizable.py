@@ -1,16 +1,16 @@
-"""Which parallel tasks can run over arrays of iterations, and what such a run has to know.
+"""Finds the parallel tasks that can run over arrays of iterations, and the facts for such a run.
 
-`refusal` says why a task cannot; that is decided by its kinds of ops alone, so that a kernel pays
-next to nothing for it. `Facts` are found when a task runs so for the first time:
+`refusal` says why a task cannot; the kinds of its ops alone decide that, so it costs a kernel
+next to nothing. `Facts` are found when a task first runs this way:
 
 * an op is *varying* if iterations may differ in its value; all others are computed once;
 * a *space* of memory (an array, its gradient, one global temporary) is of one of three kinds:
 
       READ    the task only loads from it: the order of loads does not matter
-      BLIND   the task only stores to it, or only applies one kind of atomic whose result nobody
-              asks for: what happens to an element depends on the order of these ops alone, so they
+      BLIND   the task only stores to it, or only applies one kind of atomic whose result is not
+              used: what happens to an element depends on the order of these ops alone, so they
               can be kept and done afterwards, in the order of iterations
-      SHARED  everything else: each access asks whether it comes too late (`vector_run.Run.touch`)
+      SHARED  everything else: each access checks that it is not too late (`vector_run.Run.touch`)
 
 * a loop *splits* its lanes if some of them can leave it, or go on to the next iteration, from
   inside of a branch that others do not take.
@@ -49,7 +49,7 @@ _PURE_ATOMICS: Final = frozenset({
 
 
 def refusal(func: Func, task: Op) -> str:
-    """Why ``task`` runs one iteration after the other; empty if it need not."""
+    """Return why ``task`` runs one iteration after the other; empty if it need not."""
     if task.code != C.OFFLOADED or not is_parallel(func, task):
         return "it is no parallel task"
     known: set[Op] = {task}
@@ -72,11 +72,11 @@ def base_of(pointer: Op) -> Op:
 
 
 class Facts:
-    """What a run over arrays needs to know of a task that `refusal` does not refuse.
+    """The facts that a run over arrays needs of a task that `refusal` does not refuse.
 
     varying: ops, and loops whose bounds vary. kinds: of each space, by `space`. deferred: the BLIND
-    spaces whose ops must wait; not so where there is but one op, outside of loops, nor where their
-    order means nothing (integers). lengthy: one that must wait stands in a loop. bases: the op
+    spaces whose ops must wait: not those with only one op, outside of loops, nor those where the
+    order means nothing (integers). lengthy: an op that must wait is in a loop. bases: the op
     where addresses into a space begin; written: the spaces that are changed. uses: how often the
     value of an op is used. position: of each op in program order; last: that of a value's last use.
     split, leaving: the loops (or the task) that split their lanes, and those that lanes can leave
@@ -112,7 +112,7 @@ class Facts:
 
     @staticmethod
     def space(pointer: Op) -> object:
-        """What tells apart the memory that addresses point into."""
+        """The key of the memory space that addresses point into."""
         base = base_of(pointer)
         if base.code == C.ARG_ADDR:
             return base.attr
@@ -122,7 +122,7 @@ class Facts:
         return base  # of one iteration alone
 
     def own(self, pointer: Op) -> bool:
-        """Whether only the iteration itself sees the memory."""
+        """True if only the iteration itself sees the memory."""
         return base_of(pointer).code in (C.ALLOCA, C.ARRAY_ALLOCA)
 
     def _spaces(self, ops: list[Op]) -> None:

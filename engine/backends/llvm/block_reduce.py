@@ -1,15 +1,15 @@
 """Reductions of a parallel task on a GPU: threads add up for themselves, blocks for their threads.
 
-An atomic update of an address that is the same in all cells would make all threads of the device
-queue for one word. Where nobody looks at the word meanwhile, each thread keeps a local in its place
-(`sums` finds such updates, `accumulate` makes them), and when the task ends (`finale`)::
+An atomic update of an address that is the same in all iterations would make all threads of the
+device queue for one word. Where no other op uses the word meanwhile, each thread keeps a local in
+its place (`sums` finds such updates, `accumulate` makes them), and when the task ends (`finale`)::
 
     lanes of a warp      exchange their locals by shuffles, half as many each time
     warps of a block     leave theirs in shared memory, where the first warp adds them up
     first thread         updates the word, once a block, if there is anything to add
 
-That is the scheme of `passes.make_thread_local` for a CPU's pieces, with the same identities, and
-the same option switches it off. The order of a sum of reals depends on the grid and on which block
+That is the scheme of `passes.make_thread_local` for a CPU's chunks, with the same identities, and
+the same option switches it off. The order of a sum of floats depends on the grid and on which block
 comes first: results differ in the last bits from launch to launch, as those of atomics do.
 """
 
@@ -63,9 +63,9 @@ def sums(task: Op, state: Arrays) -> tuple[Op, ...]:
 
 
 def _memory(pointer: Op, state: Arrays) -> object:
-    """What memory ``pointer`` points into; pointers to different memory never meet.
+    """The key of the memory that ``pointer`` points into; pointers to different memory never meet.
 
-    None for a thread's own, and for what nobody knows.
+    None for a thread's own memory, and for unknown memory.
     """
     while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         pointer = pointer.args[0]
@@ -79,7 +79,7 @@ def _memory(pointer: Op, state: Arrays) -> object:
 
 
 def _same_everywhere(op: Op, task: Op, depth: int = 8) -> bool:
-    """Whether ``op`` has one value in all cells, and can be computed anew behind the loop."""
+    """True if ``op`` has one value in all iterations and can be computed again after the loop."""
     if op.block is task.regions[0] or op.code == C.LOOP_INDEX:
         return False
     return (
@@ -102,7 +102,7 @@ def open_sums(e: GpuEmitter, found: tuple[Op, ...], config: CompileConfig) -> No
 
 
 def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
-    """What changes nothing, also where a block has no cell at all and the word is infinite."""
+    """The value that changes nothing, also if a block has no iteration and the word is infinite."""
     if t.is_real and config.fast_math and code in (C.ATOMIC_MIN, C.ATOMIC_MAX):
         return math.inf if code == C.ATOMIC_MIN else -math.inf
     return identity(code, t, config)
@@ -118,10 +118,10 @@ def accumulate(e: GpuEmitter, op: Op) -> None:
 
 
 def _changes(e: GpuEmitter, op: Op, t: DataType, total: str, config: CompileConfig) -> str:
-    """Whether an update with ``total`` would change the word.
+    """Emit the i1 that says if an update with ``total`` would change the word.
 
-    If no cell of the block has made one, because none came to it, none may be made: the address
-    may be of nothing.
+    If no iteration of the block has reached the update, none may be made: the address may be
+    invalid.
     """
     none = _identity(op.code, t, config)
     ty = VALUE[t.name]
@@ -135,7 +135,7 @@ def _changes(e: GpuEmitter, op: Op, t: DataType, total: str, config: CompileConf
 def finale(
     e: GpuEmitter, found: tuple[Op, ...], threads: int, config: CompileConfig
 ) -> None:  # fmt: skip
-    """What follows the loop: every thread of the block comes here."""
+    """Emit the code that follows the loop: every thread of the block comes here."""
     if not found:
         return
     made: set[str] = set()
@@ -190,7 +190,7 @@ def _block(e: GpuEmitter, code: int, t: Type, total: str, threads: int, done: st
     e.dialect.barrier(e)
     e.branch(e.value(f"icmp eq i32 {warp}, 0"), first, done)
     e.place(first)
-    # Lanes beyond the number of warps take what is there, and nobody takes theirs.
+    # Lanes beyond the number of warps read what is there, and no lane reads theirs.
     warps = threads // wave
     inside = e.call("umin", "i32", f"i32 {lane}, i32 {warps - 1}", flags=False)
     at = e.value(f"getelementptr inbounds i64, ptr addrspace(3) {_PARTIALS}, i32 {inside}")
@@ -245,7 +245,7 @@ def _from_lane(e: GpuEmitter, t: Type, value: str, distance: int) -> str:
 
 
 def _address(e: GpuEmitter, op: Op, made: set[Op]) -> None:
-    """Compute an address anew."""
+    """Compute an address again."""
     if op in made:
         return
     made.add(op)

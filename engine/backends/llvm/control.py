@@ -1,4 +1,4 @@
-"""LLVM IR for control flow, and for what a kernel tells the outside: assert, print, return."""
+"""LLVM IR for control flow, and for the output of a kernel: assert, print, return."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def _call_arg(e: Emitter, op: Op) -> None:
 
 
 def _nothing(e: Emitter, op: Op) -> None:
-    """`bounds` ends a header; whoever emits the header reads it."""
+    """`bounds` ends a header; the code that emits the header reads it."""
 
 
 CONTROL_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {

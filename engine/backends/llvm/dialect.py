@@ -1,8 +1,8 @@
-"""What LLVM IR for a GPU says differently for each family of processors.
+"""The differences between families of GPUs in LLVM IR.
 
 The GPU emitter speaks of a *frame*, *registers* of the thread, *barriers*, *lanes*; a `Dialect` has
-the words of one target for them. `Dialect` itself is the table with what most targets share, and a
-room of the backends has the dialect of its own target: `cuda.dialect`, `amdgpu.dialect`,
+the words of one target for them. `Dialect` itself is the table with what most targets share, and
+the package of a backend has the dialect of its own target: `cuda.dialect`, `amdgpu.dialect`,
 `spirv.dialect`.
 
                       NVVM                    AMDGPU                   SPIR-V
@@ -16,8 +16,8 @@ room of the backends has the dialect of its own target: `cuda.dialect`, `amdgpu.
     scopes            device, block           agent, workgroup         device, workgroup
     mathematics       libdevice               instructions, ocml       OpenCL's, by intrinsics
 
-A *space* here is what stands before the name of a pointer: ``addrspace(1) `` or nothing, so that
-``ptr`` before an operand makes the whole of it.
+A *space* here is the text before the name of a pointer: ``addrspace(1) `` or nothing; ``ptr`` in
+front of an operand completes it.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class Dialect:
     """The words of one target.
 
     triple: of the module. calling: convention of a kernel. frame, private, generic: spaces of the
-    frame, of memory that a thread has for itself, and of pointers that a real function takes.
+    frame, of memory that a thread has for itself, and of pointers that a real function accepts.
     device, block: scopes of synchronisation. wave: threads that exchange values by themselves; 0 if
     that is not known. static_shared: bytes of shared arrays that a block has by itself. graphs:
     kernels of a graph find their arguments in the frame. print_parameter: a kernel gets the print
-    buffer as its first parameter behind the frame, which has no address of it. asserts: failing
+    buffer as its first parameter after the frame, which does not hold its address. asserts: failing
     ones end a kernel; else they are left out. real_atomics: there are atomic sums, minima and
-    maxima of reals. real_notes: what stands behind them. asks_space: code can ask whose memory a
-    pointer of the generic space leads to (`is_private`); else a real function is told with each.
-    fast: what `fast_math` says of instructions for reals.
+    maxima of floats. real_notes: the text after them. asks_space: code can ask whose memory a
+    pointer of the generic space leads to (`is_private`); else a real function gets an argument
+    with each pointer that says so. fast: the flags of `fast_math` for instructions on floats.
     """
 
     triple: ClassVar[str]
@@ -86,7 +86,7 @@ class Dialect:
     # Kernels
 
     def attributes(self, threads: int, config: CompileConfig) -> str:
-        """What stands behind a kernel of ``threads`` a block."""
+        """The attributes after the parameters of a kernel with blocks of ``threads``."""
         raise NotImplementedError
 
     def parameter(self, slot: Slot) -> tuple[list[str], list[str]]:
@@ -131,11 +131,11 @@ class Dialect:
     # Mathematics
 
     def library(self, e: GpuEmitter, code: int, t: Type, args: list[str]) -> str:
-        """A function of `LIBRARY` for reals of one type, f32 or f64."""
+        """A function of `LIBRARY` for floats of one type, f32 or f64."""
         raise NotImplementedError
 
     # Memory
 
     def is_private(self, e: GpuEmitter, pointer: str) -> str:
-        """Whether a pointer of the generic space leads to memory of the thread's own, as i1."""
+        """True if a pointer of the generic space leads to the thread's own memory, as i1."""
         raise NotImplementedError

@@ -6,8 +6,8 @@ LLVM IR leads back to the op and through it to the user's source; `ids` holds th
 
 What the text relies on LLVM for, and what it does itself to help it:
 
-* Local variables are ``alloca`` in the entry block, set to 0 where the op stands; LLVM makes them
-  values.
+* Local variables are ``alloca`` in the entry block, set to 0 at the position of the op; LLVM makes
+  them values.
 * Index arithmetic is done in 64 bits from the loop index on (`wide`), so that ``a[i + 1]`` is one
   address plus a constant, which is what lets a loop use vector instructions.
 * A loop whose index is only used in addresses counts in 64 bits. Other loops count in 32, as wide
@@ -60,7 +60,7 @@ class Slot(NamedTuple):
         return " ".join([part for part in (self.type, self.attributes, f"%{self.name}") if part])
 
     def load(self, space: str = "") -> list[str]:
-        """Lines that load it from the frame. space: that the frame lies in."""
+        """Lines that load it from the frame. space: that of the frame."""
         name, ty = self.name, self.type
         at = f"ptr {space}%{name}.at, align 8, !invariant.load !0"
         frame = f"ptr {space}%frame"
@@ -74,21 +74,21 @@ class Slot(NamedTuple):
 
 
 class ModuleState:
-    """What the functions of one module share.
+    """The state that the functions of one module share.
 
     declares: intrinsics by name. helpers: names of `helpers` in use. asserts / prints: the sites,
     numbered as the code numbers them. reports: likewise, of asserts that end nothing. written:
     arrays and fields that are written. seeded: whether any code asks for the launch's seed. failed:
     most values an assertion shows. param_names: of each parameter, unique. apart: whether it shares
     no memory with another parameter. properties: of loops, with the number of their metadata.
-    stamps: how often a launch takes the time. threads: most that work on a task. areas: of the
+    stamps: how often a launch reads the clock. threads: most that work on a task. areas: of the
     adstacks of each task.
     """
 
     def __init__(
         self, func: Func, fast_math: bool, stamps: int = 0, threads: int = 1, fast: str = FAST
     ) -> None:
-        """fast: what `fast_math` says of instructions for reals."""
+        """fast: the flags of `fast_math` for instructions on floats."""
         self.func: Final = func
         self.fast: Final = fast if fast_math else ""
         self.declares: dict[str, str] = {}
@@ -132,7 +132,7 @@ class ModuleState:
         ]  # fmt: skip
 
     def loop_property(self, text: str) -> str:
-        """What a branch back to the head of a loop carries, so that the loop has this property."""
+        """The metadata that a loop's back branch needs for the loop to have this property."""
         if not text:
             return ""
         number = _FIRST_PROPERTY + 2 * len(self.properties)
@@ -149,7 +149,7 @@ class _Values(dict[int, str]):
 
     def __missing__(self, op_id: int) -> str:
         row, last = self.emitter.offsets[op_id]
-        # Not remembered: the next use may stand where this one is not computed.
+        # Not remembered: the next use may be where this one is not computed.
         return last if row == "0" else self.emitter.value(f"add nsw i64 {row}, {last}")
 
 
@@ -165,10 +165,10 @@ class Emitter(Statements):
     stacks: the adstacks of the function's task, if it has any. tail: blocks for the end of the
     function, by label.
 
-    scope: of atomics, as text. space / private: what stands before pointers into the frame and the
+    scope: of atomics, as text. space / private: the text before pointers into the frame and the
     heaps, and into the function's own memory. most_stack: bytes that arrays of one function may
-    take. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima of
-    reals. real_notes: what stands behind them.
+    have. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima of
+    floats. real_notes: the text after them.
     """
 
     language = "LLVM"
@@ -286,7 +286,7 @@ class Emitter(Statements):
         return f"{self.space}{self.param(name, f'ptr {self.space}'.strip(), offset, attributes)}"
 
     def claim(self, claims: str, rows: str) -> str:
-        """The row of the reals that this thread takes, -1 if there is none. rows: how many."""
+        """The row that this thread claims in the heap of floats, -1 if none is left of ``rows``."""
         call = f"call i64 {self.helper('claim')}(ptr {claims}, i64 %thread.wide, i64 {rows})"
         return self.value(call)
 
@@ -298,7 +298,7 @@ class Emitter(Statements):
         return f"{self.space}%frame"
 
     def beyond(self, pointer: str, offset: int | str) -> str:
-        """The address so many bytes behind another one."""
+        """The address that is ``offset`` bytes after another one."""
         space, gap, _ = pointer.rpartition(" ")
         found = self.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")
         return f"{space}{gap}{found}"
@@ -324,7 +324,7 @@ class Emitter(Statements):
         return f"%arg.{number}"
 
     def passed(self) -> list[str]:
-        """What calls of real functions pass behind the frame, before the user's arguments."""
+        """The operands that calls of real functions pass after the frame, before user arguments."""
         return []
 
     def param(self, name: str, ty: str, offset: int, attributes: str = "") -> str:
@@ -372,7 +372,7 @@ class Emitter(Statements):
     # Addresses
 
     def reference(self, pointer: Op) -> str:
-        """What a real function is passed for a pointer."""
+        """The operand that a real function is passed for a pointer."""
         return f"ptr {self.v[pointer.id]}"
 
     def wide(self, op: Op) -> str:

@@ -5,15 +5,15 @@
     define ptx_kernel void @saxpy_kernel_0_range_for(ptr %frame, ptr addrspace(1) %p.x, ...)
         [return if the launch failed]  header  loop over the cells of this thread
 
-``%frame`` is the device frame, the rest are what the task needs of the host frame, by value
-(`cuda.facts`). A kernel of the ``graph`` flavour takes the frame alone, in which its arguments lie
-too; what runs then is a function that is always inlined into it, because `noalias` is a fact about
-parameters.
+``%frame`` is the device buffer, the rest are the values that the task needs of the argument buffer
+(`cuda.facts`). A kernel of the ``graph`` flavour has the device buffer as its only parameter, which
+holds its arguments too; its code is then in a function that is always inlined into it, because
+`noalias` is a fact about parameters.
 
 The words differ from target to target; those above are NVIDIA's (see `dialect`).
 
 Arrays are pointers to address space 1, global memory, from the parameter on. An operand text of
-such a pointer is ``addrspace(1) %p.x``, so that ``ptr`` before it makes the whole of it.
+such a pointer is ``addrspace(1) %p.x``; ``ptr`` in front of it completes it.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _FRAME: Final = "noundef align 64 %frame"
 class GpuText(NamedTuple):
     """A kernel as LLVM IR for a GPU. ids: for each line the id of its op, -1 for none.
 
-    clears: the code sets the global temporaries to 0 itself. claims: offsets in the device frame of
-    the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those that
-    may run as one block. params: of each kernel behind the frame, by its symbol.
+    clears: the code sets the global temporaries to 0 itself. claims: offsets in the device buffer
+    of the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those
+    that may run as one block. params: of each kernel after the frame, by its symbol.
     """
 
     text: str
@@ -231,7 +231,7 @@ class GpuKernel:
         body.line("ret void")
 
     def body(self, body: GpuEmitter, name: str) -> str:
-        """Write a function that is always inlined; what calls it."""
+        """Write a function that is always inlined; return the line that calls it."""
         slots = list(body.params.values())
         params = ", ".join([_frame(body), *(s.declaration for s in slots)])
         self.add([f"define internal void @{name}({params}) #1 {{"])
@@ -240,7 +240,7 @@ class GpuKernel:
         return f"call void @{name}({passed})"
 
     def kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
-        """Write a kernel; the offsets of its parameters in the host frame."""
+        """Write a kernel; return the offsets of its parameters in the argument buffer."""
         dialect = self.dialect
         slots = self.params[name] = _ordered(body)
         params, loads = [_frame(body)], list[str]()
@@ -265,7 +265,7 @@ class GpuKernel:
         self.add(["}", ""])
 
     def _header(self, op: Op, name: str, plan: schedule.Schedule, slots: list[Slot]) -> None:
-        """The kernel that tells how many blocks the task needs; it takes the task's parameters."""
+        """The kernel that stores how many blocks the task needs; it has the task's parameters."""
         e = self._emitter(op)
         for slot in slots:
             e.param(*slot)
@@ -358,12 +358,12 @@ class GpuKernel:
 
 
 def _ordered(body: GpuEmitter) -> tuple[Slot, ...]:
-    """The parameters of a kernel behind the frame: the print buffer first, if it is one."""
+    """The parameters of a kernel after the frame: the print buffer first, if it is one."""
     return tuple(sorted(body.params.values(), key=lambda slot: slot.offset >= 0))
 
 
 def _frame(body: GpuEmitter) -> str:
-    """The device frame as a parameter."""
+    """The device buffer as a parameter."""
     return f"ptr {body.space}{'' if body.together else 'noalias '}{_FRAME}"
 
 
@@ -373,7 +373,7 @@ def _clear(body: GpuEmitter, at: int, size: int) -> None:
 
 
 def lower_gpu(func: Func, config: CompileConfig, most_shared: int, dialect: Dialect) -> GpuText:
-    """``func`` as an LLVM module for a GPU, whose blocks have so many bytes for shared arrays."""
+    """``func`` as an LLVM module for a GPU, whose blocks have that many bytes for shared arrays."""
     kernel = GpuKernel(func, config, most_shared, dialect)
     dialect.check(kernel.state)
     if func.callees:

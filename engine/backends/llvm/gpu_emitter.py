@@ -23,19 +23,20 @@ __all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
 PASSED: Final = "@passed"
 """Stands for the arguments of a call until all functions are emitted."""
 _DYNAMIC: Final = "@shared_memory"
-"""Shared memory that the launch gives to each block."""
+"""Shared memory that the launch allocates for each block."""
 
 
 def shared_bytes(array: Op) -> int:
-    """What an array that a block shares takes."""
+    """The bytes of an array that a block shares."""
     return (array.attr.count * SIZE[element(array).name] + 15) & -16
 
 
 class GpuState(ModuleState):
-    """What the functions of a module for a GPU share.
+    """The state that the functions of a module for a GPU share.
 
-    passed: the values of the host frame that real functions use; all of them get all, behind the
-    frame. shared: definitions of the arrays that blocks share. dialect: the words of the target.
+    passed: the values of the argument buffer that real functions use; each function gets all of
+    them, after the frame. shared: definitions of the arrays that blocks share. dialect: the words
+    of the target.
     """
 
     def __init__(self, func: Func, fast_math: bool, dialect: Dialect) -> None:
@@ -51,9 +52,9 @@ class GpuEmitter(Emitter):
     aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
     local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
     unroll a loop, by op id.
-    arrays: names of the arrays that the task's blocks share, by op. shared_bytes: what they take.
-    dynamic: they lie in memory that the launch gives, not in globals of their own.
-    together: its threads wait for each other, so that memory may change behind a barrier although
+    arrays: names of the arrays that the task's blocks share, by op. shared_bytes: their size.
+    dynamic: they are in memory that the launch allocates, not in globals of their own.
+    together: its threads wait for each other, so memory may have changed after a barrier although
     the thread itself writes nothing: no pointer must be `noalias`.
     """
 
@@ -79,7 +80,7 @@ class GpuEmitter(Emitter):
         self.together = False
 
     def rolled(self) -> str:
-        """What the branch back of a loop carries that LLVM shall not unroll."""
+        """The metadata of the branch back of a loop that LLVM must not unroll."""
         return self.state.loop_property('!{!"llvm.loop.unroll.disable"}')
 
     def loop_hint(self, loop: Op, axis: int, bounds: list[str], axes: int) -> str:

@@ -1,7 +1,7 @@
-"""Which op each line of a GPU's code came from: PTX, or the assembly of AMD's processors.
+"""The op that each line of a GPU's code is from: PTX, or the assembly of AMD's processors.
 
 As in `lines`, the kernel is compiled a second time with locations. A text with them differs from
-one without in what LLVM writes about debugging only; where it differs in more, no line is
+one without only in what LLVM writes about debugging; where it differs in more, no line is
 attributed to anything.
 """
 
@@ -23,10 +23,10 @@ Make = Callable[[str, str, int], str]
 
 
 class Form(NamedTuple):
-    """What a text looks like.
+    """The form of a text.
 
     name: by which artifacts have it. debug_only: lines that it has for its locations. end: the
-    first line behind all code. function_end: the last line of a function.
+    first line after all code. function_end: the last line of a function.
     """
 
     name: str

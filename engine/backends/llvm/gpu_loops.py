@@ -1,18 +1,18 @@
 """Whole loops of a ``graph`` kernel as one GPU kernel of a single block.
 
 A conditional node of a graph takes some microseconds a round, whatever its tasks do. Where they do
-little, one block is faster that runs all of them, one after the other, and looks at the flag::
+little, a single block that runs all of them, one after the other, and reads the flag is faster::
 
     define ptx_kernel void @k_loop_0(ptr %frame)
         round:    task 0; barrier; [first thread: task 1]; barrier; inner loops likewise
                   again if the flag is not 0 and nothing has failed
 
-The launch decides by the number of cells (`facts.CudaLoop.fits`), so that both forms are there. A
-task is emitted anew for it: its cells go to the threads of one block, and no load goes through the
-read-only cache, as what one task only reads another may write meanwhile.
+The launch decides by the number of iterations (`facts.CudaLoop.fits`), so both forms exist. A task
+is emitted again for it: its iterations go to the threads of one block, and no load goes through the
+read-only cache, because another task may write what this one only reads.
 
-Not for loops with tasks whose blocks share memory, or whose number of cells only the device knows,
-and not for those with checkpoints.
+Not for loops with tasks whose blocks share memory, or whose number of iterations only the device
+knows, and not for those with checkpoints.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _visit(
 
 
 def _may_be_fused(kernel: GpuKernel, region: Op) -> bool:
-    """Whether every part of a loop is one that a single block can run."""
+    """True if a single block can run every part of a loop."""
     for op in region.regions[0].ops:
         if op.code == C.GRAPH_REGION:
             if op.attr.kind == "checkpoint" or not _may_be_fused(kernel, op):
@@ -98,7 +98,7 @@ class _Fused:
         self.conditions: Final[list[str]] = []
 
     def emit(self) -> facts.CudaLoop | None:
-        """Write the kernel; None if the launch could not tell whether it fits."""
+        """Write the kernel; None if the launch could not decide if it fits."""
         if not self._conditions(self.region):
             return None
         self.kernel.add(["", f"; loop {self.number} as one block"])

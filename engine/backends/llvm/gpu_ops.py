@@ -66,7 +66,7 @@ def _atomic(e: GpuEmitter, op: Op) -> None:
 
 
 def own(pointer: Op) -> str:
-    """Whether a pointer leads to memory of the thread's own, as i1.
+    """True if a pointer leads to the thread's own memory, as i1.
 
     A name where only the caller of this function knows; see `Dialect.asks_space`.
     """
@@ -99,7 +99,7 @@ def _private_update(e: GpuEmitter, op: Op) -> str:
 
 
 def _update_of_any(e: GpuEmitter, op: Op) -> None:
-    """An update through an address that a function was given: of whatever memory."""
+    """An update through an address that is an argument of a function: of any memory."""
     at = op.args[0]
     is_private = e.dialect.is_private(e, e.v[at.id]) if e.dialect.asks_space else own(at)
     mine, others, done = e.label("own"), e.label("any"), e.label("updated")
@@ -119,7 +119,7 @@ def _update_of_any(e: GpuEmitter, op: Op) -> None:
 
 
 def _only_read(e: GpuEmitter, pointer: Op) -> bool:
-    """Whether nothing writes what ``pointer`` points to while the task runs."""
+    """True if nothing writes what ``pointer`` points to while the task runs."""
     while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         pointer = pointer.args[0]
     if pointer.code != C.ARG_ADDR or e.calls:

@@ -124,7 +124,7 @@ _POINTER: Final = re.compile(r"\bptr\b")
 
 
 def gpu_helper_text(name: str, space: str, scope: str) -> tuple[str, tuple[str, ...]]:
-    """The same for a GPU: where the frame lies, and the scope of its atomics, are the target's."""
+    """The same for a GPU: the space of the frame and the scope of its atomics are the target's."""
     text, needs = helper_text(name)
     if name in ("print_room", "print_room_given", "claim_gpu"):
         text = text.replace('syncscope("device")', f'syncscope("{scope}")')

@@ -1,15 +1,15 @@
-"""What the emitter tells LLVM about a loop, where LLVM's own estimate is known to be wrong.
+"""Hints to LLVM about a loop, where LLVM's own estimate is known to be wrong.
 
-*Scalar*: a loop that takes its data from far apart, and computes little with it, is slower with
-vector instructions: their lanes are filled and emptied one by one. LLVM thinks so only of much
-larger distances. Accesses of neighbouring iterations that lie next to each other are good; so are
-those up to four elements apart (components of vectors), as long as stores leave none of the
-elements between out. Every other access whose distance is known counts against arithmetic. Measured
+*Scalar*: a loop that loads its data from distant addresses, and computes little with it, is slower
+with vector instructions: their lanes are filled and emptied one by one. LLVM assumes so only for
+much larger distances. Accesses of neighbouring iterations to neighbouring elements are good; so are
+those up to four elements apart (components of vectors), as long as stores leave out none of the
+elements between. Every other access whose distance is known counts against arithmetic. Measured
 on loops over 3x3 matrices and over structs of seven numbers: 1.5 and 2.5 times faster.
 
-A loop that calls functions of the C library (`_CALLS`) is scalar, too: its lanes would be called
-for one by one. LLVM's two estimates of what that costs can disagree, in a loop that takes a
-maximum of such values for instance, at which LLVM ends the process.
+A loop that calls functions of the C library (`_CALLS`) is scalar, too: they would be called for one
+lane after the other. LLVM's two estimates of that cost can disagree, for instance in a loop that
+computes a maximum of such values, and then LLVM ends the process.
 
 *Together*: the innermost loop of a task that goes over several axes is short where the axes are
 those of blocks. LLVM would unroll it, and then vectorise the loop around it across rows.
@@ -35,7 +35,7 @@ COLD: Final = '!{!"llvm.loop.disable_nonforced"}'
 _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
 _MANY: Final = 64
-"""LLVM takes seconds to fill the lanes for so many accesses one by one."""
+"""LLVM takes seconds to fill the lanes for this many accesses one by one."""
 _VECTOR: Final = (C.SQRT, C.EXP, C.LOG, C.SIN, C.COS, C.FLOOR, C.CEIL, C.ROUND)
 """Functions of C's library that LLVM computes for whole vectors."""
 _CALLS: Final = frozenset({c for c in range(C.COUNT) if C.LIBM[c] and c not in _VECTOR})
@@ -64,18 +64,18 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
 
 
 def _calls(loop: Op) -> bool:
-    """Whether an iteration calls a function that LLVM knows no vector instruction for."""
+    """True if an iteration calls a function that LLVM knows no vector instruction for."""
     return any(op.code in _CALLS and op.type.is_real for op in walk(loop.regions[-1]))
 
 
 def _is_task(loop: Op) -> bool:
-    """Whether the nest is all that a task does, or a piece of a task."""
+    """True if the nest is all that a task does, or a chunk of a task."""
     owner = loop.block.owner if loop.block is not None else None
     return loop.code == C.OFFLOADED or (owner is not None and owner.code == C.OFFLOADED)
 
 
 def _is_scattered(loop: Op, axis: int, ops: list[Op]) -> bool:
-    """Whether accesses that vectors are bad at outweigh the arithmetic."""
+    """True if accesses that vectors are bad at outweigh the arithmetic."""
     bad = work = 0
     stores: dict[tuple[object, int], set[int]] = {}
     for op in ops:
@@ -101,9 +101,10 @@ def _is_scattered(loop: Op, axis: int, ops: list[Op]) -> bool:
 
 
 def _distance(loop: Op, axis: int, pointer: Op) -> tuple[int, int] | None:
-    """How far an address moves from one iteration to the next, and its constant part, in elements.
+    """The distance between an address in one iteration and the next, and its constant part.
 
-    None where it does not move, moves to an unknown place, or is not that of an array element.
+    Both in elements. None if it does not move, moves by an unknown distance, or is not that of an
+    array element.
     """
     if pointer.code != C.SHIFT_PTR or pointer.args[0].code != C.ARG_ADDR:
         return None

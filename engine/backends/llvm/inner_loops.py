@@ -1,10 +1,10 @@
-"""Loops inside of a GPU task that are worth many copies of their body, with wide accesses.
+"""Loops inside of a GPU task that are worth many copies of their body, with vector access.
 
-All threads of a warp that run the same loop over the elements of an array ask for the same element
-at the same time. The hardware serves one such question in a step, whether it is for 4 bytes or for
-16; so a loop that computes little with each element waits for its loads. Unrolled, with neighbours
-loaded together, it runs at twice the speed. For that the arrays must begin at multiples of 16
-bytes: the task is made twice, and the kernel asks which version to take.
+All threads of a warp that run the same loop over the elements of an array load the same element
+at the same time. The hardware serves one such load in a step, for 4 bytes or for 16; so a loop that
+computes little with each element waits for its loads. Unrolled, with neighbours loaded together,
+it runs at twice the speed. For that the arrays must begin at multiples of 16 bytes: the task is
+made twice, and the kernel checks which version to use.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def unrolled(task: Op, state: Arrays) -> Unrolled | None:
 
 
 def _plain(loop: Op) -> bool:
-    """Whether it is a straight loop over one axis that begins at a group of neighbours."""
+    """True if it is a straight loop over one axis that begins at a group of neighbours."""
     if len(loop.args) != 2 or loop.attr.reversed or any(op.regions for op in loop.regions[0].ops):
         return False
     begin, end = loop.args
@@ -65,7 +65,7 @@ def _plain(loop: Op) -> bool:
 
 
 def _neighbours(loop: Op, task: Op, state: Arrays) -> list[int]:
-    """The arrays whose elements the loop reads one after the other, and nobody writes."""
+    """The arrays that nothing writes and whose elements the loop reads one after the other."""
     found: list[int] = []
     for op in loop.regions[0].ops:
         if op.code != C.GLOBAL_LOAD:
@@ -80,7 +80,7 @@ def _neighbours(loop: Op, task: Op, state: Arrays) -> list[int]:
 
 
 def assume_aligned(e: GpuEmitter, arrays: tuple[int, ...]) -> None:
-    """Tell LLVM that these arrays begin at multiples of 16 bytes."""
+    """Emit the assumption that these arrays begin at multiples of 16 bytes."""
     e.state.declares["@llvm.assume"] = "declare void @llvm.assume(i1)"
     for number in arrays:
         fact = f'["align"(ptr {e.array(number)}, i64 {WIDEST})]'

@@ -166,8 +166,8 @@ class _Kernel:
         body.jump("stop")
 
     def function(self, callee: Callee) -> None:
-        """A real function: it takes the frame, from which it loads what it uses, and its own
-        arguments."""
+        """A real function: its parameters are the frame, from which it loads what it uses, and its
+        own arguments."""
         body = Emitter(self.state, callee=callee, calls=True)
         body.unused = only_in_addresses(walk(callee.body))
         body.run(callee.body)

@@ -1,4 +1,4 @@
-"""Which op each line of optimised IR and of assembly came from.
+"""The op that each line of optimised IR and of assembly is from.
 
 The module is compiled a second time with debug locations whose line numbers are those of the LLVM
 IR text; LLVM carries them through its passes to the end. The result is only read for the locations:
@@ -119,7 +119,7 @@ def _matched(text: str, lines: list[str], found: list[int]) -> tuple[int, ...]:
 
 
 def _is_trailer(line: str) -> bool:
-    """Whether a line belongs to the end of an assembly file, behind which debug sections lie."""
+    """True if a line belongs to the end of an assembly file, after which debug sections follow."""
     return line.startswith((".section", ".ident", ".addrsig"))
 
 

@@ -62,7 +62,7 @@ def graph_region(
 
 
 def _flag(e: Emitter, param: int) -> str:
-    """Whether the i32 that an array without axes holds is not 0."""
+    """True, as i1, if the i32 that an array without axes holds is not 0."""
     value = e.value(f"load i32, ptr {e.array(param)}, align 4")
     return e.value(f"icmp ne i32 {value}, 0")
 
@@ -73,7 +73,7 @@ def _store(e: Emitter, value: int) -> None:
 
 
 def _pass_over(e: Emitter, op: Op, after: str) -> None:
-    """Go on behind the region while the checkpoint to begin at is yet to come, and not in it."""
+    """Go on after the region while the checkpoint to begin at is yet to come, and not in it."""
     at = e.value(_AT)
     begin = e.value(f"load i64, ptr {at}, align 8")
     runs = e.value(f"icmp eq i64 {begin}, 0")

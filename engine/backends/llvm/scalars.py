@@ -110,7 +110,7 @@ def _divide_real(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
 
 
 def _positive(op: Op) -> bool:
-    """Whether a signed integer is certainly above 0: a constant, or a maximum with one."""
+    """True if a signed integer is certainly above 0: a constant, or a maximum with one."""
     if op.code == C.MAX:
         return any(_positive(a) for a in op.args)
     return op.code == C.CONST and op.attr > 0
@@ -147,7 +147,7 @@ def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) 
 
 
 def _signs_differ(e: Emitter, ty: str, r: str, b: str) -> str:
-    """Whether remainder ``r`` is not 0 and of another sign than ``b``."""
+    """True, as i1, if remainder ``r`` is not 0 and its sign differs from that of ``b``."""
     some = e.value(f"icmp ne {ty} {r}, 0")
     mixed = e.value(f"xor {ty} {r}, {b}")
     differ = e.value(f"icmp slt {ty} {mixed}, 0")
@@ -219,7 +219,7 @@ def _math_of_two(e: Emitter, op: Op) -> None:
 
 
 def _wide_call(e: Emitter, name: str, t: Type, args: list[str]) -> str:
-    """Call a function of reals; f16 is computed in f32 and rounded once."""
+    """Call a function of floats; f16 is computed in f32 and rounded once."""
     if t is f16:
         args = [convert(e, a, f16, f32) for a in args]
         return convert(e, _wide_call(e, name, f32, args), f32, f16)

@@ -1,8 +1,8 @@
-"""How the cells of a parallel task are given to the threads of a GPU.
+"""The assignment of the cells of a parallel task to the threads of a GPU.
 
 A *cell* is one iteration of the user's loop, whatever number of axes that has; cells are numbered
-row by row, the innermost axis of the loop's nest fastest. `plan` chooses, `blocks_text` says how
-many blocks that takes in the words of the launch, and `emit_cells` makes the code: a loop whose
+row by row, the innermost axis of the loop's nest fastest. `plan` chooses, `blocks_text` returns the
+number of blocks for it in the words of the launch, and `emit_cells` makes the code: a loop whose
 steps are the whole grid, so that any number of blocks covers all cells::
 
     %first = ctaid * block_dim + tid            for.3:   %c = phi [ %first ], [ %c + %step ]
@@ -51,10 +51,10 @@ _LIGHT: Final = 256
 
 
 class Schedule(NamedTuple):
-    """How a task's cells are given to threads.
+    """The assignment of a task's cells to threads.
 
     block_dim: threads of a block. grid: one of `grids.COVER`, `grids.SATURATE`, `grids.EXACT`.
-    tile: how a thread takes several cells at a time, if it does. sums: updates that threads make
+    tile: how a thread runs several cells at a time, if it does. sums: updates that threads make
     for themselves first. loops: those inside of the body that one of two versions unrolls.
     """
 
@@ -99,7 +99,7 @@ def _has_stacks(task: Op) -> bool:
 def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> str:
     """The number of blocks for the launch, as `facts.CudaTask.blocks`; empty if it cannot know.
 
-    text_of: the text of an operand of the bounds; empty if it cannot be had.
+    text_of: the text of an operand of the bounds; empty if it is not available.
     """
     bounds = task.regions[0].ops[-1].args
     extents: list[tuple[str, str, str]] = []
@@ -140,7 +140,7 @@ def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -
 
 
 def total_cells(e: GpuEmitter, bounds: list[str]) -> str:
-    """How many cells there are, as i64."""
+    """The number of cells, as i64."""
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
     return _total(e, [_extent(e, *pair) for pair in pairs], wide=True)
 

@@ -8,18 +8,19 @@
                                    fits1:
                                      %row = getelementptr i8, ptr %t0.s0.base, i64 %row.real
                                      %at = getelementptr [2 x float], ptr %row, i64 %n
-                                     store float ..., ptr %at;  store 0 behind it
+                                     store float ..., ptr %at;  store 0 after it
                                      store float ..., ptr %v10.top;  store 0 to %v10.adj
                                      store i64 %n + 1, ptr %v10
 
 Capacity and address come from the frame (`abi.StackArea`) as parameters of the task's function, the
-address as `noalias`: a stack shares memory with nothing. An entry is the value, and the adjoint
-behind it. The heap always holds all of them; value and adjoint on top are variables as well, so
-that a chain of values through a stack (``x = f(x)``, its adjoint on the way back) does not wait for
+address as `noalias`: a stack shares memory with nothing. An entry is the value, followed by the
+adjoint. The heap always holds all of them; value and adjoint on top are variables as well, so
+that a chain of values through a stack (``x = f(x)``, its adjoint in reverse) does not wait for
 memory. A pop reads the next ones. A full stack sets the frame's error and leaves the task.
 
-A thread has one row in each heap. `row.integer` and `row.real` are how many bytes it lies behind
-row 0. In a task with a gate the latter is found by `ad_stack_claim`; ops on reals stand behind one.
+A thread has one row in each heap. `row.integer` and `row.real` are its distances from row 0 in
+bytes. In a task with an adstack predicate `ad_stack_claim` finds the latter; ops on floats follow
+a claim.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def begin_rows(e: Emitter) -> None:
 
 
 def reset_claims(e: Emitter, area: abi.StackArea, threads: int) -> None:
-    """In the entry function, before a task with a gate: no thread has a row."""
+    """In the entry function, before a task with an adstack predicate: no thread has a row."""
     at = e.beyond(e.frame, area.at + abi.GATED)
     gated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
     reset, go_on = e.label("reset"), e.label("claims")
@@ -166,7 +167,7 @@ def _alloca(e: Emitter, op: Op) -> None:
 
 
 def _tops(stack: Op) -> tuple[str, ...]:
-    """What is kept of the top beside its place in the heap."""
+    """The variables that hold the top, next to its entry in the heap."""
     return (".top", ".adj") if stack.attr.adjoint else (".top",)
 
 

@@ -1,4 +1,4 @@
-"""Where the accesses of a loop's body lie, seen from one of its axes.
+"""The accesses of a loop's body as functions of the index of one of its axes.
 
 An address of stage ``accesses`` is ``base + offset``, and for most the offset of iteration ``j`` is
 ``step * j + place + rest``: `access` finds the step and the place in elements of the array. What
@@ -25,9 +25,9 @@ WIDEST: Final = 16
 
 
 class Arrays(Protocol):
-    """What is known of the arrays of a kernel, by the number of the parameter.
+    """The facts about the arrays of a kernel, by the index of the parameter.
 
-    apart: whether one shares no memory with another.
+    apart: true of one that shares no memory with another.
     """
 
     @property
@@ -35,7 +35,7 @@ class Arrays(Protocol):
 
 
 class Access(NamedTuple):
-    """How an address depends on a loop's index along one axis.
+    """The dependence of an address on a loop's index along one axis.
 
     base: the op of the array's address. size: bytes of an element. step, place: see the module
     docstring. even: conditions under which the rest is a multiple of 16 bytes, each the axis and
@@ -57,7 +57,7 @@ class Access(NamedTuple):
 
 
 def access(loop: Op, axis: int, pointer: Op) -> Access | None:
-    """How ``pointer`` moves with ``axis`` of ``loop``; None where that is no known distance."""
+    """The `Access` of ``pointer`` along ``axis`` of ``loop``; None if its step is not known."""
     if pointer.code != C.SHIFT_PTR or pointer.args[0].code != C.ARG_ADDR:
         return None
     base, offset = pointer.args
@@ -100,7 +100,7 @@ def access(loop: Op, axis: int, pointer: Op) -> Access | None:
 
 
 def _moves(op: Op, loop: Op, axis: int, depth: int = 8) -> bool:
-    """Whether ``op`` may change with the index along ``axis``: it does, or nobody knows."""
+    """True if ``op`` may change with the index along ``axis``: it does, or that is not known."""
     if op.code == C.LOOP_INDEX and (op.args[0] is loop or contains(loop, op.args[0])):
         return op.args[0] is not loop or op.attr == axis
     if op.block is not loop.regions[-1]:

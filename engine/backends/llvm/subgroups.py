@@ -1,8 +1,8 @@
 """LLVM IR for subgroups on a GPU: shuffles, ballots, barriers.
 
 A subgroup has 32 threads: a warp, or half of a larger wave; blocks of the grid are blocks of the
-loop. Values go through 32-bit shuffles, wider ones in two parts. Nobody reads from a lane that has
-no iteration. How lanes exchange values is the dialect's.
+loop. Values go through 32-bit shuffles, wider ones in two parts. No lane reads from a lane without
+an iteration. The dialect defines how lanes exchange values.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def constant(value: float | int, t: Type) -> str:
 
 
 def zero(t: DataType) -> str:
-    """The constant 0 of a type as it stands in memory."""
+    """The constant 0 of a type as it is stored in memory."""
     return "0" if t.is_int else constant(0.0, t)
 
 
@@ -64,7 +64,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def name_of(text: str, otherwise: str) -> str:
-    """``text`` if it can stand as a name in IR unquoted, else ``otherwise``."""
+    """``text`` if it can be a name in IR without quotes, else ``otherwise``."""
     return text if _PLAIN.match(text) else otherwise
 
 

@@ -1,11 +1,11 @@
-"""Which tasks of a GPU have threads that take several neighbouring cells, and how many.
+"""Chooses the GPU tasks whose threads run several neighbouring cells, and how many.
 
-`choose` looks at where the accesses of a straight body lie along each axis (`strides`). The axis of
-the lanes is the one along which most of them are neighbours. A thread takes so many cells along it
-that the narrowest of these accesses become one of 16 bytes, as long as the copies of the body stay
-few operations (`_BUDGET`): neither registers nor the time to compile may grow without end.
+`choose` finds the steps of the accesses of a straight body along each axis (`strides`). The axis of
+the lanes is the one along which most of them are neighbours. A thread runs enough cells along it
+for the narrowest of these accesses to become one of 16 bytes, as long as the copies of the body
+have few operations (`_BUDGET`): neither registers nor the time to compile may grow without end.
 
-Left alone, with one cell at a time: bodies with branches or loops (their accesses stand in
+Left alone, with one cell at a time: bodies with branches or loops (their accesses are in
 different blocks, where LLVM joins nothing, and they are heavy), with calls, prints, assertions or
 stacks; arrays that may overlap (a store might change what the next cell loads); tasks that are
 known to be small.
@@ -27,7 +27,7 @@ __all__ = ["ENOUGH", "Tile", "choose", "weight"]
 
 _MOST_WIDTH: Final = 8
 _MOST_BYTES: Final = 32
-"""Of one access of all cells of a thread that lie next to each other."""
+"""Of one access by all neighbouring cells of a thread."""
 _BUDGET: Final = 512
 """So many simple operations all copies of a body may have."""
 _HEAVY: Final = 8
@@ -40,10 +40,10 @@ _NEAR_ROWS: Final = 4
 _ROWS: Final = 2
 """Rows of a thread, where they share loads."""
 _PIECES: Final = 4
-"""Pieces of a thread that sums up, or whose accesses are narrow: so many loads are under way."""
+"""Chunks of a thread that sums up, or whose accesses are narrow: this many loads are under way."""
 _LANES: Final = 32
 ENOUGH: Final = 1 << 17
-"""Threads that fill a large GPU: with fewer, a thread had better take one cell."""
+"""Threads that fill a large GPU: with fewer, it is better that a thread runs one cell."""
 
 
 class Tile(NamedTuple):
@@ -78,7 +78,7 @@ class Tile(NamedTuple):
 
 
 def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | None:
-    """The tile for a parallel task; None if its threads had better take one cell at a time."""
+    """The tile for a parallel task; None if one cell at a time for each thread is better."""
     body = task.regions[1]
     if block_dim % 32 or any(op.regions or op.code in _EXCLUDED for op in body.ops):
         return None
@@ -126,7 +126,7 @@ def _touches(op: Op) -> bool:
 
 
 def _apart(touching: list[Op], state: Arrays) -> bool:
-    """Whether loads of a cell may be made before stores of the cell before."""
+    """True if loads of a cell may be made before stores of the previous cell."""
     arrays: set[int] = set()
     writes = False
     for op in touching:
@@ -140,7 +140,7 @@ def _apart(touching: list[Op], state: Arrays) -> bool:
 
 
 def weight(op: Op) -> int:
-    """How many simple operations an op is worth."""
+    """The weight of an op in simple operations."""
     code = op.code
     if C.MATH[code] or C.ATOMIC[code] or code in _HEAVY_OPS:
         return _HEAVY
@@ -148,7 +148,7 @@ def weight(op: Op) -> int:
 
 
 def _cells(task: Op) -> int | None:
-    """How many cells the task has, where that is known."""
+    """The number of the task's cells; None if it is not known."""
     bounds = task.regions[0].ops[-1].args
     count = 1
     for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
@@ -159,7 +159,7 @@ def _cells(task: Op) -> int | None:
 
 
 def _score(task: Op, axis: int, touching: list[Op]) -> tuple[int, dict[int, Access]]:
-    """How good wide accesses along ``axis`` would be, and the accesses that have known steps."""
+    """The score of vector access along ``axis``, and the accesses that have known steps."""
     found: dict[int, Access] = {}
     places: dict[tuple[object, int], set[int]] = {}
     score = 0
@@ -182,7 +182,7 @@ def _score(task: Op, axis: int, touching: list[Op]) -> tuple[int, dict[int, Acce
 
 
 def _shares_rows(task: Op, axis: int, touching: list[Op]) -> bool:
-    """Whether cells that are neighbours along ``axis`` load the same elements."""
+    """True if cells that are neighbours along ``axis`` load the same elements."""
     seen: dict[object, int] = {}
     for op in touching:
         found = _row(task, axis, op.args[0]) if op.code == C.GLOBAL_LOAD else None
@@ -192,7 +192,7 @@ def _shares_rows(task: Op, axis: int, touching: list[Op]) -> bool:
 
 
 def _row(task: Op, axis: int, pointer: Op) -> tuple[object, int] | None:
-    """Which row along ``axis`` an address is in, behind all else that it is made of."""
+    """The row of an address along ``axis``, after the key of all else that it is made of."""
     if pointer.code != C.SHIFT_PTR or pointer.args[0].code != C.ARG_ADDR:
         return None
     offset = pointer.args[1]

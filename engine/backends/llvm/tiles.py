@@ -1,17 +1,17 @@
-"""Tasks whose threads take several neighbouring cells: wide accesses, values used twice.
+"""Tasks whose threads run several neighbouring cells: vector access, values used twice.
 
-A *tile* is what a block takes in one step of the grid. Along one axis, that of the *lanes*, each
-thread has `Tile.width` neighbouring cells, as many as make accesses of 16 bytes; along another one
-`Tile.rows` rows, so that rows which two of its cells read are loaded once. Where there is one axis
-the rows are further pieces of it, as far apart as the block is wide::
+A *tile* is the set of cells that a block runs in one step of the grid. Along one axis, that of the
+*lanes*, each thread has `Tile.width` neighbouring cells, as many as make accesses of 16 bytes;
+along another one `Tile.rows` rows, so that rows which two of its cells read are loaded once. With
+only one axis the rows are further chunks of it, as far apart as the block is wide::
 
     width 4, rows 2, along one axis:  thread 0: 0 1 2 3 and 4B .. 4B+3,  thread 1: 4 5 6 7 and ...
 
 Where all cells of a thread exist, the body is emitted once for each of them, one after the other,
 as straight code; each access says how it is aligned, and LLVM joins neighbouring ones. All other
-cells go through a loop around one more copy of the body. That loop runs as well, with one cell a
-thread in the order of `schedule`, where tiles do not pay or cannot be had, which the kernel finds
-out for all threads alike:
+cells go through a loop around one more copy of the body. That loop also runs, with one cell for
+each thread in the order of `schedule`, where tiles do not pay or are not possible, which the kernel
+decides for all threads alike:
 
 * an array does not begin at a multiple of 16 bytes, or its rows do not (a part of another array);
 * the cells are so few that every thread of the grid gets one at most;
@@ -200,7 +200,7 @@ class _Tiles:
         e.ended = True
 
     def pays(self, total: str, threads: str) -> str:
-        """Whether to go by tiles: a value that is the same for all threads."""
+        """True, as i1, if tiles are used: a value that is the same for all threads."""
         e, tile = self.e, self.tile
         conditions = [e.value(f"icmp ugt i64 {total}, {threads}")]
         if len(self.order) > 1:
@@ -230,7 +230,7 @@ class _Tiles:
         return list(terms.values())
 
     def counts(self) -> list[str]:
-        """How many tiles there are along each axis, in the order of `order`."""
+        """The number of tiles along each axis, in the order of `order`."""
         n, tile = self.n, self.tile
         span = n.from_zero(n.sub(self.end[tile.axis], self.first))
         counts = [n.pieces(span, tile.across)]
@@ -261,7 +261,7 @@ class _Tiles:
         return indices
 
     def fits(self, corner: list[str]) -> str:
-        """Whether all cells of this thread exist."""
+        """True, as i1, if all cells of this thread exist."""
         e, n, tile = self.e, self.n, self.tile
         wide = tile.width if tile.row_axis >= 0 else tile.across - (tile.lanes - 1) * tile.width
         conditions = [

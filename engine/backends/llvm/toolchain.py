@@ -58,15 +58,15 @@ def version() -> str:
 
 @cache
 def identity() -> str:
-    """What `version` and this module's settings depend on, without loading LLVM.
+    """The key of `version` and this module's settings, without loading LLVM.
 
-    llvmlite carries its own LLVM, so that its version says which one.
+    llvmlite includes its own LLVM, so its version identifies that too.
     """
     return " ".join((f"llvmlite {_written_version() or _imported_version()}", *_OPTIONS, _FEATURES))
 
 
 def _written_version() -> str:
-    """llvmlite's version as it stands in its source; empty if that is not as it has been so far."""
+    """llvmlite's version as written in its source; empty if that has changed its form."""
     try:
         spec = importlib.util.find_spec("llvmlite")
         if spec is None or spec.origin is None:
@@ -113,7 +113,7 @@ class Module:
         """Run LLVM's pipeline of this level (0 to 3).
 
         Loops are vectorised from level 2 on. Straight-line code is not: on kernels that costs a
-        tenth of the pipeline's time and gives slower code more often than faster.
+        tenth of the pipeline's time and produces slower code more often than faster.
         """
         llvm: Any = self._machine.llvm
         options = llvm.create_pipeline_tuning_options(speed_level=level)

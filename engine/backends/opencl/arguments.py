@@ -1,9 +1,9 @@
 """Argument buffers of the OpenCL backend: what a launch packs, and what it finds afterwards.
 
-A buffer has the layout of `kernarg.abi`. OpenCL takes the arguments of a kernel one by one and
-keeps them in the kernel's object until it is launched, so that each buffer has objects of its own:
-threads that launch at once do not share any. A launch gives them what the buffer has; the device
-buffer and the buffer for prints never change.
+A buffer has the layout of `kernarg.abi`. OpenCL accepts the arguments of a kernel one by one and
+keeps them in the kernel's object until it is launched, so each buffer has objects of its own:
+threads that launch at once do not share any. A launch sets their arguments to the buffer's values;
+the device buffer and the buffer for prints never change.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NOTHING: Final = b"\0" * 8
 
 
 def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
-    """Tell a kernel object which task it is. What that has no use for is ``memory`` or 0."""
+    """Set the task of a kernel object. Arguments that the task does not use are ``memory`` or 0."""
     if task.number < 0:
         return
     kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND", "OpenclBackend"]
 
 _TARGETS: Final = {"gpu": capabilities.GENERIC_GPU, "cpu": capabilities.GENERIC_CPU}
-"""What source can be made for without a device."""
+"""The targets that source can be made for without a device."""
 
 
 class _For(NamedTuple):
-    """What code is made for. hardware: None for no device, then there is the source alone.
+    """The target of code. hardware: None for no device, then there is the source alone.
 
     il: the device gets SPIR-V.
     """
@@ -70,7 +70,7 @@ class OpenclBackend:
         return ""
 
     def _for(self, config: CompileConfig) -> _For:
-        """What these options mean here."""
+        """The target that these options choose."""
         from . import hardware
 
         hardware_facts: Hardware | None = None
@@ -143,9 +143,10 @@ class OpenclBackend:
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Write OpenCL C and, where there is a device, build it.
 
-        Its binary is had later: PoCL compiles for a size of grid when a kernel is first launched,
-        and a binary holds what was compiled until it is asked for, with code for any size besides.
-        Asked for before the launch it costs more and, in the next process, saves less.
+        Its binary is obtained later: PoCL compiles for a size of grid when a kernel is first
+        launched, and a binary holds all that is compiled when it is requested, and code for any
+        size besides. Requested before the launch it costs more and, in the next process, saves
+        less.
         """
         from . import build
         from .source.kernel import lower_opencl

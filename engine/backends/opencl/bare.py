@@ -1,9 +1,9 @@
 """PoCL without its header: a program that declares what it calls builds seven times faster.
 
-PoCL's compiler reads a header of a megabyte for every program, which takes it 80 of 95 ms. The
-header can be told that it has been read already (`OPTIONS`); `declarations` makes what a program
-of ours needs of it: some 10 lines. They go in front of the text, followed by ``#line 1``, so that
-the lines of a compiler's messages are those of the text.
+PoCL's compiler reads a header of a megabyte for every program: 80 of 95 ms. A macro says that the
+header has been read already (`OPTIONS`); `declarations` makes what a program of ours needs of it:
+some 10 lines. They go in front of the text, followed by ``#line 1``, so that the lines of a
+compiler's messages are those of the text.
 
 Programs that call what is not in the table here get the header.
 """
@@ -98,7 +98,7 @@ _UNSIGNED: Final = "".join(
 
 
 def declarations(text: str) -> str | None:
-    """What goes in front of a program that is built with `OPTIONS`; None if it needs the header."""
+    """The text before a program that is built with `OPTIONS`; None if it needs the header."""
     code = _SKIPPED.sub("", text)
     called = set(_CALL.findall(code))
     own = set(_DEFINED.findall(code))

@@ -1,8 +1,8 @@
-"""Programs: OpenCL C -> what the driver makes of it, and its binary.
+"""Programs: OpenCL C -> the program that the driver makes of it, and its binary.
 
-A program is built when a kernel is compiled, and kept in its context: loading the kernel then takes
-it from there. In another process it is made of its binary, which the offline cache has. Nobody asks
-for a binary before somebody wants it.
+A program is built when a kernel is compiled, and kept in its context, where loading the kernel
+finds it. In another process it is made from its binary, which the offline cache has. A binary is
+requested from the driver only when it is needed.
 
 What a driver keeps by itself must not make a first compile look like a later one: PoCL's cache is
 off unless the environment says otherwise (see `hardware.binding`), and in programs that have to
@@ -109,7 +109,7 @@ def _without_header(context: Context, source: Source, text: str) -> Any:
 
 
 def _log(context: Context, program: Any, error: Any) -> str:
-    """What the driver's compiler said."""
+    """The messages of the driver's compiler."""
     cl = context.cl
     try:
         found = program.get_build_info(context.device, cl.program_build_info.LOG)
@@ -166,7 +166,7 @@ _MAGIC_IL: Final = b"QDIL"
 
 
 def sealed(binary: bytes, il: bool = False) -> bytes:
-    """A binary behind its digest: there are drivers that end the process where one is damaged.
+    """A binary after its digest: some drivers end the process if a binary is damaged.
 
     il: it is SPIR-V, which a driver is to compile.
     """
@@ -181,7 +181,7 @@ def _opened(code: bytes) -> tuple[bytes, bool]:
 
 
 def from_binary(context: Context, code: bytes, kernel: str, options: str) -> Any:
-    """A program made of what `sealed` gave. ValueError if the driver does not take it."""
+    """A program made from the result of `sealed`. ValueError if the driver does not accept it."""
     cl, (binary, il) = context.cl, _opened(code)
     try:
         if il:

@@ -1,11 +1,12 @@
-"""What a device of OpenCL can do, as far as the code for it depends on that.
+"""The capabilities of an OpenCL device that the code for it depends on.
 
-The lowering takes a `Capabilities` and never asks a device. That of a device at hand is made from
-its facts (see `hardware`); `GENERIC_GPU` and `GENERIC_CPU` stand for none in particular, for who
-wants to read the source alone.
+The lowering uses a `Capabilities` and never queries a device. Those of a present device are made
+from its facts (see `hardware`); `GENERIC_GPU` and `GENERIC_CPU` stand for no device in particular,
+for users who only read the source.
 
-`check` refuses a kernel that a device cannot run, with the user's line. What can be had by other
-means is no reason to refuse: halves are computed in singles, atomic updates by compare-and-swap.
+`check` refuses a kernel that a device cannot run, with the user's line. An operation that has a
+substitute is no reason to refuse: halves are computed in singles, atomic updates by
+compare-and-swap.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from ...types import PointerType, Type, f64
 __all__ = ["CHUNKS", "GENERIC_CPU", "GENERIC_GPU", "LANES", "Capabilities", "check", "shared_bytes"]
 
 CHUNKS: Final = "chunks"
-"""A work-item takes pieces of a loop, on a device that is much like a CPU."""
+"""Coarsened: a work-item runs a block of iterations, on a device that is much like a CPU."""
 LANES: Final = "lanes"
-"""A work-item takes single cells, a work-group is a block."""
+"""One work-item per iteration; a work-group is a block."""
 
 
 class Capabilities(NamedTuple):
-    """What a device can do, and how it wants its work.
+    """The capabilities of a device, and the mapping of loops that suits it.
 
     name: for messages. mapping: `CHUNKS` or `LANES`. fp64, fp16: whether it computes with these.
     int64_base: 64-bit atomic add, exchange and compare-and-swap; int64_extended: minimum, maximum
     and bits too. local_bytes: of the memory that a work-group has for itself. max_group: most
     work-items of one. address_bits: of a pointer on the device. unified: its memory is the host's.
     exact_division: f32 division and square roots can be asked to be rounded correctly. denormals:
-    f32 has them. parameter_bytes: most that the parameters of a kernel may take together.
-    nvidia: of a device of NVIDIA its compute capability's major number; its compiler takes PTX.
+    f32 has them. parameter_bytes: the limit of the parameters of a kernel together.
+    nvidia: of a device of NVIDIA its compute capability's major number; its compiler accepts PTX.
     """
 
     name: str
@@ -125,7 +126,7 @@ def _check_block(func: Func, task: Op, capabilities: Capabilities) -> None:
 
 
 def shared_bytes(task: Op) -> int:
-    """What the shared arrays of a task take in the memory of a work-group, with their alignment."""
+    """The bytes of a task's shared arrays in the memory of a work-group, with their alignment."""
     total = 0
     for array in shared_arrays(task.regions[1]):
         t: Type = array.type

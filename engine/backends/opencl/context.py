@@ -1,8 +1,8 @@
-"""What all programs of a process share on one device: its context, and programs that were built.
+"""The objects that all programs of a process share on one device: its context, built programs.
 
 A context is made once and kept: the code of kernels belongs to it. In a child of a forked process
-the driver's threads are gone, so that nothing of it may be used: calls raise, and what the child
-has inherited is kept from being freed.
+the driver's threads are gone, so nothing of it may be used: calls raise, and the objects that the
+child has inherited are never freed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Context:
     """See the module docstring.
 
     cl: the module pyopencl. handle: the context. lost: why nothing can be done with it any more.
-    users: devices of programs and loaded kernels, which are told of a fork by ``forked()``.
+    users: devices of programs and loaded kernels, whose ``forked()`` is called after a fork.
     """
 
     def __init__(self, hardware: Hardware) -> None:
@@ -45,8 +45,8 @@ class Context:
     def queue(self) -> Any:
         """A queue that runs its commands in order, which every device has.
 
-        It notes when each began and ended: what measures launches asks for that, and it costs
-        nothing that can be told from noise.
+        It records when each began and ended: measuring launches needs that, and its cost is below
+        the noise of measurements.
         """
         cl = self.cl
         properties = cl.command_queue_properties.PROFILING_ENABLE
@@ -73,7 +73,7 @@ _lock: Final = threading.Lock()
 
 
 def context_of(hardware: Hardware) -> Context:
-    """The context of a device. OpenclError if it cannot be had."""
+    """The context of a device. OpenclError if it cannot be created."""
     with _lock:
         where = hardware.platform, hardware.number
         found = _contexts.get(where)

@@ -13,9 +13,10 @@ its stub (see `device_launch.control`) read, in essence::
         launch(args.stream, k, (g * 128,), (128,))
     except Refused as error: raise again(error, 0, g)
 
-Numbers are taken from the buffer and given to OpenCL as unsigned ones of the same size: their bits
-are what counts. What sets several arguments at once is pyopencl's own, by which its generated code
-does the same; it takes a tenth of a microsecond, where the public way takes five for each number.
+Numbers are read from the buffer and passed to OpenCL as unsigned ones of the same size: only their
+bits matter. The methods that set several arguments at once are internal ones of pyopencl, which its
+generated code uses for the same; they take a tenth of a microsecond, the public API five for each
+number.
 """
 
 from __future__ import annotations

@@ -41,16 +41,16 @@ __all__ = ["OpenclDevice", "current", "running"]
 _PATTERNS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """Bytes that a fill of OpenCL can repeat."""
 LARGE: Final = 1 << 20
-"""Bytes from which on a buffer of a CPU lies in memory of NumPy's, which asks for huge pages:
-loops over large arrays take half the time."""
+"""Bytes from which on a buffer of a CPU is in memory of NumPy's, which requests huge pages: loops
+over large arrays take half the time."""
 _LINE: Final = 128
 _MOST_ASIDE: Final = 256 << 20
 """Bytes of such memory that wait, freed, for kernels to end."""
 _RESIDENT: Final = 2048
 """Work-items that a compute unit of a GPU holds at once, about."""
 _PIECES: Final = 1
-"""Work-items for each processor of a CPU: loops come in as many pieces as there are threads, and
-PoCL gives several neighbouring groups to one of them, while the others wait."""
+"""Work-items for each processor of a CPU: loops have as many chunks as there are threads, and with
+more groups PoCL assigns several neighbouring ones to one thread, while the others wait."""
 
 
 _programs: Final[Running[OpenclDevice]] = Running("opencl")
@@ -192,7 +192,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
     def release(self, address: int, nbytes: int) -> None:
         self.used -= nbytes
         if nbytes >= LARGE and self.hardware.kind == "cpu" and self.alive:
-            # OpenCL keeps a buffer that kernels use, but not NumPy's memory that it lies in.
+            # OpenCL keeps a buffer that kernels use, but not NumPy's memory that it is in.
             self._aside.append((self.places.get(address), nbytes))
             self.places.remove(address)
             if sum(size for _, size in self._aside) > _MOST_ASIDE:
@@ -218,7 +218,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         if not size:
             return
         if size in _PATTERNS and self.repeat(address, data.tobytes(), size):
-            return  # which nobody has to wait for
+            return  # there is nothing to wait for
         self.moved += 1
         buffer, at = self._place(address)
         self.call(
@@ -241,7 +241,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
 
     @property
     def fill(self) -> Any:
-        """What fills a buffer on a queue."""
+        """The function that fills a buffer on a queue."""
         return self.cl.enqueue_fill_buffer
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
@@ -280,7 +280,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         del self._aside[:aside]
 
     def stream_ends(self, stream: int) -> None:
-        """A stream is about to be given back: what is pending on it is found by `sync`."""
+        """A stream is about to be released: `sync` finds what is pending on it."""
         pending = self._pending.pop(stream, None)
         if pending and self.alive:
             self.wait_for(stream)

@@ -1,7 +1,7 @@
-"""What OpenCL answers, in words: error codes -> our errors.
+"""Translates error codes of OpenCL to our errors.
 
 `table` says for the codes that users meet what happened and what to do. After one that is ``fatal``
-nothing more can be done on the device until the program ends.
+the device cannot be used until the program ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BOUNDS: Final = (
 
 
 class Trouble(NamedTuple):
-    """What a code means. fatal: the device is of no use any more."""
+    """The meaning of a code. fatal: the device is of no use any more."""
 
     text: str
     hint: str | None = None
@@ -69,7 +69,7 @@ def code_of(error: Any) -> int:
 
 
 def _said(error: Any) -> str:
-    """What the driver calls it."""
+    """The driver's name for it."""
     text = str(error)
     return text.split(" - ", 1)[0].rsplit(": ", 1)[-1].strip() or type(error).__name__
 

@@ -71,7 +71,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
         return found
 
     def header(self, k: int, device_buffer: int) -> Any:
-        """What launches the header of a task for this device buffer."""
+        """The function that launches the header of a task for this device buffer."""
         found = self._headers.get((k, device_buffer))
         if found is None:
             found = self._headers[k, device_buffer] = self.control.header_of(k, device_buffer)

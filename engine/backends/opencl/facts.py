@@ -1,4 +1,4 @@
-"""What an OpenCL artifact says about each of its tasks beside `base.TaskMeta`: how to launch it.
+"""The facts of an OpenCL artifact on how to launch each of its tasks, added to `base.TaskMeta`.
 
 A launch packs its arguments into an *argument buffer*, laid out by `kernarg.abi.layout`. A task is
 one kernel of the program. Its first parameter is the *device buffer*, a buffer with the same
@@ -19,23 +19,23 @@ MEMORY: Final = "m"
 
 
 class OpenclTask(NamedTuple):
-    """How to launch one task.
+    """The facts to launch one task.
 
-    symbol: the kernel's name in the program. args: of each parameter behind the device buffer what
+    symbol: the kernel's name in the program. args: of each parameter after the device buffer what
     it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the argument buffer,
-    where memory stands as an address (see `places`). block_dim: work-items of a group. grid: of
+    where memory is an address (see `places`). block_dim: work-items of a group. grid: of
     `kernarg.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
     ``v1``, ..., the i32 at the offsets ``reads`` of the argument buffer; empty where the host
     cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`).
     header: symbol of a kernel of one work-item with the same parameters that stores the number of
     groups as i64 to the device buffer at `grids.HEADER`; empty where ``blocks`` says it. prints:
-    behind the device buffer comes the print buffer (see `grids.PRINTS` for its layout). limit: most
-    groups that make sense; 0 for no limit.
+    the parameter after the device buffer is the print buffer (see `grids.PRINTS` for its layout).
+    limit: most groups that make sense; 0 for no limit.
 
     Tasks may share one kernel (see `source.joint`): ``number`` says which this is, and is the
-    parameter behind those two, an ``int``; -1 for a kernel of its own. places: of each argument its
-    number among the kernel's parameters. rest: (number, what it is) of those that this task has no
-    use for; memory is two parameters there, too.
+    parameter after those two, an ``int``; -1 for a kernel of its own. places: of each argument its
+    index among the kernel's parameters. rest: (index, what it is) of those that this task does not
+    use; memory is two parameters there, too.
     """
 
     symbol: str

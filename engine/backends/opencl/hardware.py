@@ -1,4 +1,4 @@
-"""The devices of OpenCL on this machine: which there are, what they can do, which a program gets.
+"""The OpenCL devices of this machine: their list, their capabilities, the choice for a program.
 
 A device belongs to a platform, which is a driver. The loader (ICD loader) finds drivers by vendor
 files; ``OCL_ICD_VENDORS`` names a folder with such files, or one file. The wheel of pyopencl brings
@@ -13,7 +13,7 @@ came with pyopencl), else the first of all. The option
     nvidia:1   the second one
     xeon       if no platform is called so: the first device whose name has this in it
 
-Nothing of pyopencl is imported before somebody asks.
+Nothing of pyopencl is imported before the first use.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _lock: Final = threading.Lock()
 class Hardware(NamedTuple):
     """A device.
 
-    platform, number: where it stands in the lists. driver_name: of the platform. kind: ``cpu``,
+    platform, number: its indices in the lists. driver_name: of the platform. kind: ``cpu``,
     ``gpu``, ``accelerator`` or ``other``. version: of OpenCL. driver: its version. units: compute
     units. memory, largest: bytes in all, and most of one allocation. group: most work-items of a
-    group. local: bytes that a group has. il: kinds of intermediate code that it takes.
-    capabilities: what the lowering asks; its mapping is what the kind of the device suggests.
+    group. local: bytes that a group has. il: kinds of intermediate code that it accepts.
+    capabilities: the facts for the lowering; its mapping is the one for this kind of device.
     handle: pyopencl's ``Device``.
     """
 
@@ -78,20 +78,20 @@ class Hardware(NamedTuple):
 
     @property
     def is_pocl(self) -> bool:
-        """Whether PoCL runs it."""
+        """True if PoCL runs it."""
         return "pocl" in self.version.lower() or "pocl" in self.driver.lower()
 
     @property
     def place(self) -> str:
-        """How `opencl_device` may call it."""
+        """A name of the device for `opencl_device`."""
         return f"{self.platform}:{self.number}"
 
 
 def binding() -> Any:
     """The module pyopencl. BackendUnavailableError if it is not there or does not load."""
     # PoCL keeps what it compiled in a folder of its own, and looks there by the source. The engine
-    # keeps programs itself, and what it measures as a first compile must be one. Whoever sets the
-    # variable decides. It is read when the first platform is asked for.
+    # keeps programs itself, and what it measures as a first compile must be one. A value from the
+    # environment has precedence. PoCL reads it when the first platform is queried.
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     found = importlib.util.find_spec("pyopencl")
     # Uninstalled, it leaves the folder with PoCL's library, which could be imported as a package.
@@ -188,7 +188,7 @@ def _found() -> list[Hardware]:
 
 
 def _threads() -> set[int]:
-    """The threads of this process, as far as the system tells."""
+    """The threads of this process, as far as the system reports them."""
     try:
         return set(map(int, os.listdir("/proc/self/task")))
     except OSError:
@@ -212,7 +212,7 @@ def _spread(threads: set[int]) -> None:
 
 
 def unavailable(wanted: str = "") -> str:
-    """Why OpenCL cannot be used here, in one sentence; empty if it can."""
+    """Return why OpenCL cannot be used here, in one sentence; empty if it can."""
     hidden = why_hidden("QD_ENABLE_OPENCL")
     if hidden:
         return hidden
@@ -244,7 +244,7 @@ def _named(wanted: str, found: Sequence[Hardware]) -> list[Hardware]:
 
 
 def _usual(found: Sequence[Hardware]) -> Hardware:
-    """The device of a program that asks for none: of several PoCLs that of pyopencl's wheel."""
+    """The device of a program that names none: of several PoCLs that of pyopencl's wheel."""
     own = [one for one in found if one.is_pocl]
     if len({one.platform for one in own}) > 1:
         from importlib.metadata import PackageNotFoundError, version
@@ -295,5 +295,5 @@ def for_config(config: CompileConfig) -> Hardware:
 
 
 def fingerprint(one: Hardware, mapping: str) -> str:
-    """What a program binary is made for, as short text."""
+    """The target of a program binary, as short text."""
     return f"{one.driver_name}, {one.name}, {one.version}, driver {one.driver}, {mapping}"

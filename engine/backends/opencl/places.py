@@ -1,9 +1,9 @@
 """The numbers that stand for memory of an OpenCL device.
 
 A buffer of OpenCL has no address. Each memory gets a number of our own instead, in a range that no
-other memory of the process ever has; its bytes have the numbers behind it. So arrays of a program
-can be passed, compared and kept in frames as on other devices, and a launch turns a number back
-into a buffer and an offset: `Places`.
+other memory of the process ever has; its bytes have the numbers after it. So arrays of a program
+can be passed, compared and kept in argument buffers as on other devices, and a launch turns a
+number back into a buffer and an offset: `Places`.
 
 A buffer that is freed while kernels use it lives until they end: that is OpenCL's promise.
 """
@@ -24,7 +24,7 @@ _page_lock: Final = threading.Lock()
 
 
 def _fresh(size: int) -> int:
-    """The first of so many numbers that nobody had, with a gap behind them."""
+    """The first of ``size`` numbers that were never in use, with a gap after them."""
     pages = -(-size // _PAGE) + 1
     with _page_lock:
         first = next(_next)
@@ -56,7 +56,7 @@ class Places(dict[int, tuple[Any, int]]):
         return start
 
     def remove(self, start: int) -> None:
-        """Forget a number that `add` gave, and those inside."""
+        """Forget a number that `add` returned, and those inside."""
         with self._lock:
             if self._sizes.pop(start, None) is None:
                 return

@@ -70,7 +70,7 @@ class OpenclStreams:
         return event
 
     def _order(self, stream: int, event: Any) -> None:
-        """What is launched on a stream from now on waits for an event."""
+        """Make later launches on a stream wait for an event."""
         device = self._device
         device.call("ordering streams", device.cl.enqueue_barrier, self.queue(stream), [event])
 

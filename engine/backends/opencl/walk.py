@@ -1,4 +1,4 @@
-"""How kernels with a flow run: the host walks through it, see `device_launch.walking`."""
+"""Runs kernels with a flow: the host walks through it, see `device_launch.walking`."""
 
 from __future__ import annotations
 

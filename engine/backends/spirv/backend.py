@@ -1,7 +1,7 @@
 """The SPIR-V backend: modules for OpenCL devices by LLVM, for inspection.
 
-Texts: ``llvm_ir``, ``spirv``, and ``llvm_ir_optimized`` when asked for; the code is the binary
-module. It launches nothing by itself: the OpenCL backend takes the same modules to devices that
+Texts: ``llvm_ir``, ``spirv``, and ``llvm_ir_optimized`` on request; the code is the binary
+module. It launches nothing by itself: the OpenCL backend launches the same modules on devices that
 accept them (option ``opencl_il``).
 """
 

@@ -1,19 +1,20 @@
-"""LLVM IR as the SPIR-V target takes it, in the OpenCL flavour.
+"""LLVM IR as the SPIR-V target accepts it, in the OpenCL flavour.
 
-Pointers into the frame, the heaps and arrays are of the global space 1, a thread's own memory is
-space 0, and a real function takes pointers of the generic space 4. A kernel gets each memory as two
-parameters, a buffer and a byte offset in it, as the OpenCL backend launches it
-(`opencl.facts.OpenclTask`). Work-items and barriers are OpenCL's functions by their mangled names,
-which LLVM knows; mathematics is LLVM's intrinsics, which become OpenCL's extended instructions.
+Pointers into the device buffer, the heaps and arrays are of the global space 1, a thread's own
+memory is space 0, and pointers that a real function accepts are of the generic space 4. A kernel
+gets each memory as two parameters, a buffer and a byte offset in it, as the OpenCL backend launches
+it (`opencl.facts.OpenclTask`). Work-items and barriers are OpenCL's functions by their mangled
+names, which LLVM knows; mathematics is LLVM's intrinsics, which become OpenCL's extended
+instructions.
 
-Not said in plain SPIR-V, so that the code goes without: atomic sums, minima and maxima of reals
-(compare and exchange, in a loop), and reductions over lanes, since a subgroup may have any size.
-Sums that may be taken in any order would be said as "fast", which holds that nothing is infinite.
-Whether a generic pointer leads to a thread's own memory some devices answer with yes for all, so
-that a function is told.
-Refused, with the user's line: subgroups, atomics on elements below 32 bits, recursion; and in code
-that shall be launched barriers, since work-items without an iteration end before they come to one,
-which OpenCL does not allow.
+Plain SPIR-V cannot express some operations, so the code does without them: atomic sums, minima and
+maxima of floats (compare and exchange, in a loop), and reductions over lanes, since a subgroup may
+have any size. Sums in any order would have to be marked "fast", which asserts that nothing is
+infinite. Some devices report that every generic pointer is to a thread's own memory, so the
+caller of a function passes that as an argument.
+Refused, with the user's line: subgroups, atomics on elements below 32 bits, recursion; and barriers
+in code that is launched, since work-items without an iteration end before they reach one, which
+OpenCL does not allow.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _check(op: Op) -> None:
 
 
 def _own(pointer: Op) -> bool:
-    """Whether an address is certainly of the thread's own memory, which needs no atomics."""
+    """True if an address is certainly of the thread's own memory, which needs no atomics."""
     while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         pointer = pointer.args[0]
     assert isinstance(pointer.type, PointerType)

@@ -4,7 +4,7 @@ Reads jobs from its input and answers on its output, each part as its length (8 
 optimised module as bitcode and its level in; the text and the binary out, or an empty text and what
 LLVM said. Each of the two is made in a child of its own: the target keeps types and constants of
 the last module in variables of the process, and what it makes of a second one may be wrong.
-Imports nothing of the engine, so that it starts fast. `code` is who talks to it.
+Imports nothing of the engine, so that it starts fast. `code` is its client.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def write(stream: IO[bytes], *parts: bytes) -> None:
 
 
 class _Failed(Exception):
-    """What a child said before it ended."""
+    """The error that a child reported before it ended."""
 
 
 def _apart(make: Callable[[], bytes]) -> bytes:
-    """What ``make`` gives, computed in a child."""
+    """The result of ``make``, computed in a child."""
     with tempfile.TemporaryFile() as said:
         incoming, outgoing = os.pipe()
         child = os.fork()

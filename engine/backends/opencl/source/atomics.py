@@ -1,8 +1,8 @@
 """OpenCL C of the atomic operations, for every type and memory, with what a device has.
 
-`update` says how an update is written: a call of one of OpenCL's own functions, or of a helper,
-whose text comes with it. All give the old value. A helper takes the address as ``void``, so that a
-pointer of any element type fits::
+`update` returns the form of an update: a call of one of OpenCL's own functions, or of a helper,
+whose text comes with it. All return the old value. The address that a helper expects is ``void``,
+so that a pointer of any element type fits::
 
     static float qd_atomic_add_f32_global(volatile __global void *at, float value)
 
@@ -13,14 +13,14 @@ f32, f64                     compare-and-swap of their bits; an exchange as inte
                              sums on devices of NVIDIA by PTX
 8 and 16 bits, f16, u1       compare-and-swap of the 32-bit word that holds them; bits
                              are set, cleared and flipped in the word by OpenCL's own
-memory of the work-item      read, computed, written: nobody else sees it
+memory of the work-item      read, computed, written: no one else sees it
 ============================ ==========================================================
 
-A minimum or maximum that changes nothing writes nothing: most of those in a crowd are such.
+A minimum or maximum that changes nothing writes nothing: of many at once, most are such.
 
 Values are as scalars are anywhere in the text: ``u1`` is 0 or 1, f16 is a float that is rounded.
-Accesses are relaxed, as those of the other backends are. What is not an atomic access itself goes
-by the type of the memory: compilers may take it that pointers to different types never meet.
+Accesses are relaxed, as those of the other backends are. An access that is not atomic itself uses
+the type of the memory: compilers may assume that pointers to different types never meet.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PRIVATE: Final = "private"
 
 
 class Update(NamedTuple):
-    """How an atomic operation is written.
+    """The form of an atomic operation in the text.
 
     function: to be called with the address, the value and, for a compare-and-swap, what is
     expected. cast: what the address has to be cast to, empty where any pointer fits. value: what
@@ -72,7 +72,7 @@ _NATIVE: Final = {
     C.ATOMIC_BIT_OR: "or", C.ATOMIC_BIT_XOR: "xor", C.ATOMIC_XCHG: "xchg",
 }  # fmt: skip
 _BASE: Final = frozenset({C.ATOMIC_ADD, C.ATOMIC_XCHG})
-"""Those of the base extension for 64 bits, beside compare-and-swap."""
+"""Those of the base extension for 64 bits, other than compare-and-swap."""
 # What arithmetic on single bits is.
 _ON_BITS: Final = {
     C.ATOMIC_ADD: C.ATOMIC_BIT_XOR, C.ATOMIC_MUL: C.ATOMIC_BIT_AND,
@@ -82,7 +82,7 @@ _SIGNS: Final = {C.ADD: "+", C.MUL: "*", C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XO
 
 
 def update(code: int, t: DataType, space: str, capabilities: Capabilities) -> Update:
-    """How the atomic operation ``code`` on ``t`` in memory of ``space`` is written."""
+    """The form of the atomic operation ``code`` on ``t`` in memory of ``space``."""
     if t is u1:
         code = _ON_BITS.get(code, code)
     if t.is_real and code in ATOMIC_OPERATION and C.BITWISE[ATOMIC_OPERATION[code]]:
@@ -114,7 +114,7 @@ def _native(code: int, t: DataType, space: str, capabilities: Capabilities) -> U
             return None
     function = f"{'atom' if t.bits == 64 else 'atomic'}_{name}"
     cast = f"volatile __{space} {_TYPE[t.name]} *"
-    if code == C.ATOMIC_CAS:  # which wants the expected value first
+    if code == C.ATOMIC_CAS:  # its expected value comes first
         ty = _TYPE[t.name]
         body = f"  return {function}(({cast})at, expected, value);\n"
         return _helper(code, t, space, body, ty)
@@ -160,7 +160,7 @@ def _to_bits(t: DataType, value: str, bits: str) -> str:
 
 
 def _combined(code: int, t: DataType) -> str:
-    """What the update makes of ``old`` and ``value``."""
+    """The result of the update for ``old`` and ``value``."""
     if code in (C.ATOMIC_XCHG, C.ATOMIC_CAS):
         return "value"
     operation = ATOMIC_OPERATION[code]
@@ -182,7 +182,7 @@ def _keeps(code: int, seen: str) -> str:
 
 
 def _private(code: int, t: DataType) -> str:
-    """An update of a variable, which nobody else sees."""
+    """An update of a variable, which no one else sees."""
     lines = f"  const {_value_type(t)} old = *at;\n"
     if code == C.ATOMIC_CAS:
         same = "old == expected"
@@ -228,7 +228,7 @@ _PTX: Final = {"f32": 2, "f64": 6}
 
 
 def _ptx(t: DataType) -> str:
-    """NVIDIA's own addition. Compare-and-swap of one word by many takes a thousand times longer."""
+    """NVIDIA's own addition. Compare-and-swap of one word by many is a thousand times slower."""
     ty, letter = _TYPE[t.name], "f" if t is f32 else "d"
     add = f'"atom.global.add.{t.name} %0, [%1], %2;"'
     operands = f': "={letter}"(old) : "l"(at), "{letter}"(value) : "memory"'
@@ -241,7 +241,7 @@ _FLIPS: Final = frozenset({C.ATOMIC_BIT_AND, C.ATOMIC_BIT_OR, C.ATOMIC_BIT_XOR})
 
 
 def _place(space: str) -> str:
-    """Lines that find the word, and how far up in it the part lies (bytes count from the low end).
+    """Lines that find the word, and the shift of the part in it (bytes count from the low end).
 
     Devices whose words begin at the high end are refused when they are chosen.
     """

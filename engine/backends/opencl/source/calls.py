@@ -1,9 +1,9 @@
 """OpenCL C for real functions and their calls.
 
-A real function is a C function in front of the kernels that call it. It gets what it uses of the
-host frame as arguments of its own, before those of the user; the addresses that it is given carry
+A real function is a C function in front of the kernels that call it. The values that it uses of the
+argument buffer are arguments of its own, before those of the user; the addresses passed to it have
 their address space in their type, so there is one version of it for each combination of spaces that
-some call has. OpenCL C knows no recursion: a function that calls itself is refused.
+some call has. OpenCL C has no recursion: a function that calls itself is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["CALL_OPS"]
 
 
 class Function(NamedTuple):
-    """A real function as it was written. slots: what it takes of the host frame."""
+    """A real function as it was written. slots: the values it uses of the argument buffer."""
 
     symbol: str
     slots: tuple[Slot, ...]

@@ -1,4 +1,4 @@
-"""A parallel task on a device that is much like a CPU: a work-item runs whole pieces of the loop.
+"""A parallel task on a device that is much like a CPU: a work-item runs whole chunks of the loop.
 
 ::
 
@@ -9,8 +9,8 @@
             y[i] = a * x[i] + y[i];
     }
 
-The IR comes from the pipeline for CPUs, where a task counts pieces (``unit='chunk'``); a loop whose
-cells run one by one is a nest of all its axes, in one work-item.
+The IR comes from the pipeline for CPUs, where a task counts chunks (``unit='chunk'``); a loop whose
+iterations run one by one is a nest of all its axes, in one work-item.
 """
 
 from __future__ import annotations

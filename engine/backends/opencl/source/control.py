@@ -48,7 +48,7 @@ def _if(e: Emitter, op: Op) -> None:
 
 
 def _cost(e: Emitter, op: Op) -> int:
-    """How many operations the branches of an `if` take, many if one is not cheap."""
+    """The number of operations in the branches of an `if`, a large one if one is not cheap."""
     total = 0
     passed = e.plan.addressed
     for x in (x for region in op.regions for x in region.ops):
@@ -88,7 +88,7 @@ def flattened(e: Emitter, op: Op) -> None:
 
 
 def _leave(e: Emitter, op: Op) -> None:
-    """Behind a block: what follows is reached again, and is of ``op``."""
+    """After a block: the code that follows can be reached again, and is of ``op``."""
     e.ended = False
     e.op_id = op.id
 
@@ -131,7 +131,7 @@ def nest(
     for axis, (begin, end) in zip(order, ends, strict=True):
         name = counter(e)
         e.loop_values[op.id, axis] = name
-        if cold:  # neither is worth the time that it takes
+        if cold:  # neither is worth its time
             e.line("#pragma clang loop vectorize(disable) unroll(disable)")
         if reverse:
             e.open(f"for (int {name} = {end}; {name} > {e.atom(bounds[2 * axis])};) {{")
@@ -162,7 +162,7 @@ def _loop_index(e: Emitter, op: Op) -> None:
 
 
 def _nothing(e: Emitter, op: Op) -> None:
-    """`bounds` ends a header; whoever emits the header reads it."""
+    """`bounds` ends a header; the code that emits the header reads it."""
 
 
 CONTROL_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {

@@ -1,7 +1,7 @@
-"""OpenCL C for what a kernel tells the outside: prints and results, but not assertions.
+"""OpenCL C for the output of a kernel: prints and results, but not assertions.
 
 A print reserves room in the print buffer for a record (`kernarg.grids.PRINTS`) and is lost where
-there is none. Assertions stop nothing on such a device; who asks for them is told so at `init`.
+there is none. Assertions stop nothing on such a device; `init` reports that if they are requested.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """OpenCL C for the body of one function: lines, names, parameters, values.
 
-How the rooms of this folder fit together::
+The modules of this package::
 
     kernel.py    `Program`: what the functions of one program share, and the order of its parts
-    chunks.py    a parallel task where a work-item runs whole pieces of the loop (CPU devices)
-    lanes.py     a parallel task where a work-item runs cells of it (GPUs)
+    chunks.py    a parallel task where a work-item runs whole chunks of the loop (CPU devices)
+    lanes.py     a parallel task where a work-item runs single iterations of it (GPUs)
     emitter.py   `Emitter`: one function's text; `Emitter.table` has what emits each op
     scalars, memory, control, calls, stacks, effects, atomics    the rows of that table
 
@@ -21,9 +21,9 @@ A named value is ``v<id>`` so that it leads back to the op. Sums of integers are
 types, where they wrap (`raw` holds them before they are cast back), unless they cannot overflow
 (`size_of`). Addresses are `Place` records in `places`.
 
-What a mapping changes: it gives `Program` a subclass of `Emitter` with its own `table` and writes
-parallel tasks with `Program.emitter`, `begin`, `Emitter.run` and `finish`. Where it puts a body
-into a loop it counts `Emitter.loop_depth` up; outside of loops an iteration ends by ``return``.
+Each mapping passes to `Program` a subclass of `Emitter` with its own `table` and writes parallel
+tasks with `Program.emitter`, `begin`, `Emitter.run` and `finish`. Where it puts a body into a loop
+it increments `Emitter.loop_depth`; outside of loops an iteration ends by ``return``.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ AND: Final = 8
 XOR: Final = 7
 OR: Final = 6
 CHOICE: Final = 3
-"""How tightly an expression binds; higher is tighter."""
+"""Levels of binding of expressions; higher is tighter."""
 
 GLOBAL: Final = "__global "
 LOCAL: Final = "__local "
 PRIVATE: Final = ""
-"""Address spaces, as they stand in front of a pointer's type."""
+"""Address spaces, as they are written in front of a pointer's type."""
 
 _LONGEST: Final = 96
 """Characters of an expression that is still put where it is used."""
 
 
 class Slot(NamedTuple):
-    """A value of the host frame that a function takes.
+    """A value of the argument buffer that is a parameter of a function.
 
     name: of the parameter; of memory the name of the pointer that is made of it. kind:
     `facts.MEMORY` or the letter of `struct`. type: of a scalar its C type, of memory that of its
-    elements. offset: in the host frame. alone: the memory overlaps no other parameter's. only_read:
-    nothing writes it while the task runs.
+    elements. offset: in the argument buffer. alone: the memory overlaps no other parameter's.
+    only_read: nothing writes it while the task runs.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Slot(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a pointer points to.
+    """The target of a pointer.
 
     base: the name of a variable, an array or a pointer. number: text of the element's number, empty
     for the first. space: the address space. variable: ``base`` is the thing itself.
@@ -144,7 +144,7 @@ class Place(NamedTuple):
 class Offset(NamedTuple):
     """An offset in two parts: all axes but the last, and the last one.
 
-    level: how tightly ``last`` binds. steady: ``row`` means the same wherever it stands. loose:
+    level: how tightly ``last`` binds. steady: ``row`` means the same at every place. loose:
     ``last`` is no sum of loop indices and the like.
     """
 
@@ -178,7 +178,7 @@ class Emitter(Statements):
     many loops are open. stacks: the adstacks of the task. extremes: variables that are kept as
     keys; unset: the type of a variable that its first store declares; offsets: of `linearize` ops;
     all by op id. row_pointers: see `row`. guard: a condition under which stores to variables happen
-    at all (`control.flattened`). prints / uses_frame: the function prints, uses the device frame.
+    at all (`control.flattened`). prints / uses_frame: the function prints, uses the device buffer.
     """
 
     language = "OpenCL"
@@ -315,7 +315,7 @@ class Emitter(Statements):
     # Parameters
 
     def param(self, name: str, kind: str, ctype: str, offset: int, **facts: bool) -> str:
-        """A value of the host frame, whose name in the C text this gives."""
+        """Return the name in the C text of a value of the argument buffer."""
         if name not in self.params:
             self.params[name] = Slot(name, kind, ctype, offset, **facts)
         return name
@@ -354,7 +354,7 @@ class Emitter(Statements):
         return self.param(program.extent_names[axis, number], "i", "int", at)
 
     def frame(self, ctype: str, offset: int) -> str:
-        """Something in the device frame."""
+        """Something in the device buffer."""
         self.uses_frame = True
         return f"*(__global {ctype} *)(frame + {offset})"
 
@@ -376,7 +376,7 @@ class Emitter(Statements):
     # Addresses
 
     def place(self, op: Op) -> Place:
-        """What a pointer operand points to."""
+        """The target of a pointer operand."""
         return self.places[op.id]
 
     def index(self, op: Op) -> tuple[str, int]:
@@ -430,11 +430,11 @@ class Emitter(Statements):
         return Offset(row, last, level, steady, not _is_simple(op))
 
     def _is_steady(self, op: Op) -> bool:
-        """Whether the text of an index means the same value wherever it stands."""
+        """True if the text of an index means the same value at every place."""
         return _is_simple(op) or self.v[op.id] == f"v{op.id}"
 
     def row(self, place: Place, offset: Offset) -> str:
-        """A pointer to the row of an array that an offset lies in.
+        """A pointer to the row of an array that an offset is in.
 
         Where the last index is no simple one, vector instructions gather the elements: from one
         address, if the row is invariant as a whole. (Where it is simple, rows by themselves let

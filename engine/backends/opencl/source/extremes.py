@@ -1,14 +1,14 @@
-"""Running maxima and minima of reals, kept as integers.
+"""Running maxima and minima of floats, kept as integers.
 
 No C compiler makes vector instructions of ``m = max(m, x)`` for floats, as long as NaNs are numbers
 of the language. The order of floats is that of their bits as integers, but for the sign: a local
-variable that a loop only takes maxima into (or minima) is kept as such an integer, a *key*::
+variable that a loop only updates with maxima (or minima) is kept as such an integer, a *key*::
 
     float m = -INFINITY;                     int m = qd_key_f32(-INFINITY);
     for (...) m = max(m, x[i]);              for (...) m = qd_max_i32(m, qd_max_key_f32(x[i]));
     out[0] = m;                              out[0] = qd_real_f32(m);
 
-A NaN gets the key that loses against all others, and which again is one of a NaN.
+A NaN gets the key that loses against all others, which itself is the key of a NaN.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Extreme", "extremes", "key_text"]
 
 
 class Extreme:
-    """A variable that is kept as a key. code: max or min. updates: the value that each store of a
-    maximum takes in, by the store's id. covered: ids of the loads and maxima of such stores."""
+    """A variable that is kept as a key. code: max or min. updates: the new operand of each store of
+    a maximum, by the store's id. covered: ids of the loads and maxima of such stores."""
 
     def __init__(self, code: int) -> None:
         self.code: Final = code

@@ -1,9 +1,9 @@
-"""Which values of a function stand where they are used, instead of having a name.
+"""Finds the values of a function that are inlined where they are used, instead of having a name.
 
 A value goes into the text of its only use if it may be computed there as well: it is pure, or a
 load with no write between its place and that of its use (which may itself be part of a larger
 text, or of an address that is used again further down). Operands that are read several times, ends
-of loops, and the two sides of a choice, both of which are computed, are named by who emits their
+of loops, and the two sides of a choice (both are computed) are named by the code that emits their
 use, or here.
 """
 
@@ -32,16 +32,16 @@ _CHANGES: Final = [
     for code in range(C.COUNT)
 ]  # fmt: skip
 _ADDRESSES: Final = frozenset({C.SHIFT_PTR, C.EXTERNAL_PTR, C.LINEARIZE})
-"""Ops whose text stands wherever they are used, however often that is."""
+"""Ops whose text is written at each use, however many there are."""
 _NAMED: Final = frozenset({C.RANGE_FOR, C.PRINT, C.RETURN, C.CALL, C.WHILE})
 """Ops whose operands are read in an order or number of times that is not that of one expression."""
 
 
 class Plan:
-    """What is known of the ops of a function before they are emitted; all by id.
+    """The facts about the ops of a function that are found before they are emitted; all by id.
 
     folds: those to fold. counts: how often each is used. addressed: those whose address is passed
-    to a function. set_next: variables to which nothing but constants stands before a first store.
+    to a function. set_next: variables with nothing but constants between them and a first store.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def _plan_block(
     ops: list[Op], counts: dict[int, int], user: dict[int, Op], folds: set[int]
 ) -> None:
     place: dict[int, int] = {}
-    """Where in the block an op's text is evaluated."""
+    """The position in the block where an op's text is evaluated."""
     number = {op.id: k for k, op in enumerate(ops)}
     changes = 0
     before: list[int] = []

@@ -1,8 +1,8 @@
 """Blocks of a loop on a GPU: shared arrays, barriers, exchanges between iterations.
 
-A work-group is a block, each of its items one iteration. OpenCL wants every item of a group at
-every barrier; but the last block may be short, and an iteration may end with `continue` before
-others wait. So every item goes all the way, and what lies between barriers is only for those that
+A work-group is a block, each of its items one iteration. OpenCL requires every item of a group to
+reach every barrier; but the last block may be short, and an iteration may end with `continue`
+before others wait. So every item runs to the end, and code between barriers is only for those that
 live::
 
     bool live = cell < cells;
@@ -10,11 +10,11 @@ live::
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (live) { y[i] = row[7 - t]; }                         the next one
 
-* What a phase names, later ones may use: such names are declared at the head of the function.
+* Later phases may use the names of a phase: such names are declared at the head of the function.
 * Values that are the same for all items are computed outside of phases, where all have them.
 * An ``if`` or a loop with a barrier inside goes around phases. Where its condition or bounds are
-  not known to be the same for all, one that lives tells the others (`_agree`); in a whole block,
-  where nobody can have ended, each has it already.
+  not known to be the same for all, one that lives shares it with the others (`_agree`); in a whole
+  block, where no item can have ended, each has it already.
 * ``continue`` of the task leaves the phase, and ``live`` becomes false.
 
 No OpenCL device has to have subgroups: their exchanges go through memory of the group, between
@@ -49,12 +49,12 @@ _ALLOCA: Final = frozenset({C.ALLOCA, C.AD_STACK_ALLOCA})
 
 
 class _Group:
-    """What the emitter keeps of a task whose blocks wait or share memory.
+    """The emitter's state for a task whose blocks wait or share memory.
 
     size: items of a group. ends: iterations may end before others wait. around: ops that go around
     phases. uniform: ops whose value all items have. live, full: names of the variables that say
-    whether this item lives, and whether all of them do for good. flat: how deep the phase that is
-    emitted stands, -1 outside.
+    whether this item lives, and whether all of them do for good. flat: the depth of the phase that
+    is emitted, -1 outside.
     """
 
     def __init__(self, task: Op, size: int) -> None:
@@ -89,13 +89,13 @@ class _Group:
                 self.ends = True
 
     def jumps(self, op: Op) -> bool:
-        """Whether ``op`` leaves the loop that it stands in, or goes on with it."""
+        """True if ``op`` leaves the loop that it is in, or goes on with it."""
         if op.code == C.IF:
             return any(self.jumps(o) for region in op.regions for o in region.ops)
         return op.code in (C.WHILE_CONTROL, C.CONTINUE)
 
     def known(self, op: Op) -> bool:
-        """Whether all items have the value of ``op``."""
+        """True if all items have the value of ``op``."""
         return op in self.uniform or op.block is self.task.regions[0] or op is self.task
 
     def splits(self, block: Block) -> bool:

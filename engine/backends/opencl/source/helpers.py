@@ -156,7 +156,7 @@ def _real(
     two = f"{ty} a, {ty} b"
     if what in ("min", "max"):
         sign = "<" if what == "min" else ">"
-        # With fast_math nobody asks what becomes of a NaN, and this is one vector instruction.
+        # With fast_math the result for a NaN does not matter, and this is one vector instruction.
         test = f"a {sign} b" if fast else f"a {sign}= b || b != b"
         return _function(name, t, two, f"return {test} ? a : b;"), ()
     if what == "sgn":

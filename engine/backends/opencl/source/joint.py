@@ -1,8 +1,8 @@
 """One OpenCL kernel for all tasks of a program, on devices that compile at the first launch.
 
 PoCL makes machine code of a kernel when it is launched first, and links it: 30 ms and more for each
-kernel, however small. Tasks that run in work-groups of one item are functions then, and share a
-kernel that calls the one it is asked for::
+kernel, however small. So tasks that run in work-groups of one item are functions, and share a
+kernel that calls the requested one::
 
     static void step_kernel_0_range_for_body(frame, x_mem, x_at, item, items) { ... }
     static void step_kernel_1_serial_body(frame, y_mem, y_at, item, items) { ... }
@@ -16,9 +16,9 @@ kernel that calls the one it is asked for::
         }
     }
 
-Its parameters are all that any task needs; where these are more than a device takes, the tasks go
+Its parameters are all that any task needs; where these are more than a device accepts, the tasks go
 to several such kernels (`ends`). A kernel object belongs to one task; the parameters that this one
-has no use for are set once (`opencl.frame.settle`).
+does not use are set once (`opencl.arguments.settle`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 
 
 class Body(NamedTuple):
-    """The function of a task. symbol: its name. slots: its parameters behind the frame and, if it
+    """The function of a task. symbol: its name. slots: its parameters after the frame and, if it
     prints, the buffer for that."""
 
     symbol: str
@@ -50,9 +50,9 @@ _HEAD: Final = 24
 
 
 def ends(bodies: Sequence[Body], most: int) -> list[int]:
-    """Where a kernel of several tasks ends: its parameters take at most ``most`` bytes.
+    """The ends of kernels of several tasks: the parameters of each have at most ``most`` bytes.
 
-    A kernel of one task may take more; `Program.finish` has refused it if that does not do.
+    A kernel of one task may have more; `Program.finish` has refused it if that is not possible.
     """
     found: list[int] = []
     seen: set[tuple[str, str, int]] = set()

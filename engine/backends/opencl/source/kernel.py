@@ -9,10 +9,10 @@
         [return if the launch failed]  pieces or cells of the loop
     }
 
-``frame`` is the device frame; behind it come the print buffer, in a task that prints, and what the
-task needs of the host frame, by value (`facts`). Real functions are C functions in front of the
-kernels; they get as arguments whatever they need of all that. The text is what is compiled and the
-same for the same IR, but for the comments with the user's lines.
+``frame`` is the device buffer; after it come the print buffer, in a task that prints, and the
+values that the task needs of the argument buffer (`facts`). Real functions are C functions in front
+of the kernels; they get as arguments whatever they need of all that. The text is compiled as it is
+shown and is the same for the same IR, but for the comments with the user's lines.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MOST_CLEARED: Final = 256
 _FEW_LINES: Final = 12
 """A serial task with more is worth a function of its own (see `Program.finish`)."""
 _ENDS: Final = ("_mem", "_at", "_bits")
-"""What names of parameters end in that are made of one; see `emitter.Slot` and `Emitter.scalar`."""
+"""Suffixes of names made from that of a parameter; see `emitter.Slot` and `Emitter.scalar`."""
 _FAILED: Final = "if (*(__global int *)(frame + 4)) return;"
 """The word of an error that is never 0 (see `stacks`)."""
 
@@ -59,7 +59,7 @@ class OpenclText(NamedTuple):
     """A kernel as OpenCL C. ids: for each line the id of its op, -1 for none.
 
     options: for the build of the program. clears: the code sets the global temporaries to 0 itself.
-    claims: offsets in the device frame of the i64 words, counters of claimed rows, that must be 0
+    claims: offsets in the device buffer of the i64 words, counters of claimed rows, that must be 0
     when a launch begins.
     """
 
@@ -74,13 +74,13 @@ class OpenclText(NamedTuple):
 
 
 class Program:
-    """What the functions of one program share, and their text.
+    """The state that the functions of one program share, and their text.
 
     func, config, capabilities: what it is made of. fast: of `fast_math`. taken: names that mean the
     same in every function. param_names, extent_names: of parameters, and of the extents of arrays
     by axis and number. apart: by parameter, whether it shares no memory with another one. restrict:
-    the word where it may stand, empty if some do: there are compilers that take all pointers of a
-    kernel for restricted as soon as one is. areas: of the adstacks of each task. prints: the sites.
+    the word where it is allowed, empty if some do: some compilers treat all pointers of a kernel as
+    restricted as soon as one is. areas: of the adstacks of each task. prints: the sites.
     written: arrays and fields that are written. joint: the tasks share a kernel (see `joint`).
     bodies: their functions. seeded: some code asks for the launch's seed.
     fails: a task may set the frame's error.
@@ -204,9 +204,9 @@ class Program:
     ) -> tuple[tuple[str, int], ...]:
         """Write the kernel ``name`` with the body of ``body``; its arguments for `OpenclTask`.
 
-        attributes: of the kernel, as they stand between ``__kernel`` and ``void``. once: the body
-        is a function that knows its work-item as ``item`` of ``items``. PoCL generates code for a
-        kernel three times, so that this halves what a first launch costs.
+        attributes: of the kernel, as written between ``__kernel`` and ``void``. once: the body is a
+        function that knows its work-item as ``item`` of ``items``. PoCL generates code for a kernel
+        three times, so this halves the cost of a first launch.
         """
         slots = list(body.params.values())
         arguments = tuple([(slot.kind, slot.offset) for slot in slots])
@@ -238,7 +238,7 @@ class Program:
         return arguments
 
     def _fits(self, slots: list[Slot]) -> None:
-        """Refuse more parameters than a device takes; one that is a CPU keeps no such promise."""
+        """Refuse more parameters than a device accepts; a CPU does not keep to its limit."""
         most = self.capabilities.parameter_bytes
         size = 16 + 16 * sum(slot.kind == MEMORY for slot in slots)
         size += sum(struct.calcsize(slot.kind) for slot in slots if slot.kind != MEMORY)
@@ -326,7 +326,7 @@ class Program:
 
 
 def _stack_counts(func: Func, tasks: list[Op]) -> list[tuple[int, bool]]:
-    """Of each task how many adstacks it has, and whether a gate; see `abi.stack_areas`."""
+    """For each task its number of adstacks, and if it has a predicate; see `abi.stack_areas`."""
     if all(op.code != C.AD_STACK_ALLOCA for op in all_ops(func)):
         return [(0, False)] * len(tasks)
     return [
@@ -344,14 +344,14 @@ def _joint_symbol(kernel: str, number: int) -> str:
 
 
 def _symbols(kernel: str, tasks: list[Op]) -> tuple[str, ...]:
-    """The names that a program's functions may have beside those of real functions."""
+    """The names that a program's functions may have, other than those of real functions."""
     names = [_task_symbol(kernel, index, op) for index, op in enumerate(tasks)]
     parts = [f"{name}{end}" for name in names for end in ("", "_body", "_blocks")]
     return (*parts, *(_joint_symbol(kernel, number) for number in range(len(tasks))))
 
 
 def pragmas(program: Program) -> list[str]:
-    """What a program says about itself before its functions."""
+    """The pragmas of a program, before its functions."""
     lines: list[str] = []
     if not program.fast:
         lines.append("#pragma OPENCL FP_CONTRACT OFF")
@@ -372,7 +372,7 @@ _DIRECT: Final = frozenset({
 
 
 def maths(program: Program) -> list[str]:
-    """What functions of C's library are here: OpenCL's own, or better ones.
+    """The definitions of C's library functions: OpenCL's own, or better ones.
 
     PoCL's own are calls, which no loop with vector instructions may hold, and some are slow; those
     that its compiler knows are instructions, where the processor has them, else the C library's.

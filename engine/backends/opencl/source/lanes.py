@@ -1,4 +1,4 @@
-"""A parallel task on a GPU: a work-item takes cells of the loop, a work-group is a block.
+"""A parallel task on a GPU: a work-item runs cells of the loop, a work-group is a block.
 
 A *cell* is one iteration of the user's loop, whatever number of axes that has; cells are numbered
 row by row, the innermost axis of the loop's nest fastest. `_plan` chooses how they are given to
@@ -12,9 +12,9 @@ that any number of groups covers all cells::
     }
 
 ============================ =====================================================================
-straight bodies              a work-item takes several neighbouring cells, with accesses of 16
+straight bodies              a work-item runs several neighbouring cells, with accesses of 16
                              bytes (`tiles`)
-loops in a body              those over neighbours take four at a time (`inner`)
+loops in a body              those over neighbours run four at a time (`inner`)
 sums, minima, maxima         each work-item makes them for itself, a group adds up, one atomic
                              update a group follows (`reduce`)
 blocks that wait, or share   exactly one cell a work-item, phases between barriers (`groups`)
@@ -207,7 +207,7 @@ def _plan(op: Op, program: Program) -> Schedule:
 
 
 def _few(op: Op) -> bool:
-    """Whether the task is known to have too few cells for sums of groups to be worth it."""
+    """True if the task is known to have too few cells for sums of groups to be worth it."""
     bounds = op.regions[0].ops[-1].args
     if any(bound.code != C.CONST for bound in bounds):
         return False
@@ -231,8 +231,9 @@ def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
     cells, cell = e.names.fresh("cells"), e.names.fresh("cell")
     e.comment(op)
     if total == "1u" and e.program.capabilities.unified:
-        # PoCL 3.0 gives all items of a group the sums of the first one where it sees that no other
-        # has a cell: it must not see that, and no group has as many items as this would take.
+        # PoCL 3.0 sets the sums of all items of a group to those of the first one where it sees
+        # that no other has a cell. This hides it: no group has enough items for a shifted value
+        # other than 0.
         total = "1u + (uint)(get_local_id(0) >> 20)"
     e.line(f"const {ty} {cells} = {total};")
     if plan.grid == grids.EXACT:
@@ -279,7 +280,7 @@ def _extent(e: Emitter, begin: Op, end: Op) -> str:
 
 
 def _total(bounds: dict[int, tuple[str, str, str]]) -> tuple[bool, str]:
-    """Whether cells have to be counted in 64 bits, and their number.
+    """True if cells have to be counted in 64 bits, and their number.
 
     With one axis there are fewer than 2**31 if that does not begin below 0, so that adding the size
     of a grid does not wrap.
@@ -304,7 +305,7 @@ def _indices(
     for axis in order[:0:-1]:
         begin, _, extent = bounds[axis]
         rest = e.names.fresh("rest")
-        # Where there are no cells, nobody uses what comes out.
+        # Where there are no cells, the result is not used.
         some = f"max({extent}, 1u)" if not extent.endswith("u") else extent
         some = "1u" if some == "0u" else some
         if wide:
@@ -328,7 +329,7 @@ def _shifted(begin: str, place: str) -> str:
 
 
 def _header(program: Program, op: Op, name: str, plan: Schedule, task: Emitter) -> None:
-    """The kernel that tells how many groups the task needs; it takes the task's parameters."""
+    """The kernel that stores how many groups the task needs; it has the task's parameters."""
     e = program.emitter(op)
     e.params |= task.params
     e.prints = task.prints

@@ -20,7 +20,7 @@ class Sources:
         self._comments: Final[dict[tuple[str, int], str]] = {}
 
     def comment(self, loc: Loc) -> str:
-        """The comment for a line of the user's; empty where there is none to be had."""
+        """The comment for a line of the user's; empty if there is none."""
         key = loc.file, loc.line
         found = self._comments.get(key)
         if found is None:

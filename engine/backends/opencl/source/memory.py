@@ -66,7 +66,7 @@ def _array_alloca(e: Emitter, op: Op) -> None:
 
 
 def _in_memory(e: Emitter, op: Op, name: str, t: DataType, count: int) -> None:
-    """An array of values as they stand in memory."""
+    """An array of values as they are stored in memory."""
     if t is f16:  # there is no array of halves
         bits = e.names.fresh(f"{name}_bits")
         e.statement(op, f"ushort {bits}[{count}] = {{0}};")
@@ -80,7 +80,7 @@ def _in_memory(e: Emitter, op: Op, name: str, t: DataType, count: int) -> None:
 
 
 def fetch(e: Emitter, place: Place) -> str:
-    """The value that lies at a place."""
+    """The value at a place."""
     if place.elem is f16 and not place.variable:
         return f"vload_half({place.number or '0'}, {place.base})"
     return place.text
@@ -118,13 +118,13 @@ def _store(e: Emitter, op: Op) -> None:
 
 
 def _key(e: Emitter, op: Op, extreme: Extreme) -> str:
-    """What a store to a variable that is kept as a key stores."""
+    """The value that a store to a variable that is kept as a key stores."""
     name, t = e.places[op.args[0].id].base, op.args[1].type
     taken = extreme.updates.get(op.id)
     side = "max" if extreme.code == C.MAX else "min"
     if taken is None:
         return f"{e.helper(f'{side}_key_{t.name}')}({e.whole(op.args[1])})"
-    # With fast_math nobody asks what becomes of a NaN.
+    # With fast_math the result for a NaN does not matter.
     make = e.helper(f"key_{t.name}" if e.program.fast else f"{side}_key_{t.name}")
     return f"{e.helper(f'{side}_i{t.bits}')}({name}, {make}({e.whole(taken)}))"
 
@@ -244,7 +244,7 @@ def _atomic(e: Emitter, op: Op) -> None:
 
 
 def private_update(e: Emitter, op: Op, place: Place) -> None:
-    """An update of memory that nobody else sees."""
+    """An update of memory that no one else sees."""
     t = place.elem
     old = e.names.fresh(f"old{op.id}")
     e.statement(op, f"const {VALUE[t.name]} {old} = {fetch(e, place)};")

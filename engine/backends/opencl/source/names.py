@@ -113,15 +113,15 @@ def plain_name(text: str, otherwise: str) -> str:
 
 
 class Names:
-    """Gives out names that are different from each other within one function."""
+    """Makes names that are different from each other within one function."""
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
         self._taken: Final[set[str]] = set(taken)
 
     def fresh(self, text: str, otherwise: str = "x", ends: tuple[str, ...] = ()) -> str:
-        """``text`` as a name, with a number behind it if it is taken.
+        """``text`` as a name, with a number after it if it is in use.
 
-        ends: the name with each of these behind it is given out as well.
+        ends: the name with each of these suffixes is reserved as well.
         """
         base = name = plain_name(text, otherwise)
         n = 1

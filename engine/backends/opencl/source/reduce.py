@@ -1,15 +1,15 @@
 """Reductions of a parallel task on a GPU: work-items add up for themselves, groups for their items.
 
-An atomic update of an address that is the same in all cells would make all work-items queue for one
-word. Where nobody looks at the word meanwhile (`llvm.block_reduce.sums` finds such updates), each
-work-item keeps a variable in its place, and when the task ends::
+An atomic update of an address that is the same in all iterations would make all work-items queue
+for one word. Where no other op uses the word meanwhile (`llvm.block_reduce.sums` finds such
+updates), each work-item keeps a variable in its place, and when the task ends::
 
     partial[item] = sum;                       what each has
     barrier
     half of them take the other half's         again, until one is left
     first item                                 updates the word, once a group, if there is anything
 
-The order of a sum of reals depends on the grid and on which group comes first: results differ in
+The order of a sum of floats depends on the grid and on which group comes first: results differ in
 the last bits from launch to launch, as those of atomics do.
 """
 
@@ -51,7 +51,7 @@ def open_sums(e: LanesEmitter, found: tuple[Op, ...]) -> None:
 
 
 def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
-    """What changes nothing, also where a group has no cell at all and the word is infinite."""
+    """The value that changes nothing, also if a group has no iteration and the word is infinite."""
     if t.is_real and config.fast_math and code in (C.ATOMIC_MIN, C.ATOMIC_MAX):
         return math.inf if code == C.ATOMIC_MIN else -math.inf
     return identity(code, t, config)
@@ -65,7 +65,7 @@ def accumulate(e: LanesEmitter, op: Op) -> None:
 
 
 def finale(e: LanesEmitter, found: tuple[Op, ...], size: int) -> None:
-    """What follows the loop: every work-item of the group comes here."""
+    """Emit the code that follows the loop: every work-item of the group comes here."""
     made: set[str] = set()
     for op in found:
         name = e.sums.pop(op.id)
@@ -125,7 +125,7 @@ def _update(e: LanesEmitter, op: Op, name: str) -> None:
 
 
 def _address(e: LanesEmitter, op: Op, made: set[Op]) -> None:
-    """Compute an address anew: what the body has named is out of reach here."""
+    """Compute an address again: the names of the body are out of scope here."""
     if op in made:
         return
     made.add(op)

@@ -1,6 +1,6 @@
 """OpenCL C for operations on scalars: arithmetic, comparison, conversion, mathematics.
 
-`SCALAR` maps an opcode to a function ``(emitter, op)`` that gives the op's value as text.
+`SCALAR` maps an opcode to a function ``(emitter, op)`` that returns the op's value as text.
 `ir.semantics` says what each operation computes; where C leaves a case undefined (signed overflow,
 division by zero, shifts by the width, conversions out of range) the text here defines it.
 """
@@ -58,11 +58,11 @@ _HELPER: Final = {
     C.MIN: "min", C.MAX: "max",
 }  # fmt: skip
 _TIGHT: Final = frozenset({AND, OR, XOR, SHIFT})
-"""Levels whose place in C's order nobody remembers: their operands get parentheses."""
+"""Levels whose place in C's order is hard to remember: their operands get parentheses."""
 
 
 def _name(e: Emitter, name: str, t: Type) -> str:
-    """What a function of reals is called for a type: as in C, with an f behind it for floats."""
+    """The name of a floating-point function for a type: as in C, with a final f for ``float``."""
     return e.program.math(name if t is f64 else f"{name}f")
 
 
@@ -130,7 +130,7 @@ def _wrapping(e: Emitter, op: Op, sign: str, level: int) -> None:
 
 
 def _fits(e: Emitter, op: Op) -> bool:
-    """Whether a signed sum or product certainly does not overflow."""
+    """True if a signed sum or product certainly does not overflow."""
     a, b = (size_of(e, x, 6) for x in op.args)
     return (1 + (a + b if op.code == C.MUL else max(a, b))) < op.type.bits
 
@@ -198,7 +198,7 @@ def _divide(e: Emitter, op: Op) -> None:
 
 
 def _positive(op: Op) -> bool:
-    """Whether a signed integer is certainly above 0: a constant, or a maximum with one."""
+    """True if a signed integer is certainly above 0: a constant, or a maximum with one."""
     if op.code == C.MAX:
         return op.type.is_signed and any(_positive(a) for a in op.args)
     return op.code == C.CONST and op.attr > 0
@@ -313,7 +313,7 @@ def _as_real(e: Emitter, x: Op, t: Type) -> str:
 
 
 def _real_call(e: Emitter, op: Op, name: str, args: list[str]) -> None:
-    """Call a function of reals; f16 is computed in f32 and rounded once."""
+    """Call a function of floats; f16 is computed in f32 and rounded once."""
     text = f"{_name(e, name, op.type)}({', '.join(args)})"
     if op.type is f16:
         _half(e, op, text)
@@ -337,7 +337,7 @@ def _math(e: Emitter, op: Op) -> None:
 
 
 def _rounded_root(e: Emitter, t: Type, arg: str) -> str:
-    """A square root, rounded correctly unless nobody asks for that."""
+    """A square root, rounded correctly unless `fast_math` is set."""
     program = e.program
     text = f"{_name(e, 'sqrt', t)}({arg})"
     exact = t is f64 or program.fast or program.capabilities.exact_division

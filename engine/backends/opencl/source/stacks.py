@@ -7,14 +7,14 @@
                                      p_row[2 * p_count + 1] = p_adj = 0.0f;
                                      ++p_count;
 
-Capacity and address come by value from the host frame (`abi.StackArea`). An entry is the value, and
-the adjoint behind it. The heap always holds all of them; value and adjoint on top are variables as
-well, so that a chain of values through a stack (``x = f(x)``, its adjoint on the way back) does not
-wait for memory. A pop reads the next ones. A full stack sets the error of the device frame, by a
-32-bit atomic operation, and leaves the task; later tasks of the launch do nothing.
+Capacity and address come by value from the argument buffer (`abi.StackArea`). An entry is the
+value, followed by the adjoint. The heap always holds all of them; value and adjoint on top are
+variables as well, so that a chain of values through a stack (``x = f(x)``, its adjoint in reverse)
+does not wait for memory. A pop reads the next ones. A full stack sets the error of the device
+buffer, by a 32-bit atomic operation, and leaves the task; later tasks of the launch do nothing.
 
-A work-item has one row in each heap. In a task with a gate it takes the row of the reals where
-`ad_stack_claim` stands, once; ops on reals stand behind one.
+A work-item has one row in each heap. In a task with an adstack predicate it claims the row of the
+floats at `ad_stack_claim`, once; ops on floats follow a claim.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _alloca(e: Emitter, op: Op) -> None:
 
 
 def _tops(stack: Op) -> tuple[str, ...]:
-    """What is kept of the top beside its place in the heap."""
+    """The variables that hold the top, next to its entry in the heap."""
     return ("_top", "_adj") if stack.attr.adjoint else ("_top",)
 
 

@@ -1,4 +1,4 @@
-"""What emits each operation, by its code: the rows of all the rooms in one table."""
+"""The function that emits each operation, by its code: the rows of all modules in one table."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Tasks whose work-items take several neighbouring cells: wide accesses, values used twice.
+"""Tasks whose work-items run several neighbouring cells: vector access, values used twice.
 
 `llvm.tile_choice` decides, and says what a *tile* is: along one axis each work-item has ``width``
-neighbouring cells, along another one ``rows`` of them (or pieces of the first axis, where there is
+neighbouring cells, along another one ``rows`` of them (or chunks of the first axis, where there is
 no other). Where all of these cells exist, the body follows once for each of them, with accesses
 that are joined (`wide`). The cells of other tiles go one by one.
 
-So do all cells where tiles do not pay or cannot be had, which all work-items find out alike: an
+So do all cells where tiles do not pay or are not possible, which all work-items decide alike: an
 array or its rows do not begin at multiples of 16 bytes, cells are few, the axis is short.
 """
 
@@ -32,8 +32,8 @@ def emit_tiles(
 ) -> None:  # fmt: skip
     """Run the body of ``task`` for the cells of this work-item.
 
-    bounds: begin, end and extent of each axis. cells: their number. plain: emits the loop over
-    single cells.
+    bounds: begin, end and extent of each axis. cells: their number. plain: emits the loop that
+    runs cells one by one.
     """
     tiles = _Tiles(e, task, tile, bounds)
     tiled = e.names.fresh("tiled")
@@ -64,7 +64,7 @@ class _Tiles:
         self.corner: Final[dict[int, str]] = {}
 
     def pays(self, cells: str) -> str:
-        """Whether to go by tiles: the same for all work-items."""
+        """The condition, the same for all work-items, for the use of tiles."""
         e, tile = self.e, self.tile
         conditions = [f"{cells} > get_global_size(0)"]
         if len(self.order) > 1:
@@ -144,7 +144,7 @@ class _Tiles:
             e.line(f"const long {name} = {f'{begin} + ' * (begin != '0')}{text};")
 
     def fits(self) -> str:
-        """Whether all cells of this work-item exist."""
+        """The condition that all cells of this work-item exist."""
         tile = self.tile
         begin, end, _ = self.bounds[tile.axis]
         column = self.corner[tile.axis]

@@ -1,7 +1,7 @@
-"""Accesses of several cells that are made together, as vectors where all elements are wanted.
+"""Accesses of several cells that are made together, as vectors where all elements are needed.
 
 A loop's body that is emitted several times in a row, once for each of some neighbouring cells, has
-its loads in front of all copies and its stores behind them::
+its loads before all copies and its stores after them::
 
     const float4 w0 = *(__global const float4 *)(x + (j));
     float4 w1;
@@ -62,10 +62,10 @@ class _Access(NamedTuple):
 class Joined:
     """The accesses of some cells of a loop.
 
-    cells: in order. names: of the loop's indices in the first cell, by axis. accesses: those that
-    lie at known distances, by the id of the address. width: neighbours of a run; the first one is
-    aligned. current: number of the cell whose body is emitted. skipped: ids of addresses that
-    nobody needs. ends: lines for behind the last cell.
+    cells: in order. names: of the loop's indices in the first cell, by axis. accesses: those at
+    known distances, by the id of the address. width: neighbours of a run; the first one is
+    aligned. current: index of the cell whose body is emitted. skipped: ids of addresses that are
+    not needed. ends: lines that follow the last cell.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Joined:
         self._skip()
 
     def load(self, op: Op) -> str:
-        """What a load of the current cell gives; empty if it is not joined."""
+        """The value that a load of the current cell reads; empty if it is not joined."""
         return self.loads.get((op.id, self.current), "")
 
     def store(self, op: Op) -> str:
-        """What a store of the current cell assigns to; empty if it is not joined."""
+        """The target of a store of the current cell; empty if it is not joined."""
         return self.stores.get((op.id, self.current), "")
 
     def _rows(self) -> tuple[dict[Key, list[_Access]], dict[Key, list[_Access]]]:
@@ -119,7 +119,7 @@ class Joined:
         return loads, stores
 
     def _movable(self, access: Access, pointer: Op) -> bool:
-        """Whether the address can be written in front of the body."""
+        """True if the address can be written before the body."""
         if access.even is None or not access.step or element(pointer) is f16:
             return False
         indices, extents = _parts(pointer)
@@ -224,7 +224,7 @@ class Joined:
         return self.e.array(pointer.args[0].attr[0]), text
 
     def _index(self, index: Op, steps: Mapping[int, int]) -> str:
-        """An index of a cell as text, from what it is a sum of."""
+        """An index of a cell as text, from the terms of its sum."""
         form = form_of(index)
         parts: list[str] = []
         constant = form.constant
