@@ -1,9 +1,9 @@
-"""Whether the parts of a record fit together: asked once for every record that is read from a file.
+"""Checks that the parts of a record fit together, once for every record read from a file.
 
-A file may be damaged, or made by somebody who means harm, and still be a record by its schema.
-What shows a record goes by numbers in it (of snapshots, locations, nodes, tasks) and by words
-(states), divides by counts, and follows chains. All of that is looked at here, so that nothing
-that shows a record has to.
+A file may be damaged, or made by an attacker, and still be a record by its schema. The code that
+shows a record uses numbers in it (of snapshots, locations, nodes, tasks) and words (states),
+divides by counts, and follows chains. All of that is checked here, so that the code that shows a
+record need not.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def check(record: Record) -> None:
 
 
 class _Field(NamedTuple):
-    """What may be in a field. words: if it is one of some words. kind: its annotation. least,
-    most: of a number."""
+    """The values that a field may have. words: if it is one of some words. kind: its annotation.
+    least, most: of a number."""
 
     name: str
     where: str

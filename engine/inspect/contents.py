@@ -1,9 +1,9 @@
-"""What fields hold: remembered, lent to a launch as a copy, put back. Copies lie on the host.
+"""Contents of fields: remembered, passed to a launch as a copy, put back. Copies are on the host.
 
 Kernels reach fields by themselves, not through arguments, so a launch of a capture is given views
-of copies of the blocks that its fields lie in. The user's own fields stay as they are, and every
+of copies of the blocks that contain its fields. The user's own fields stay as they are, and every
 launch starts from the same contents: those at the moment of a recorded call, those that a workload
-left, else those there are.
+left, else the current ones.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Copies:
         self.blocks: Final[dict[Block, Array]] = {}
 
     def flat(self, field: FieldHandle) -> Array:
-        """What a launch takes for ``field``: a view of the copy of its block."""
+        """The argument of a launch for ``field``: a view of the copy of its block."""
         block = cast("Block", cast(Any, field).block)
         copy = self.blocks.get(block)
         if copy is None:
@@ -106,7 +106,7 @@ def elements(layout: Layout, flat: Array) -> Array:
 
 
 def put_elements(layout: Layout, flat: Array, values: Array) -> None:
-    """Let a field, as a launch is given it, hold ``values``; what lies between them stays."""
+    """Store ``values`` in a field, in the form passed to a launch; memory between them stays."""
     if layout.is_row_major():
         flat[: _count(layout)] = values.reshape(-1)
     else:
@@ -121,7 +121,7 @@ def _count(layout: Layout) -> int:
 
 
 def _offsets(layout: Layout) -> Any:
-    """Where each element lies."""
+    """The offset of each element."""
     offsets: Any = np.zeros(layout.shape, np.int64)
     for axis, divisor, modulus, stride in layout.terms:
         digit = np.arange(layout.shape[axis]) // divisor

@@ -93,9 +93,9 @@ class DataType(Type):
     """A primitive type, as users name it: ``qd.i32``, ``qd.f64``, ``qd.u1``.
 
     np: the NumPy scalar type of one element (``u1`` is ``numpy.bool_``).
-    min / max: the range of an integer type (0 for reals).
+    min / max: the range of an integer type (0 for floats).
 
-    Inside a kernel a call converts (``qd.u8(x)``). In Python scope a call gives a Python number
+    Inside a kernel a call converts (``qd.u8(x)``). In Python scope a call returns a Python number
     of that type's value (``qd.u8(300) == 44``), so that constants can be made where they are used.
     """
 
