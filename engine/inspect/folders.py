@@ -1,6 +1,6 @@
 """The caches on disk as a whole: where they are, how full, and what is wrong with them.
 
-Looking leaves no trace, as everywhere in this room.
+Looking leaves no trace, as everywhere in this package.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CacheFolder(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What all layers take."""
+        """The size of all layers together."""
         return sum(layer.bytes for layer in self.layers)
 
 

@@ -1,8 +1,8 @@
-"""The gradient of a captured kernel: a capture of its own beside that of the kernel.
+"""The gradient of a captured kernel: a capture of its own, next to that of the kernel.
 
 A gradient is launched on what the kernel has left: for each case the kernel runs first, on copies.
 Where all gradients of what it wrote are 0 then, they are filled with numbers between 0.5 and 1.5,
-the same ones every time: gradients of nothing would tell nothing. All arrays and fields, gradients
+the same ones every time: gradients of zeros would show nothing. All arrays and fields, gradients
 among them, are compared with the interpreter's.
 """
 
@@ -62,7 +62,7 @@ _MODE: Final = "reverse"
 
 
 def _described(primal: KernelRecord) -> KernelRecord:
-    """What is known of the gradient before it is compiled."""
+    """Return the record of what is known of the gradient before it is compiled."""
     return replace(
         primal,
         id=gradient_name(primal.id),
@@ -127,12 +127,12 @@ class GradientCapture(KernelCapture):
         super().put(backend)
 
     def fits(self, features: tuple[Any, ...]) -> bool:
-        """Whether arguments with these features can be differentiated for."""
+        """True if the kernel can be differentiated for arguments with these specialization keys."""
         return has_gradients(features) or self.primal.uses_gradient_fields()
 
     def stacks(self, compiled: FullCompile) -> Stacks:
-        """Where its adstacks lie: with those of the program, unless its threads are others, or it
-        runs on a device that is not the program's."""
+        """The adstacks that it uses: those of the program, unless its threads differ, or it runs
+        on a device that is not the program's."""
         from ..runtime.stacks import Stacks
 
         current, device = program.current(), device_of(compiled)
@@ -164,12 +164,12 @@ class _Elsewhere:
         self.lock: Final = threading.RLock()
 
     def own(self, thing: object) -> None:
-        """Nothing: its memory goes when nobody refers to it."""
+        """Do nothing: its memory is freed with the last reference."""
 
 
 @dataclass
 class _Start:
-    """What a gradient is launched on: what the primal has left, and the first gradients.
+    """The input of a gradient's launch: what the primal has left, and the first gradients.
 
     source: of all arrays, as far as sizes go: a gradient writes gradients only, so the count stays.
     """
@@ -322,7 +322,7 @@ class _GradientLauncher(Launcher):
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
     def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
-        """Where sizing takes the arrays to come from: all inputs of a round hold the same."""
+        """The write counters by which sizing knows the arrays: all inputs of a round are equal."""
         return [self._starts[id(found)].source] * len(given.values)
 
     def _plan(self, compiled: FullCompile, given: Inputs, found: Round) -> StackPlan | None:
@@ -358,7 +358,7 @@ class _GradientLauncher(Launcher):
         return replace(finished, autodiff=self._told(finished, finished.autodiff))
 
     def _told(self, backend: BackendRecord, autodiff: AutodiffRecord) -> AutodiffRecord:
-        """The record with what the largest case that was launched gave the stacks."""
+        """Return the record with the stack sizes of the largest case that was launched."""
         overflow = next(
             (e.message for e in backend.errors if e.kind == AdStackOverflowError.__name__), ""
         )
@@ -396,7 +396,7 @@ def described_again(
 
 
 def _same_threads(a: CompileConfig, b: CompileConfig) -> bool:
-    """Whether as many threads take rows, of as many entries."""
+    """True if as many threads use stack rows, and the rows have as many entries."""
     names = ("cpu_max_num_threads", "ad_stack_size")
     return all(getattr(a, name) == getattr(b, name) for name in names)
 
@@ -412,7 +412,7 @@ def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
 
 
 def _held(meta: KernelMeta, given: Inputs, number: int) -> Array:
-    """What an array or field holds, by element."""
+    """The contents of an array or field, by element."""
     layout = meta.params[number].layout
     value = given.values[number]
     return value if layout is None else elements(layout, value)

@@ -2,17 +2,17 @@
 
 The first launch with each workload counts twice: it is the first of the warm-up, and its results
 are what checks and comparisons look at. The interpreter goes first and counts its steps; a
-workload that takes it more than `ORACLE_STEPS` is left to the others and stays unchecked. The first
+workload that needs more than `ORACLE_STEPS` is left to the others and stays unchecked. The first
 gets `ORACLE_STEPS_FIRST`, so that something is checked also where there is no small one. Steps, not
 seconds, decide that, so that two captures check the same.
 
 When every backend has been launched once with a workload, they are timed, in turns (`measuring`).
 
 The interpreter sees every access outside of an array. Where it finds one, compiled code is not
-launched with these arguments: it would write to memory that belongs to somebody else, and the
-worker would fail later, somewhere else. With arguments of the author's that is an error of every
-backend, also where the interpreter is not among them. With arguments made up from a signature it
-shows nothing of the kernel: the verdict is unknown. (A check that the compiler put in stops every
+launched with these arguments: it would write to memory outside of its arrays, and the worker would
+fail later, somewhere else. With arguments of the author's that is an error of every backend, also
+where the interpreter is not among them. With synthetic arguments, made from a signature, it shows
+nothing of the kernel: the verdict is unknown. (A check that the compiler put in stops every
 backend alike, so that is no reason not to launch with the author's arguments.)
 
 No launch works on the user's own arrays and fields: each is given copies, see `inputs`.
@@ -82,7 +82,7 @@ class TooLong(Exception):
 
 
 class _Outcome:
-    """What a launch left: contents of arrays and fields, then results.
+    """The outcome of a launch: contents of arrays and fields, then results.
 
     names: one for each. results: the indices of what the kernel writes or returns.
     """
@@ -95,7 +95,7 @@ class _Outcome:
 
 @dataclass
 class _State:
-    """What the launches on one backend gave so far."""
+    """The results of the launches on one backend so far."""
 
     launches: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
     errors: list[ErrorRecord] = field(default_factory=list[ErrorRecord])
@@ -322,7 +322,7 @@ class Launcher:
     def starter(
         self, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
-        """What launches on the values at ``place``; the same again and again."""
+        """Return a function that launches on the values at ``place``, the same at every call."""
         executable = compiled.executable
         return lambda: executable.launch(place.values, SEED)
 
@@ -335,7 +335,7 @@ class Launcher:
     def _interpreter(
         self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
     ) -> Callable[[int], tuple[Any, ...]]:
-        """What interprets ``given`` with at most so many steps."""
+        """Return a function that interprets ``given`` with a limited number of steps."""
         program = interp.compile_func(compiled.func, counted=True)
         return partial(counted, program, given.values, print_fn)
 
@@ -457,7 +457,7 @@ class Launcher:
         )
 
     def _flow(self, backend: BackendRecord, state: _State) -> FlowRecord | None:
-        """The order of the tasks, with what the last launches tell of it."""
+        """The order of the tasks, with what the last launch reports of it."""
         facts = None if state.last is None else graph_facts(state.last.executable)
         if facts is None or state.last is None or backend.compile is None:
             return backend.flow
@@ -466,7 +466,7 @@ class Launcher:
 
 
 def discard(text: str) -> None:
-    """Where the interpreter's prints go when another backend prints the same."""
+    """Drop a print of the interpreter, because another backend prints the same."""
 
 
 def counted(

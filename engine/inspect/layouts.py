@@ -1,4 +1,4 @@
-"""The parameters of a compiled kernel as records: where each comes from, and how fields lie."""
+"""The parameters of a compiled kernel as records: their origins, and the layouts of fields."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _origin(leaf: ParamBinding) -> str:
 
 
 def layout_record(layout: Layout, ndim: int, dtype: DataType) -> LayoutRecord:
-    """How the elements of a field with ``ndim`` axes lie; further axes are those of an element."""
+    """The layout of a field with ``ndim`` axes as a record; further axes are of an element."""
     item: int = np.dtype(_np(dtype)).itemsize
     names = _axis_names(ndim, len(layout.shape) - ndim)
     terms = sorted(layout.terms, key=lambda term: -term[3])

@@ -1,7 +1,7 @@
 """The caches of one kernel: every layer is asked what it would answer, for each backend.
 
 This runs when the passes of all kernels have been shown. The frontend works once more for it, since
-keys are made of what it gives, and the passes of the capture have changed that.
+keys are made from its output, and the passes of the capture have changed that.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _Look:
         return self._fastcache(build, fast, reason, offline), offline
 
     def _build(self) -> BuildResult:
-        """What the frontend makes, also of a kernel that is marked and not pure."""
+        """Return the frontend's output, also for a kernel that is marked and not pure."""
         request = self.capture.request(self.backend, self.capture.features)
         decl = copy.copy(self.decl)
         decl.fastcache = False
@@ -184,7 +184,7 @@ class _Look:
         return self.shared
 
     def before(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What this layer was asked the last time; ``about`` is kept for the next."""
+        """Return the last request to this layer; ``about`` is kept for the next call."""
         return self.looks.swap(f"{self.capture.record.id} {self.backend} {layer}", about)
 
 
@@ -221,8 +221,8 @@ def _driver(look: _Look) -> CacheLayer:
 
 
 def purity_of(build: BuildResult) -> tuple[bool, str]:
-    """Whether a kernel may be marked ``fastcache=True``, and a line that says so or names what it
-    reads."""
+    """Return True if a kernel may be marked ``fastcache=True``, and a line that says so or names
+    what it reads."""
     found = purity.of(build)
     kernel = build.decls[0]
     wrong = [_read(x.capture, kernel) for x in found if x.severity == "error"]

@@ -102,7 +102,7 @@ def measured(
 def _contender(
     launcher: Launcher, found: Round, one: Started, budget_s: float
 ) -> tuple[Started, Placed | None, Contender]:
-    """What is needed to launch again and again on the same values."""
+    """Return what is needed to launch again and again on the same values."""
     if one.name == _ORACLE:
         budget_s = min(budget_s, _ORACLE_BUDGET_S)
     try:

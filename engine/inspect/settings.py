@@ -101,9 +101,9 @@ def expand(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
-    """What is known of the backends called ``names``; None: of all.
+    """Return what is known of the backends called ``names``; None: of all.
 
-    ValueError for what is no backend, or no target of one (``cuda:sm_90``).
+    Raises ValueError for a name that is no backend, or no target of one (``cuda:sm_90``).
     """
     from ..backends import base
     from .targets import split
@@ -119,7 +119,8 @@ def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
 
 
 def lacking(backend: str) -> dict[str, str]:
-    """What no device of a backend has: ``checks``, ``prints``, or a data type, with the reason."""
+    """Return what every device of a backend lacks: ``checks``, ``prints``, or a data type, with the
+    reason."""
     from ..backends import base
 
     caps = base.find(backend).caps

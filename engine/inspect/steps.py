@@ -1,7 +1,7 @@
-"""What a capture reports while it works, and how its caller limits each step.
+"""The steps that a capture reports while it works, and the limits that its caller sets for them.
 
 A capture runs code of the user and of the compiler that may hang or crash. Before each such step
-it enters `Steps.step`; whoever watches (the studio's worker) can tell somebody, or stop the step
+it enters `Steps.step`; the watching code (the studio's worker) can report the step, or stop it
 after a while by raising `StepLimit` in it. The plain `Steps` does neither.
 """
 
@@ -24,7 +24,7 @@ class StepLimit(BaseException):
 
 
 def late_text(seconds: float, what: str, note: str = "") -> str:
-    """What is said of a step that was stopped. note: what may keep it from ending."""
+    """Return the message about a step that was stopped. note: what may keep it from ending."""
     return f"stopped after {seconds:g} s: {what} did not end" + (f"; {note}" if note else "")
 
 
@@ -47,8 +47,8 @@ class Steps:
         yield
 
     def passing(self, text: str) -> None:
-        """What a compile is about to do: a pass, as "stage/pass", or another part of a compile,
-        as in `ErrorRecord.stage`."""
+        """Called with the next part of a compile: a pass, as "stage/pass", or another part, as in
+        `ErrorRecord.stage`."""
 
     def held(self, backend: str, stage: str) -> ErrorRecord | None:
         """The error to report in place of doing ``stage``, if it is known to be fatal."""

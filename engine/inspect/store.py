@@ -54,7 +54,7 @@ class RecordFileError(ValueError):
 
 
 class _Head(msgspec.Struct):
-    """The part of a record that tells whether the rest can be read."""
+    """The part of a record that states if the rest can be read."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
     tool: dict[str, Any] = {}
