@@ -217,7 +217,7 @@ def _ulps(
     for values in (x, y):
         picked = np.ascontiguousarray(values.astype(kind)[where])
         bits = picked.view(f"u{size}").astype(np.uint64)
-        # Unsigned numbers in the order of the reals: negative patterns count downwards to 0.
+        # Unsigned numbers in the order of the floats: negative patterns count downwards to 0.
         magnitude = bits & np.uint64(sign - 1)
         ordered.append(np.where(bits >= sign, sign - magnitude, sign + magnitude))
     low, high = np.minimum(*ordered), np.maximum(*ordered)

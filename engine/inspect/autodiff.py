@@ -60,7 +60,7 @@ def described(
 
 
 def sides_of(runs: Sequence[PassRun]) -> tuple[int, int]:
-    """The snapshots before and after differentiation; -1 for what there is not."""
+    """The snapshots before and after differentiation; -1 for a missing one."""
     known = {info.name for info in registry.all_passes() if ".autodiff." in info.fn.__module__}
     mine = [r for r in runs if r.name in known and r.name != _GATES]
     if not mine:
@@ -125,7 +125,7 @@ def _gate(task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> Gat
 
 
 def _counted(gate: GateRecord | None, source: str, env: Env) -> GateRecord | None:
-    """A gate with how many iterations pass it."""
+    """An adstack predicate with the number of iterations that pass it."""
     if gate is None or not source:
         return gate
     found = gates.parse(source)

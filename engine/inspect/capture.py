@@ -222,7 +222,7 @@ class KernelCapture:
         self._grow(verdicts=tuple(verdicts))
 
     def put_workload(self, index: int, workload: WorkloadRecord) -> None:
-        """Replace what the record says of case ``index``."""
+        """Replace the record of case ``index``."""
         several = list(self.record.workloads)
         several[index] = workload
         self._grow(workloads=tuple(several))
@@ -292,7 +292,7 @@ class KernelCapture:
     def compiled(
         self, backend: str, features: tuple[Any, ...], noalias: bool = True
     ) -> FullCompile:
-        """The kernel compiled for these features, compiling it now if it was not."""
+        """The kernel compiled for these specialization keys; compiles it now if it was not."""
         key = (backend, features, noalias)
         found = self._compiled.get(key)
         if found is None:

@@ -57,7 +57,7 @@ _WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
 
 
 def check(record: Record) -> None:
-    """ValueError with what does not fit, and where, if anything does not."""
+    """Raises ValueError if anything does not fit, with what it is, and where."""
     _part(record, 0, set())
     names = [kernel.id for kernel in record.kernels]
     if len(set(names)) != len(names):
@@ -93,7 +93,7 @@ def _fields(owner: type[msgspec.Struct]) -> tuple[_Field, ...]:
         if words is None and kinds[name] in ("str", "bool", "tuple[str, ...]"):
             continue
         least = -_MOST if name in _ANY else -1 if name in _OR_NONE else 0
-        # Errors may be as large as values are; all other reals are times and rates.
+        # Errors may be as large as values are; all other floats are times and rates.
         most = sys.float_info.max if name in _ERRORS else float(_MOST)
         where = f"{owner.__name__}.{name}"
         out.append(_Field(name, where, kinds[name], words, least, most))
@@ -240,7 +240,7 @@ def _machine(machine: MachineRecord) -> None:
 
 def _flow(flow: FlowRecord, locs: int) -> None:
     for index, node in enumerate(flow.nodes):
-        # Outer ones come first, so that nothing lies in itself.
+        # Outer ones come first, so that no node contains itself.
         if node.id != index or not -1 <= node.parent < index:
             raise ValueError("a node of a graph is not at its place")
     count = len(flow.nodes)

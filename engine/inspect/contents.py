@@ -27,7 +27,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Contents = Mapping[Block, Array]
-"""Bytes of blocks at some moment. A block that is not in it holds what it holds."""
+"""Bytes of blocks at some moment. A block that is not in it keeps its current contents."""
 
 NOTHING: Final[Contents] = MappingProxyType({})
 

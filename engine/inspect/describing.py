@@ -17,7 +17,7 @@ __all__ = ["describe", "kernel_id", "subject_of"]
 
 
 def subject_of(kernel: Kernel | Subject) -> Subject:
-    """A kernel as what is captured."""
+    """Return the subject of a capture for a kernel."""
     return kernel if isinstance(kernel, Subject) else Subject(kernel, kernel.name)
 
 

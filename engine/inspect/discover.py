@@ -140,7 +140,7 @@ def ensure_program() -> None:
 
 
 def call_key(kernel: Kernel) -> str:
-    """Under what the calls of a kernel are recorded."""
+    """The key under which the calls of a kernel are recorded."""
     return f"{os.path.realpath(kernel.decl.file)}:{kernel.decl.qualname}"
 
 

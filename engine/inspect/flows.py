@@ -104,7 +104,7 @@ def _task(number: int, task: int, parent: int, meta: KernelMeta, locs: Sequence[
     )
 
 
-# ---- what a device tells
+# ---- what a device reports
 
 
 def graph_facts(executable: object) -> Mapping[str, Any] | None:

@@ -83,7 +83,8 @@ class GradientCapture(KernelCapture):
     def __init__(
         self, primal: KernelCapture, features: tuple[Any, ...], look: Look | None = None
     ) -> None:
-        """features: of arguments with gradients. It makes itself known to the primal's record."""
+        """features: specialization keys of arguments with gradients. Adds itself to the primal's
+        record."""
         kernel = primal.kernel.in_mode(_MODE)
         record = _described(primal.record)
         subject = Subject(kernel, record.name, primal.instance, record.instance)
@@ -190,7 +191,7 @@ class _GradientLauncher(Launcher):
         self._starts: Final[dict[int, _Start]] = {}
         # By backend: timed launches that found the plan of the one before.
         self._reused: Final[Counter[str]] = Counter()
-        # Rounds, so that no other takes the id of one.
+        # Rounds are kept, so that no other can reuse the id of one.
         self._keep: Final[list[Round]] = []
 
     def _made(self, case: LaunchCase, first: bool) -> Round | None:
@@ -235,7 +236,7 @@ class _GradientLauncher(Launcher):
         return start
 
     def _interpreted_forward(self, found: Round, others: list[str]) -> tuple[Inputs, FullCompile]:
-        """Let the interpreter run the primal; what takes it too long, one of the ``others``."""
+        """Run the primal in the interpreter, or on the first of ``others`` if that is too slow."""
         compiled = self._gradient.primal.compiled(ORACLE, found.features)
         given = self._of_primal(compiled, found)
         program = interp.compile_func(compiled.func, counted=True)
@@ -283,7 +284,7 @@ class _GradientLauncher(Launcher):
         return given
 
     def _seed(self, compiled: FullCompile, given: Inputs, start: _Start) -> None:
-        """Give what the primal wrote a gradient, if nothing of it has one."""
+        """Fill the gradients of the primal's outputs, if all of them are 0."""
         outputs = list(_outputs(compiled, start))
         meta = compiled.executable.meta
         held = [_held(meta, given, grad) for _, grad in outputs]
@@ -349,7 +350,7 @@ class _GradientLauncher(Launcher):
 
         return launch
 
-    # ---- what is told of the stacks
+    # ---- the record of the stacks
 
     def _finished(self, backend: BackendRecord) -> BackendRecord:
         finished = super()._finished(backend)
@@ -368,7 +369,7 @@ class _GradientLauncher(Launcher):
         launched = {x.workload for x in backend.launches}
         rounds = [r for r in self._keep if r.case.label in launched]
         if overflow and not rounds:
-            rounds = self._keep[:1]  # what was too small is told, too
+            rounds = self._keep[:1]  # stacks that were too small are reported, too
         if not rounds:
             return replace(autodiff, reason=backend.reason or "it was not launched")
         found = rounds[-1]

@@ -121,7 +121,7 @@ def opencl_machine() -> OpenclMachine:
             problem = str(error).splitlines()[0]
         infos = tuple(_opencl_info(one, mine) for one in hardware.devices())
         return OpenclMachine(problem, infos, variables)
-    except Exception as error:  # whatever a library does on this machine, it is told, not raised
+    except Exception as error:  # any failure of a library here is reported, not raised
         return OpenclMachine(f"{type(error).__name__}: {error}".splitlines()[0], (), variables)
 
 
@@ -165,7 +165,7 @@ def _devices() -> tuple[str, str, tuple[CudaDeviceInfo, ...]]:
             problem = str(error).splitlines()[0]
         infos = tuple(_info(one, chosen) for one in hardware.devices())
         return problem, version, infos
-    except Exception as error:  # whatever a library does on this machine, it is told, not raised
+    except Exception as error:  # any failure of a library here is reported, not raised
         return f"{type(error).__name__}: {error}".splitlines()[0], "", ()
 
 

@@ -234,10 +234,10 @@ class Launcher:
                 found.started.append(Started(ORACLE, compiled, first_us, "interpret"))
 
     def _late(self, found: Round, shown: bool, loop: Loc | None) -> None:
-        """The interpreter did not come to the end of ``found``.
+        """Called when the interpreter did not reach the end of ``found``.
 
-        Others may still, so that is no failure; but where nothing else is launched, the first
-        workload must come to an end.
+        Other backends may, so that is no failure; but where nothing else is launched, the first
+        workload must end.
         """
         found.loop = loop
         at = f", in the loop at {place_of(loop)}" if loop is not None else ""

@@ -80,7 +80,7 @@ def layout_record(layout: Layout, ndim: int, dtype: DataType) -> LayoutRecord:
     item: int = np.dtype(_np(dtype)).itemsize
     names = _axis_names(ndim, len(layout.shape) - ndim)
     terms = sorted(layout.terms, key=lambda term: -term[3])
-    # Of an axis that lies in one piece the whole index counts.
+    # For an axis in one piece the whole index counts.
     digits = [
         names[axis] + (f"/{div}" if div > 1 else "") + (f"%{mod}" if mod else "")
         for axis, div, mod, _ in terms

@@ -91,7 +91,7 @@ class _Look:
         offline = CacheLayer(name="offline", state=BYPASS, cost_ms=cost)
         steps, reason = self.capture.steps, ""
         records = any(isinstance(f, RecordFeature) for f in self.capture.features)
-        if self.decl.fastcache or not records:  # members of which are known by making one
+        if self.decl.fastcache or not records:  # their members are known by making one
             self.found = self._arguments(records or self.decl.fastcache)
         held = steps.held(self.backend, "caches")
         if held is not None:

@@ -45,7 +45,7 @@ _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
 _COUNTER: Final = "cpu"
 _WARM: Final = 3
-# One thread with counters and without vectors takes about so many times as long as a launch.
+# The longest launch that is counted: with counters, on one thread without vectors, it is slower.
 _COUNTING_S: Final = 0.5
 _again: Final = itertools.count(1)
 

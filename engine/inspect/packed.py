@@ -238,7 +238,7 @@ _LONGEST_CODE: Final = 256 << 20
 
 
 def unpack(saved: SavedRecord) -> Record:
-    """The record that was packed. ValueError for numbers of what is not there."""
+    """The record that was packed. Raises ValueError for a number that no table has."""
     shared = saved.shared
     try:
         _check_lengths(saved)

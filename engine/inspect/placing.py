@@ -41,7 +41,7 @@ def placed(compiled: FullCompile, given: Inputs) -> Placed:
 
 
 class Placed:
-    """On the host. values: for the launch. clock: what times it. device: None."""
+    """Values on the host. values: for the launch. clock: times the launch. device: None."""
 
     def __init__(self, given: Inputs) -> None:
         self.given: Final = given

@@ -56,7 +56,7 @@ def options() -> list[OptionInfo]:
 
 
 def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
-    """``name=value`` as an option and its value. ValueError says what is wrong with it."""
+    """Return ``name=value`` as an option and its value. Raises ValueError with what is wrong."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:

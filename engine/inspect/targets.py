@@ -194,7 +194,7 @@ def _open(backend: base.Backend, config: CompileConfig) -> None:
     if current is not None and current.backend.name == backend.name:
         return
     if backend.name not in _opened:
-        # Launches are timed by the device's own queue, where it keeps times if it is told to.
+        # Launches are timed by the device's own queue, which keeps times only on request.
         device = _opened[backend.name] = backend.open(config.replace(kernel_profiler=True))
         atexit.register(device.end)
 

@@ -139,7 +139,7 @@ def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[flo
     """(clock, times of both by it)."""
     mine, theirs = one.launch, other.launch
     places = [x.device.name if x.device is not None else "" for x in (one, other)]
-    # Drivers are told as each backend knows them, names of devices are the same everywhere.
+    # Backends report drivers in their own ways; names of devices are the same everywhere.
     same = mine.by_device and theirs.by_device and mine.method == theirs.method
     if same and places[0] == places[1] != "":
         return DEVICE_TIME, mine.samples_us, theirs.samples_us

@@ -186,7 +186,7 @@ def dtype_of(thing: Any) -> DataType:
         found = parse_type(thing)
         if isinstance(found, DataType):
             return found
-    elif thing is not None:  # which NumPy takes for float64
+    elif thing is not None:  # NumPy reads None as float64
         try:
             return _BY_NUMPY[np.dtype(thing)]
         except (TypeError, KeyError):
