@@ -120,7 +120,7 @@ def trouble_of(store: Store) -> str:
 
 
 def _trouble(store: Store) -> tuple[str, str]:
-    """As `trouble_of`, and what helps."""
+    """Return the reason of `trouble_of`, and the remedy."""
     try:
         folder.check(store.root, store.folder)
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def of_entry(layer: CacheLayer, info: Info) -> CacheLayer:
 def missed(
     layer: CacheLayer, against: str, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> CacheLayer:
-    """A miss, with what makes ``new`` another entry than ``old``. against: as in `CacheLayer`."""
+    """A miss, with the differences of ``new`` from ``old``. against: as in `CacheLayer`."""
     found = explain.differences(old, new)
     told = [d.text for d in found[:_TOLD]]
     if len(found) > _TOLD:

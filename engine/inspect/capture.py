@@ -60,7 +60,7 @@ __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
 class KernelCapture:
     """See the module docstring.
 
-    record: what is known so far. cases: what the kernel can be launched with. seen: the features of
+    record: what is known so far. cases: what the kernel can be launched with. seen: the keys of
     the arguments that it was launched with, and the first case that has them. tried: why each case
     that the interpreter looked at does not fit the kernel, by label; empty if it does.
     """
@@ -403,7 +403,7 @@ class KernelCapture:
             )
 
     def _passed(self, name: str, recorder: Recorder, doing: str) -> None:
-        """Show what the passes did so far; ``doing`` says what comes next and takes longer."""
+        """Show what the passes did so far; ``doing`` names the next step, which is longer."""
         if name == ORACLE:
             return
         compiled = CompileRecord(**_seen(recorder))

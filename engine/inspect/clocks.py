@@ -53,7 +53,7 @@ _SPARE_US: Final = 20.0
 _LONGEST_US: Final = 20_000.0
 """Most that a device is held up."""
 _TRIES: Final = 3
-"""So many launches in a row that last longer than the device was held up: they wait for it."""
+"""Launches in a row that outlast the hold, after which no more are held up."""
 
 Launch = Callable[[], object]
 Sources = Sequence[dict[str, Any]]
@@ -119,7 +119,7 @@ Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @contextmanager
 def _wrapped(sources: Sources, name: str, wrap: Wrap) -> Generator[None]:
-    """Within this, what generated code calls by a name is what ``wrap`` makes of it."""
+    """Within this, generated code calls the result of ``wrap`` in place of the named function."""
     replaced = [(names, names[name]) for names in sources if name in names]
     for names, original in replaced:
         names[name] = wrap(original)
@@ -207,7 +207,7 @@ class EventClock:
         return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us, wall_us)
 
     def _end(self) -> None:
-        """All kernels of the launch are in the stream."""
+        """Called when all kernels of the launch are in the stream."""
         self._call("cuEventRecord", self._events[1], 0)
         self._issued_ns = time.perf_counter_ns()
 

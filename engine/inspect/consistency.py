@@ -101,7 +101,7 @@ def _fields(owner: type[msgspec.Struct]) -> tuple[_Field, ...]:
 
 
 def _part(part: msgspec.Struct, depth: int, seen: set[int]) -> None:
-    """Known words, numbers that can be printed and added, no nesting without end.
+    """Check for known words, numbers that can be printed and added, and no endless nesting.
 
     seen: the identities of parts that were looked at: compiles share most of what they have.
     """
@@ -143,7 +143,7 @@ def _value(value: Any, field: _Field, depth: int, seen: set[int]) -> None:
 
 
 def _within(numbers: Iterable[int], count: int, what: str) -> None:
-    """Each is -1 or one of ``count`` things."""
+    """Check that each is -1 or the index of one of ``count`` things."""
     several = list(numbers)
     if several and not (min(several) >= -1 and max(several) < count):
         raise ValueError(f"a number of {what} leads to none")

@@ -32,7 +32,7 @@ Contents = Mapping[Block, Array]
 NOTHING: Final[Contents] = MappingProxyType({})
 
 LIMIT: Final = 1 << 30
-"""Fields that take more bytes than this are not remembered."""
+"""Fields with more bytes than this are not remembered."""
 
 
 def live_blocks() -> list[Block]:
@@ -43,7 +43,7 @@ def live_blocks() -> list[Block]:
 
 
 def remember(blocks: Iterable[Block] | None = None, limit: int = LIMIT) -> Contents:
-    """Copies of the bytes of ``blocks``, by default of all; nothing if they take too much."""
+    """Copies of the bytes of ``blocks``, by default of all; nothing if they are too large."""
     chosen = live_blocks() if blocks is None else list(blocks)
     if sum(block.size for block in chosen) > limit:
         return NOTHING

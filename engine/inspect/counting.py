@@ -48,7 +48,7 @@ _REAL: Final = _OF_OPERAND | {
     for code in range(C.COUNT)
     if C.MATH[code] or (C.BINARY[code] and not C.COMPARE[code] and not C.BITWISE[code])
 }
-"""Operations that count where what they work on is real."""
+"""Operations that count if their operands are floats."""
 _INNER: Final = (C.RANGE_FOR, C.WHILE)
 
 
@@ -57,7 +57,7 @@ class UncountableError(Exception):
 
 
 class Amounts(NamedTuple):
-    """Of one launch. bytes, flops: None where ``no_bytes`` or ``no_flops`` says why."""
+    """The amounts of one launch. bytes, flops: None if ``no_bytes`` or ``no_flops`` says why."""
 
     bytes: int | None
     flops: int | None
@@ -166,7 +166,7 @@ class _Writer:
             self._counted(callee.body)
 
     def _task(self, body: Block) -> None:
-        """Count in a variable, and add that up at the end, if every way leads there."""
+        """Count in a variable, and add that to the counter at the end, if every path gets there."""
         self._local = None
         if _leaves_early(body):
             self._counted(body)

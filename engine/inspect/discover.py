@@ -145,7 +145,7 @@ def call_key(kernel: Kernel) -> str:
 
 
 class LaunchReached(BaseException):
-    """A recorded run is at the launch that it was to stop at."""
+    """Raised when a recorded run is at the launch where it must stop."""
 
 
 class RecordedCalls(dict[str, list[Call]]):

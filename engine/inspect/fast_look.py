@@ -46,7 +46,7 @@ __all__ = ["FastLook", "named"]
 Swap = Callable[[Mapping[str, Any]], "dict[str, Any] | None"]
 _MAIN: Final = "__main__"
 _ARRAY: Final = re.compile(r"\[(?:nd|(np|pt)|nd[vm]-([\d-]+))-([a-z]\w*)-([^\]]*)\]")
-"""Whose it is, or the extents of vectors or matrices in it, the last first; dtype; the rest."""
+"""Its owner, or the extents of vectors or matrices in it, the last first; dtype; the rest."""
 _CHANGED: Final = "what the entry was made of is not the same any more"
 
 
@@ -59,7 +59,7 @@ class _Made(NamedTuple):
 
 
 class FastLook:
-    """One question.
+    """One look-up of a kernel in fastcache.
 
     found: arguments of a call. offline: the cache of code for a backend; code: what it answered.
     swap: keeps this request and returns the last one. made_up: no program and no workload passed
@@ -154,7 +154,7 @@ class FastLook:
         return self._reformed(made, form)
 
     def _of_engine(self, made: _Made) -> _Made:
-        """``made`` with arrays of the engine's."""
+        """Return ``made`` with arrays of the engine."""
         return self._reformed(made, lambda _, value: _engine_form(value))
 
     def _reformed(self, made: _Made, form: Callable[[str, str], str]) -> _Made:

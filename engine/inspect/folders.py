@@ -54,7 +54,7 @@ class CacheFolder(NamedTuple):
 def cache_folder() -> CacheFolder:
     """The caches that a program started here would use: options are those of the environment.
 
-    Every entry is read and proved.
+    Every entry is read and checked.
     """
     config = resolve({}, os.environ).config
     root = folder.root_of(config)

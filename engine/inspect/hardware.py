@@ -1,4 +1,4 @@
-"""CUDA and OpenCL on this machine: drivers, their devices, and the pieces that are used.
+"""CUDA and OpenCL on this machine: drivers, their devices, programs and libraries in use.
 
 `cuda_machine` and `opencl_machine` look at everything and never raise: they report what is missing
 and how to get it. They load the drivers' libraries, so code that only compiles does not call them.

@@ -74,7 +74,7 @@ _Printer = Callable[[str], object]
 
 
 class TooLong(Exception):
-    """The interpreter did not finish within its steps or its time. loop: the one it was in."""
+    """Raised when the interpreter exceeds its steps or its time. loop: the one it was in."""
 
     def __init__(self, loop: Loc | None = None) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class Launcher:
         return Round(case, args, contents, features, first)
 
     def _interpret(self, found: Round) -> None:
-        """Let the interpreter say what is right."""
+        """Run the interpreter, whose results are the reference."""
         shown = self._names == [ORACLE]
         held = self._steps.held(ORACLE, "launch")
         if held is not None:
@@ -249,7 +249,8 @@ class Launcher:
             state.errors.append(late_error(self._kernel, ORACLE, text, loop))
 
     def _refused(self, found: Round, error: ErrorRecord) -> None:
-        """The interpreter failed on ``found``; `Round.failure` where the author's arguments did."""
+        """Called when the interpreter failed on ``found``; sets `Round.failure` for arguments of
+        the author's."""
         found.unchecked = f"the interpreter failed: {reason_of(error)}"
         state = self._state[ORACLE]
         if found.case.origin == "synthetic":
@@ -309,7 +310,7 @@ class Launcher:
     def limited(
         self, name: str, found: Round, kind: str, unending: tuple[str, int] = ("", 0)
     ) -> Any:
-        """unending: of `Steps.step`, what may keep it from ending, and the line of that."""
+        """unending: the possible cause of an endless launch, and its line, for `Steps.step`."""
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
         note, loop = unending
         return self._steps.step("launch", text, backend=name, kind=kind, note=note, loop=loop)
@@ -476,7 +477,7 @@ def counted(
     most: int,
     stacks: StackPlan | None = None,
 ) -> tuple[Any, ...]:
-    """Interpret with at most ``most`` steps; TooLong if it takes more, or more than its time."""
+    """Interpret with at most ``most`` steps. Raises TooLong if it needs more, or too much time."""
     try:
         return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
     except (QuadrantsRuntimeError, StepLimit) as error:

@@ -166,8 +166,8 @@ class _Look:
     def _arguments(self, real: bool) -> list[Argument]:
         """Arguments for which the kernel is looked up by its source.
 
-        real: those of a call are made. Keys hold whose arrays they are, and members that are no
-        parameters of the compiled kernel; its features say neither.
+        real: those of a call are made. Keys contain the owners of arrays, and members that are no
+        parameters of the compiled kernel; its specialization keys contain neither.
         """
         capture = self.capture
         if not self.shared:
@@ -189,7 +189,7 @@ class _Look:
 
 
 def _ptx(look: _Look) -> CacheLayer:
-    """The layer of PTX, which is asked for with what the capture made PTX from."""
+    """The layer of PTX, looked up with the input from which the capture made PTX."""
     layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
     if not find(look.backend).makes_ptx:
         return layer

@@ -7,7 +7,7 @@ measured next to the launches:
 * a fixed loop of Python, once in each round. Compared with the loop in the other run it shows a
   machine that is slower altogether (another clock rate, the other half of a core in use);
 * how long threads of this process were ready and waited for a processor, which Linux counts in
-  nanoseconds. Elsewhere that is not known, and the spread of the fixed loop has to do.
+  nanoseconds. Elsewhere that is not known, and the spread of the fixed loop is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SLOWER: Final = 1.25
 
 
 class LoadClock:
-    """Measures from its making to `record`; call `tick` in each round."""
+    """Measures from its creation to `record`; call `tick` in each round."""
 
     def __init__(self) -> None:
         self._began: Final = time.perf_counter()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Placed", "device_of", "placed"]
 
 _OWN: Final = 16
-"""Bytes that are written for a device to be this backend's."""
+"""Bytes to write so that the device is in this backend's context again."""
 
 
 def device_of(compiled: FullCompile) -> Any:
@@ -35,7 +35,7 @@ def device_of(compiled: FullCompile) -> Any:
 
 
 def placed(compiled: FullCompile, given: Inputs) -> Placed:
-    """``given`` where the kernel wants it."""
+    """Return ``given`` where the kernel needs it."""
     device = device_of(compiled)
     return Placed(given) if device is None else _OnDevice(given, device, compiled)
 
@@ -49,10 +49,10 @@ class Placed:
         self.clock: Clock = HostClock()
 
     def wait(self) -> None:
-        """Until launches are over; raises what they failed with."""
+        """Wait until launches are over; raises their error."""
 
     def fetch(self) -> None:
-        """Let the inputs hold what launches have written."""
+        """Copy what launches have written into the inputs."""
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
         """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
@@ -87,7 +87,7 @@ def _clock_of(device: Any, executable: Any) -> Clock:
 
 
 class _OnDevice(Placed):
-    """On a device with memory of its own."""
+    """Values on a device with memory of its own."""
 
     def __init__(self, given: Inputs, device: Any, compiled: FullCompile) -> None:
         super().__init__(given)
