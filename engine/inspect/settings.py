@@ -14,8 +14,8 @@ __all__ = [
 ]  # fmt: skip
 
 EVERY: Final = "all"
-"""In a list of backends: every one there is."""
-# The others are held against the first, and agree or not with the second.
+"""The name that stands for every backend in a list of backends."""
+# The others are compared in time with the first, and in results with the second.
 _FIRST: Final = ("cpu", "interp")
 
 # Chosen in other ways than as an option of a compile.
@@ -87,7 +87,7 @@ def every_backend() -> tuple[str, ...]:
 def expand(names: Iterable[str]) -> tuple[str, ...]:
     """The backends that a person names, once each; ``all`` stands for every one.
 
-    ValueError for what is no backend, or no target of one.
+    Raises ValueError for a name that is no backend, or no target of one.
     """
     out: list[str] = []
     for name in names:
@@ -136,7 +136,7 @@ def lacking(backend: str) -> dict[str, str]:
 
 
 def self_test(backend: str) -> str:
-    """Compile and launch a small kernel on ``backend``; what went wrong, or an empty text."""
+    """Compile and launch a small kernel on ``backend``; return the error's text, or ``""``."""
     import numpy as np
 
     from ..backends import base

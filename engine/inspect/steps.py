@@ -16,7 +16,7 @@ __all__ = ["StepLimit", "Steps", "late_text"]
 
 
 class StepLimit(BaseException):
-    """A step took too long. Not an Exception: code of the user shall not catch it by accident."""
+    """Raised when a step took too long. Not an Exception, so that user code does not catch it."""
 
     def __init__(self, seconds: float, what: str, note: str = "") -> None:
         super().__init__(late_text(seconds, what, note))
@@ -36,14 +36,14 @@ class Steps:
         self, stage: str, text: str, *, backend: str = "", kind: str = "", note: str = "",
         loop: int = 0,
     ) -> Generator[None, None, None]:  # fmt: skip
-        """Around one step. stage: as in `ErrorRecord`. kind: which limit applies: compile,
+        """Enclose one step. stage: as in `ErrorRecord`. kind: which limit applies: compile,
         launch, interpret, make (the user's function that makes arguments), check. note, loop: what
         may keep the step from ending, in words, and the line of it in the kernel's file."""
         yield
 
     @contextmanager
     def silent(self) -> Generator[None, None, None]:
-        """Around launches that repeat others, whose output would only repeat theirs."""
+        """Enclose launches that repeat others, whose output would only repeat theirs."""
         yield
 
     def passing(self, text: str) -> None:
@@ -55,4 +55,4 @@ class Steps:
         return None
 
     def updated(self, kernel: KernelRecord) -> None:
-        """The record has grown."""
+        """Called when the record has grown."""

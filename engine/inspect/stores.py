@@ -20,7 +20,7 @@ __all__ = ["CacheFault", "CacheRemoval", "Caches", "CachesBusyError"]
 
 
 class CacheFault(NamedTuple):
-    """Something that is wrong. path: of the entry or folder; why reads on after it."""
+    """A fault. path: of the entry or folder; why: the rest of a sentence that begins with path."""
 
     path: str
     why: str
@@ -35,7 +35,7 @@ class CacheRemoval(NamedTuple):
 
 
 class CachesBusyError(RuntimeError):
-    """Another process was removing entries all the time."""
+    """Raised when another process was removing entries all the time."""
 
 
 class Caches:
@@ -85,7 +85,7 @@ class Caches:
             yield from self._store(layer).all()
 
     def matching(self, key: str) -> list[Info]:
-        """The entries whose keys begin so."""
+        """The entries whose keys begin with this text."""
         return [info for info in self.entries() if info.key.startswith(key.lower())]
 
     def load_of(self, info: Info) -> Any:

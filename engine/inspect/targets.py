@@ -49,7 +49,7 @@ class Target(NamedTuple):
 def split(name: str) -> tuple[str, str]:
     """``("cuda", "sm_75")`` for ``cuda:sm_75``, ``("cpu", "")`` for ``cpu``.
 
-    ValueError for what is no backend or no target, with all there are.
+    Raises ValueError for an unknown backend or target, with all that exist.
     """
     backend, colon, arch = name.partition(":")
     known = base.names()
@@ -83,7 +83,7 @@ def config_for(config: CompileConfig, name: str) -> CompileConfig:
 def _wanted(backend: base.Backend, config: CompileConfig) -> str:
     """The target that the options ask for; empty for the device's own.
 
-    ValueError, with all there are, if there is no such one.
+    Raises ValueError, with all that exist, if there is no such target.
     """
     if not backend.targets() or backend.with_target(config, "") == config:
         return ""
@@ -133,7 +133,7 @@ class _Unloaded:
         self._reason: Final = reason
 
     def arguments(self, stream: int = 0) -> None:
-        """There are none."""
+        """Return no arguments."""
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
@@ -185,11 +185,11 @@ def compile_for(
 
 
 _opened: Final[dict[str, base.Device]] = {}
-"""Devices that captures run on, where the program of the user runs elsewhere; by backend."""
+"""Devices of captures, by backend, where the program of the user runs on another backend."""
 
 
 def _open(backend: base.Backend, config: CompileConfig) -> None:
-    """See to it that there is a device to load for."""
+    """Ensure that there is a device to load for."""
     current = program.peek()
     if current is not None and current.backend.name == backend.name:
         return

@@ -180,7 +180,7 @@ def _deviation(samples: Sequence[float]) -> float:
 
 
 def share(budget_s: float, contenders: int) -> float:
-    """The budget of each of so many: that of a single one, all together at most twice as much."""
+    """The budget of each: that of a single one, but all together at most twice as much."""
     return 2.0 * budget_s / (1 + max(1, contenders))
 
 
