@@ -2,7 +2,7 @@
 
 `compare` looks at one launch, `judged` makes the verdict of all launches of a backend.
 
-Integers and bools must be equal. Reals may differ by a stated tolerance, since threads add in
+Integers and bools must be equal. Floats may differ by a stated tolerance, since threads add in
 another order and `fast_math` allows rewriting: relative to the larger of the two values, or
 relative to the largest value of the array (sums that cancel lose digits). f32 values may differ
 by less than the smallest normal one: GPUs flush such values under `fast_math`, the CPU does not.
@@ -30,7 +30,7 @@ _NORMAL: Final = {4: float(np.finfo(np.float32).tiny)}
 
 
 class Comparison(NamedTuple):
-    """What `compare` found. The three errors are the largest over all numbers, finite always.
+    """The result of `compare`. The three errors are the largest over all numbers, always finite.
 
     max_ulp: over floats only. elements: the numbers of results that were compared. differing: the
     numbers, of results and of what the kernel only reads, that are too far apart. nans: the
@@ -49,9 +49,9 @@ class Comparison(NamedTuple):
 
 
 class Named(NamedTuple):
-    """How the user calls the elements of an array of values.
+    """The names by which the user knows the elements of an array of values.
 
-    ndim: axes of the array or field; those behind them are of the vector or matrix in an element.
+    ndim: axes of the array or field; those after them are of the vector or matrix in an element.
     origin: the first index of each axis; empty for zeros.
     """
 
@@ -187,7 +187,7 @@ def _integers(
 def _reals(
     x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], size: int
 ) -> tuple[np.ndarray[Any, Any], tuple[float, float, float]]:
-    """Which elements are too far apart, and the largest absolute, relative and ulp error."""
+    """Return a mask of elements too far apart, and the largest absolute, relative and ulp error."""
     rel, of_largest = _TOLERANCE[size]
     with np.errstate(all="ignore"):
         a, b = x.astype(np.float64), y.astype(np.float64)
@@ -217,7 +217,7 @@ def _ulps(
     for values in (x, y):
         picked = np.ascontiguousarray(values.astype(kind)[where])
         bits = picked.view(f"u{size}").astype(np.uint64)
-        # Unsigned numbers in the order of the reals: negative patterns count downwards to 0.
+        # Unsigned numbers in the order of the floats: negative patterns count downwards to 0.
         magnitude = bits & np.uint64(sign - 1)
         ordered.append(np.where(bits >= sign, sign - magnitude, sign + magnitude))
     low, high = np.minimum(*ordered), np.maximum(*ordered)

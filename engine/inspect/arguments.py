@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 class LaunchCase(NamedTuple):
-    """Arguments under a label. ``make()`` gives fresh ones; origin as in `WorkloadRecord`.
+    """Arguments under a label. ``make()`` returns fresh ones; origin as in `WorkloadRecord`.
 
     contents: what fields hold before a launch, where that is not what they hold now.
     """
@@ -46,9 +46,9 @@ class LaunchCase(NamedTuple):
     def record(
         self, args: Sequence[Any] | None = None, names: Mapping[str, Any] = NO_NAMES
     ) -> WorkloadRecord:
-        """What the record tells about this case, with its arguments if they were made.
+        """Return the record of this case, with its arguments if they were made.
 
-        names: of fields, those of the kernel's file.
+        names: those of the fields of the kernel's file.
         """
         return WorkloadRecord(
             label=self.label,

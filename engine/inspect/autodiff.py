@@ -1,7 +1,7 @@
-"""What a compile and a launch tell of differentiation: an `AutodiffRecord`.
+"""The `AutodiffRecord`: facts about differentiation from a compile and a launch.
 
-`described` looks at a compile: which snapshots stand before and after, which ops of the two belong
-together, the stacks with their formulas. `sized` adds what a launch gave them.
+`described` looks at a compile: which snapshots are before and after, which ops of the two belong
+together, the stacks with their formulas. `sized` adds the sizes that a launch assigned to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_CELLS: Final = 1 << 20
 def described(
     compiled: CompileRecord, mode: str, meta: KernelMeta | None = None, reason: str = ""
 ) -> AutodiffRecord:
-    """What is known without a launch. meta: of the finished kernel, if it was finished."""
+    """Return what is known without a launch. meta: of the kernel, if its compile was finished."""
     before, after = sides_of(compiled.runs)
     links: tuple[OpLink, ...] = ()
     if before >= 0 and after >= 0:
@@ -60,7 +60,7 @@ def described(
 
 
 def sides_of(runs: Sequence[PassRun]) -> tuple[int, int]:
-    """The snapshots before and after differentiation; -1 for what there is not."""
+    """The snapshots before and after differentiation; -1 for a missing one."""
     known = {info.name for info in registry.all_passes() if ".autodiff." in info.fn.__module__}
     mine = [r for r in runs if r.name in known and r.name != _GATES]
     if not mine:
@@ -95,7 +95,7 @@ def links_of(before: Snapshot, after: Snapshot, origins: Mapping[int, int]) -> t
 
 
 def _gate_remarks(runs: Sequence[PassRun]) -> dict[int, Remark]:
-    """Why the gate of a task was not captured, by task."""
+    """The reasons why adstack predicates were not captured, by task."""
     return {
         run.task: run.remarks[-1]
         for run in runs
@@ -125,7 +125,7 @@ def _gate(task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> Gat
 
 
 def _counted(gate: GateRecord | None, source: str, env: Env) -> GateRecord | None:
-    """A gate with how many iterations pass it."""
+    """An adstack predicate with the number of iterations that pass it."""
     if gate is None or not source:
         return gate
     found = gates.parse(source)
@@ -176,7 +176,7 @@ def sized(
     workload: str,
     results: Mapping[SizeExpr, int],
 ) -> AutodiffRecord:
-    """``record`` with what a launch with ``values`` gave the stacks. results: maxima found."""
+    """Return ``record`` with the stack sizes of a launch with ``values``. results: maxima found."""
     env = _Launch(Env(meta.params, values), results)
     tasks = [_sized_task(task, meta, plan.tasks[task.index], env) for task in record.tasks]
     most = max((x.total for task in tasks for x in task.stacks), default=0)
@@ -237,7 +237,7 @@ def _rows(row: TreeRow, depth: int, env: _Launch | None) -> list[SizeRow]:
 
 
 def _value(e: SizeExpr, env: _Launch | None) -> int | None:
-    """The value of a node that has one; None for what would take long to find again."""
+    """The value of a node that has one; None if finding it again needs too long."""
     if env is None or isinstance(e, Const) or free_vars(e):
         return None
     rest = substituted(e, env.results)
@@ -251,15 +251,15 @@ def _value(e: SizeExpr, env: _Launch | None) -> int | None:
 
 
 def _cells(e: MaxOver, env: Env) -> int:
-    """How many numbers a range has; one that depends on variables counts as none."""
+    """The number of values in a range; 0 for a range that depends on variables."""
     if free_vars(e.begin) or free_vars(e.end):
         return 0
     return evaluate(e.end, env) - evaluate(e.begin, env)
 
 
 def _leaves(e: SizeExpr, params: Sequence[Param], env: _Launch | None) -> tuple[SizeLeaf, ...]:
-    """What of the arguments the size depends on, each once. Of elements whose index varies the
-    largest of the array is told."""
+    """The parts of the arguments that the size depends on, each once. For elements whose index
+    varies, the value is the largest of the array."""
     out: dict[str, int | None] = {}
     for node in walk(e):
         if isinstance(node, Arg | Shape) or (isinstance(node, Read) and not free_vars(node)):

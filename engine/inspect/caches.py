@@ -1,4 +1,4 @@
-"""What the user's caches would answer for a kernel, without a trace in them.
+"""Predicts the answers of the user's caches for a kernel, without a trace in them.
 
 A capture runs the whole pipeline and asks no cache. Afterwards `look` makes the keys that a program
 started now would ask for, with the same options, and `answer` looks for them: no byte and no
@@ -6,7 +6,7 @@ timestamp changes, nothing is counted, and code of the user that runs in this pr
 on disk at all (`dry_caches`).
 
 For a miss it says what differs from the nearest entry of the kernel. If there is none, it compares
-with what was asked the last time in this session: `LookUps` keeps that.
+with the last request in this session: `LookUps` keeps that.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def dry_caches() -> None:
 
 
 class LookUps:
-    """What was asked for each kernel, backend and layer the last time.
+    """The last request for each kernel, backend and layer.
 
-    Plain bytes, so that it can be handed to another process: `news` gives what is new since it was
-    asked last, `take` puts it in.
+    Requests are plain bytes, so that they can be handed to another process: `news` returns those
+    since its last call, `take` adds them.
     """
 
     def __init__(self) -> None:
@@ -51,23 +51,23 @@ class LookUps:
         self._news: dict[str, bytes] = {}
 
     def take(self, kept: Mapping[str, bytes]) -> None:
-        """Know what another process told; what is known already is newer."""
+        """Add the requests of another process; those known already are newer and stay."""
         self._kept = {**kept, **self._kept}
 
     def news(self) -> dict[str, bytes]:
-        """What was asked since the last call of this."""
+        """Return the requests since the last call of this."""
         news, self._news = self._news, {}
         return news
 
     def swap(self, place: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Keep ``about``; gives what was kept before."""
+        """Keep ``about``; return what was kept before."""
         before = self._kept.get(place)
         self._kept[place] = self._news[place] = msgspec.json.encode(about)
         return None if before is None else msgspec.json.decode(before)
 
 
 class Asked(NamedTuple):
-    """What one layer is asked. about: of the entry that a program would write."""
+    """The request to one layer. about: of the entry that a program would write."""
 
     layer: str
     kernel: str
@@ -88,7 +88,7 @@ def layer_of(asked: Asked) -> CacheLayer:
 
 
 def answer(asked: Asked, store: Store, before: Mapping[str, Any] | None = None) -> CacheLayer:
-    """What ``store`` has. before: what was asked the last time, if it is known."""
+    """Return the answer of ``store``. before: the last request, if it is known."""
     layer = layer_of(asked)
     trouble, advice = _trouble(store)
     if trouble:
@@ -115,12 +115,12 @@ def answer(asked: Asked, store: Store, before: Mapping[str, Any] | None = None) 
 
 
 def trouble_of(store: Store) -> str:
-    """Why the store's folder is not used; empty if it is, or is not there yet."""
+    """The reason why the store's folder is not used; empty if it is used or does not exist yet."""
     return _trouble(store)[0]
 
 
 def _trouble(store: Store) -> tuple[str, str]:
-    """As `trouble_of`, and what helps."""
+    """Return the reason of `trouble_of`, and the remedy."""
     try:
         folder.check(store.root, store.folder)
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def of_entry(layer: CacheLayer, info: Info) -> CacheLayer:
 def missed(
     layer: CacheLayer, against: str, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> CacheLayer:
-    """A miss, with what makes ``new`` another entry than ``old``. against: as in `CacheLayer`."""
+    """A miss, with the differences of ``new`` from ``old``. against: as in `CacheLayer`."""
     found = explain.differences(old, new)
     told = [d.text for d in found[:_TOLD]]
     if len(found) > _TOLD:

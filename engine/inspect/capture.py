@@ -60,7 +60,7 @@ __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
 class KernelCapture:
     """See the module docstring.
 
-    record: what is known so far. cases: what the kernel can be launched with. seen: the features of
+    record: what is known so far. cases: what the kernel can be launched with. seen: the keys of
     the arguments that it was launched with, and the first case that has them. tried: why each case
     that the interpreter looked at does not fit the kernel, by label; empty if it does.
     """
@@ -77,10 +77,10 @@ class KernelCapture:
         asked: bool = True,
         recorded: bool = False,
     ) -> None:
-        """calls: recorded calls, used where the author declared no workload. described: what
-        `describe` gives, perhaps under another id. look: the pass run of the first backend that
-        is told of (`Steps.updated`) before the passes after it have run. asked: somebody named
-        the backends; else one that cannot launch here is left out, though it could compile.
+        """calls: recorded calls, used where the author declared no workload. described: the result
+        of `describe`, perhaps under another id. look: the pass run of the first backend that is
+        reported (`Steps.updated`) before the passes after it have run. asked: the caller named the
+        backends; otherwise one that cannot launch here is left out, though it could compile.
         recorded: the file was run for ``calls``."""
         subject = subject_of(kernel)
         self.kernel: Final = subject.kernel
@@ -191,7 +191,7 @@ class KernelCapture:
 
     @property
     def features(self) -> tuple[Any, ...]:
-        """What is compiled for; empty if that is not known."""
+        """The specialization keys that are compiled for; empty if they are not known."""
         return self._features or ()
 
     @property
@@ -204,7 +204,7 @@ class KernelCapture:
         self._publish()
 
     def add_error(self, error: ErrorRecord) -> None:
-        """Record an error that no backend is to blame for; it stands at the kernel if nowhere."""
+        """Record an error that no backend is to blame for; its default location is the kernel."""
         if not error.file:
             decl = self.kernel.decl
             place = f'File "{decl.file}", line {decl.line}, in {decl.name}:'
@@ -218,11 +218,11 @@ class KernelCapture:
             self._grow(errors=(*self.record.errors, error))
 
     def put_verdicts(self, verdicts: Iterable[VerdictRecord]) -> None:
-        """What launches of several backends say of each other."""
+        """Add verdicts from launches of several backends."""
         self._grow(verdicts=tuple(verdicts))
 
     def put_workload(self, index: int, workload: WorkloadRecord) -> None:
-        """Replace what the record says of case ``index``."""
+        """Replace the record of case ``index``."""
         several = list(self.record.workloads)
         several[index] = workload
         self._grow(workloads=tuple(several))
@@ -270,7 +270,7 @@ class KernelCapture:
         return None
 
     def result_names(self) -> list[str]:
-        """How the numbers that the kernel returns are called: ``result``, ``result.v[0]``."""
+        """The names of the numbers that the kernel returns: ``result``, ``result.v[0]``."""
         types = self.kernel.decl.result_types(self.config)
         several = len(types) > 1
         return [
@@ -280,19 +280,19 @@ class KernelCapture:
         ]
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
-        """What the kernel returns, as Python sees it."""
+        """The kernel's return value, as Python sees it."""
         make = maker(self.kernel.decl.result_types(self.config))
         return make(numbers) if make is not None else numbers[0] if numbers else None
 
     def request(self, backend: str, features: tuple[Any, ...]) -> CompileRequest:
-        """What a compile for a backend asks for. ``backend`` may name a target of one."""
+        """The request of a compile for a backend. ``backend`` may name a target of one."""
         config = self.config_for(backend)
         return CompileRequest(self.kernel.decl, features, config, find(backend))
 
     def compiled(
         self, backend: str, features: tuple[Any, ...], noalias: bool = True
     ) -> FullCompile:
-        """The kernel compiled for these features, compiling it now if it was not."""
+        """The kernel compiled for these specialization keys; compiles it now if it was not."""
         key = (backend, features, noalias)
         found = self._compiled.get(key)
         if found is None:
@@ -313,7 +313,8 @@ class KernelCapture:
         return self.record
 
     def _first_features(self) -> tuple[Any, ...] | None:
-        """What to compile for: read from the signature if it says all, else from arguments."""
+        """The specialization keys to compile for, from the signature if it is complete, else from
+        arguments."""
         decl, out = self.kernel.decl, list[Any]()
         for param in decl.params:
             dtype = param.element_type(self.config) if param.kind == "ndarray" else None
@@ -335,7 +336,7 @@ class KernelCapture:
     # ---- for its gradient
 
     def uses_gradient_fields(self) -> bool:
-        """Whether a field that the compiled kernel uses has gradients."""
+        """True if a field that the compiled kernel uses has gradients."""
         fields = {
             leaf.field
             for compiled in self._compiled.values()
@@ -402,7 +403,7 @@ class KernelCapture:
             )
 
     def _passed(self, name: str, recorder: Recorder, doing: str) -> None:
-        """Show what the passes did so far; ``doing`` says what comes next and takes longer."""
+        """Show what the passes did so far; ``doing`` names the next step, which is longer."""
         if name == ORACLE:
             return
         compiled = CompileRecord(**_seen(recorder))
@@ -467,7 +468,7 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
 def capture_ir(
     func: Func, config: CompileConfig | None = None, kind: PipelineKind = PipelineKind.CPU
 ) -> CompileRecord:
-    """What the passes do to IR that no kernel was written for; ``func`` is changed in place.
+    """Record the passes over IR that no kernel was written for; ``func`` is changed in place.
 
     No code is generated.
     """

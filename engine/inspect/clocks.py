@@ -1,20 +1,20 @@
-"""What times one launch, on the host and on devices.
+"""Clocks that time one launch, on the host and on devices.
 
-On the host the wall clock is read around a launch. Of a launch on a device three times are told:
+On the host the wall clock is read around a launch. A launch on a device has three times:
 
     wall    from the call until it is over: what a person waits for, on every backend
     host    from the call until it returned
-    device  what the device was busy, not the way there and back
+    device  for how long the device was busy, without the round trip
 
 A queue of OpenCL keeps times of its commands, and those of kernels are added up. CUDA has events,
-which note when the device comes by; but a device that is faster than the host waits for it, in
-between too, and the events would tell the host's time over again: 7 us, or 20, for a kernel of 1.6.
-So a short launch is timed twice. The first tells wall and host, with nothing around it. For the
-second the device is held up until the host has put all of it into the stream (`CudaDevice.hold`, a
-kernel that waits), so that it runs as it does behind other work, with what the device itself needs
-between two kernels. This is how nvbench measures "cold" GPU time, with its blocking kernel.
-Launches that wait for the device in the middle, for a flag or a size, cannot be timed so, and long
-ones need not: they are launched once, between two events.
+which note when the device reaches them; but a device that is faster than the host waits for it,
+between kernels too, and the events would measure the host's time again: 7 us, or 20, for a kernel
+of 1.6. So a short launch is timed twice. The first measures wall and host, with nothing around it.
+For the second the device is held up until the host has put all of it into the stream
+(`CudaDevice.hold`, a kernel that waits), so that it runs as it does after other work, with the gaps
+that the device itself needs between two kernels. This is how nvbench measures "cold" GPU time, with
+its blocking kernel. Launches that wait for the device in the middle, for a flag or a size, cannot
+be timed so, and long ones need not: they are launched once, between two events.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SPARE_US: Final = 20.0
 _LONGEST_US: Final = 20_000.0
 """Most that a device is held up."""
 _TRIES: Final = 3
-"""So many launches in a row that last longer than the device was held up: they wait for it."""
+"""Launches in a row that outlast the hold, after which no more are held up."""
 
 Launch = Callable[[], object]
 Sources = Sequence[dict[str, Any]]
@@ -76,7 +76,7 @@ class Took(NamedTuple):
 
     @property
     def waited_us(self) -> float:
-        """What the caller waited, as far as the clock tells it."""
+        """The time that the caller waited, as far as the clock measures it."""
         return self.us if self.wall_us is None else self.wall_us
 
 
@@ -85,7 +85,7 @@ class Clock(Protocol):
 
     @property
     def method(self) -> str:
-        """What the times hold, for people."""
+        """The parts of a launch that the times include, for people."""
         ...
 
     def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
@@ -119,7 +119,7 @@ Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @contextmanager
 def _wrapped(sources: Sources, name: str, wrap: Wrap) -> Generator[None]:
-    """Within this, what generated code calls by a name is what ``wrap`` makes of it."""
+    """Within this, generated code calls the result of ``wrap`` in place of the named function."""
     replaced = [(names, names[name]) for names in sources if name in names]
     for names, original in replaced:
         names[name] = wrap(original)
@@ -152,7 +152,7 @@ class EventClock:
 
     @property
     def _holds(self) -> bool:
-        """Whether the device is held up for the next launch: it can be, and that has a use."""
+        """True if the device is held up for the next launch: it can be, and that has a use."""
         if self._known is None or self._refused or self._failed >= _TRIES:
             return False
         return self._known.us <= max(_LONG_US, 2.0 * self._issue_us)
@@ -187,7 +187,7 @@ class EventClock:
         return host_us, (time.perf_counter_ns() - start) / 1e3
 
     def _between_events(self, launch: Launch, held_us: float = 0.0) -> Took:
-        """A launch with events around its kernels, behind a device that is held up first."""
+        """Time a launch with events around its kernels, on a device that is held up first."""
         begin, end = self._events
         self._device.sync()
         self._issued_ns = None
@@ -207,7 +207,7 @@ class EventClock:
         return Took(float(self._call("cuEventElapsedTime", begin, end)) * 1e3, host_us, wall_us)
 
     def _end(self) -> None:
-        """All kernels of the launch are in the stream."""
+        """Called when all kernels of the launch are in the stream."""
         self._call("cuEventRecord", self._events[1], 0)
         self._issued_ns = time.perf_counter_ns()
 
@@ -241,7 +241,7 @@ class QueueClock:
 
     @staticmethod
     def fits(device: Any) -> bool:
-        """Whether the queue of a device keeps times."""
+        """True if the queue of a device keeps times."""
         wanted = device.cl.command_queue_properties.PROFILING_ENABLE
         return bool(device.queue.properties & wanted)
 
@@ -272,7 +272,7 @@ class QueueClock:
 
 
 def _covered(spans: Sequence[tuple[int, int]]) -> int:
-    """How much lies within at least one of these spans."""
+    """The length of the union of these spans."""
     total, reached = 0, min(spans)[0]
     for begin, end in sorted(spans):
         total += max(end - max(begin, reached), 0)

@@ -1,9 +1,9 @@
-"""Whether the parts of a record fit together: asked once for every record that is read from a file.
+"""Checks that the parts of a record fit together, once for every record read from a file.
 
-A file may be damaged, or made by somebody who means harm, and still be a record by its schema.
-What shows a record goes by numbers in it (of snapshots, locations, nodes, tasks) and by words
-(states), divides by counts, and follows chains. All of that is looked at here, so that nothing
-that shows a record has to.
+A file may be damaged, or made by an attacker, and still be a record by its schema. The code that
+shows a record uses numbers in it (of snapshots, locations, nodes, tasks) and words (states),
+divides by counts, and follows chains. All of that is checked here, so that the code that shows a
+record need not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
 
 
 def check(record: Record) -> None:
-    """ValueError with what does not fit, and where, if anything does not."""
+    """Raises ValueError if anything does not fit, with what it is, and where."""
     _part(record, 0, set())
     names = [kernel.id for kernel in record.kernels]
     if len(set(names)) != len(names):
@@ -70,8 +70,8 @@ def check(record: Record) -> None:
 
 
 class _Field(NamedTuple):
-    """What may be in a field. words: if it is one of some words. kind: its annotation. least,
-    most: of a number."""
+    """The values that a field may have. words: if it is one of some words. kind: its annotation.
+    least, most: of a number."""
 
     name: str
     where: str
@@ -93,7 +93,7 @@ def _fields(owner: type[msgspec.Struct]) -> tuple[_Field, ...]:
         if words is None and kinds[name] in ("str", "bool", "tuple[str, ...]"):
             continue
         least = -_MOST if name in _ANY else -1 if name in _OR_NONE else 0
-        # Errors may be as large as values are; all other reals are times and rates.
+        # Errors may be as large as values are; all other floats are times and rates.
         most = sys.float_info.max if name in _ERRORS else float(_MOST)
         where = f"{owner.__name__}.{name}"
         out.append(_Field(name, where, kinds[name], words, least, most))
@@ -101,7 +101,7 @@ def _fields(owner: type[msgspec.Struct]) -> tuple[_Field, ...]:
 
 
 def _part(part: msgspec.Struct, depth: int, seen: set[int]) -> None:
-    """Known words, numbers that can be printed and added, no nesting without end.
+    """Check for known words, numbers that can be printed and added, and no endless nesting.
 
     seen: the identities of parts that were looked at: compiles share most of what they have.
     """
@@ -143,7 +143,7 @@ def _value(value: Any, field: _Field, depth: int, seen: set[int]) -> None:
 
 
 def _within(numbers: Iterable[int], count: int, what: str) -> None:
-    """Each is -1 or one of ``count`` things."""
+    """Check that each is -1 or the index of one of ``count`` things."""
     several = list(numbers)
     if several and not (min(several) >= -1 and max(several) < count):
         raise ValueError(f"a number of {what} leads to none")
@@ -240,7 +240,7 @@ def _machine(machine: MachineRecord) -> None:
 
 def _flow(flow: FlowRecord, locs: int) -> None:
     for index, node in enumerate(flow.nodes):
-        # Outer ones come first, so that nothing lies in itself.
+        # Outer ones come first, so that no node contains itself.
         if node.id != index or not -1 <= node.parent < index:
             raise ValueError("a node of a graph is not at its place")
     count = len(flow.nodes)

@@ -1,9 +1,9 @@
-"""What fields hold: remembered, lent to a launch as a copy, put back. Copies lie on the host.
+"""Contents of fields: remembered, passed to a launch as a copy, put back. Copies are on the host.
 
 Kernels reach fields by themselves, not through arguments, so a launch of a capture is given views
-of copies of the blocks that its fields lie in. The user's own fields stay as they are, and every
+of copies of the blocks that contain its fields. The user's own fields stay as they are, and every
 launch starts from the same contents: those at the moment of a recorded call, those that a workload
-left, else those there are.
+left, else the current ones.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Contents = Mapping[Block, Array]
-"""Bytes of blocks at some moment. A block that is not in it holds what it holds."""
+"""Bytes of blocks at some moment. A block that is not in it keeps its current contents."""
 
 NOTHING: Final[Contents] = MappingProxyType({})
 
 LIMIT: Final = 1 << 30
-"""Fields that take more bytes than this are not remembered."""
+"""Fields with more bytes than this are not remembered."""
 
 
 def live_blocks() -> list[Block]:
@@ -43,7 +43,7 @@ def live_blocks() -> list[Block]:
 
 
 def remember(blocks: Iterable[Block] | None = None, limit: int = LIMIT) -> Contents:
-    """Copies of the bytes of ``blocks``, by default of all; nothing if they take too much."""
+    """Copies of the bytes of ``blocks``, by default of all; nothing if they are too large."""
     chosen = live_blocks() if blocks is None else list(blocks)
     if sum(block.size for block in chosen) > limit:
         return NOTHING
@@ -87,7 +87,7 @@ class Copies:
         self.blocks: Final[dict[Block, Array]] = {}
 
     def flat(self, field: FieldHandle) -> Array:
-        """What a launch takes for ``field``: a view of the copy of its block."""
+        """The argument of a launch for ``field``: a view of the copy of its block."""
         block = cast("Block", cast(Any, field).block)
         copy = self.blocks.get(block)
         if copy is None:
@@ -106,7 +106,7 @@ def elements(layout: Layout, flat: Array) -> Array:
 
 
 def put_elements(layout: Layout, flat: Array, values: Array) -> None:
-    """Let a field, as a launch is given it, hold ``values``; what lies between them stays."""
+    """Store ``values`` in a field, in the form passed to a launch; memory between them stays."""
     if layout.is_row_major():
         flat[: _count(layout)] = values.reshape(-1)
     else:
@@ -121,7 +121,7 @@ def _count(layout: Layout) -> int:
 
 
 def _offsets(layout: Layout) -> Any:
-    """Where each element lies."""
+    """The offset of each element."""
     offsets: Any = np.zeros(layout.shape, np.int64)
     for axis, divisor, modulus, stride in layout.terms:
         digit = np.arange(layout.shape[axis]) // divisor

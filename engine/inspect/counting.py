@@ -1,4 +1,4 @@
-"""What one launch moves and computes, counted: bytes of distinct elements, operations on reals.
+"""Counts what one launch moves and computes: bytes of distinct elements, operations on floats.
 
 A copy of the finished IR gets counters, is compiled for the CPU, and launched once with the very
 arguments that are measured::
@@ -17,12 +17,12 @@ So trip counts, branches and addresses that depend on data are what they are, fo
   once, however often that happens; one that is both counts twice. This is what a launch cannot do
   without, not what the caches of a machine move.
 * Operations: ``+ - * /``, remainders, minimum and maximum, roots, elementary functions, roundings
-  and atomic additions on reals count 1 each, whatever they cost; copies, comparisons, selections,
+  and atomic additions on floats count 1 each, whatever they cost; copies, comparisons, selections,
   conversions, signs and everything on integers count 0. They are those of the IR after all passes:
   what was merged or moved out of a loop is not counted again.
 
-What cannot be told is told so: addresses that a real function is given, kernels without arguments
-that fit, launches that take too long for one thread without vectors.
+Some counts are unknown, and are reported as such: addresses that are passed to a real function,
+kernels without arguments that fit, launches that take too long for one thread without vectors.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _REAL: Final = _OF_OPERAND | {
     for code in range(C.COUNT)
     if C.MATH[code] or (C.BINARY[code] and not C.COMPARE[code] and not C.BITWISE[code])
 }
-"""Operations that count where what they work on is real."""
+"""Operations that count if their operands are floats."""
 _INNER: Final = (C.RANGE_FOR, C.WHILE)
 
 
 class UncountableError(Exception):
-    """What is moved or computed cannot be told; the message says why."""
+    """Raised when the amounts moved or computed cannot be counted; the message says why."""
 
 
 class Amounts(NamedTuple):
-    """Of one launch. bytes, flops: None where ``no_bytes`` or ``no_flops`` says why."""
+    """The amounts of one launch. bytes, flops: None if ``no_bytes`` or ``no_flops`` says why."""
 
     bytes: int | None
     flops: int | None
@@ -68,8 +68,8 @@ class Amounts(NamedTuple):
 class Instrumented(NamedTuple):
     """A function with counters, which are its last parameters.
 
-    marks: for each further parameter behind the first of these, which counts operations, the
-    parameter whose elements it marks, and its type's size. no_bytes: why there are no marks.
+    The first of these counts operations. marks: for each one after it, the parameter whose
+    elements it marks, and its type's size. no_bytes: why there are no marks.
     """
 
     func: Func
@@ -84,7 +84,7 @@ class Instrumented(NamedTuple):
         ]
 
     def amounts(self, counters: Sequence[Any]) -> Amounts:
-        """What a launch with these counters did."""
+        """Return the amounts of a launch with these counters."""
         moved = sum(
             size * int(np.count_nonzero(marked))
             for (_, size), marked in zip(self.marks, counters[1:], strict=True)
@@ -134,7 +134,7 @@ def _accesses(func: Func) -> dict[Op, list[tuple[int, bool]]]:
 
 
 def _array_of(pointer: Op) -> int | None:
-    """The parameter that an address lies in; None for memory that the kernel makes itself."""
+    """The parameter that an address belongs to; None for memory that the kernel makes itself."""
     while pointer.code == C.SHIFT_PTR:
         pointer = pointer.args[0]
     if pointer.code == C.ARG_ADDR and not pointer.attr[1]:
@@ -166,7 +166,7 @@ class _Writer:
             self._counted(callee.body)
 
     def _task(self, body: Block) -> None:
-        """Count in a variable, and add that up at the end, if every way leads there."""
+        """Count in a variable, and add that to the counter at the end, if every path gets there."""
         self._local = None
         if _leaves_early(body):
             self._counted(body)
@@ -203,7 +203,7 @@ class _Writer:
                 self._counted(region)
 
     def _added(self, flops: int, block: Block) -> list[Op]:
-        """What adds ``flops`` to the count."""
+        """The ops that add ``flops`` to the count."""
         self._ops, self._block = [], block
         if flops:
             more = self._emit(C.CONST, (), normalize(flops, i64), i64)
@@ -247,7 +247,7 @@ def _is_flop(op: Op) -> int:
 
 
 def _leaves_early(body: Block) -> bool:
-    """Whether something inside of a task's body ends all of it, before its last op."""
+    """True if an op inside a task's body, before its last op, ends all of it."""
 
     def ends(block: Block, top: bool) -> bool:
         for i, op in enumerate(block.ops):

@@ -1,4 +1,4 @@
-"""What is known of a kernel before it is compiled."""
+"""Describes a kernel before it is compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["describe", "kernel_id", "subject_of"]
 
 
 def subject_of(kernel: Kernel | Subject) -> Subject:
-    """A kernel as what is captured."""
+    """Return the subject of a capture for a kernel."""
     return kernel if isinstance(kernel, Subject) else Subject(kernel, kernel.name)
 
 
@@ -28,7 +28,7 @@ def kernel_id(kernel: Kernel | Subject) -> str:
 
 
 def _annotation(param: ParamDecl) -> str:
-    """What a parameter is annotated with; a struct by its name, or by its members' names."""
+    """The annotation of a parameter; a struct by its name, or by its members' names."""
     if param.kind != "struct":
         return param.annotation_text
     named = param.type.name != "struct"
@@ -36,7 +36,7 @@ def _annotation(param: ParamDecl) -> str:
 
 
 def describe(kernel: Kernel | Subject) -> KernelRecord:
-    """What is known of a kernel before it is compiled."""
+    """Return the record of what is known of a kernel before it is compiled."""
     subject = subject_of(kernel)
     decl = subject.kernel.decl
     return KernelRecord(

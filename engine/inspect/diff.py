@@ -138,7 +138,7 @@ def _keys(side: Listing) -> list[Key]:
 
 
 def diff_pass(compiled: CompileRecord, run: PassRun, until: PassRun | None = None) -> Diff:
-    """What ``run`` changed; with ``until``, what it and all runs up to that one changed."""
+    """The changes of ``run``; with ``until``, those of it and all runs up to that one."""
     old, new = _sides(compiled, run, until)
     return diff_listings(old, new, {int(op): origin for op, origin in compiled.origins.items()})
 

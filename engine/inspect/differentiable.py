@@ -1,7 +1,7 @@
-"""Whether a captured kernel has a gradient to capture: a few questions that cost nothing.
+"""Finds out if a captured kernel has a gradient to capture: a few questions that cost nothing.
 
-It has one if arrays of its arguments, or fields that it uses, have gradients. What captures it is
-in `gradients`, which is loaded for such kernels only.
+It has one if arrays of its arguments, or fields that it uses, have gradients. The code that
+captures it is in `gradients`, which is loaded for such kernels only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["gradient_name", "gradient_of", "has_gradients"]
 
 
 def gradient_name(name: str) -> str:
-    """What the gradient of a kernel is called, or has as its id: ``power.grad``."""
+    """The name or id of a kernel's gradient: ``power.grad``."""
     return f"{name}.grad"
 
 
@@ -48,7 +48,7 @@ def gradient_of(
 
 
 def has_gradients(features: tuple[Any, ...]) -> bool:
-    """Whether one of these arguments is, or holds, an array with gradients."""
+    """True if one of these arguments is, or holds, an array with gradients."""
     return any(map(_has_gradient, features))
 
 

@@ -26,7 +26,7 @@ _ORIGINS = {"argument": "init", "environment": "env", "implied": "init", "defaul
 _MAX_CALLS: Final = 3
 _MAX_BYTES: Final = 256 << 20
 _DEEPEST: Final = 3
-"""How deep objects that methods belong to are looked for in each other."""
+"""The depth to which objects that methods belong to are looked for in each other."""
 
 
 class Subject(NamedTuple):
@@ -94,7 +94,7 @@ def _objects(
 
 
 def has_functions(namespace: Mapping[str, Any], file: str) -> bool:
-    """Whether ``file`` defines functions for kernels: a helper module, then."""
+    """True if ``file`` defines functions for kernels: it is a helper module then."""
     return any(
         isinstance(value, FunctionOfKernels) and _same_file(value.decl.file, file)
         for value in list(namespace.values())
@@ -134,18 +134,18 @@ def effective_config(
 
 
 def ensure_program() -> None:
-    """Start a program if the file has not: arrays that a workload makes belong to one."""
+    """Start a program if the file did not: arrays that a workload makes belong to one."""
     if program.peek() is None:
         program.init("cpu", log_level="warn")
 
 
 def call_key(kernel: Kernel) -> str:
-    """Under what the calls of a kernel are recorded."""
+    """The key under which the calls of a kernel are recorded."""
     return f"{os.path.realpath(kernel.decl.file)}:{kernel.decl.qualname}"
 
 
 class LaunchReached(BaseException):
-    """A recorded run is at the launch that it was to stop at."""
+    """Raised when a recorded run is at the launch where it must stop."""
 
 
 class RecordedCalls(dict[str, list[Call]]):
@@ -177,7 +177,7 @@ def recorded_calls(
     """Within this, calls of kernels are noted.
 
     Arguments are copied, and so is what fields hold before the call. Copies stop when they would
-    take more than 256 MiB. note: called with the number of each launch before it starts. stop: the
+    need more than 256 MiB. note: called with the number of each launch before it starts. stop: the
     number of the launch that is recorded last and not made: `LaunchReached` is raised in its place.
     """
     calls = RecordedCalls()
@@ -214,6 +214,6 @@ def recorded_calls(
 
 
 def _is_new(known: list[Call], args: tuple[Any, ...]) -> bool:
-    """Whether the arguments have another form than those already kept."""
+    """True if no call already kept has arguments of this form."""
     form = tuple(map(form_of, args))
     return all(tuple(map(form_of, call.args)) != form for call in known)

@@ -1,10 +1,10 @@
-"""What fastcache would answer: its key and entry, made as a program of the user would make them.
+"""Predicts fastcache's answer: makes its key and entry as a program of the user would make them.
 
 Two things differ between this process and that program, and neither is a reason to miss:
 
 * The module. A program runs the file as ``__main__`` or imports it; here it has another name, so
-  that its ``__main__`` part does not run. `named` lends it the name that it has there.
-* Arrays. What is NumPy's here may be an ndarray or a tensor there; the key tells them apart.
+  that its ``__main__`` part does not run. `named` temporarily sets the name that it has there.
+* Arrays. A NumPy array here may be an ndarray or a tensor there; their keys differ.
 
 The names of modules and the forms of arrays that a program uses are read from the entries that it
 has left. Where there is none, it is the main module, and the arrays are those of the capture.
@@ -46,12 +46,12 @@ __all__ = ["FastLook", "named"]
 Swap = Callable[[Mapping[str, Any]], "dict[str, Any] | None"]
 _MAIN: Final = "__main__"
 _ARRAY: Final = re.compile(r"\[(?:nd|(np|pt)|nd[vm]-([\d-]+))-([a-z]\w*)-([^\]]*)\]")
-"""Whose it is, or the extents of vectors or matrices in it, the last first; dtype; the rest."""
+"""Its owner, or the extents of vectors or matrices in it, the last first; dtype; the rest."""
 _CHANGED: Final = "what the entry was made of is not the same any more"
 
 
 class _Made(NamedTuple):
-    """What a program would ask for and write: parts of the key, and the entry."""
+    """The request and the entry of a program: parts of the key, and what it would write."""
 
     parts: tuple[Part, ...]
     load: Any
@@ -59,11 +59,11 @@ class _Made(NamedTuple):
 
 
 class FastLook:
-    """One question.
+    """One look-up of a kernel in fastcache.
 
     found: arguments of a call. offline: the cache of code for a backend; code: what it answered.
-    swap: keeps what is asked now and gives what was asked the last time. made_up: no program and
-    no workload passed the arguments, so that its arrays may be others.
+    swap: keeps this request and returns the last one. made_up: no program and no workload passed
+    the arguments, so that the arrays of a program may differ.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class FastLook:
         return self._reformed(made, form)
 
     def _of_engine(self, made: _Made) -> _Made:
-        """``made`` with arrays of the engine's."""
+        """Return ``made`` with arrays of the engine."""
         return self._reformed(made, lambda _, value: _engine_form(value))
 
     def _reformed(self, made: _Made, form: Callable[[str, str], str]) -> _Made:
@@ -165,7 +165,7 @@ class FastLook:
         return made._replace(parts=parts, about={**made.about, "parts": dict(parts)})
 
     def _distance(self, made: _Made, infos: Sequence[Info]) -> int:
-        """How far the nearest entry is: its differences; many if there is none."""
+        """The number of differences from the nearest entry; a large number if there is none."""
         found = explain.nearest(infos, made.about)
         return 1000 if found is None else len(found.differences)
 
@@ -183,11 +183,11 @@ class FastLook:
 
 
 class _Unasked(Exception):
-    """Why a kernel is not looked up by its source."""
+    """Raised when a kernel is not looked up by its source; the message says why."""
 
 
 def _form(text: str) -> str:
-    """An argument's part, whosever its arrays are."""
+    """Return an argument's part, in the same form for arrays of any library."""
 
     def plain(match: re.Match[str]) -> str:
         foreign, extents, dtype, rest = match.groups()
@@ -225,8 +225,7 @@ def _engine_form(text: str) -> str:
 def named(
     namespace: Mapping[str, Any], name: str, functions: Sequence[FunctionType] = ()
 ) -> Generator[None, None, None]:
-    """Within this, what a module defines says that it is of the module called ``name``, and is
-    found there.
+    """Within this, the definitions of a module name ``name`` as their module, and are found there.
 
     namespace: of the module. functions: others that it defines, though no name leads to them.
     """

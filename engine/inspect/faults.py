@@ -74,7 +74,7 @@ def error_record(
     """Describe ``error``.
 
     stage: where it came up, as in `ErrorRecord`; an error that knows better has its own word.
-    user: tells the user's files from others.
+    user: True for files of the user.
     """
     if isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError):
         return _of_engine(error, stage, kernel, backend, user)
@@ -189,7 +189,7 @@ def _banner(span: SourceSpan) -> str:
 def _last_user_frame(
     tb: TracebackType | None, user: Callable[[str], bool]
 ) -> tuple[FrameType, TracebackType] | None:
-    """The innermost frame that lies in a file of the user."""
+    """The innermost frame in a file of the user."""
     found = None
     while tb is not None:
         if user(tb.tb_frame.f_code.co_filename):

@@ -1,7 +1,7 @@
 """The order in which a kernel's tasks run, as a record: what the compiler says, what a device did.
 
 `flow_record` draws `KernelMeta.flow` and is there as soon as a kernel is compiled. `told_by_graph`
-puts in what an executable tells after a launch (``graph_facts``): nodes of a device's graph with
+adds what an executable reports after a launch (``graph_facts``): nodes of a device's graph with
 their sizes, and how often it was replayed, updated and made.
 """
 
@@ -46,7 +46,7 @@ def flow_record(
 
 
 def _way(meta: KernelMeta, target: Target, graphs: bool) -> tuple[str, str]:
-    """How a target runs the tasks, and why not as a graph."""
+    """The way in which a target runs the tasks, and the reason why not as a graph."""
     on_host = "host" if meta.flow else "launches"
     if not target.launches:
         later = "; on a device it is a graph" if _graph(meta, target, graphs) else ""
@@ -104,11 +104,11 @@ def _task(number: int, task: int, parent: int, meta: KernelMeta, locs: Sequence[
     )
 
 
-# ---- what a device tells
+# ---- what a device reports
 
 
 def graph_facts(executable: object) -> Mapping[str, Any] | None:
-    """What a loaded kernel says of its graph; None if it has none, or was not launched yet."""
+    """Return a loaded kernel's facts about its graph; None without a graph or before a launch."""
     ask: Callable[[], Mapping[str, Any] | None] | None = getattr(executable, "graph_facts", None)
     return None if ask is None else ask()
 
@@ -116,7 +116,7 @@ def graph_facts(executable: object) -> Mapping[str, Any] | None:
 def told_by_graph(
     flow: FlowRecord | None, facts: Mapping[str, Any], meta: KernelMeta, locs: Sequence[int]
 ) -> FlowRecord:
-    """``flow`` with what a launch told; locs: of the tasks, by number."""
+    """Return ``flow`` with the facts of a launch; locs: of the tasks, by number."""
     counts = {
         name: int(facts.get(name, 0))
         for name in ("replays", "updates", "rebuilds", "streams", "events")

@@ -1,6 +1,6 @@
 """The caches on disk as a whole: where they are, how full, and what is wrong with them.
 
-Looking leaves no trace, as everywhere in this room.
+Looking leaves no trace, as everywhere in this package.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class CacheFolder(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What all layers take."""
+        """The size of all layers together."""
         return sum(layer.bytes for layer in self.layers)
 
 
 def cache_folder() -> CacheFolder:
     """The caches that a program started here would use: options are those of the environment.
 
-    Every entry is read and proved.
+    Every entry is read and checked.
     """
     config = resolve({}, os.environ).config
     root = folder.root_of(config)

@@ -1,8 +1,8 @@
-"""The gradient of a captured kernel: a capture of its own beside that of the kernel.
+"""The gradient of a captured kernel: a capture of its own, next to that of the kernel.
 
 A gradient is launched on what the kernel has left: for each case the kernel runs first, on copies.
 Where all gradients of what it wrote are 0 then, they are filled with numbers between 0.5 and 1.5,
-the same ones every time: gradients of nothing would tell nothing. All arrays and fields, gradients
+the same ones every time: gradients of zeros would show nothing. All arrays and fields, gradients
 among them, are compared with the interpreter's.
 """
 
@@ -63,7 +63,7 @@ _MODE: Final = "reverse"
 
 
 def _described(primal: KernelRecord) -> KernelRecord:
-    """What is known of the gradient before it is compiled."""
+    """Return the record of what is known of the gradient before it is compiled."""
     return replace(
         primal,
         id=gradient_name(primal.id),
@@ -84,7 +84,8 @@ class GradientCapture(KernelCapture):
     def __init__(
         self, primal: KernelCapture, features: tuple[Any, ...], look: Look | None = None
     ) -> None:
-        """features: of arguments with gradients. It makes itself known to the primal's record."""
+        """features: specialization keys of arguments with gradients. Adds itself to the primal's
+        record."""
         kernel = primal.kernel.in_mode(_MODE)
         record = _described(primal.record)
         subject = Subject(kernel, record.name, primal.instance, record.instance)
@@ -128,12 +129,12 @@ class GradientCapture(KernelCapture):
         super().put(backend)
 
     def fits(self, features: tuple[Any, ...]) -> bool:
-        """Whether arguments with these features can be differentiated for."""
+        """True if the kernel can be differentiated for arguments with these specialization keys."""
         return has_gradients(features) or self.primal.uses_gradient_fields()
 
     def stacks(self, compiled: FullCompile) -> Stacks:
-        """Where its adstacks lie: with those of the program, unless its threads are others, or it
-        runs on a device that is not the program's."""
+        """The adstacks that it uses: those of the program, unless its threads differ, or it runs
+        on a device that is not the program's."""
         from ..runtime.stacks import Stacks
 
         current, device = program.current(), device_of(compiled)
@@ -165,7 +166,7 @@ class _Elsewhere:
         self.lock: Final = threading.RLock()
 
     def own(self, thing: object) -> None:
-        """Nothing: its memory goes when nobody refers to it."""
+        """Do nothing: its memory is freed with the last reference."""
 
     def injected_cache(self, reason: str) -> InjectedCache:
         """A cache that keeps nothing: an inspection leaves caches as they are."""
@@ -174,7 +175,7 @@ class _Elsewhere:
 
 @dataclass
 class _Start:
-    """What a gradient is launched on: what the primal has left, and the first gradients.
+    """The input of a gradient's launch: what the primal has left, and the first gradients.
 
     source: of all arrays, as far as sizes go: a gradient writes gradients only, so the count stays.
     """
@@ -195,7 +196,7 @@ class _GradientLauncher(Launcher):
         self._starts: Final[dict[int, _Start]] = {}
         # By backend: timed launches that found the plan of the one before.
         self._reused: Final[Counter[str]] = Counter()
-        # Rounds, so that no other takes the id of one.
+        # Rounds are kept, so that no other can reuse the id of one.
         self._keep: Final[list[Round]] = []
 
     def _made(self, case: LaunchCase, first: bool) -> Round | None:
@@ -240,7 +241,7 @@ class _GradientLauncher(Launcher):
         return start
 
     def _interpreted_forward(self, found: Round, others: list[str]) -> tuple[Inputs, FullCompile]:
-        """Let the interpreter run the primal; what takes it too long, one of the ``others``."""
+        """Run the primal in the interpreter, or on the first of ``others`` if that is too slow."""
         compiled = self._gradient.primal.compiled(ORACLE, found.features)
         given = self._of_primal(compiled, found)
         program = interp.compile_func(compiled.func, counted=True)
@@ -288,7 +289,7 @@ class _GradientLauncher(Launcher):
         return given
 
     def _seed(self, compiled: FullCompile, given: Inputs, start: _Start) -> None:
-        """Give what the primal wrote a gradient, if nothing of it has one."""
+        """Fill the gradients of the primal's outputs, if all of them are 0."""
         outputs = list(_outputs(compiled, start))
         meta = compiled.executable.meta
         held = [_held(meta, given, grad) for _, grad in outputs]
@@ -327,7 +328,7 @@ class _GradientLauncher(Launcher):
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
     def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
-        """Where sizing takes the arrays to come from: all inputs of a round hold the same."""
+        """The write counters by which sizing knows the arrays: all inputs of a round are equal."""
         return [self._starts[id(found)].source] * len(given.values)
 
     def _plan(self, compiled: FullCompile, given: Inputs, found: Round) -> StackPlan | None:
@@ -354,7 +355,7 @@ class _GradientLauncher(Launcher):
 
         return launch
 
-    # ---- what is told of the stacks
+    # ---- the record of the stacks
 
     def _finished(self, backend: BackendRecord) -> BackendRecord:
         finished = super()._finished(backend)
@@ -363,7 +364,7 @@ class _GradientLauncher(Launcher):
         return replace(finished, autodiff=self._told(finished, finished.autodiff))
 
     def _told(self, backend: BackendRecord, autodiff: AutodiffRecord) -> AutodiffRecord:
-        """The record with what the largest case that was launched gave the stacks."""
+        """Return the record with the stack sizes of the largest case that was launched."""
         overflow = next(
             (e.message for e in backend.errors if e.kind == AdStackOverflowError.__name__), ""
         )
@@ -373,7 +374,7 @@ class _GradientLauncher(Launcher):
         launched = {x.workload for x in backend.launches}
         rounds = [r for r in self._keep if r.case.label in launched]
         if overflow and not rounds:
-            rounds = self._keep[:1]  # what was too small is told, too
+            rounds = self._keep[:1]  # stacks that were too small are reported, too
         if not rounds:
             return replace(autodiff, reason=backend.reason or "it was not launched")
         found = rounds[-1]
@@ -401,7 +402,7 @@ def described_again(
 
 
 def _same_threads(a: CompileConfig, b: CompileConfig) -> bool:
-    """Whether as many threads take rows, of as many entries."""
+    """True if as many threads use stack rows, and the rows have as many entries."""
     names = ("cpu_max_num_threads", "ad_stack_size")
     return all(getattr(a, name) == getattr(b, name) for name in names)
 
@@ -417,7 +418,7 @@ def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
 
 
 def _held(meta: KernelMeta, given: Inputs, number: int) -> Array:
-    """What an array or field holds, by element."""
+    """The contents of an array or field, by element."""
     layout = meta.params[number].layout
     value = given.values[number]
     return value if layout is None else elements(layout, value)

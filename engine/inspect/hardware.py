@@ -1,8 +1,8 @@
-"""CUDA and OpenCL on this machine: drivers, their devices, and the pieces that are used.
+"""CUDA and OpenCL on this machine: drivers, their devices, programs and libraries in use.
 
-`cuda_machine` and `opencl_machine` look at everything and never raise: what is missing is told with
-the way to get it. They load the drivers' libraries, so that nobody calls them who only wants to
-compile. `device_record` describes the device of a launch.
+`cuda_machine` and `opencl_machine` look at everything and never raise: they report what is missing
+and how to get it. They load the drivers' libraries, so code that only compiles does not call them.
+`device_record` describes the device of a launch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VARIABLES: Final = (
 class CudaPiece(NamedTuple):
     """A program or library. purpose: what it is for, or what is wrong. hint: how to get it.
 
-    path: where; empty if it is missing. version: where it tells one.
+    path: where it is; empty if it is missing. version: if it reports one.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CudaDeviceInfo(NamedTuple):
 
 
 class CudaMachine(NamedTuple):
-    """What there is. problem: why CUDA cannot be used, in one sentence; empty if it can.
+    """CUDA as found. problem: why CUDA cannot be used, in one sentence; empty if it can.
 
     driver: version that the driver supports, empty without one. variables: those that are set.
     """
@@ -93,7 +93,7 @@ class OpenclDeviceInfo(NamedTuple):
 
 
 class OpenclMachine(NamedTuple):
-    """What there is. problem: why OpenCL cannot be used, in one sentence; empty if it can."""
+    """OpenCL as found. problem: why OpenCL cannot be used, in one sentence; empty if it can."""
 
     problem: str
     devices: tuple[OpenclDeviceInfo, ...]
@@ -121,7 +121,7 @@ def opencl_machine() -> OpenclMachine:
             problem = str(error).splitlines()[0]
         infos = tuple(_opencl_info(one, mine) for one in hardware.devices())
         return OpenclMachine(problem, infos, variables)
-    except Exception as error:  # whatever a library does on this machine, it is told, not raised
+    except Exception as error:  # any failure of a library here is reported, not raised
         return OpenclMachine(f"{type(error).__name__}: {error}".splitlines()[0], (), variables)
 
 
@@ -165,7 +165,7 @@ def _devices() -> tuple[str, str, tuple[CudaDeviceInfo, ...]]:
             problem = str(error).splitlines()[0]
         infos = tuple(_info(one, chosen) for one in hardware.devices())
         return problem, version, infos
-    except Exception as error:  # whatever a library does on this machine, it is told, not raised
+    except Exception as error:  # any failure of a library here is reported, not raised
         return f"{type(error).__name__}: {error}".splitlines()[0], "", ()
 
 
@@ -248,7 +248,7 @@ def _pieces() -> Iterator[CudaPiece]:
 
 
 def _quietly(find: Callable[[], str | None]) -> str:
-    """The path that ``find`` gives; empty if it gives none, in whatever way."""
+    """The path that ``find`` returns; empty if it returns none, or raises."""
     try:
         return find() or ""
     except Exception:

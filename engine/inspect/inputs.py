@@ -1,7 +1,7 @@
-"""What one launch of a capture is given: copies of arrays and fields, which it may write to.
+"""The inputs of one launch of a capture: copies of arrays and fields, which it may write to.
 
 `Inputs` starts from what a launch by the user would be given and puts copies in the place of
-everything that a kernel could write to; these lie on the host, wherever the originals do. The
+everything that a kernel could write to; the copies are on the host, wherever the originals are. The
 author's check then sees the arguments of the call as they were made, with these copies where the
 arrays were, also inside of dataclasses.
 """
@@ -38,7 +38,7 @@ Place = tuple[int, tuple[str, ...]]
 class Inputs:
     """One set of values, in the order of the compiled kernel's parameters.
 
-    values: what the executable takes. args: the arguments of the call as the author sees them.
+    values: the executable's arguments. args: the arguments of the call as the author sees them.
     blocks: copies of the fields' memory.
     """
 
@@ -78,13 +78,13 @@ class Inputs:
         self._twice: Final = len(copies) < len(arrays)
 
     def arrays(self) -> Iterator[tuple[Place, Array]]:
-        """The arrays among the values, and where each stands in the arguments."""
+        """The arrays among the values, and the place of each in the arguments."""
         for leaf, value in zip(self._leaves, self.values, strict=True):
             if leaf.field is None and isinstance(value, np.ndarray):
                 yield (leaf.arg, leaf.path), cast("Array", value)
 
     def overlap(self) -> bool:
-        """Whether two of the arrays share memory, so that the code must not assume otherwise."""
+        """True if two of the arrays share memory, so that the code must not assume otherwise."""
         arrays = self._arrays
         return self._twice or any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))
 
@@ -181,7 +181,7 @@ def _copied(arrays: Sequence[Array]) -> dict[_Key, Array]:
 
 
 def _copy_group(group: Sequence[Array], end: int, out: dict[_Key, Array]) -> None:
-    """Copies of arrays that lie in one piece of memory, which reaches up to ``end``."""
+    """Copy arrays that are in one piece of memory, which reaches up to ``end``."""
     start = group[0].ctypes.data
     memory = aligned_zeros(end - start)
     for array in group:

@@ -2,17 +2,17 @@
 
 The first launch with each workload counts twice: it is the first of the warm-up, and its results
 are what checks and comparisons look at. The interpreter goes first and counts its steps; a
-workload that takes it more than `ORACLE_STEPS` is left to the others and stays unchecked. The first
+workload that needs more than `ORACLE_STEPS` is left to the others and stays unchecked. The first
 gets `ORACLE_STEPS_FIRST`, so that something is checked also where there is no small one. Steps, not
 seconds, decide that, so that two captures check the same.
 
 When every backend has been launched once with a workload, they are timed, in turns (`measuring`).
 
 The interpreter sees every access outside of an array. Where it finds one, compiled code is not
-launched with these arguments: it would write to memory that belongs to somebody else, and the
-worker would fail later, somewhere else. With arguments of the author's that is an error of every
-backend, also where the interpreter is not among them. With arguments made up from a signature it
-shows nothing of the kernel: the verdict is unknown. (A check that the compiler put in stops every
+launched with these arguments: it would write to memory outside of its arrays, and the worker would
+fail later, somewhere else. With arguments of the author's that is an error of every backend, also
+where the interpreter is not among them. With synthetic arguments, made from a signature, it shows
+nothing of the kernel: the verdict is unknown. (A check that the compiler put in stops every
 backend alike, so that is no reason not to launch with the author's arguments.)
 
 No launch works on the user's own arrays and fields: each is given copies, see `inputs`.
@@ -74,7 +74,7 @@ _Printer = Callable[[str], object]
 
 
 class TooLong(Exception):
-    """The interpreter did not finish within its steps or its time. loop: the one it was in."""
+    """Raised when the interpreter exceeds its steps or its time. loop: the one it was in."""
 
     def __init__(self, loop: Loc | None = None) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class TooLong(Exception):
 
 
 class _Outcome:
-    """What a launch left: contents of arrays and fields, then results.
+    """The outcome of a launch: contents of arrays and fields, then results.
 
     names: one for each. results: the indices of what the kernel writes or returns.
     """
@@ -95,7 +95,7 @@ class _Outcome:
 
 @dataclass
 class _State:
-    """What the launches on one backend gave so far."""
+    """The results of the launches on one backend so far."""
 
     launches: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
     errors: list[ErrorRecord] = field(default_factory=list[ErrorRecord])
@@ -203,7 +203,7 @@ class Launcher:
         return Round(case, args, contents, features, first)
 
     def _interpret(self, found: Round) -> None:
-        """Let the interpreter say what is right."""
+        """Run the interpreter, whose results are the reference."""
         shown = self._names == [ORACLE]
         held = self._steps.held(ORACLE, "launch")
         if held is not None:
@@ -234,10 +234,10 @@ class Launcher:
                 found.started.append(Started(ORACLE, compiled, first_us, "interpret"))
 
     def _late(self, found: Round, shown: bool, loop: Loc | None) -> None:
-        """The interpreter did not come to the end of ``found``.
+        """Called when the interpreter did not reach the end of ``found``.
 
-        Others may still, so that is no failure; but where nothing else is launched, the first
-        workload must come to an end.
+        Other backends may, so that is no failure; but where nothing else is launched, the first
+        workload must end.
         """
         found.loop = loop
         at = f", in the loop at {place_of(loop)}" if loop is not None else ""
@@ -249,7 +249,8 @@ class Launcher:
             state.errors.append(late_error(self._kernel, ORACLE, text, loop))
 
     def _refused(self, found: Round, error: ErrorRecord) -> None:
-        """The interpreter failed on ``found``; `Round.failure` where the author's arguments did."""
+        """Called when the interpreter failed on ``found``; sets `Round.failure` for arguments of
+        the author's."""
         found.unchecked = f"the interpreter failed: {reason_of(error)}"
         state = self._state[ORACLE]
         if found.case.origin == "synthetic":
@@ -309,7 +310,7 @@ class Launcher:
     def limited(
         self, name: str, found: Round, kind: str, unending: tuple[str, int] = ("", 0)
     ) -> Any:
-        """unending: of `Steps.step`, what may keep it from ending, and the line of that."""
+        """unending: the possible cause of an endless launch, and its line, for `Steps.step`."""
         text = f"launching {self._kernel.name} on {name} with {found.case.label}"
         note, loop = unending
         return self._steps.step("launch", text, backend=name, kind=kind, note=note, loop=loop)
@@ -322,7 +323,7 @@ class Launcher:
     def starter(
         self, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
-        """What launches on the values at ``place``; the same again and again."""
+        """Return a function that launches on the values at ``place``, the same at every call."""
         executable = compiled.executable
         return lambda: executable.launch(place.values, SEED)
 
@@ -335,7 +336,7 @@ class Launcher:
     def _interpreter(
         self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
     ) -> Callable[[int], tuple[Any, ...]]:
-        """What interprets ``given`` with at most so many steps."""
+        """Return a function that interprets ``given`` with a limited number of steps."""
         program = interp.compile_func(compiled.func, counted=True)
         return partial(counted, program, given.values, print_fn)
 
@@ -457,7 +458,7 @@ class Launcher:
         )
 
     def _flow(self, backend: BackendRecord, state: _State) -> FlowRecord | None:
-        """The order of the tasks, with what the last launches tell of it."""
+        """The order of the tasks, with what the last launch reports of it."""
         facts = None if state.last is None else graph_facts(state.last.executable)
         if facts is None or state.last is None or backend.compile is None:
             return backend.flow
@@ -466,7 +467,7 @@ class Launcher:
 
 
 def discard(text: str) -> None:
-    """Where the interpreter's prints go when another backend prints the same."""
+    """Drop a print of the interpreter, because another backend prints the same."""
 
 
 def counted(
@@ -476,7 +477,7 @@ def counted(
     most: int,
     stacks: StackPlan | None = None,
 ) -> tuple[Any, ...]:
-    """Interpret with at most ``most`` steps; TooLong if it takes more, or more than its time."""
+    """Interpret with at most ``most`` steps. Raises TooLong if it needs more, or too much time."""
     try:
         return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
     except (QuadrantsRuntimeError, StepLimit) as error:

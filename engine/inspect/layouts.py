@@ -1,4 +1,4 @@
-"""The parameters of a compiled kernel as records: where each comes from, and how fields lie."""
+"""The parameters of a compiled kernel as records: their origins, and the layouts of fields."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def _origin(leaf: ParamBinding) -> str:
 
 
 def layout_record(layout: Layout, ndim: int, dtype: DataType) -> LayoutRecord:
-    """How the elements of a field with ``ndim`` axes lie; further axes are those of an element."""
+    """The layout of a field with ``ndim`` axes as a record; further axes are of an element."""
     item: int = np.dtype(_np(dtype)).itemsize
     names = _axis_names(ndim, len(layout.shape) - ndim)
     terms = sorted(layout.terms, key=lambda term: -term[3])
-    # Of an axis that lies in one piece the whole index counts.
+    # For an axis in one piece the whole index counts.
     digits = [
         names[axis] + (f"/{div}" if div > 1 else "") + (f"%{mod}" if mod else "")
         for axis, div, mod, _ in terms

@@ -31,7 +31,7 @@ class Lines(NamedTuple):
 class LineCache:
     """See the module docstring.
 
-    number: gives the index of a location. printed: how many op lines were made so far. now: op id
+    number: returns the index of a location. printed: how many op lines were made so far. now: op id
     -> its text, without indentation, as last printed. replaced: op id -> its text before the first
     change since the owner last cleared this.
     """

@@ -1,7 +1,7 @@
 """The caches of one kernel: every layer is asked what it would answer, for each backend.
 
 This runs when the passes of all kernels have been shown. The frontend works once more for it, since
-keys are made of what it gives, and the passes of the capture have changed that.
+keys are made from its output, and the passes of the capture have changed that.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Look:
         offline = CacheLayer(name="offline", state=BYPASS, cost_ms=cost)
         steps, reason = self.capture.steps, ""
         records = any(isinstance(f, RecordFeature) for f in self.capture.features)
-        if self.decl.fastcache or not records:  # members of which are known by making one
+        if self.decl.fastcache or not records:  # their members are known by making one
             self.found = self._arguments(records or self.decl.fastcache)
         held = steps.held(self.backend, "caches")
         if held is not None:
@@ -124,7 +124,7 @@ class _Look:
         return self._fastcache(build, fast, reason, offline), offline
 
     def _build(self) -> BuildResult:
-        """What the frontend makes, also of a kernel that is marked and not pure."""
+        """Return the frontend's output, also for a kernel that is marked and not pure."""
         request = self.capture.request(self.backend, self.capture.features)
         decl = copy.copy(self.decl)
         decl.fastcache = False
@@ -166,8 +166,8 @@ class _Look:
     def _arguments(self, real: bool) -> list[Argument]:
         """Arguments for which the kernel is looked up by its source.
 
-        real: those of a call are made. Keys hold whose arrays they are, and members that are no
-        parameters of the compiled kernel; its features say neither.
+        real: those of a call are made. Keys contain the owners of arrays, and members that are no
+        parameters of the compiled kernel; its specialization keys contain neither.
         """
         capture = self.capture
         if not self.shared:
@@ -184,12 +184,12 @@ class _Look:
         return self.shared
 
     def before(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What this layer was asked the last time; ``about`` is kept for the next."""
+        """Return the last request to this layer; ``about`` is kept for the next call."""
         return self.looks.swap(f"{self.capture.record.id} {self.backend} {layer}", about)
 
 
 def _ptx(look: _Look) -> CacheLayer:
-    """The layer of PTX, which is asked for with what the capture made PTX from."""
+    """The layer of PTX, looked up with the input from which the capture made PTX."""
     layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
     if not find(look.backend).makes_ptx:
         return layer
@@ -221,8 +221,8 @@ def _driver(look: _Look) -> CacheLayer:
 
 
 def purity_of(build: BuildResult) -> tuple[bool, str]:
-    """Whether a kernel may be marked ``fastcache=True``, and a line that says so or names what it
-    reads."""
+    """Return True if a kernel may be marked ``fastcache=True``, and a line that says so or names
+    what it reads."""
     found = purity.of(build)
     kernel = build.decls[0]
     wrong = [_read(x.capture, kernel) for x in found if x.severity == "error"]

@@ -1,8 +1,8 @@
 """Machine code for a GPU as records: what an assembler says of each kernel, and its text.
 
-`machine_record` is given the artifact of a compile. LLVM itself tells of AMD's code; of NVIDIA's
-their tools are asked, if they are installed. Where they are not, the record says which, and
-everything else is there all the same. Equal PTX is assembled once in a process.
+`machine_record` is given the artifact of a compile. LLVM itself reports facts of code for AMD; for
+NVIDIA its tools do, if they are installed. Where they are not, the record says which are missing,
+and contains everything else. Equal PTX is assembled once in a process.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def machine_record(
 
 
 def _told_by_llvm(artifact: Artifact) -> MachineRecord:
-    """The record of an AMDGPU artifact, whose facts LLVM tells with the code."""
+    """The record of an AMDGPU artifact, whose facts LLVM reports with the code."""
     from ..backends.amdgpu import archs as processors
 
     facts, arch = artifact.facts, artifact.target.cpu
@@ -159,7 +159,8 @@ def _launch_facts(artifact: Artifact, ptx: str) -> tuple[MachineKernel, ...]:
 
 
 def _formula(artifact: Artifact, task: CudaTask) -> str:
-    """How many blocks, with the names of the parameters in place of offsets into a frame."""
+    """The number of blocks as a formula, with names of parameters in place of offsets into the
+    argument buffer."""
     text = task.blocks
     offsets = _named_offsets(artifact)
     for i, offset in enumerate(task.reads):
@@ -168,7 +169,7 @@ def _formula(artifact: Artifact, task: CudaTask) -> str:
 
 
 def _named_offsets(artifact: Artifact) -> dict[int, str]:
-    """What lies where in a frame: numbers, and the extents of arrays."""
+    """The values in an argument buffer, by offset: numbers, and the extents of arrays."""
     layout: Layout | None = artifact.facts.get("layout")
     out: dict[int, str] = {}
     if layout is None:

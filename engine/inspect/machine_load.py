@@ -1,4 +1,4 @@
-"""How busy the machine was while launches were timed, so that times of two runs can be compared.
+"""Measures how busy the machine is while launches are timed, to make times of runs comparable.
 
 A busy machine makes every launch of a run longer by about the same, which the spread within the
 run does not show: unchanged code took 1.67 times as long in one run out of five. Two things are
@@ -7,7 +7,7 @@ measured next to the launches:
 * a fixed loop of Python, once in each round. Compared with the loop in the other run it shows a
   machine that is slower altogether (another clock rate, the other half of a core in use);
 * how long threads of this process were ready and waited for a processor, which Linux counts in
-  nanoseconds. Elsewhere that is not known, and the spread of the fixed loop has to do.
+  nanoseconds. Elsewhere that is not known, and the spread of the fixed loop is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SLOWER: Final = 1.25
 
 
 class LoadClock:
-    """Measures from its making to `record`; call `tick` in each round."""
+    """Measures from its creation to `record`; call `tick` in each round."""
 
     def __init__(self) -> None:
         self._began: Final = time.perf_counter()
@@ -46,7 +46,7 @@ class LoadClock:
         self._us.append((time.perf_counter_ns() - began) / 1e3)
 
     def record(self) -> LoadRecord:
-        """What was measured so far."""
+        """Return the record of what was measured so far."""
         while len(self._us) < _LEAST:
             self.tick()
         waited, before = _waited_s(), self._waited
@@ -79,7 +79,7 @@ def _waited_s() -> float | None:
 
 
 def busy(load: LoadRecord | None) -> str:
-    """Why the machine was too busy for its times to be compared; empty if it was not."""
+    """The reason why the machine was too busy to compare its times; empty if it was not."""
     if load is None:
         return "how busy the machine was is not known"
     if load.waited is not None and load.waited > _WAITED:
@@ -92,7 +92,7 @@ def busy(load: LoadRecord | None) -> str:
 
 
 def unlike(now: LaunchRecord, before: LaunchRecord) -> str:
-    """Why times of two runs cannot be compared by the wall clock; empty if they can."""
+    """The reason why the wall clock times of two runs cannot be compared; empty if they can."""
     for when, launch in (("in this run", now), ("in the baseline", before)):
         why = busy(launch.load)
         if why:

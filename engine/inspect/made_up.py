@@ -1,8 +1,8 @@
 """Arguments made from a signature alone: small, seeded, the same ones every time.
 
 Arrays have a small extent; integers stay small enough to index every array made, so that they can
-serve as indices. Vectors, structs and dataclasses are made of their members. What cannot be made
-up is said with its reason: `why_none`.
+serve as indices. Vectors, structs and dataclasses are made of their members. `why_none` returns
+the reason if arguments cannot be made.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _members(cls: type) -> Iterator[ParamDecl]:
 
 
 def why_none(decl: KernelDecl, instance: Any = None, recorded: bool = False) -> str:
-    """Why no arguments can be made from the signature alone; empty if they can.
+    """The reason why no arguments can be made from the signature alone; empty if they can.
 
     recorded: the file was run for its calls, and none was of this kernel.
     """

@@ -45,7 +45,7 @@ _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
 _COUNTER: Final = "cpu"
 _WARM: Final = 3
-# One thread with counters and without vectors takes about so many times as long as a launch.
+# The longest launch that is counted: with counters, on one thread without vectors, it is slower.
 _COUNTING_S: Final = 0.5
 _again: Final = itertools.count(1)
 
@@ -102,7 +102,7 @@ def measured(
 def _contender(
     launcher: Launcher, found: Round, one: Started, budget_s: float
 ) -> tuple[Started, Placed | None, Contender]:
-    """What is needed to launch again and again on the same values."""
+    """Return what is needed to launch again and again on the same values."""
     if one.name == _ORACLE:
         budget_s = min(budget_s, _ORACLE_BUDGET_S)
     try:

@@ -1,4 +1,4 @@
-"""How many ops a pass has moved: in both listings, but elsewhere in the order or in another block.
+"""Counts the ops of both listings that a pass has moved, in the order or to another block.
 
 Ops are known by their ids. Of those in both listings the longest run that keeps its order stays;
 the others have moved. An op that keeps its place in the order, but passes the end of a block, has
@@ -20,7 +20,7 @@ _Block = tuple[int, int]
 
 
 def moved(old: Snapshot, new: Snapshot) -> int:
-    """The number of ops of ``new`` that stand elsewhere in ``old``."""
+    """The number of ops of ``new`` that are elsewhere in ``old``."""
     start, end = 0, 0
     least = min(len(old.ids), len(new.ids))
     while start < least and old.ids[start] == new.ids[start]:
@@ -39,8 +39,8 @@ def moved(old: Snapshot, new: Snapshot) -> int:
 
 
 def _around(id: int, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
-    """The innermost block around an op whose owner both listings have: a loop that was put around
-    ops, or taken away, has not moved them."""
+    """The innermost block around an op whose owner both listings have: a loop that was added around
+    ops, or removed, has not moved them."""
     owner, number = blocks[id]
     while owner >= 0 and owner not in others:
         owner, number = blocks[owner]

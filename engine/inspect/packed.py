@@ -1,9 +1,9 @@
 """The form in which a record is saved: what many compiles have in common is kept once.
 
 The backends of a kernel mostly run the same passes over the same IR, a pass mostly leaves most
-lines as they were, and generated code repeats itself. `pack` takes the big parts out of every
-compile (runs, snapshots, locations, control-flow graphs, artefacts), puts each distinct one into
-a table of `Shared`, and notes in a `SavedCompile` which numbers of the tables a compile had.
+lines as they were, and generated code repeats itself. `pack` moves the big parts of every compile
+(runs, snapshots, locations, control-flow graphs, artefacts) into the tables of `Shared`, each
+distinct one once, and notes in a `SavedCompile` which numbers of the tables a compile had.
 `unpack` puts them back: the record is equal to the one that was packed.
 
 ::
@@ -81,7 +81,7 @@ class SavedArtefact(_Base, frozen=True, kw_only=True):
 
 
 class SavedCompile(_Base, frozen=True, kw_only=True):
-    """What was taken out of the compile of one backend of one kernel, both by number.
+    """The parts moved out of the compile of one backend of one kernel, both by number.
 
     runs, snapshots, locs, cfgs: numbers in the tables of `Shared`. us: the time of each run.
     """
@@ -125,8 +125,8 @@ class SavedRecord(Record, frozen=True, kw_only=True):
 class Kept:
     """The fields of a part of a record that its saved form has as they are.
 
-    changed: the fields of ``whole`` that stand in ``saved`` in another way. TypeError if ``saved``
-    lacks any other: it would be lost.
+    changed: the fields of ``whole`` that ``saved`` has in another form. Raises TypeError if
+    ``saved`` lacks any other: it would be lost.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Kept:
         self._names: Final = names
 
     def of(self, thing: msgspec.Struct) -> dict[str, Any]:
-        """What they are in one or the other form."""
+        """Return their values in either form."""
         return {name: getattr(thing, name) for name in self._names}
 
 
@@ -148,7 +148,7 @@ _SNAPSHOT: Final = Kept(Snapshot, SavedSnapshot, ("lines", "ids", "locs"))
 _ARTEFACT: Final = Kept(Artefact, SavedArtefact, ("text",))
 _RECORD: Final = Kept(Record, SavedRecord, ("version", "kernels"))
 _PARTS: Final = ("runs", "snapshots", "locs", "cfgs", "artefacts")
-"""What is taken out of a `CompileRecord`."""
+"""The parts that are moved out of a `CompileRecord`."""
 
 
 class _Table(Generic[T]):
@@ -238,7 +238,7 @@ _LONGEST_CODE: Final = 256 << 20
 
 
 def unpack(saved: SavedRecord) -> Record:
-    """The record that was packed. ValueError for numbers of what is not there."""
+    """The record that was packed. Raises ValueError for a number that no table has."""
     shared = saved.shared
     try:
         _check_lengths(saved)
@@ -271,7 +271,7 @@ def _snapshot(shared: Shared, shot: SavedSnapshot) -> Snapshot:
 
 
 def _parts(shared: Shared, one: SavedCompile, snapshots: list[Snapshot]) -> dict[str, Any]:
-    """What a compile had, by the names of the fields."""
+    """Return the parts of a compile, by the names of the fields."""
     return {
         "runs": tuple([_run(shared.runs[n], us) for n, us in zip(one.runs, one.us, strict=True)]),
         "snapshots": tuple([snapshots[n] for n in one.snapshots]),

@@ -1,10 +1,10 @@
 """Values of a launch where its backend works on them: on the host as they are, or on a device.
 
-`Inputs` are NumPy arrays of the host. `placed` gives what the executable is launched with: these
-very arrays, or for a backend with memory of its own arrays of the device that hold the same.
-``fetch`` brings what the launch wrote back into the inputs, where comparisons and checks look.
+`Inputs` are NumPy arrays of the host. `placed` returns what the executable is launched with: these
+very arrays, or, for a backend with memory of its own, arrays of the device that hold the same.
+``fetch`` copies what the launch wrote back into the inputs, where comparisons and checks look.
 
-Arrays that overlap on the host overlap on the device. Memory goes when nobody refers to it.
+Arrays that overlap on the host overlap on the device. Memory is freed with its last reference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Placed", "device_of", "placed"]
 
 _OWN: Final = 16
-"""Bytes that are written for a device to be this backend's."""
+"""Bytes to write so that the device is in this backend's context again."""
 
 
 def device_of(compiled: FullCompile) -> Any:
@@ -35,13 +35,13 @@ def device_of(compiled: FullCompile) -> Any:
 
 
 def placed(compiled: FullCompile, given: Inputs) -> Placed:
-    """``given`` where the kernel wants it."""
+    """Return ``given`` where the kernel needs it."""
     device = device_of(compiled)
     return Placed(given) if device is None else _OnDevice(given, device, compiled)
 
 
 class Placed:
-    """On the host. values: for the launch. clock: what times it. device: None."""
+    """Values on the host. values: for the launch. clock: times the launch. device: None."""
 
     def __init__(self, given: Inputs) -> None:
         self.given: Final = given
@@ -49,10 +49,10 @@ class Placed:
         self.clock: Clock = HostClock()
 
     def wait(self) -> None:
-        """Until launches are over; raises what they failed with."""
+        """Wait until launches are over; raises their error."""
 
     def fetch(self) -> None:
-        """Let the inputs hold what launches have written."""
+        """Copy what launches have written into the inputs."""
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
         """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
@@ -60,7 +60,7 @@ class Placed:
 
     @property
     def record(self) -> DeviceRecord | None:
-        """What the launches ran on."""
+        """The device that the launches ran on; None for the host."""
         return None
 
     @property
@@ -78,7 +78,7 @@ class _Piece(NamedTuple):
 
 
 def _clock_of(device: Any, executable: Any) -> Clock:
-    """What times launches on a device: its own times, if it has such."""
+    """Return the clock for launches on a device: its own times, if it has such."""
     if hasattr(device, "queue"):
         fits = QueueClock.fits(device)
         return QueueClock(device, executable) if fits else HostClock(device.sync)
@@ -87,7 +87,7 @@ def _clock_of(device: Any, executable: Any) -> Clock:
 
 
 class _OnDevice(Placed):
-    """On a device with memory of its own."""
+    """Values on a device with memory of its own."""
 
     def __init__(self, given: Inputs, device: Any, compiled: FullCompile) -> None:
         super().__init__(given)
@@ -117,7 +117,7 @@ class _OnDevice(Placed):
             self._place(group, end)
 
     def _place(self, group: list[tuple[int, Array]], end: int) -> None:
-        """Put arrays that lie in one piece, up to ``end``, into memory that is aligned alike."""
+        """Put arrays from one piece of memory, up to ``end``, into memory with equal alignment."""
         first = group[0][1].ctypes.data
         start = first - first % ALIGN
         memory: Memory = self._device.allocate(max(1, end - start))

@@ -9,7 +9,7 @@ Schema is generated from these classes and shipped as ``record.schema.json``.
     Record ── files (texts) ── errors ── log
        └── kernels ── params, workloads
               └── backends ── compile ── runs (passes) ── snapshots (IR texts, shared)
-        X
+
 Fields whose values change from run to run without any change of input are listed in `VOLATILE`.
 Times say their unit in their name.
 """

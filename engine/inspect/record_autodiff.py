@@ -121,7 +121,7 @@ class StackTask(RecordPart, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int:
-        """What the task takes of both heaps."""
+        """The bytes of both heaps that the task uses."""
         return self.real_rows * self.real_stride + self.integer_rows * self.integer_stride
 
 

@@ -88,12 +88,12 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
 
     @property
     def by_device(self) -> bool:
-        """Whether ``median_us`` and its kin are time of a device, not of the wall clock."""
+        """True if ``median_us`` and its kin are time of a device, not of the wall clock."""
         return self.host_us is not None
 
     @property
     def waits_us(self) -> tuple[float, ...]:
-        """What the caller of each launch waited; empty where only the device's time is known."""
+        """The times that callers of launches waited; empty if only the device's time is known."""
         return self.wall_samples_us if self.by_device else self.samples_us
 
 

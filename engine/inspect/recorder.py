@@ -32,7 +32,7 @@ __all__ = ["KINDS", "LocTable", "Look", "Recorder", "count_kinds"]
 
 
 class Look(NamedTuple):
-    """A run that somebody looks at. run: its name; None for the first that changes something."""
+    """A run that the user looks at. run: its name; None for the first that changes something."""
 
     run: RunName | None = None
 
@@ -68,8 +68,8 @@ class LocTable:
 class Recorder(Instrument):
     """See the module docstring.
 
-    progress: told "stage/pass" before each run. done: called when the last pass has run. look,
-    seen: ``seen`` is called once, as soon as the run that is looked at is over. snapshots, runs,
+    progress: called with "stage/pass" before each run. done: called when the last pass has run.
+    look, seen: ``seen`` is called once, as soon as the run ``look`` is over. snapshots, runs,
     cfgs, tasks, metrics, origins: what was seen so far; complete after `end`, and as far as it came
     when a pass failed.
     """
@@ -150,7 +150,7 @@ class Recorder(Instrument):
     # ---- parts
 
     def _looked_at(self, look: Look, run: PassRun) -> None:
-        """Tell once that the run that is looked at is over."""
+        """Report once that the run ``look`` is over."""
         key = (run.stage, run.round, run.task, run.name)
         found = (*key, self._counts[key]) == look.run
         self._counts[key] += 1
@@ -255,8 +255,8 @@ class Recorder(Instrument):
 
 
 def count_kinds(func: Func) -> dict[str, int]:
-    """How many ops of the finished function load, store, and so on. Every kind is named, also
-    those that do not occur, so that a rule about one always finds it."""
+    """The numbers of ops of the finished function that load, store, and so on. Every kind has an
+    entry, also those that do not occur, so that a report rule about one always finds it."""
     counts = {name: 0 for name, _ in _KINDS}
     for op in all_ops(func):
         code = op.code

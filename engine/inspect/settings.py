@@ -14,8 +14,8 @@ __all__ = [
 ]  # fmt: skip
 
 EVERY: Final = "all"
-"""In a list of backends: every one there is."""
-# The others are held against the first, and agree or not with the second.
+"""The name that stands for every backend in a list of backends."""
+# The others are compared in time with the first, and in results with the second.
 _FIRST: Final = ("cpu", "interp")
 
 # Chosen in other ways than as an option of a compile.
@@ -56,7 +56,7 @@ def options() -> list[OptionInfo]:
 
 
 def parse_setting(text: str) -> tuple[str, str | int | float | bool]:
-    """``name=value`` as an option and its value. ValueError says what is wrong with it."""
+    """Return ``name=value`` as an option and its value. Raises ValueError with what is wrong."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:
@@ -87,7 +87,7 @@ def every_backend() -> tuple[str, ...]:
 def expand(names: Iterable[str]) -> tuple[str, ...]:
     """The backends that a person names, once each; ``all`` stands for every one.
 
-    ValueError for what is no backend, or no target of one.
+    Raises ValueError for a name that is no backend, or no target of one.
     """
     out: list[str] = []
     for name in names:
@@ -101,9 +101,9 @@ def expand(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
-    """What is known of the backends called ``names``; None: of all.
+    """Return what is known of the backends called ``names``; None: of all.
 
-    ValueError for what is no backend, or no target of one (``cuda:sm_90``).
+    Raises ValueError for a name that is no backend, or no target of one (``cuda:sm_90``).
     """
     from ..backends import base
     from .targets import split
@@ -119,7 +119,8 @@ def backends(names: Iterable[str] | None = None) -> list[BackendInfo]:
 
 
 def lacking(backend: str) -> dict[str, str]:
-    """What no device of a backend has: ``checks``, ``prints``, or a data type, with the reason."""
+    """Return what every device of a backend lacks: ``checks``, ``prints``, or a data type, with the
+    reason."""
     from ..backends import base
 
     caps = base.find(backend).caps
@@ -135,7 +136,7 @@ def lacking(backend: str) -> dict[str, str]:
 
 
 def self_test(backend: str) -> str:
-    """Compile and launch a small kernel on ``backend``; what went wrong, or an empty text."""
+    """Compile and launch a small kernel on ``backend``; return the error's text, or ``""``."""
     import numpy as np
 
     from ..backends import base

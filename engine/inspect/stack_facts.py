@@ -1,7 +1,7 @@
-"""What the program's allocator says of the stacks of a kernel: maxima, caches, heaps.
+"""The facts of the program's allocator about the stacks of a kernel: maxima, caches, heaps.
 
-The maxima are found once more here, by what finds them before a launch: only the sizes that come
-out of them are kept there.
+The maxima are found once more here, by the code that finds them before a launch, which keeps only
+the sizes that result from them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def told_by_launch(
     values: Sequence[object],
     workload: str,
 ) -> AutodiffRecord:
-    """``record`` with what a launch with ``values`` gave the stacks, and what that took."""
+    """Return ``record`` with the stack sizes of a launch with ``values``, and their cost."""
     meta = executable.meta
     sizer = stacks.sizer(executable)
     # Before anything is found again.

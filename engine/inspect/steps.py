@@ -1,7 +1,7 @@
-"""What a capture reports while it works, and how its caller limits each step.
+"""The steps that a capture reports while it works, and the limits that its caller sets for them.
 
 A capture runs code of the user and of the compiler that may hang or crash. Before each such step
-it enters `Steps.step`; whoever watches (the studio's worker) can tell somebody, or stop the step
+it enters `Steps.step`; the watching code (the studio's worker) can report the step, or stop it
 after a while by raising `StepLimit` in it. The plain `Steps` does neither.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["StepLimit", "Steps", "late_text"]
 
 
 class StepLimit(BaseException):
-    """A step took too long. Not an Exception: code of the user shall not catch it by accident."""
+    """Raised when a step took too long. Not an Exception, so that user code does not catch it."""
 
     def __init__(self, seconds: float, what: str, note: str = "") -> None:
         super().__init__(late_text(seconds, what, note))
@@ -24,7 +24,7 @@ class StepLimit(BaseException):
 
 
 def late_text(seconds: float, what: str, note: str = "") -> str:
-    """What is said of a step that was stopped. note: what may keep it from ending."""
+    """Return the message about a step that was stopped. note: what may keep it from ending."""
     return f"stopped after {seconds:g} s: {what} did not end" + (f"; {note}" if note else "")
 
 
@@ -36,23 +36,23 @@ class Steps:
         self, stage: str, text: str, *, backend: str = "", kind: str = "", note: str = "",
         loop: int = 0,
     ) -> Generator[None, None, None]:  # fmt: skip
-        """Around one step. stage: as in `ErrorRecord`. kind: which limit applies: compile,
+        """Enclose one step. stage: as in `ErrorRecord`. kind: which limit applies: compile,
         launch, interpret, make (the user's function that makes arguments), check. note, loop: what
         may keep the step from ending, in words, and the line of it in the kernel's file."""
         yield
 
     @contextmanager
     def silent(self) -> Generator[None, None, None]:
-        """Around launches that repeat others, whose output would only repeat theirs."""
+        """Enclose launches that repeat others, whose output would only repeat theirs."""
         yield
 
     def passing(self, text: str) -> None:
-        """What a compile is about to do: a pass, as "stage/pass", or another part of a compile,
-        as in `ErrorRecord.stage`."""
+        """Called with the next part of a compile: a pass, as "stage/pass", or another part, as in
+        `ErrorRecord.stage`."""
 
     def held(self, backend: str, stage: str) -> ErrorRecord | None:
         """The error to report in place of doing ``stage``, if it is known to be fatal."""
         return None
 
     def updated(self, kernel: KernelRecord) -> None:
-        """The record has grown."""
+        """Called when the record has grown."""

@@ -38,7 +38,7 @@ __all__ = [
 
 _MEMBER: Final = "record.json"
 _MAX_BYTES: Final = 512 << 20
-"""Of the JSON; what would be larger in memory than it is of use to anybody."""
+"""The most bytes of the JSON; a larger record would need too much memory to be of use."""
 # What reading a damaged archive or text raises. Memory: sizes that are stated, not there.
 _DAMAGE: Final = (
     ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError, EOFError,
@@ -54,7 +54,7 @@ class RecordFileError(ValueError):
 
 
 class _Head(msgspec.Struct):
-    """The part of a record that tells whether the rest can be read."""
+    """The part of a record that states if the rest can be read."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
     tool: dict[str, Any] = {}

@@ -20,7 +20,7 @@ __all__ = ["CacheFault", "CacheRemoval", "Caches", "CachesBusyError"]
 
 
 class CacheFault(NamedTuple):
-    """Something that is wrong. path: of the entry or folder; why reads on after it."""
+    """A fault. path: of the entry or folder; why: the rest of a sentence that begins with path."""
 
     path: str
     why: str
@@ -35,7 +35,7 @@ class CacheRemoval(NamedTuple):
 
 
 class CachesBusyError(RuntimeError):
-    """Another process was removing entries all the time."""
+    """Raised when another process was removing entries all the time."""
 
 
 class Caches:
@@ -56,11 +56,11 @@ class Caches:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything at the root."""
+        """True if there is anything at the root."""
         return os.path.lexists(self.root)
 
     def faults(self) -> list[CacheFault]:
-        """What is wrong with the root, or with the folders of its layers: they are not used."""
+        """The faults of the root, or of the folders of its layers, which are not used then."""
         found = [self._fault(self.root)]
         if found == [None]:
             names = filter(folder.is_layer, folder.names_in(self.root))
@@ -85,11 +85,11 @@ class Caches:
             yield from self._store(layer).all()
 
     def matching(self, key: str) -> list[Info]:
-        """The entries whose keys begin so."""
+        """The entries whose keys begin with this text."""
         return [info for info in self.entries() if info.key.startswith(key.lower())]
 
     def load_of(self, info: Info) -> Any:
-        """What using an entry needs, as JSON values; None for a bad one."""
+        """Return what is needed to use an entry, as JSON values; None for a bad one."""
         found = self._store(info.layer).peek(info.key, info.kernel)
         return None if found is None else found[0]
 
@@ -103,7 +103,7 @@ class Caches:
         ]
 
     def fault_of(self, info: Info) -> CacheFault | None:
-        """What is wrong with an entry. One of another version's format is not at fault."""
+        """The fault of an entry, or None. An entry of another version's format has no fault."""
         if info.foreign:
             return None
         why = info.problem
@@ -115,11 +115,11 @@ class Caches:
     # ---- removing
 
     def clean(self) -> list[CacheRemoval]:
-        """Remove what the policy allows; gives what is gone.
+        """Remove what the policy allows; return what is gone.
 
         Always: bad entries and what killed writers left. Unless the policy is ``never``: entries of
         other versions of the engine. If the limit is reached, and the policy is ``lru`` or
-        ``fifo``: the oldest. OSError, CachesBusyError.
+        ``fifo``: the oldest. Raises OSError, CachesBusyError.
         """
         entries = list(self.entries())
         bad = [CacheRemoval(info, f.why) for info in entries if (f := self.fault_of(info))]
@@ -146,7 +146,7 @@ class Caches:
         return removed
 
     def remove(self, chosen: Callable[[Info], bool]) -> list[CacheRemoval]:
-        """Remove the entries that are chosen; gives what is gone. OSError, CachesBusyError."""
+        """Remove the chosen entries; return what is gone. Raises OSError, CachesBusyError."""
         wanted = [CacheRemoval(info, "chosen") for info in self.entries() if chosen(info)]
         return self._remove(wanted, lambda left: True)
 

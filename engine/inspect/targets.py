@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Target(NamedTuple):
-    """What can be done under a name. compiles, launches: whether it can; reason: why not.
+    """The abilities of the target of a name. compiles, launches: if it can; reason: why not.
 
     arch: the machine that was asked for, empty for that of the device.
     """
@@ -49,7 +49,7 @@ class Target(NamedTuple):
 def split(name: str) -> tuple[str, str]:
     """``("cuda", "sm_75")`` for ``cuda:sm_75``, ``("cpu", "")`` for ``cpu``.
 
-    ValueError for what is no backend or no target, with all there are.
+    Raises ValueError for an unknown backend or target, with all that exist.
     """
     backend, colon, arch = name.partition(":")
     known = base.names()
@@ -69,7 +69,7 @@ def _known(backend: str) -> str:
 
 
 def find(name: str) -> base.Backend:
-    """The backend behind a name. BackendUnavailableError if this version has none."""
+    """The backend of a name. Raises BackendUnavailableError if this version has none."""
     return base.find(split(name)[0])
 
 
@@ -83,7 +83,7 @@ def config_for(config: CompileConfig, name: str) -> CompileConfig:
 def _wanted(backend: base.Backend, config: CompileConfig) -> str:
     """The target that the options ask for; empty for the device's own.
 
-    ValueError, with all there are, if there is no such one.
+    Raises ValueError, with all that exist, if there is no such target.
     """
     if not backend.targets() or backend.with_target(config, "") == config:
         return ""
@@ -94,7 +94,7 @@ def _wanted(backend: base.Backend, config: CompileConfig) -> str:
 
 
 def _can_compile(backend: base.Backend) -> tuple[bool, str]:
-    """Whether it can make code without a device and, if not, the reason."""
+    """Return True if it can make code without a device and, if not, the reason."""
     if not backend.targets():
         return False, ""
     try:
@@ -105,7 +105,7 @@ def _can_compile(backend: base.Backend) -> tuple[bool, str]:
 
 
 def target_of(config: CompileConfig, name: str) -> Target:
-    """What can be done here under a name."""
+    """Return the target of a name, with what it can do here."""
     known, arch = split(name)
     works, reason = base.availability(known)
     if known not in base.BUILT:
@@ -133,7 +133,7 @@ class _Unloaded:
         self._reason: Final = reason
 
     def arguments(self, stream: int = 0) -> None:
-        """There are none."""
+        """Return no arguments."""
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
@@ -143,11 +143,11 @@ class _Unloaded:
 
 
 class NoCaches(InjectedCache):
-    """What a capture passes to a backend: PTX is made anew, and the driver gets it with a nonce.
+    """The cache that a capture injects: PTX is always made, and the driver gets it with a nonce.
 
-    job: the last one that the backend had; None if it makes no PTX. So the caches can be asked
-    afterwards what they would have answered. load_ms: what the driver needed to make machine code
-    and load it; None if nothing was loaded.
+    job: the last one that the backend had; None if it makes no PTX. With it the caches can be asked
+    afterwards what they would have answered. load_ms: the time that the driver needed to make
+    machine code and load it; None if nothing was loaded.
     """
 
     def __init__(self, config: CompileConfig) -> None:
@@ -174,7 +174,7 @@ def compile_for(
 ) -> tuple[FullCompile, NoCaches]:
     """Compile for a target, asking no cache; see `runtime.compile.compile_kernel`.
 
-    request: of `KernelCapture.request`. began: of `Clock`. Gives what the backend was passed, too.
+    request: of `KernelCapture.request`. began: of `Clock`. Returns the injected cache, too.
     """
     if target.launches:
         _open(request.backend, request.config)
@@ -185,16 +185,16 @@ def compile_for(
 
 
 _opened: Final[dict[str, base.Device]] = {}
-"""Devices that captures run on, where the program of the user runs elsewhere; by backend."""
+"""Devices of captures, by backend, where the program of the user runs on another backend."""
 
 
 def _open(backend: base.Backend, config: CompileConfig) -> None:
-    """See to it that there is a device to load for."""
+    """Ensure that there is a device to load for."""
     current = program.peek()
     if current is not None and current.backend.name == backend.name:
         return
     if backend.name not in _opened:
-        # Launches are timed by the device's own queue, where it keeps times if it is told to.
+        # Launches are timed by the device's own queue, which keeps times only on request.
         device = _opened[backend.name] = backend.open(config.replace(kernel_profiler=True))
         atexit.register(device.end)
 

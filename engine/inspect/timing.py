@@ -1,4 +1,4 @@
-"""How long launches take: warm-up apart, then as many as a time budget allows.
+"""Times launches: a warm-up, which does not count, then as many as a time budget allows.
 
 Before every launch arrays that the kernel writes are put back, off the clock, so that all launches
 do the same work. The median and the median absolute deviation describe what repeats, the minimum
@@ -7,9 +7,9 @@ what the machine can do.
 Backends that are compared take turns: `measure_together` launches each of them once, then each of
 them again, and so on, the one that begins changing from round to round. What slows the machine down
 for a while slows all of them down, and launch ``k`` of each belongs to the same moment (`verdicts`
-rests on that). Each has a budget of its own; who has spent it leaves the round.
+depends on that). Each has a budget of its own; a backend that has spent it leaves the round.
 
-What times one launch is a `clocks.Clock`: it depends on the backend.
+A `clocks.Clock` times one launch; its class depends on the backend.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Contender:
 
     @property
     def slow(self) -> bool:
-        """Whether a single launch takes longer than its budget, as far as is known."""
+        """True if a single launch takes longer than its budget, as far as is known."""
         return self._likely_us is not None and self._likely_us > self.budget_s * 1e6
 
     def settle(self) -> None:
@@ -145,7 +145,7 @@ class Contender:
     def record(
         self, workload: str, bytes: int | None = None, flops: int | None = None
     ) -> LaunchRecord | None:
-        """What was measured; None if nothing was. bytes, flops: what one launch moves and does."""
+        """Return what was measured; None if nothing was. bytes, flops: the work of one launch."""
         samples, walls = self._us, self._wall_us
         if not samples:
             return None
@@ -180,7 +180,7 @@ def _deviation(samples: Sequence[float]) -> float:
 
 
 def share(budget_s: float, contenders: int) -> float:
-    """The budget of each of so many: that of a single one, all together at most twice as much."""
+    """The budget of each: that of a single one, but all together at most twice as much."""
     return 2.0 * budget_s / (1 + max(1, contenders))
 
 

@@ -1,4 +1,4 @@
-"""What made a record: versions, and the machine it was made on."""
+"""The origin of a record: versions, and the machine it was made on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def version_of(package: str) -> str:
 
 @functools.cache
 def cpu_name() -> str:
-    """The processor's name as the system tells it, or the machine type."""
+    """The processor's name as the system reports it, or the machine type."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:

@@ -1,4 +1,4 @@
-"""Why a launch did not come to its end, or was not made, in words and with the user's line."""
+"""The reason why a launch did not end, or was not made, in words and with the user's line."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def reason_of(error: ErrorRecord) -> str:
 
 
 def made_up_unfit(error: ErrorRecord) -> str:
-    """Why nothing is launched with synthetic inputs: the interpreter fails on them."""
+    """The reason why synthetic inputs are not launched: the interpreter fails on them."""
     return f"synthetic arguments do not fit the kernel: {reason_of(error)}"
 
 
 def unending(compiled: FullCompile, loop: Loc | None) -> tuple[str, int]:
-    """What may keep a launch from ending, and the line of that in the kernel; ("", 0) for nothing.
+    """The possible cause of an endless launch, and its line in the kernel; ("", 0) for none.
 
     loop: the one that the interpreter did not get out of. Without one, the loops whose end depends
     on a condition are named.

@@ -1,20 +1,20 @@
-"""Which of two backends is faster, and by how much more than noise.
+"""Verdicts on two backends: the faster one, and by how much more than noise.
 
-Both are held to one clock. That is the wall clock, from the call of a launch until it is over: what
-a person waits for. A device's own time leaves out what it takes to get there and back, which of a
-small launch is most of it, so it is never held against a wall clock. Where both ran on the same
-device, and their times of it hold the same (`LaunchRecord.method`), these are compared; times of
-kernels alone are not held against what has their gaps in it.
+Both are measured by one clock. That is the wall clock, from the call of a launch until it is over:
+what a person waits for. A device's own time leaves out the round trip, which is most of a small
+launch, so it is never compared with a wall clock. Where both ran on the same device, and their
+times of it include the same parts (`LaunchRecord.method`), these are compared; times of kernels
+alone are not compared with times that include the gaps between them.
 
 The two were launched in turns (`timing.measure_together`), so that sample ``k`` of both belongs to
 the same moment. ``ratio`` is the median time of the one over that of the other. Its uncertainty is
-told in two ways, of which the larger counts:
+estimated in two ways, and the larger estimate counts:
 
 * as if all samples were independent: the standard error of a median is 1.253 s / sqrt(n), where s
   is 1.483 times the median absolute deviation; those of both medians add up as squares;
 * as it is where a machine has slow and fast times: the pairs are cut into up to ten blocks of at
-  least five consecutive ones, each gives a ratio of its own, and the standard error of the median
-  of these is taken.
+  least five consecutive ones, each block has a ratio of its own, and the standard error of the
+  median of these is used.
 
 The band is three standard errors, yet at least 2 % of the ratio, and more where there are fewer
 than five pairs: then deviations say little. A ratio within the band around 1 is within noise.
@@ -68,7 +68,7 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
 
 
 def noise_of(times: Sequence[float]) -> float | None:
-    """How far off the median of one run may be, relative to it; None where too few tell."""
+    """The uncertainty of the median of one run, relative to it; None if there are too few times."""
     n = len(times)
     if n < _BLOCK or median(times) <= 0.0:
         return None
@@ -139,7 +139,7 @@ def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[flo
     """(clock, times of both by it)."""
     mine, theirs = one.launch, other.launch
     places = [x.device.name if x.device is not None else "" for x in (one, other)]
-    # Drivers are told as each backend knows them, names of devices are the same everywhere.
+    # Backends report drivers in their own ways; names of devices are the same everywhere.
     same = mine.by_device and theirs.by_device and mine.method == theirs.method
     if same and places[0] == places[1] != "":
         return DEVICE_TIME, mine.samples_us, theirs.samples_us

@@ -28,7 +28,7 @@ _PLAIN: Final[tuple[type[Any], ...]] = (int, float, str, np.generic, type(None))
 
 
 def is_record(value: Any) -> bool:
-    """Whether ``value`` is an object of a ``dataclasses.dataclass`` that holds arguments."""
+    """True if ``value`` is an object of a ``dataclasses.dataclass`` that holds arguments."""
     plain = dataclasses.is_dataclass(value) and not isinstance(value, type)
     return plain and not is_data_oriented(value)
 
@@ -38,7 +38,7 @@ def _members(record: Any) -> list[tuple[str, Any]]:
 
 
 def _bare(value: Any) -> Any:
-    """What is inside of a tensor, and the memory of another library's array; others themselves."""
+    """Return the content of a tensor, the memory of another library's array, or else ``value``."""
     if isinstance(value, TensorHandle):
         return value._unwrap()  # pyright: ignore[reportPrivateUsage]
     if isinstance(value, ArrayHandle | FieldHandle) or not is_foreign(value):
@@ -117,8 +117,8 @@ def _twin(array: Ndarray) -> Any:
 
 
 def form_of(value: Any) -> tuple[str, Any]:
-    """What two calls have in common that differ in the contents of arrays only, or in numbers
-    inside of dataclasses."""
+    """Return the form of an argument, which is equal in two calls that differ only in the contents
+    of arrays, or in numbers inside of dataclasses."""
     shape = shape_of(value)
     if shape is not None:
         return "array", shape

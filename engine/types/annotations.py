@@ -1,7 +1,7 @@
-"""What a kernel's parameters may be annotated with, besides types of values.
+"""The annotations of a kernel's parameters other than types of values.
 
 * ``qd.types.ndarray(dtype=qd.f32, ndim=2)``, ``qd.types.NDArray[qd.f32, 2]``: an array. Both names
-  are this one class; without arguments, called or not, it takes any array.
+  are this one class; without arguments, called or not, it accepts any array.
 * ``qd.Template``, ``qd.template``, ``qd.template()``: a value known when the kernel is compiled.
 
 The classes only hold what the user wrote; `frontend.signature` reads them.
@@ -35,15 +35,15 @@ _Anything: Any = Any if TYPE_CHECKING else object
 class NDArray(_Anything):
     """Annotation of an array parameter.
 
-    dtype: element type: a data type, or a vector or matrix type; None takes any. ndim: number of
-        axes, without those of an element; None takes any.
+    dtype: element type: a data type, or a vector or matrix type; None accepts any. ndim: number of
+        axes, without those of an element; None accepts any.
     element_dim, element_shape: another way to ask for vectors (one axis) or matrices (two) as
         elements, of any or a given shape.
-    needs_grad: whether the array must carry a gradient; None takes both.
+    needs_grad: whether the array must carry a gradient; None accepts both.
     boundary: ``unsafe`` (an index out of range is an error of the kernel, found under ``debug``) or
         ``clamp`` (indices are clamped into the array).
 
-    TypeError for a dtype that is none, ValueError for another impossible value.
+    Raises TypeError if dtype is not a type, ValueError for any other impossible value.
     """
 
     __slots__ = ("boundary", "dtype", "element_dim", "ndim", "needs_grad")

@@ -4,13 +4,13 @@
 ``qd.types.struct(a=qd.i32, v=vec3)`` and classes decorated with ``qd.dataclass`` are `StructType`
 objects. They annotate parameters and results, are element types of arrays and fields, and make
 values when they are called: in a kernel the frontend does that, in Python scope `lang`, which
-registers its constructors here (`lang` stands above this room).
+registers its constructors here (`lang` is a layer above this package).
 
-Matrix types are interned per (shape, dtype), so they compare with ``is``. A struct type is known by
-its identity, too; two struct types with equal members are `compatible`.
+Matrix types are interned per (shape, dtype), so they compare with ``is``. Struct types are compared
+by identity, too; two struct types with equal members are `compatible`.
 
 The dtype of an element may be ``int``, ``float`` or ``bool``: the configuration then decides what
-that means, and `resolved` gives the type it means.
+that means, and `resolved` returns the type it means.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def matrix_type(shape: tuple[int, ...], dtype: Any) -> MatrixType:
 
 
 ElementType = DataType | type | CompoundType
-"""What a member of a struct, or an element of an array, may be."""
+"""The type of a member of a struct, or of an element of an array."""
 
 
 class StructType(CompoundType):
@@ -162,9 +162,10 @@ _resolved: dict[tuple[Any, DataType, DataType], Any] = {}
 
 
 def resolved(t: Any, default_ip: DataType, default_fp: DataType) -> Any:
-    """``t`` with int, float and bool replaced by what they mean.
+    """Return ``t`` with int, float and bool replaced by what they mean.
 
-    A struct type that holds none of them comes back itself; the same type always gives the same.
+    A struct type that holds none of them is returned unchanged; the result for the same type is
+    always the same object.
     """
     if isinstance(t, DataType):
         return t
@@ -190,7 +191,7 @@ def resolved(t: Any, default_ip: DataType, default_fp: DataType) -> Any:
 
 
 def compatible(a: Any, b: Any) -> bool:
-    """Whether values of (resolved) type ``a`` can be used where ``b`` is wanted as they are."""
+    """True if values of (resolved) type ``a`` can be used unchanged where ``b`` is needed."""
     if a is b:
         return True
     if isinstance(a, StructType) and isinstance(b, StructType):

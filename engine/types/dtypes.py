@@ -93,9 +93,9 @@ class DataType(Type):
     """A primitive type, as users name it: ``qd.i32``, ``qd.f64``, ``qd.u1``.
 
     np: the NumPy scalar type of one element (``u1`` is ``numpy.bool_``).
-    min / max: the range of an integer type (0 for reals).
+    min / max: the range of an integer type (0 for floats).
 
-    Inside a kernel a call converts (``qd.u8(x)``). In Python scope a call gives a Python number
+    Inside a kernel a call converts (``qd.u8(x)``). In Python scope a call returns a Python number
     of that type's value (``qd.u8(300) == 44``), so that constants can be made where they are used.
     """
 
@@ -186,7 +186,7 @@ def dtype_of(thing: Any) -> DataType:
         found = parse_type(thing)
         if isinstance(found, DataType):
             return found
-    elif thing is not None:  # which NumPy takes for float64
+    elif thing is not None:  # NumPy reads None as float64
         try:
             return _BY_NUMPY[np.dtype(thing)]
         except (TypeError, KeyError):

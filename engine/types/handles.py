@@ -1,7 +1,7 @@
-"""What the compiler must know of the containers that Python code holds.
+"""The interface through which the compiler reads the containers that Python code holds.
 
-Fields, arrays, tensors and data-oriented objects live in `lang`, which stands above the compiler.
-They derive from, or are marked by, what is defined here, so that the frontend can read them.
+Fields, arrays, tensors and data-oriented objects live in `lang`, a layer above the compiler. They
+derive from the classes here, or are marked by names from here, so that the frontend can read them.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class FieldHandle:
         raise NotImplementedError
 
     def is_freed(self) -> bool:
-        """Whether its memory was given back, for good."""
+        """True if its memory was released, for good."""
         raise NotImplementedError
 
     def memory_layout(self) -> Layout:
-        """Where its elements lie; allocates fields that wait for it.
+        """The layout of its elements in memory; allocates fields that wait for it.
 
         (``field.layout`` is what users see: the order of the axes, or None.)
 
@@ -78,8 +78,8 @@ class FieldHandle:
     def flat(self, buffer: Any = None) -> Any:
         """Its scalars as a 1-D NumPy array that starts at the base and ends at the last one.
 
-        A view of the field's own memory, or of ``buffer``, a copy of the block it lies in. Of its
-        own memory on a device, a `backends.memory.DeviceArray`.
+        A view of the field's own memory, or of ``buffer``, a copy of the block that contains the
+        field. For memory on a device, a `backends.memory.DeviceArray`.
         """
         raise NotImplementedError
 
@@ -133,5 +133,5 @@ class TensorHandle:
 
 
 def is_data_oriented(value: object) -> bool:
-    """Whether ``value`` is an object of a class decorated with ``qd.data_oriented``."""
+    """True if ``value`` is an object of a class decorated with ``qd.data_oriented``."""
     return getattr(type(value), DATA_ORIENTED, None) is not None

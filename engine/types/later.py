@@ -1,4 +1,4 @@
-"""Names that the language has and this version has not, and the error for looking one up."""
+"""Names of the language that this version lacks, and the error for looking one up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER: Final[dict[str, frozenset[str]]] = {
 
 
 class NotYetError(QuadrantsUnsupportedError, AttributeError):
-    """A name that the language has and this version has not; `hasattr` says no to it."""
+    """Raised for a name of the language that this version lacks; `hasattr` returns False for it."""
 
 
 def unsupported(module: str, name: str) -> AttributeError:

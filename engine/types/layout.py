@@ -1,4 +1,4 @@
-"""Where the elements of a field lie in memory.
+"""The layout of a field's elements in memory.
 
 A field is a box of elements over its own axes, then over the axes of one element (of a vector or
 matrix). Dense nesting, axis order, AOS and SOA all come down to one formula over the indices::
@@ -33,7 +33,7 @@ class Layout(NamedTuple):
 
     @property
     def span(self) -> int:
-        """One more than the largest offset: how many scalars lie from the base to the end."""
+        """One more than the largest offset: the number of scalars from the base to the end."""
         last = tuple([o + n - 1 for o, n in zip(self.origin, self.shape, strict=True)])
         # A nested axis may have a larger digit at a smaller index than the last one.
         if any(m or d > 1 for _, d, m, _ in self.terms):
@@ -53,7 +53,7 @@ class Layout(NamedTuple):
         return total
 
     def is_row_major(self) -> bool:
-        """Whether the elements lie densely in the order of the indices, the last axis fastest."""
+        """True if the elements are dense and in the order of the indices, the last axis fastest."""
         strides = {axis: stride for axis, div, mod, stride in self.terms if div == 1 and not mod}
         if len(strides) != len(self.terms):
             return False
