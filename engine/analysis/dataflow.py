@@ -47,7 +47,7 @@ def _kind(code: int) -> int:
 
 
 KIND: Final = [_kind(code) for code in range(C.COUNT)]
-"""What an opcode does to memory: 0 (nothing), LOAD, STORE, ATOMIC, INIT (an alloca) or FENCE."""
+"""The effect of an opcode on memory: 0 (none), LOAD, STORE, ATOMIC, INIT (an alloca) or FENCE."""
 
 
 class Flow:
@@ -124,7 +124,7 @@ class Flow:
     # --- reaching definitions --------------------------------------------------------------
 
     def asked(self) -> int:
-        """Bit set of the locations of which it matters what reaches a node.
+        """Bit set of the locations whose reaching definitions matter.
 
         Something sets them, and in another node they are loaded or stored to before that. (In the
         node itself, what was there before the task arrives first.)

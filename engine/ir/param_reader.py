@@ -33,7 +33,7 @@ def _read_name(text: str) -> str:
 
 
 def read_arg(match: re.Match[str]) -> Arg:
-    """What a match of `ARG` says. ValueError for a type that is none."""
+    """The argument in a match of `ARG`. ValueError if its type is not a type."""
     return Arg(_read_name(match[1]), parse_type(match[2]))
 
 

@@ -3,8 +3,8 @@
 Rules of all stages: an operand is defined earlier in the same or an enclosing block (of a task,
 only inside its header or only inside its body); a loop is named by `loop_index` alone, from inside;
 every op knows its block and every block its owner; ids are unique; operands, attributes and regions
-are what the op table says; `break`, `continue`, `return`, `bounds` end their block. What else a
-stage asks for stands in `spec`.
+are as in the op table; `break`, `continue`, `return`, `bounds` end their block. The other rules
+of a stage are in `spec`.
 
 The walk is one sweep. What can be said from opcode and types alone is looked up in a set of
 signatures found good before, so the usual op costs a few dictionary lookups.
