@@ -184,7 +184,7 @@ class Flow:
                 leaving = gen[i] | (reaching & ~kill[i]) if kill[i] else reaching
                 if leaving != out[i]:
                     out[i] = leaving
-                    # What follows is still to come in this sweep, what stands before is not.
+                    # Later nodes are still to come in this sweep, earlier ones are not.
                     for target in node.next:
                         stale[target.id] = 1
                         if target.id <= i and target.id < again:
@@ -272,7 +272,7 @@ class Flow:
                 entering = use[i] | (out & ~kill[i])
                 if entering != live_in[i]:
                     live_in[i] = entering
-                    # What stands before is still to come in this sweep, what follows is not.
+                    # Earlier nodes are still to come in this sweep, later ones are not.
                     for source in node.prev:
                         stale[source.id] = 1
                         if source.id >= i and source.id > again:
@@ -310,7 +310,7 @@ class Flow:
         masks: dict[Op | None, int] = {}
         known: dict[Op, dict[Op, bool]] = {}
         for location in self.locations:
-            # An address can only vary in loops that it stands in.
+            # An address can only vary in the loops around it.
             loop = self._outer_loop(location.ptr.block) if location.kind == "array" else None
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
                 masks[loop] = masks.get(loop, 0) | location.bit

@@ -1,4 +1,4 @@
-"""What a kernel says about blocks: shared arrays, barriers, and where an iteration stands.
+"""Blocks in a kernel: shared arrays, barriers, and the position of an iteration.
 
 A block is ``block_dim`` consecutive iterations of a parallel loop, counted in the order in which
 the loop runs. All of this is meant for the body of such a loop; elsewhere it is an error.
@@ -170,7 +170,7 @@ def _subgroup_constant(w: Walk, node: ast.Call, name: str, fn: Any) -> int:
 
 @handler("subgroup_identity")
 def _subgroup_identity(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
-    """What changes nothing under an operation, in the type of a value."""
+    """The identity element of an operation, in the type of a value."""
     value, operation = arguments(w, node, "identity", ("value", "operation"))
     t = w.op(value, node).type
     assert isinstance(t, DataType)
@@ -187,7 +187,7 @@ def _subgroup_identity(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
 
 @handler("no_subgroups")
 def _no_subgroups(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
-    """What no backend of this version has."""
+    """Raise an error for a subgroup function that no backend of this version has."""
     feature = f"{fn.__module__.rpartition('.')[2]}.{fn.__name__}"
     raise w.error(
         QuadrantsUnsupportedError,

@@ -61,7 +61,7 @@ def _bool_chain(w: Walk, node: ast.BoolOp, values: list[ast.expr], is_and: bool)
 
 
 def _both(w: Walk, node: ast.BoolOp, a: Any, b: Any, is_and: bool) -> Op:
-    """``and`` or ``or`` of two parts, of which both are computed: a truth value."""
+    """``and`` or ``or`` of two parts that are both computed: a truth value."""
     left = _logical(w, node, w.op(a, node), node, None, is_and)
     right = _logical(w, node, w.op(b, node), node, left, is_and)
     code = C.BIT_AND if is_and else C.BIT_OR
@@ -85,7 +85,7 @@ def conditional(
     w: Walk, node: ast.AST, cond: Op, yes: tuple[ast.expr, Callable[[], Any]],
     no: tuple[ast.expr, Callable[[], Any]],
 ) -> Any:  # fmt: skip
-    """The value of one of two branches, of which only one runs."""
+    """The value of one of two branches; only that one runs."""
     at = len(w.ops)
     branch = w.emit(node, C.IF, (cond,), None, void, 2)
     values: list[Any] = []

@@ -57,12 +57,12 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The function in stage ``ast``, the functions inlined into it, and what to warn of.
+    """The function in stage ``ast``, the functions inlined into it, and the warnings.
 
     bindings: where the value of each of the function's parameters comes from. used: what the code
-    depends on inside of arguments. seconds: what it took. decls: the kernel, then each function
-    that was inlined or called, in the order of first use.
-    recorded: gives `captures`.
+    depends on inside of arguments. seconds: the time of the build. decls: the kernel, then each
+    function that was inlined or called, in the order of first use.
+    recorded: the source of `captures`.
     """
 
     func: Func
@@ -75,12 +75,12 @@ class BuildResult:
 
     @property
     def captures(self) -> tuple[Capture, ...]:
-        """What was read from outside of the functions, in order of first use."""
+        """The values read from outside the functions, in order of first use."""
         return self.recorded.all() if self.recorded else ()
 
     @property
     def plan(self) -> Plan:
-        """What a launch needs of this."""
+        """The parts of this that a launch needs."""
         return Plan(self.bindings, self.used)
 
     def tell(self) -> None:

@@ -151,7 +151,7 @@ def plain_decl(w: Walk, fn: FunctionType, node: ast.AST) -> FuncDecl:
 
 
 def _has_counterpart(name: str) -> bool:
-    """Whether the language has a function of this name, such as ``sin`` for ``math.sin``."""
+    """True if the language has a function of this name, such as ``sin`` for ``math.sin``."""
     return any(
         fn.__name__ == name and ".lang.functions" in fn.__module__
         for fn in INTRINSICS

@@ -1,4 +1,4 @@
-"""What a kernel reads from outside of itself while it is compiled.
+"""Captures: the values that a kernel reads from outside itself while it is compiled.
 
 The compiled code depends on the values of globals and closure cells, on attributes of modules,
 classes and objects reached from these, on defaults and annotations of the functions it inlines, on
@@ -70,7 +70,7 @@ class Capture(NamedTuple):
     """Something that a kernel, or a function it inlines, read from outside.
 
     decl: the function in which ``path`` begins. path: a name, and the attributes to follow from it.
-    value: what was found, before the language gives it a meaning; `ABSENT` if ``hasattr`` said no.
+    value: what was found, before the language interprets it; `ABSENT` if ``hasattr`` said no.
     loc: where it was read first; outside of ``qd.static``, if it ever was. static: it was read in
         ``qd.static(...)`` only.
     origin: what ``path[0]`` is:
@@ -84,7 +84,7 @@ class Capture(NamedTuple):
                      value is what was called
         ""           not a name: the text of an expression
     opaque: why the same value here does not mean the same code; "" if it does.
-    impure: what the rules of `purity` say to it.
+    impure: the severity by the rules of `purity`.
     """
 
     decl: KernelDecl | FuncDecl
@@ -104,10 +104,10 @@ class Capture(NamedTuple):
 
 _Decl = KernelDecl | FuncDecl
 _Place = tuple[_Decl, Origin, tuple[str, ...], Any]
-"""How an object was reached, and the object: its id stays its own as long as it is kept."""
+"""The path to an object, and the object: its id stays unique as long as the object is kept."""
 _Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, Severity]
 """A capture without its key: origin, value, the function that reads it, the node, the call that
-inlined the function, static, opaque, impure. The place in the source is made when somebody asks."""
+inlined the function, static, opaque, impure. The source location is made on demand."""
 _RANKS: Final = {"": 0, "warning": 1, "error": 2}
 
 
@@ -120,17 +120,17 @@ _HANDLES: Final = (
     np.dtype,
 )  # fmt: skip
 _ENGINE: Final = __name__.removesuffix("frontend.captures")
-"""What the names of the engine's own modules start with, and a dot."""
+"""The prefix of the names of the engine's own modules, with a dot."""
 _WITH_STATE: Final = tuple([
     f"{_ENGINE}{room}." for room in ("cache", "inspect", "lang.fields", "lang.profiler", "runtime")
 ])  # fmt: skip
-"""Modules of the engine whose objects and functions tell of the program that runs."""
+"""Modules of the engine whose objects and functions report on the running program."""
 _WHOLE: Final[dict[type, bool]] = {}
 """Classes whose objects `_is_whole` has been asked about."""
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether a path ends here: what attributes of ``value`` give, its own value decides."""
+    """True if a path ends here: the value decides the results of its attributes."""
     kind: Any = value.__class__
     if kind in _PLAIN:
         return True
@@ -146,7 +146,7 @@ _OF_LANGUAGE: Final[dict[str, bool]] = {}
 
 
 def is_of_language(module: ModuleType) -> bool:
-    """Whether a module is part of the engine."""
+    """True if a module is part of the engine."""
     found = _OF_LANGUAGE.get(module.__name__)
     if found is None:
         found = _OF_LANGUAGE[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
@@ -154,7 +154,7 @@ def is_of_language(module: ModuleType) -> bool:
 
 
 def _is_own(name: str, value: Any) -> bool:
-    """Whether an attribute of a module of the language is what the language put there."""
+    """True if an attribute of a module of the language is the one that the language put there."""
     if isinstance(value, CompoundType):
         return False
     of: Any = value if isinstance(value, FunctionType | type) else value.__class__
@@ -178,7 +178,7 @@ def _is_derived(value: Any, name: str) -> bool:
 def _alike(a: Any, b: Any) -> bool:
     """True if two reads of one path found the same; values that end no path may be made each time.
 
-    A property can give something else at each read; only what the first gave is compared later.
+    A property can return a new value at each read; only the first one is compared later.
     """
     if a is b:
         return True
@@ -193,14 +193,14 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _is_local(w: Walk, node: ast.AST) -> bool:
-    """Whether what ``node`` takes an attribute of came through a local name or an expression."""
+    """True if ``node`` reads an attribute of a local name or of an expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return not isinstance(node, ast.Name) or w.has_local(node.id)
 
 
 def _origin(frame: Frame, name: str) -> Origin:
-    """Where ``frame`` finds a name that is none of its own."""
+    """The origin of a name that ``frame`` finds outside itself."""
     if name in frame.closure:
         return "closure"
     return "global" if name in frame.globals else "builtin"
@@ -221,7 +221,7 @@ class Captures:
         self.language: Final[dict[tuple[str, str], Any]] = {}
         """(module, name) -> what the language was found to have there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
-        """What nodes gave the last time; a loop that is unrolled asks the same again and again."""
+        """The last value of each node; an unrolled loop asks for the same ones again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
         """The same, for nodes in ``qd.static``."""
         self._bases: dict[ast.AST, Any] = {}
@@ -397,7 +397,7 @@ class Captures:
         self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.Call
     ) -> bool:
         """``fn`` is about to be called while the kernel is compiled; True if a cache may rely on
-        what that gives."""
+        its result."""
         why = call_doubt(fn, args, kwargs)
         if why:
             self.opaque(w, fn, node, why)
@@ -413,7 +413,7 @@ class Captures:
     def result(
         self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.AST
     ) -> Any:
-        """What a function gives that `ran` or `computed` knows: at most its result is in doubt."""
+        """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
         if not numeric(fn, args):
             value = fn(*args, **kwargs)
         else:
@@ -429,5 +429,5 @@ class Captures:
         return value
 
     def opaque(self, w: Walk, fn: Any, node: ast.AST, why: str) -> None:
-        """What the call of ``fn`` gave cannot be looked at again."""
+        """Record that the result of the call of ``fn`` cannot be looked at again."""
         self._add((w.frame.decl, "call", (ast.unparse(node),), fn), w, node, why)

@@ -1,8 +1,8 @@
-"""What differentiation needs of the frontend: where gradients lie.
+"""Support for differentiation: the parameters that hold gradients.
 
-A kernel that is differentiated takes, beside each array and field of real numbers, the array or
-field of its gradients (in forward mode: of its duals), if there is one. In the mode
-``validation`` it takes marks of what was read (see `runtime.marks`) instead. Such a companion is an
+A kernel that is differentiated has, next to each array and field of floats, a parameter for the
+array or field of its gradients (in forward mode: of its duals), if there is one. In the mode
+``validation`` it has marks of what was read (see `runtime.marks`) instead. Such a companion is an
 ordinary parameter; `Param.grad` of the other says which. Code that reads ``x.grad`` itself uses the
 same parameter.
 
@@ -84,7 +84,7 @@ def _stop(w: Walk, outer: Block, stopped: Container[int]) -> None:
 
 
 def _is_companion(w: Walk, leaf: ParamBinding) -> bool:
-    """Whether a parameter is an array or field of gradients or duals itself, or of marks."""
+    """True if a parameter is an array or field of gradients or duals itself, or of marks."""
     if leaf.path[-1:] == (MARKS,):
         return True
     field: Any = leaf.field

@@ -1,4 +1,4 @@
-"""What a kernel says about graphs: do_while loops, parallel sections, streams.
+"""Graphs in a kernel: do_while loops, parallel sections, streams.
 
 Each of them becomes a `graph_region` around the ops of its body, as checkpoints do. Such a region
 is a part of the kernel's top level: loops in it are parallel tasks, as outside of it.
@@ -55,7 +55,7 @@ _NOTHING_ELSE: Final = (
 
 
 def is_do_while(w: Walk, node: ast.While) -> bool:
-    """Whether a ``while`` repeats a part of a graph."""
+    """True if a ``while`` repeats a part of a graph."""
     return w.meaning(node.test) in _MEANINGS
 
 

@@ -1,6 +1,6 @@
-"""The parameters of the function being built, and what the launch gives for each of them.
+"""The parameters of the function being built, and the value that the launch passes for each.
 
-Declared scalars and arrays are parameters from the start. What lies inside of other arguments
+Declared scalars and arrays are parameters from the start. The contents of other arguments
 (members of a dataclass or of ``self``) and fields become parameters when the kernel first uses
 them, so that a launch passes only what the kernel reads.
 """
@@ -125,9 +125,9 @@ class Parameters:
         return found
 
     def depend(self, arg: int, path: tuple[str, ...], feature: Any) -> None:
-        """Note that the code is right only for what now stands at ``path`` in an argument."""
+        """Note that the code is right only for the present value at ``path`` in an argument."""
         key = arg, path
-        # A number of NumPy may be read at each launch and stand in a qd.static, too.
+        # A number of NumPy may be read at each launch and also appear in a qd.static.
         if key not in self.depended and not isinstance(self.bound_leaves.get(key), NdarrayRef):
             self.depended.add(key)
             self.used.append(Used(arg, path, feature))

@@ -35,7 +35,7 @@ def enter_region(w: Walk, node: ast.AST, head: ast.AST, attr: GraphAttr) -> Save
 
 
 def leave_region(w: Walk, saved: Saved, what: str, node: ast.AST) -> None:
-    """Go on behind the region that was entered."""
+    """Go on after the region that was entered."""
     w.depth += 1
     w.leave(saved, what, node)
 
@@ -94,7 +94,7 @@ def not_differentiated(w: Walk, node: ast.AST, what: str) -> None:
 
 
 def flag(w: Walk, node: ast.expr, message: str) -> int:
-    """The number of the parameter that a condition stands in.
+    """The index of the parameter that holds a condition.
 
     message: what to say of anything that is no array of the kernel's parameters.
     """

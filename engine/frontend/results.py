@@ -129,7 +129,7 @@ def _converted(w: Walk, node: ast.Return, value: Any) -> list[Any]:
 
 
 def _fits(w: Walk, value: Any, t: Any, at: ast.AST) -> bool:
-    """Whether ``value`` can be returned where ``t`` is annotated."""
+    """True if ``value`` can be returned where ``t`` is annotated."""
     if isinstance(t, DataType):
         return isinstance(value, Op | DynamicElement | int | float | np.number | np.bool_)
     if isinstance(t, MatrixType):

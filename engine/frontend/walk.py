@@ -69,13 +69,13 @@ _USEFUL: Final = frozenset((
     "abs", "all", "any", "bool", "enumerate", "float", "int", "len", "list", "max", "min", "print",
     "range", "round", "sum", "tuple", "zip",
 ))  # fmt: skip
-"""Builtins that are worth naming to somebody who has mistyped a name."""
+"""Builtins that are worth suggesting to a user who has mistyped a name."""
 
 
 class Notice(NamedTuple):
     """A warning of the frontend. category: a Python warning class, or None for the log.
 
-    once: it is told once for a kernel, however often that is compiled.
+    once: it is issued once for a kernel, however often that is compiled.
     """
 
     text: str
@@ -183,20 +183,20 @@ class Walk(Memory):
         return name
 
     def is_static_call(self, node: ast.expr) -> bool:
-        """Whether an expression is ``qd.static(...)``."""
+        """True if an expression is ``qd.static(...)``."""
         return self.meaning(node) == "static"
 
     # Names
 
     def find(self, name: str) -> Any:
-        """What a name is bound to, `MISSING` if nothing. Local variables come as they are."""
+        """The value of a name, `MISSING` if it has none. Local variables come as they are."""
         for scope in reversed(self.frame.scopes):
             if name in scope:
                 return scope[name]
         return self.frame.outer(name)
 
     def read(self, node: ast.Name, keep: bool = True) -> Any:
-        """Like `find`; what lies outside of the function is recorded (see `Captures.name`)."""
+        """Like `find`; a value from outside the function is recorded (see `Captures.name`)."""
         name = node.id
         for scope in reversed(self.frame.scopes):
             if name in scope:
@@ -219,7 +219,7 @@ class Walk(Memory):
         return found
 
     def local(self, name: str) -> Any:
-        """What a name of the function itself is bound to; `MISSING` if it has none."""
+        """The value of a name of the function itself; `MISSING` if it has none."""
         for scope in reversed(self.frame.scopes):
             if name in scope:
                 return scope[name]
@@ -349,7 +349,7 @@ class Walk(Memory):
         self, node: ast.AST, code: int, args: tuple[Op, ...] = (), attr: Any = None,
         type: Type | None = None, regions: int = 0,
     ) -> Op:  # fmt: skip
-        """Append an op; without ``type`` it has the one `typerules` gives."""
+        """Append an op; without ``type`` it has the one of `typerules`."""
         if type is None:
             types = tuple([a.type for a in args])
             type = result_type(code, types, self.default_fp) or void
@@ -380,7 +380,7 @@ class Walk(Memory):
         )
 
     def truth(self, value: Op, node: ast.AST) -> Op:
-        """Whether ``value`` is not 0."""
+        """An op that is 1 if ``value`` is not 0."""
         t = cast(DataType, value.type)
         if t is u1:
             return value

@@ -208,5 +208,5 @@ REGION: Final = _with("region")
 # May be deleted when nothing uses its value.
 REMOVABLE: Final = [p or r or f for p, r, f in zip(PURE, READ, _with("fresh"), strict=True)]
 REMOVABLE[RAND] = REMOVABLE[AD_STACK_LOAD_TOP] = REMOVABLE[AD_STACK_LOAD_TOP_ADJ] = True
-# Takes reals only: a function of C's library whose result has the type of its operand.
+# Accepts floats only: a function of C's library whose result has the type of its operand.
 REAL_ONLY: Final = [m and info.result == "same" for m, info in zip(LIBM, CODES, strict=True)]

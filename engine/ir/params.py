@@ -128,7 +128,7 @@ def _digits_problem(p: Param, layout: Layout) -> str | None:
     with smaller strides reach.
     """
     for axis, extent in enumerate(layout.shape):
-        below = 1  # the digits so far tell indices below this apart
+        below = 1  # the digits so far distinguish indices below this
         for _, div, mod, _ in sorted([t for t in layout.terms if t[0] == axis], key=_divisor):
             if div != below:
                 break

@@ -71,7 +71,7 @@ def parse(text: str, file: str = "<ir>") -> Func:
     return _Parser(text, file).run()
 
 
-# The same few attributes stand on thousands of lines; they are immutable.
+# The same few attributes are on thousands of lines; they are immutable.
 _value: Final = lru_cache(4096)(ast.literal_eval)
 
 

@@ -134,7 +134,7 @@ def _external_ptr(v: _Verifier, op: Op) -> str | None:
         return "external_ptr takes no indices in this stage"
     param = _parameter(v, base.attr[0], "ndarray", "field")
     if isinstance(param, str):
-        return None  # told at the arg_addr
+        return None  # reported at the arg_addr
     if op.attr == "clamp" and param.kind == "field":
         return "indices of a field are not clamped"
     want = param.ndim + len(param.element_shape) if v.spec.indexed else 0
