@@ -43,7 +43,7 @@ _CONSTANT = -1  # the number of "no value": the index is a constant alone
 _PASSED: Final = (-1, False)
 """The space of addresses that a real function is given; functions with any have no `noalias`."""
 _OWN: Final = -2
-"""Numbers of spaces of arrays that the kernel makes for itself are this and below."""
+"""The highest space of an array that the kernel makes for itself; the others are below it."""
 _DEPTH: Final = 64
 _Index = tuple[int, int]  # number of a value, constant added to it
 
@@ -76,7 +76,7 @@ class Location:
 
 
 class Memory:
-    """The locations of one function, found as addresses are asked for. by_ptr: those known."""
+    """The locations of one function, found on request. by_ptr: the known ones."""
 
     def __init__(self, func: Func) -> None:
         self.noalias = func.noalias

@@ -89,7 +89,7 @@ class Flow:
             self._add_fences(fences)
 
     def _add_fences(self, fences: dict[int, list[tuple[Op, int]]]) -> None:
-        """Add an event of each fence for every location that others can get at."""
+        """Add an event of each fence for every location that others can reach."""
         touched = {event[2]: None for events in self.events for event in events}
         shared = [location for location in touched if not location.own]
         owned = [location for location in touched if location.own]
@@ -103,7 +103,7 @@ class Flow:
                 events[at:at] = [(FENCE, op, location) for location in reached]
 
     def leave_out_idle(self) -> None:
-        """Take out the arrays whose elements are all touched at one place only.
+        """Remove the arrays whose elements are all touched at one place only.
 
         Nothing is known of such an element when it is loaded, and it is live when it is stored.
         """
@@ -298,7 +298,7 @@ class Flow:
         return uses, kills
 
     def _outer_loop(self, block: Block | None) -> Op | None:
-        """The outermost loop around ``block`` inside of the task."""
+        """The outermost loop around ``block`` inside the task."""
         if block not in self._outer:
             task = self.graph.task
             around = (x for x in enclosing_loops(block) if x is not task)
@@ -306,7 +306,7 @@ class Flow:
         return self._outer[block]
 
     def _varying(self) -> dict[Op | None, int]:
-        """For each outermost loop, the locations that vary in it or in a loop inside of it."""
+        """For each outermost loop, the locations that vary in it or in a loop inside it."""
         masks: dict[Op | None, int] = {}
         known: dict[Op, dict[Op, bool]] = {}
         for location in self.locations:
@@ -325,7 +325,7 @@ def _base(ptr: Op) -> Op:
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:
-    """Both analyses; also sets `CfgNode.live_out`, for those who show the graph."""
+    """Run both analyses; also set `CfgNode.live_out`, for displays of the graph."""
     flow = Flow(graph, Memory(func))
     flow.reach()
     flow.live(loaded_later(func, graph.task))
@@ -334,7 +334,7 @@ def analyze(func: Func, graph: Cfg) -> Flow:
 
 
 def show_live(flow: Flow) -> None:
-    """Write what is live into the nodes."""
+    """Write the live locations into the nodes."""
     locations = flow.memory.locations
     for node in flow.graph.nodes:
         live = flow.live_out[node.id]

@@ -85,7 +85,7 @@ def is_invariant(op: Op, loop: Op, known: dict[Op, bool] | None = None, depth: i
 def cell_loop(task: Op) -> Op | None:
     """The op whose `loop_index` counts the user's iterations in a parallel task.
 
-    That is the task itself, or the loop inside of it once the task is made of pieces; None for a
+    That is the task itself, or the loop inside it once the task consists of chunks; None for a
     serial task, and for one whose loop has gone.
     """
     if task.attr.kind != "range_for":

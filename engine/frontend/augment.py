@@ -68,7 +68,7 @@ def _multiply(w: Walk, node: ast.AugAssign) -> None:
 
 
 def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
-    """Types of ``ptr <op>= value`` that cannot be."""
+    """Reject types that ``ptr <op>= value`` does not accept."""
     names: tuple[str, str] | None = None
     shapes = [v.shape if isinstance(v, MatrixValue) else () for v in (ptr, value)]
     structs = isinstance(ptr, StructValue) or isinstance(value, StructValue)

@@ -24,7 +24,7 @@ __all__ = ["make_array"]
 
 
 def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
-    """The parallel loop around the place that the walk is at."""
+    """The parallel loop around the current position of the walk."""
     block = w.block
     owner: Op | None = None
     while block.owner is not None:
@@ -131,7 +131,7 @@ def _place_of_iteration(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
 
 
 def _places(w: Walk, node: ast.Call, fn: Any) -> tuple[Op, Op]:
-    """The place of the iteration in its block, and how many iterations the block has."""
+    """The place of the iteration in its block, and the number of iterations in the block."""
     call = ast.copy_location(ast.Call(node.func, [], []), node)
     return (
         _place_of_iteration(w, call, "thread_idx", fn),

@@ -24,7 +24,7 @@ __all__ = ["conditional"]
 
 @expression(ast.BoolOp)
 def _boolop(w: Walk, node: ast.BoolOp) -> Any:
-    """``and`` and ``or`` give an operand; the right side is evaluated only if it is needed."""
+    """``and`` and ``or`` return an operand; the right side is evaluated only if it is needed."""
     return _bool_chain(w, node, node.values, isinstance(node.op, ast.And))
 
 
@@ -107,7 +107,7 @@ def conditional(
 
 
 def _either(w: Walk, node: ast.AST, values: list[Any]) -> Any:
-    """A variable that can take each of two values."""
+    """A variable that can hold each of two values."""
     structs = [v for v in values if isinstance(v, StructValue)]
     if structs:
         names = [[*v.members] if isinstance(v, StructValue) else None for v in values]

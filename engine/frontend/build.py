@@ -1,9 +1,9 @@
-"""From a declared kernel and the features of its arguments to a function in IR.
+"""Compilation of a declared kernel and its specialization keys to a function in IR.
 
-    features: one for each declared parameter, in order; see `features`
+    features: one key for each declared parameter, in order; see `features`
 
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
-and arrays, in order, then what the kernel uses of its other arguments and the fields it uses, in
+and arrays, in order, then the used parts of its other arguments and the fields it uses, in
 the order of their first use. `BuildResult.bindings` says where each comes from. Nothing is kept
 between builds but syntax trees.
 """
@@ -99,7 +99,7 @@ class BuildResult:
 
 
 def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:
-    """QuadrantsSyntaxError for an array with gradients, which a graph kernel cannot take."""
+    """Raise QuadrantsSyntaxError if a graph kernel is passed an array with gradients."""
     for param, leaf in zip(w.params, w.bindings, strict=True):
         if param.kind == "ndarray" and param.needs_grad:
             raise w.syntax_error(

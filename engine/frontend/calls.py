@@ -206,7 +206,7 @@ def arguments(
 
 
 def only_positional(w: Walk, node: ast.Call, name: str) -> list[Any]:
-    """The values of a call that takes no keywords."""
+    """The values of a call that accepts no keywords."""
     if node.keywords:
         text = f"{name}() got an unexpected keyword argument '{node.keywords[0].arg or '**'}'"
         raise w.type_error(text, node.keywords[0].value)

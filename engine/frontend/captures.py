@@ -57,7 +57,7 @@ Origin = Literal["global", "closure", "builtin", "argument", "default", "annotat
 
 
 class _Absent:
-    """The value of a capture for an attribute that an object was asked for and lacks."""
+    """The value of a capture for an attribute that an object lacks."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -209,7 +209,7 @@ def _origin(frame: Frame, name: str) -> Origin:
 class Captures:
     """The captures of one walk; ``kernel``: its declaration.
 
-    Recording is part of every compile: it keeps what it is given and makes nothing of it.
+    Recording is part of every compile: it keeps its input and computes nothing from it.
     """
 
     __slots__ = ("_bases", "_found", "_places", "kernel", "language", "seen", "seen_static")
@@ -219,7 +219,7 @@ class Captures:
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
         self._places: dict[int, list[_Place]] = {}
         self.language: Final[dict[tuple[str, str], Any]] = {}
-        """(module, name) -> what the language was found to have there; a program may replace it."""
+        """(module, name) -> the value that the language had there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
         """The last value of each node; an unrolled loop asks for the same ones again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
@@ -264,7 +264,7 @@ class Captures:
     # Names
 
     def name(self, w: Walk, name: str, value: Any, node: ast.AST, keep: bool) -> None:
-        """A name was found outside of the function.
+        """Record a name that was found outside the function.
 
         keep: False where only an attribute of the value is taken, which will be recorded.
         """
@@ -303,7 +303,7 @@ class Captures:
     def attribute(
         self, w: Walk, base: Any, name: str, value: Any, node: ast.AST, keep: bool
     ) -> None:
-        """``value`` was read from a Python object; see `name`."""
+        """Record that ``value`` was read from a Python object; see `name`."""
         if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
             self._of_language(w, base, name, value, node)
             return
@@ -334,7 +334,7 @@ class Captures:
     def _of_language(
         self, w: Walk, base: ModuleType, name: str, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
-        """``value`` was read from a module of the language, which is recorded itself."""
+        """Record that ``value`` was read from a module of the language, itself recorded."""
         self.language[base.__name__, name] = value
         inlined = isinstance(getattr(value, "decl", None), FuncDecl)
         if inlined or isinstance(value, ModuleType):
@@ -360,7 +360,7 @@ class Captures:
     def member(
         self, w: Walk, arg: int, path: tuple[str, ...], value: Any, node: ast.AST, keep: bool = True
     ) -> None:
-        """``value`` was read from inside of argument ``arg`` of the kernel; see `name`."""
+        """Record that ``value`` was read from inside argument ``arg`` of the kernel; see `name`."""
         place = (self.kernel, "argument", (self.kernel.params[arg].name, *path), value)
         self._note(place)
         if keep or value is ABSENT or _is_whole(value):
@@ -369,18 +369,18 @@ class Captures:
     def presence(
         self, w: Walk, arg: int, path: tuple[str, ...], present: bool, node: ast.AST
     ) -> None:
-        """``hasattr`` was asked for the last of ``path`` inside of argument ``arg``."""
+        """Record a ``hasattr`` for the last name of ``path`` inside argument ``arg``."""
         path = (self.kernel.params[arg].name, *path[:-1], path[-1] + "?")
         self._add((self.kernel, "argument", path, present), w, node)
 
     def argument(self, name: str, value: Any) -> None:
-        """Parameter ``name`` of the kernel is a Python object known at compile time."""
+        """Record parameter ``name`` of the kernel: a Python object known at compile time."""
         self._note((self.kernel, "argument", (name,), value))
 
     # Functions
 
     def function(self, w: Walk, decl: FuncDecl, node: ast.AST) -> None:
-        """``decl`` is inlined or called for the first time: its annotations are part of it."""
+        """Record the annotations of ``decl``, which is inlined or called for the first time."""
         for param in decl.params:
             if param.kind not in ("value", "self"):
                 self._add((decl, "annotation", (param.name,), param), w, node)
@@ -388,7 +388,7 @@ class Captures:
             self._add((decl, "annotation", ("return",), decl.returns), w, node)
 
     def default(self, w: Walk, decl: FuncDecl, param: ParamDecl, node: ast.AST) -> None:
-        """The call of ``decl`` at ``node`` leaves out ``param``."""
+        """Record the default of ``param``, which the call of ``decl`` at ``node`` omits."""
         place = (decl, "default", (param.name, "default"), param.default)
         self._note(place)
         self._add(place, w, node)

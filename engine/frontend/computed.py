@@ -56,7 +56,7 @@ _SHALLOW: Final = frozenset((
     bool, dict, enumerate, iter, len, list, operator.getitem, operator.not_, operator.truth,
     reversed, tuple, zip,
 ))  # fmt: skip
-"""Functions that ask a container, but not what is in it."""
+"""Functions that read a container, but not its elements."""
 _JOINING: Final = frozenset((operator.add, operator.mul))
 _RECORDED: Final = frozenset((getattr, isinstance, issubclass, next, print))
 """Functions whose operands are recorded in another way, or whose result is not used."""

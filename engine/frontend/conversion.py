@@ -1,4 +1,4 @@
-"""Values as values of a wanted type: numbers, vectors, matrices and structs."""
+"""Conversion of values to a required type: numbers, vectors, matrices and structs."""
 
 from __future__ import annotations
 

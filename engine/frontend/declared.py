@@ -44,7 +44,7 @@ NO_DEFAULT: Final = inspect.Parameter.empty
 
 
 def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
-    """``declared``, with int, float and bool replaced by what they mean under ``config``."""
+    """``declared``, with int, float and bool replaced by their types under ``config``."""
     if isinstance(declared, DataType):
         return declared
     if declared is bool:
@@ -95,7 +95,7 @@ class ParamDecl(NamedTuple):
 
 
 def resolve_type(t: Any, config: CompileConfig) -> Any:
-    """A type of values with int, float and bool replaced by what they mean under ``config``."""
+    """A type of values with int, float and bool replaced by their types under ``config``."""
     ip, fp = scalar_type(int, config), scalar_type(float, config)
     return resolved(t, ip, fp)
 

@@ -72,16 +72,16 @@ def ndarray_feature(
     axes: tuple[int, ...] | None = None,
     needs_dual: bool = False,
 ) -> NdarrayFeature:
-    """The one feature with these values: launches compare it with ``is``."""
+    """The one key with these values: launches compare it with ``is``."""
     key = (dtype, ndim, needs_grad, element_shape, axes, needs_dual)
     found = _known.get(key)
     return found if found is not None else _known.setdefault(key, NdarrayFeature(*key))
 
 
 class RecordFeature:
-    """A ``dataclasses.dataclass`` argument: its class and the feature of each member.
+    """The key of a ``dataclasses.dataclass`` argument: its class and the key of each member.
 
-    members: name -> feature. Compared by value.
+    members: name -> key. Compared by value.
     """
 
     __slots__ = ("_key", "cls", "members")
@@ -92,7 +92,7 @@ class RecordFeature:
         self._key: Final = (cls, tuple(self.members.items()))
 
     def find(self, path: tuple[str, ...]) -> Any:
-        """The feature of the member that ``path`` leads to; None if there is no such."""
+        """The key of the member that ``path`` leads to; None if there is none."""
         found: Any = self
         for name in path:
             if isinstance(found, RecordFeature):
@@ -111,7 +111,7 @@ class RecordFeature:
 
 
 class InstanceFeature:
-    """The object a method is called on.
+    """The key of the object a method is called on.
 
     Its numbers are compile-time values, so two objects never share a compiled kernel; with
     ``template_primitives=False`` those that the kernel uses are passed at each launch. What the
@@ -154,7 +154,7 @@ class InstanceFeature:
 
 
 class ValueFeature:
-    """A vector, matrix or struct as a template argument: known by what it holds.
+    """The key of a vector, matrix or struct as a template argument: its content.
 
     So are containers and arrays of NumPy that an object with ``template_primitives=False`` holds.
 
@@ -257,7 +257,7 @@ def lifts(owner: Any) -> bool:
 
 
 def member_feature(value: Any) -> Any:
-    """The feature of a member that the code depends on as it is: a container by what it holds."""
+    """The key of a member that the code depends on as it is: of a container, its content."""
     content = None if number_class(value) else contents_of(value)
     if content is None:
         return value
@@ -269,7 +269,7 @@ def member_feature(value: Any) -> Any:
 
 
 class Unusable(NamedTuple):
-    """The feature of a member that is annotated with what kernels do not know."""
+    """The key of a member that is annotated with a type unknown to kernels."""
 
     annotation: str
 
@@ -307,7 +307,7 @@ class ParamBinding(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Something inside of an argument that the compiled code depends on, and its feature."""
+    """A member of an argument that the compiled code depends on, and its key."""
 
     arg: int
     path: tuple[str, ...]
@@ -333,8 +333,8 @@ class Used(NamedTuple):
 class Plan(NamedTuple):
     """The way a compiled kernel gets its parameters: all that a launch needs of the frontend.
 
-    bindings: where the value of each parameter comes from. used: what the code depends on inside of
-    arguments.
+    bindings: where the value of each parameter comes from. used: the members of
+    arguments that the code depends on.
     """
 
     bindings: tuple[ParamBinding, ...] = ()

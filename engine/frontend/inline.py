@@ -168,7 +168,7 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
 
 
 def number_argument(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
-    """An argument converted to the type of numbers, vectors or structs that is annotated."""
+    """An argument converted to the annotated type of numbers, vectors or structs."""
     if param.kind == "scalar":
         if isinstance(value, NdarrayRef):
             raise _not_fitting(w, decl, param, value, at)

@@ -31,7 +31,7 @@ _UNARY: Final = {
 
 
 def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
-    """A function of one number; ``name`` is what the user called."""
+    """A function of one number; ``name`` is the function that the user called."""
     if isinstance(x, MatrixValue):
         return elementwise(w, node, name, lambda v: unary_op(w, node, code, v, name), x)
     x = w.op(x, node)

@@ -224,7 +224,7 @@ def _range_for(
 
 
 def _check_nesting(w: Walk, node: ast.For) -> None:
-    """QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
+    """Raise QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
     frame: Frame | None = w.frame
     while frame is not None:
         if any(loop.kind != "static" and loop.kind[:3] != "qd." for loop in frame.loops):

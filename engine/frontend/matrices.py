@@ -46,7 +46,7 @@ SWIZZLES: Final = ("xyzw", "rgba", "stpq")
 def uniform(
     w: Walk, parts: Sequence[Any], node: ast.AST, dtype: DataType | None = None
 ) -> list[Any]:
-    """The parts with one type: ``dtype``, or what they promote to.
+    """The parts with one type: ``dtype``, or their promoted type.
 
     Numbers of compile time become constants, one for each value; under ``qd.static`` they stay.
     """

@@ -18,7 +18,7 @@ Saved = tuple[Block, "list[Op]"]
 
 
 class Memory(Parameters):
-    """See the module docstring. What `Walk` has and this part needs raises here."""
+    """See the module docstring. Members of `Walk` that this part needs raise here."""
 
     __slots__ = ()
 

@@ -210,7 +210,7 @@ def index_ops(
 ) -> tuple[Op, ...]:
     """The indices of an element of an array or field with ``ndim`` axes, as values of run time.
 
-    negative: whether an axis may begin below 0.
+    negative: an axis may begin below 0.
     """
     values = _index_values(w, node)
     if len(values) != ndim:
@@ -256,7 +256,7 @@ def field_place(
     w: Walk, node: ast.AST, field: FieldHandle | StructFieldHandle, indices: tuple[Op, ...],
     name: str,
 ) -> Any:  # fmt: skip
-    """The element of ``field`` at ``indices``; ``name``: how the kernel calls the field."""
+    """The element of ``field`` at ``indices``; ``name``: the field's name in the kernel."""
     if isinstance(field, StructFieldHandle):
         members = {
             key: field_place(w, node, m, indices, f"{name}.{key}")

@@ -2,8 +2,9 @@
 
 A cache compares values by a text. It is exact for the kinds named here: their operations are
 Python's or NumPy's own, and depend on nothing but the content. An object with code of its own, an
-array of a subclass or with metadata, a class whose metaclass decides what it equals: what these do
-is not in a text. Both the texts and the record of what ran while a kernel was compiled ask here.
+array of a subclass or with metadata, a class whose metaclass defines equality: the behaviour of
+these is not in a text. Both the texts and the record of what ran while a kernel was compiled use
+this module.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Purity: what kernels marked ``fastcache=True`` may read from outside of themselves.
+"""Purity: what kernels marked ``fastcache=True`` may read from outside themselves.
 
 Such a kernel is looked up by its source and its arguments before anything of it is compiled. So
-that its results depend on its source alone, it takes its data as arguments: reading a
+that its results depend on nothing else, it takes its data as arguments: reading a
 number, a text or a field by a global name, by a name of an enclosing function, or as an attribute
 of such, is an error, in the kernel and in the functions it calls. A name in UPPERCASE is taken for
-a constant, and a use in ``qd.static`` for a choice of the author's: these give a warning, once.
+a constant, and a use in ``qd.static`` for a choice of the author's: these cause a warning, once.
 
 Functions, types, members of enumerations, and attributes of `math`, NumPy and the language itself
 may be read freely, as may everything else, such as lists: a cache checks these by their contents.

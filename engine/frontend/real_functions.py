@@ -2,11 +2,11 @@
 
 The first call of a function walks its body into a `Callee` of the kernel. Numbers, vectors and
 structs are passed by value, number by number; a ``ref`` is passed as an address, and so are the
-variables that take a result of several numbers. What is known at compile time (templates, arrays,
-fields) is no argument at all: other values make other functions. Arrays and fields
+variables that receive a result of several numbers. Values known at compile time (templates,
+arrays, fields) are no arguments at all: other values make other functions. Arrays and fields
 belong to the launch, where a function finds them as the kernel does.
 
-Every function is passed how deep it is called. When the kernel is complete, `finish` removes that
+Every call passes its depth. When the kernel is complete, `finish` removes that
 argument from functions that cannot recurse, and makes the others check it.
 """
 
@@ -198,7 +198,7 @@ def _args(w: Walk, decl: FuncDecl) -> tuple[Arg, ...]:
 
 
 def _walk(w: Walk, decl: FuncDecl, real: RealFunction, known: Iterator[Any]) -> None:
-    """Compile the body of a real function, away from what is being compiled."""
+    """Compile the body of a real function, apart from the function being compiled."""
     callee = real.callee
     saved = w.func, w.block, w.ops, w.depth, w.static, w.frame, w.prologue, w.bound_leaves
     w.func, w.block, w.ops = callee, callee.body, callee.body.ops
@@ -297,7 +297,7 @@ def _reached(name: str, calls: dict[str, set[str]]) -> set[str]:
 
 
 def _frame_size(callee: Callee) -> int:
-    """At most so many bytes of stack, about, does a call take."""
+    """An upper bound, about, of the bytes of stack that a call needs."""
     size = 128
     for op in walk(callee.body):
         if op.code == C.ARRAY_ALLOCA:

@@ -44,7 +44,7 @@ def intrinsic(name: str, *also: Any) -> Callable[[F], F]:
 
 
 def handler(*names: str) -> Callable[[F], F]:
-    """The decorated function is what ``names`` mean in a kernel."""
+    """The decorated function defines the meaning of ``names`` in a kernel."""
 
     def tie(fn: F) -> F:
         for name in names:
@@ -55,7 +55,7 @@ def handler(*names: str) -> Callable[[F], F]:
 
 
 def call_of(kind: type) -> Callable[[F], F]:
-    """The decorated function is what calling an object of class ``kind`` means in a kernel."""
+    """The decorated function handles calls of objects of class ``kind`` in a kernel."""
 
     def tie(fn: F) -> F:
         CALLS[kind] = fn

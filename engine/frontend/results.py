@@ -1,4 +1,4 @@
-"""Return statements: values converted to what the function is annotated to return."""
+"""Return statements: values converted to the annotated result types."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _scalars(w: Walk, value: Any, out: list[Op], node: ast.AST) -> None:
 
 
 def _converted(w: Walk, node: ast.Return, value: Any) -> list[Any]:
-    """The returned values, as those that the function is annotated with."""
+    """The returned values, converted to the annotated types."""
     decl = w.frame.decl
     types = decl.result_types(w.config)
     at = node.value or node

@@ -1,7 +1,7 @@
 """Declarations of kernels and functions: parameters, results, source location.
 
 `parse_kernel` and `parse_func` read a Python function's signature when it is decorated and report
-what the language lacks there at once, with a caret under the parameter. Nothing here looks at the
+unsupported parts of it at once, with a caret under the parameter. Nothing here looks at the
 body; that is `build`.
 """
 
@@ -342,7 +342,7 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
 
 
 def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[tuple[Any, ...], bool]:
-    """The types of the result's values, and whether they are annotated as a tuple."""
+    """The types of the result's values, and True if they are annotated as a tuple."""
     value = found.get("return")
     if value is None:
         return (), False
@@ -388,7 +388,7 @@ def _is_lambda(fn: Any) -> bool:
 
 
 def _check_options(src: FunctionSource, options: GraphOptions, returns: bool) -> None:
-    """QuadrantsSyntaxError for what the decorator asks for and the kernel cannot be."""
+    """Raise QuadrantsSyntaxError if the kernel cannot have an option of its decorator."""
     if options.checkpoints and not options.graph:
         _fail(
             src, f"@qd.kernel({src.name!r}, checkpoints=True) requires graph=True; the checkpoint "

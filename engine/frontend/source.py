@@ -87,7 +87,7 @@ class FunctionSource:
     def tree(self) -> ast.FunctionDef:
         """The syntax tree, with the line numbers and columns of the file.
 
-        QuadrantsSyntaxError if there is no source, or one that is not this function's.
+        Raises QuadrantsSyntaxError if there is no source, or it is not this function's.
         """
         if self._tree is None:
             self._tree = self._parse()
@@ -222,7 +222,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _last_line(code: CodeType) -> int:
-    """The last line in which something begins that code was made from."""
+    """The last line where a node of the code begins."""
     lines = [line for _, _, line in code.co_lines() if line is not None]
     last = max(lines, default=code.co_firstlineno)
     inner = [_last_line(one) for one in code.co_consts if isinstance(one, CodeType)]

@@ -161,7 +161,7 @@ def _source(node: ast.AST) -> ast.AST:
 
 
 def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
-    """Give ``target`` a value; a new name becomes a local variable."""
+    """Assign a value to ``target``; a new name becomes a local variable."""
     if isinstance(target, ast.Name):
         assign_name(w, target, value, node)
     elif isinstance(target, ast.Tuple | ast.List):

@@ -51,8 +51,8 @@ __all__ = [
 class NdarrayRef:
     """An array parameter. ``param`` counts the parameters of the compiled function.
 
-    arg, path: where the launch finds it (see `features.ParamBinding`). feature: what it is known
-    by.
+    arg, path: where the launch finds it (see `features.ParamBinding`). feature: its
+    specialization key.
     """
 
     name: str
@@ -190,7 +190,7 @@ class RecordValue:
 class InstanceValue:
     """An object of a data-oriented class: ``self`` of a kernel, or one that it holds.
 
-    root: the feature of the argument it belongs to; path: how to come from there to instance.
+    root: the key of the argument it belongs to; path: from there to the object.
     """
 
     name: str

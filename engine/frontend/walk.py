@@ -1,11 +1,11 @@
-"""The state of one walk over a kernel's syntax tree, and what all parts of the walk share.
+"""The state of one walk over a kernel's syntax tree, and the parts that all of the walk shares.
 
 `Walk` evaluates expressions (`expr`) and runs statements (`stmt`) through the tables of
 `registry`; the modules that fill the tables hold the meaning of the nodes. It writes ops straight
 into the function being built: operands may still differ in type, `type_check` inserts the casts.
 
-Names bind to what `values` describes; a name first assigned in the body of an ``if`` or a loop is
-gone after it (see `frame`).
+Names bind to the values that `values` describes; a name first assigned in the body of an ``if``
+or a loop is gone after it (see `frame`).
 
 Everything a user's kernel can do wrong leaves here as a Quadrants error with the user's span. An
 exception of any other kind is a fault of the frontend and becomes a QuadrantsInternalError, unless
@@ -89,7 +89,7 @@ class Walk(Memory):
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
     static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
-    checkpoints: what the user calls those met so far.
+    checkpoints: the user's names of those met so far.
     """
 
     __slots__ = (
@@ -284,9 +284,9 @@ class Walk(Memory):
         raise self.syntax_error(f'Unsupported node "{type(node).__name__}"', node, hint)
 
     def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run an operation of the language on Python values; what it raises is put in its place.
+        """Run an operation of the language on Python values; its errors get the user's location.
 
-        What a cache cannot compare of it is recorded: see `computed`.
+        Results that a cache cannot compare are recorded: see `computed`.
         """
         known = self.captures.computed(self, fn, args, node)
         return self._run(node, fn, args, kwargs, known)
@@ -403,7 +403,7 @@ class Walk(Memory):
         raise self.not_scalar(value, node)
 
     def check_integer(self, value: int, node: ast.AST) -> None:
-        """QuadrantsTypeError for a number that is too big for the default type."""
+        """Raise QuadrantsTypeError for a number that is too big for the default type."""
         t = self.default_ip
         if not t.min <= value <= t.max:
             raise self.type_error(

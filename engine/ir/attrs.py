@@ -69,7 +69,7 @@ class TaskAttr(NamedTuple):
 class AdStackAttr(NamedTuple):
     """A stack that keeps the values of a variable for the reverse pass.
 
-    name: the user's name for what it keeps. size: how many entries it needs, as the text of an
+    name: the user's name of the variable. size: the number of entries it needs, as the text of an
         `adstack.size_expr`; evaluated before each launch. max_size: the entries it has, where that
         is known when the kernel is compiled; 0 where ``size`` says. Both: a size that the user
         fixed, and what it would have been. adjoint: each entry has an
@@ -159,7 +159,7 @@ SUBGROUP_SIZE = 32
 """Iterations of a subgroup: a block has them in order, the last subgroup may be smaller."""
 
 RECURSION_LIMIT = 4096
-"""Calls of real functions inside of each other; more is an error of the kernel."""
+"""Limit of nested calls of real functions; more is an error of the kernel."""
 
 GPU_STACK = 32 << 10
 """Bytes of stack that a thread of a GPU has for recursion where no option says it."""

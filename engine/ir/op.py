@@ -176,9 +176,9 @@ class Arg(NamedTuple):
 class Callee(Func):
     """A real function: kernels and other such functions call it, also itself.
 
-    args: what a call passes, read by `call_arg`. results: at most one. The parameters are those of
-    the kernel: a function sees the arrays and fields of the launch as the kernel does. It draws
-    the ids of its ops from the kernel's.
+    args: the arguments of a call, read by `call_arg`. results: at most one. The parameters are
+    those of the kernel: a function sees the arrays and fields of the launch as the kernel does.
+    It draws the ids of its ops from the kernel's.
     """
 
     __slots__ = ("args", "kernel")

@@ -49,7 +49,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def read_param(match: re.Match[str]) -> Param:
-    """The parameter that `PARAM` has found. ValueError says what is wrong with it."""
+    """The parameter in a match of `PARAM`. ValueError states its fault."""
     *_, adjoints = match.groups()
     param = _read_plain(match)
     return param if adjoints is None else param._replace(grad=int(adjoints))

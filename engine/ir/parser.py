@@ -64,7 +64,7 @@ _RECORD: Final = [RECORDS.get(info.attr) for info in CODES]
 
 
 def parse(text: str, file: str = "<ir>") -> Func:
-    """The function that ``text`` shows; ``file`` is what errors call the text.
+    """The function that ``text`` shows; ``file`` is its name in errors.
 
     Raises IRParseError with line and column.
     """

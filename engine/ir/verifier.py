@@ -92,7 +92,7 @@ def _const(v: _Verifier, op: Op) -> str | None:
 
 
 def _parameter(v: _Verifier, number: Any, *kinds: str) -> Param | str:
-    """Parameter ``number``, which must be of one of these kinds, or what is wrong with it."""
+    """Parameter ``number``, which must be of one of these kinds, or its fault."""
     params = v.func.params
     if not _is_int(number) or not 0 <= number < len(params):
         return f"there is no parameter {number}"
