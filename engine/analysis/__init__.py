@@ -1,8 +1,8 @@
-"""Facts about IR that passes ask for: pure functions of a `Func`, none of them changes anything.
+"""Facts about IR that passes ask for: pure functions of a `Func` that change nothing.
 
 ============ ===================================================================================
-`uses`       how often, and by whom, each value is used
-`loops`      enclosing loops, what is inside of which, loop invariance
+`uses`       the number of uses of each value, and its users
+`loops`      enclosing loops, nesting of ops and loops, loop invariance
 `alias`      which addresses are the same, cannot be the same, or may be
 `unique`     which arrays a parallel task divides among its iterations
 `cfg`        the control-flow graph of a task, as an object that can be shown

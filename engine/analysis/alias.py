@@ -1,6 +1,6 @@
-"""Which addresses are the same place in memory.
+"""Alias analysis: the addresses that are the same place in memory.
 
-Every address op is given a `Location`; two addresses are *definitely the same* exactly when their
+Every address op has a `Location`; two addresses are *definitely the same* exactly when their
 locations are the same object. For two different locations `Memory.relation` says whether they are
 DIFFERENT or MAYBE the same:
 
@@ -9,7 +9,8 @@ DIFFERENT or MAYBE the same:
   field, differ if the function says so (`Func.noalias`), else they may be the same;
 * arrays that the kernel makes (`array_alloca`, or their slot among the global temporaries) differ
   from everything else;
-* an address that a real function is given may be that of any element, also of another one;
+* an address that is passed to a real function may be that of any element, also of a different
+  one;
 * elements of one array are compared axis by axis, each index as a value plus a constant: a
   certain difference on one axis makes them different (indices are taken to be in range), as
   ``x[i]`` and ``x[i + 1]``; ``x[i]`` and ``x[j]`` may be the same. The axes of an element count
@@ -17,7 +18,7 @@ DIFFERENT or MAYBE the same:
 * after lower_access the offset is compared like an index, a `linearize` like its indices.
 
 Values are the same when the same pure operations made them of the same operands. Mind that an op
-inside of a loop has another value in each iteration: DIFFERENT and the identity of locations hold
+inside a loop has a new value in each iteration: DIFFERENT and the identity of locations hold
 for addresses computed in the same iteration only (`Location.varies_in` helps with that).
 """
 
@@ -42,7 +43,7 @@ _CONSTANT = -1  # the number of "no value": the index is a constant alone
 _PASSED: Final = (-1, False)
 """The space of addresses that a real function is given; functions with any have no `noalias`."""
 _OWN: Final = -2
-"""Numbers of spaces of arrays that the kernel makes for itself are this and below."""
+"""The highest space of an array that the kernel makes for itself; the others are below it."""
 _DEPTH: Final = 64
 _Index = tuple[int, int]  # number of a value, constant added to it
 
@@ -70,12 +71,12 @@ class Location:
         self.own = kind == "local" or is_private(ptr)
 
     def varies_in(self, loop: Op, known: dict[Op, bool] | None = None) -> bool:
-        """Whether the address may be another one in each iteration; ``known``: `is_invariant`."""
+        """True if the address may differ between iterations; ``known``: as in `is_invariant`."""
         return self.kind == "array" and not is_invariant(self.ptr, loop, known)
 
 
 class Memory:
-    """The locations of one function, found as addresses are asked for. by_ptr: those known."""
+    """The locations of one function, found on request. by_ptr: the known ones."""
 
     def __init__(self, func: Func) -> None:
         self.noalias = func.noalias
@@ -120,7 +121,7 @@ class Memory:
         return MAYBE
 
     def is_field(self, a: Location) -> bool:
-        """Whether it is an element of a field."""
+        """True if ``a`` is an element of a field."""
         number = a.space[0]
         return a.kind == "array" and number >= 0 and self._params[number].kind == "field"
 
@@ -299,7 +300,7 @@ def own_space(base: Op) -> tuple[int, bool]:
 
 
 def is_private(ptr: Op) -> bool:
-    """Whether ``ptr`` points into an array that only one iteration sees."""
+    """True if ``ptr`` points into an array that only one iteration sees."""
     while ptr.code == C.SHIFT_PTR:
         ptr = ptr.args[0]
     return ptr.code == C.ARRAY_ALLOCA and ptr.attr.space == "private"

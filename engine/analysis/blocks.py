@@ -1,4 +1,4 @@
-"""Which loops run in blocks: those whose iterations wait for each other or share memory."""
+"""Loops that run in blocks: their iterations wait for each other or share memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["SUBGROUP_OPS", "block_dim", "is_parallel", "needs_blocks", "shared_a
 
 
 SUBGROUP_OPS = frozenset({C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC})
-"""What the iterations of a subgroup do together."""
+"""Operations that the iterations of a subgroup do together."""
 
 
 def needs_blocks(body: Block) -> bool:
-    """Whether the iterations that run ``body`` wait for each other or share an array."""
+    """True if the iterations that run ``body`` wait for each other or share an array."""
     return any(
         op.code == C.BLOCK_SYNC
         or op.code in SUBGROUP_OPS
@@ -31,7 +31,7 @@ def shared_arrays(body: Block) -> list[Op]:
 
 
 def is_parallel(func: Func, loop: Op) -> bool:
-    """Whether ``loop`` is a parallel task whose iterations are the user's, or will become one."""
+    """True if ``loop`` is, or will become, a parallel task whose iterations are the user's."""
     if loop.code == C.OFFLOADED:
         return loop.attr.kind == "range_for" and loop.attr.unit == "cell"
     at_root = func.is_root(loop.block)

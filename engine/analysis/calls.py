@@ -1,4 +1,4 @@
-"""Which real functions of a kernel call themselves, at once or through others."""
+"""Recursion: real functions of a kernel that call themselves, directly or through others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["recursive"]
 
 
 def recursive(func: Func) -> bool:
-    """Whether some real function of ``func`` may be called while it runs."""
+    """True if some real function of ``func`` may be called while it runs already."""
     calls = {
         name: {op.attr for op in walk(callee.body) if op.code == C.CALL}
         for name, callee in func.callees.items()

@@ -1,6 +1,6 @@
 """The control-flow graph of a task (or of a function that is not offloaded yet).
 
-Nodes are straight runs of ops of one block; the ops that own regions stand between nodes. Edges:
+Nodes are straight runs of ops of one block; the ops that own regions are between nodes. Edges:
 
 * node before an ``if`` -> first node of each branch; an empty branch: -> node after the ``if``;
 * node before a loop -> first node of its body; of a ``range_for`` also -> node after the loop;
@@ -147,7 +147,7 @@ class _Builder:
         self, block: Block, entry: list[CfgNode], name: str, owner: Op | None, depth: int,
         parallel: bool,
     ) -> tuple[CfgNode, list[CfgNode]]:  # fmt: skip
-        """Add the nodes of a block; gives its first node and those that control leaves it from."""
+        """Add the nodes of a block; return its first node and those where control leaves it."""
         first = current = self.node(block, name, owner, depth, parallel)
         _link(entry, current)
         ops = block.ops

@@ -47,7 +47,7 @@ def _kind(code: int) -> int:
 
 
 KIND: Final = [_kind(code) for code in range(C.COUNT)]
-"""What an opcode does to memory: 0 (nothing), LOAD, STORE, ATOMIC, INIT (an alloca) or FENCE."""
+"""The effect of an opcode on memory: 0 (none), LOAD, STORE, ATOMIC, INIT (an alloca) or FENCE."""
 
 
 class Flow:
@@ -89,7 +89,7 @@ class Flow:
             self._add_fences(fences)
 
     def _add_fences(self, fences: dict[int, list[tuple[Op, int]]]) -> None:
-        """Add an event of each fence for every location that others can get at."""
+        """Add an event of each fence for every location that others can reach."""
         touched = {event[2]: None for events in self.events for event in events}
         shared = [location for location in touched if not location.own]
         owned = [location for location in touched if location.own]
@@ -103,7 +103,7 @@ class Flow:
                 events[at:at] = [(FENCE, op, location) for location in reached]
 
     def leave_out_idle(self) -> None:
-        """Take out the arrays whose elements are all touched at one place only.
+        """Remove the arrays whose elements are all touched at one place only.
 
         Nothing is known of such an element when it is loaded, and it is live when it is stored.
         """
@@ -124,7 +124,7 @@ class Flow:
     # --- reaching definitions --------------------------------------------------------------
 
     def asked(self) -> int:
-        """Bit set of the locations of which it matters what reaches a node.
+        """Bit set of the locations whose reaching definitions matter.
 
         Something sets them, and in another node they are loaded or stored to before that. (In the
         node itself, what was there before the task arrives first.)
@@ -184,7 +184,7 @@ class Flow:
                 leaving = gen[i] | (reaching & ~kill[i]) if kill[i] else reaching
                 if leaving != out[i]:
                     out[i] = leaving
-                    # What follows is still to come in this sweep, what stands before is not.
+                    # Later nodes are still to come in this sweep, earlier ones are not.
                     for target in node.next:
                         stale[target.id] = 1
                         if target.id <= i and target.id < again:
@@ -272,7 +272,7 @@ class Flow:
                 entering = use[i] | (out & ~kill[i])
                 if entering != live_in[i]:
                     live_in[i] = entering
-                    # What stands before is still to come in this sweep, what follows is not.
+                    # Earlier nodes are still to come in this sweep, later ones are not.
                     for source in node.prev:
                         stale[source.id] = 1
                         if source.id >= i and source.id > again:
@@ -298,7 +298,7 @@ class Flow:
         return uses, kills
 
     def _outer_loop(self, block: Block | None) -> Op | None:
-        """The outermost loop around ``block`` inside of the task."""
+        """The outermost loop around ``block`` inside the task."""
         if block not in self._outer:
             task = self.graph.task
             around = (x for x in enclosing_loops(block) if x is not task)
@@ -306,11 +306,11 @@ class Flow:
         return self._outer[block]
 
     def _varying(self) -> dict[Op | None, int]:
-        """For each outermost loop, the locations that vary in it or in a loop inside of it."""
+        """For each outermost loop, the locations that vary in it or in a loop inside it."""
         masks: dict[Op | None, int] = {}
         known: dict[Op, dict[Op, bool]] = {}
         for location in self.locations:
-            # An address can only vary in loops that it stands in.
+            # An address can only vary in the loops around it.
             loop = self._outer_loop(location.ptr.block) if location.kind == "array" else None
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
                 masks[loop] = masks.get(loop, 0) | location.bit
@@ -325,7 +325,7 @@ def _base(ptr: Op) -> Op:
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:
-    """Both analyses; also sets `CfgNode.live_out`, for those who show the graph."""
+    """Run both analyses; also set `CfgNode.live_out`, for displays of the graph."""
     flow = Flow(graph, Memory(func))
     flow.reach()
     flow.live(loaded_later(func, graph.task))
@@ -334,7 +334,7 @@ def analyze(func: Func, graph: Cfg) -> Flow:
 
 
 def show_live(flow: Flow) -> None:
-    """Write what is live into the nodes."""
+    """Write the live locations into the nodes."""
     locations = flow.memory.locations
     for node in flow.graph.nodes:
         live = flow.live_out[node.id]

@@ -1,4 +1,4 @@
-"""Where ops stand in the nest of loops, and what does not change inside of one."""
+"""The position of ops in the nest of loops, and loop invariance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = [
 
 
 def contains(outer: Op, op: Op) -> bool:
-    """Whether ``op`` stands inside a region of ``outer``, at any depth."""
+    """True if ``op`` is inside a region of ``outer``, at any depth."""
     block = op.block
     while block is not None:
         owner = block.owner
@@ -44,7 +44,7 @@ def _do_whiles(block: Block | None) -> list[Op]:
 
 
 def do_while_around(block: Block | None) -> Op | None:
-    """The innermost ``do_while`` region that ``block`` stands in or belongs to."""
+    """The innermost ``do_while`` region that contains ``block`` or owns it."""
     found = _do_whiles(block)
     return found[0] if found else None
 
@@ -59,7 +59,7 @@ _DEPTH = 64
 
 
 def is_invariant(op: Op, loop: Op, known: dict[Op, bool] | None = None, depth: int = 0) -> bool:
-    """Whether ``op`` has one value during a run of ``loop``: made before it, or from such values.
+    """True if ``op`` has one value during a run of ``loop``: made before it, or from such values.
 
     Loads are not looked into: one inside the loop counts as changing, and so do very long chains
     of operations. ``known`` keeps answers for one loop between calls.
@@ -85,7 +85,7 @@ def is_invariant(op: Op, loop: Op, known: dict[Op, bool] | None = None, depth: i
 def cell_loop(task: Op) -> Op | None:
     """The op whose `loop_index` counts the user's iterations in a parallel task.
 
-    That is the task itself, or the loop inside of it once the task is made of pieces; None for a
+    That is the task itself, or the loop inside it once the task consists of chunks; None for a
     serial task, and for one whose loop has gone.
     """
     if task.attr.kind != "range_for":

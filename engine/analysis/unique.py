@@ -1,4 +1,4 @@
-"""Which arrays a parallel task divides among its iterations, each element to one of them."""
+"""Arrays that a parallel task divides among its iterations, each element to one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Space = tuple[int, bool]
 
 
 def uniquely_accessed(func: Func, task: Op) -> frozenset[Space]:
-    """Arrays (parameter, is_grad) of whose elements no two iterations of ``task`` touch the same.
+    """Arrays (parameter, is_grad) where no two iterations of ``task`` touch the same element.
 
     That is so when every address into the array has the loop indices of all axes of the task
     among its indices, always at the same places. If arrays may overlap, it can only be said of

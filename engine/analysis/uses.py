@@ -9,7 +9,7 @@ __all__ = ["use_counts", "users"]
 
 
 def use_counts(block: Block) -> dict[Op, int]:
-    """How often each op is an operand under ``block``; ops that are not used are missing."""
+    """The number of uses of each op as an operand under ``block``; unused ops are missing."""
     counts: dict[Op, int] = {}
     get = counts.get
     for b in all_blocks(block):

@@ -68,7 +68,7 @@ def _multiply(w: Walk, node: ast.AugAssign) -> None:
 
 
 def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
-    """Types of ``ptr <op>= value`` that cannot be."""
+    """Reject types that ``ptr <op>= value`` does not accept."""
     names: tuple[str, str] | None = None
     shapes = [v.shape if isinstance(v, MatrixValue) else () for v in (ptr, value)]
     structs = isinstance(ptr, StructValue) or isinstance(value, StructValue)
@@ -106,7 +106,7 @@ def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, righ
 def add_atomically(
     w: Walk, node: ast.AST, code: int, ptr: Any, value: Op, negate: bool = False
 ) -> Op:
-    """An atomic update, which gives the old value; ``negate`` makes an addition a subtraction."""
+    """An atomic update; returns the old value. ``negate`` makes an addition a subtraction."""
     target = dtype_in(w, ptr)
     if target is u1 and code == C.ATOMIC_ADD:
         code = C.ATOMIC_BIT_XOR if negate else C.ATOMIC_BIT_OR

@@ -1,4 +1,4 @@
-"""What a kernel says about blocks: shared arrays, barriers, and where an iteration stands.
+"""Blocks in a kernel: shared arrays, barriers, and the position of an iteration.
 
 A block is ``block_dim`` consecutive iterations of a parallel loop, counted in the order in which
 the loop runs. All of this is meant for the body of such a loop; elsewhere it is an error.
@@ -24,7 +24,7 @@ __all__ = ["make_array"]
 
 
 def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
-    """The parallel loop around the place that the walk is at."""
+    """The parallel loop around the current position of the walk."""
     block = w.block
     owner: Op | None = None
     while block.owner is not None:
@@ -131,7 +131,7 @@ def _place_of_iteration(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
 
 
 def _places(w: Walk, node: ast.Call, fn: Any) -> tuple[Op, Op]:
-    """The place of the iteration in its block, and how many iterations the block has."""
+    """The place of the iteration in its block, and the number of iterations in the block."""
     call = ast.copy_location(ast.Call(node.func, [], []), node)
     return (
         _place_of_iteration(w, call, "thread_idx", fn),
@@ -170,7 +170,7 @@ def _subgroup_constant(w: Walk, node: ast.Call, name: str, fn: Any) -> int:
 
 @handler("subgroup_identity")
 def _subgroup_identity(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
-    """What changes nothing under an operation, in the type of a value."""
+    """The identity element of an operation, in the type of a value."""
     value, operation = arguments(w, node, "identity", ("value", "operation"))
     t = w.op(value, node).type
     assert isinstance(t, DataType)
@@ -187,7 +187,7 @@ def _subgroup_identity(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
 
 @handler("no_subgroups")
 def _no_subgroups(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
-    """What no backend of this version has."""
+    """Raise an error for a subgroup function that no backend of this version has."""
     feature = f"{fn.__module__.rpartition('.')[2]}.{fn.__name__}"
     raise w.error(
         QuadrantsUnsupportedError,

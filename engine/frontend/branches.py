@@ -24,7 +24,7 @@ __all__ = ["conditional"]
 
 @expression(ast.BoolOp)
 def _boolop(w: Walk, node: ast.BoolOp) -> Any:
-    """``and`` and ``or`` give an operand; the right side is evaluated only if it is needed."""
+    """``and`` and ``or`` return an operand; the right side is evaluated only if it is needed."""
     return _bool_chain(w, node, node.values, isinstance(node.op, ast.And))
 
 
@@ -61,7 +61,7 @@ def _bool_chain(w: Walk, node: ast.BoolOp, values: list[ast.expr], is_and: bool)
 
 
 def _both(w: Walk, node: ast.BoolOp, a: Any, b: Any, is_and: bool) -> Op:
-    """``and`` or ``or`` of two parts, of which both are computed: a truth value."""
+    """``and`` or ``or`` of two parts that are both computed: a truth value."""
     left = _logical(w, node, w.op(a, node), node, None, is_and)
     right = _logical(w, node, w.op(b, node), node, left, is_and)
     code = C.BIT_AND if is_and else C.BIT_OR
@@ -85,7 +85,7 @@ def conditional(
     w: Walk, node: ast.AST, cond: Op, yes: tuple[ast.expr, Callable[[], Any]],
     no: tuple[ast.expr, Callable[[], Any]],
 ) -> Any:  # fmt: skip
-    """The value of one of two branches, of which only one runs."""
+    """The value of one of two branches; only that one runs."""
     at = len(w.ops)
     branch = w.emit(node, C.IF, (cond,), None, void, 2)
     values: list[Any] = []
@@ -107,7 +107,7 @@ def conditional(
 
 
 def _either(w: Walk, node: ast.AST, values: list[Any]) -> Any:
-    """A variable that can take each of two values."""
+    """A variable that can hold each of two values."""
     structs = [v for v in values if isinstance(v, StructValue)]
     if structs:
         names = [[*v.members] if isinstance(v, StructValue) else None for v in values]

@@ -1,9 +1,9 @@
-"""From a declared kernel and the features of its arguments to a function in IR.
+"""Compilation of a declared kernel and its specialization keys to a function in IR.
 
-    features: one for each declared parameter, in order; see `features`
+    features: one key for each declared parameter, in order; see `features`
 
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
-and arrays, in order, then what the kernel uses of its other arguments and the fields it uses, in
+and arrays, in order, then the used parts of its other arguments and the fields it uses, in
 the order of their first use. `BuildResult.bindings` says where each comes from. Nothing is kept
 between builds but syntax trees.
 """
@@ -57,12 +57,12 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The function in stage ``ast``, the functions inlined into it, and what to warn of.
+    """The function in stage ``ast``, the functions inlined into it, and the warnings.
 
     bindings: where the value of each of the function's parameters comes from. used: what the code
-    depends on inside of arguments. seconds: what it took. decls: the kernel, then each function
-    that was inlined or called, in the order of first use.
-    recorded: gives `captures`.
+    depends on inside of arguments. seconds: the time of the build. decls: the kernel, then each
+    function that was inlined or called, in the order of first use.
+    recorded: the source of `captures`.
     """
 
     func: Func
@@ -75,12 +75,12 @@ class BuildResult:
 
     @property
     def captures(self) -> tuple[Capture, ...]:
-        """What was read from outside of the functions, in order of first use."""
+        """The values read from outside the functions, in order of first use."""
         return self.recorded.all() if self.recorded else ()
 
     @property
     def plan(self) -> Plan:
-        """What a launch needs of this."""
+        """The parts of this that a launch needs."""
         return Plan(self.bindings, self.used)
 
     def tell(self) -> None:
@@ -99,7 +99,7 @@ class BuildResult:
 
 
 def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:
-    """QuadrantsSyntaxError for an array with gradients, which a graph kernel cannot take."""
+    """Raise QuadrantsSyntaxError if a graph kernel is passed an array with gradients."""
     for param, leaf in zip(w.params, w.bindings, strict=True):
         if param.kind == "ndarray" and param.needs_grad:
             raise w.syntax_error(

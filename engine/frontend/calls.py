@@ -151,7 +151,7 @@ def plain_decl(w: Walk, fn: FunctionType, node: ast.AST) -> FuncDecl:
 
 
 def _has_counterpart(name: str) -> bool:
-    """Whether the language has a function of this name, such as ``sin`` for ``math.sin``."""
+    """True if the language has a function of this name, such as ``sin`` for ``math.sin``."""
     return any(
         fn.__name__ == name and ".lang.functions" in fn.__module__
         for fn in INTRINSICS
@@ -206,7 +206,7 @@ def arguments(
 
 
 def only_positional(w: Walk, node: ast.Call, name: str) -> list[Any]:
-    """The values of a call that takes no keywords."""
+    """The values of a call that accepts no keywords."""
     if node.keywords:
         text = f"{name}() got an unexpected keyword argument '{node.keywords[0].arg or '**'}'"
         raise w.type_error(text, node.keywords[0].value)

@@ -1,4 +1,4 @@
-"""What a kernel reads from outside of itself while it is compiled.
+"""Captures: the values that a kernel reads from outside itself while it is compiled.
 
 The compiled code depends on the values of globals and closure cells, on attributes of modules,
 classes and objects reached from these, on defaults and annotations of the functions it inlines, on
@@ -57,7 +57,7 @@ Origin = Literal["global", "closure", "builtin", "argument", "default", "annotat
 
 
 class _Absent:
-    """The value of a capture for an attribute that an object was asked for and lacks."""
+    """The value of a capture for an attribute that an object lacks."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -70,7 +70,7 @@ class Capture(NamedTuple):
     """Something that a kernel, or a function it inlines, read from outside.
 
     decl: the function in which ``path`` begins. path: a name, and the attributes to follow from it.
-    value: what was found, before the language gives it a meaning; `ABSENT` if ``hasattr`` said no.
+    value: what was found, before the language interprets it; `ABSENT` if ``hasattr`` said no.
     loc: where it was read first; outside of ``qd.static``, if it ever was. static: it was read in
         ``qd.static(...)`` only.
     origin: what ``path[0]`` is:
@@ -84,7 +84,7 @@ class Capture(NamedTuple):
                      value is what was called
         ""           not a name: the text of an expression
     opaque: why the same value here does not mean the same code; "" if it does.
-    impure: what the rules of `purity` say to it.
+    impure: the severity by the rules of `purity`.
     """
 
     decl: KernelDecl | FuncDecl
@@ -104,10 +104,10 @@ class Capture(NamedTuple):
 
 _Decl = KernelDecl | FuncDecl
 _Place = tuple[_Decl, Origin, tuple[str, ...], Any]
-"""How an object was reached, and the object: its id stays its own as long as it is kept."""
+"""The path to an object, and the object: its id stays unique as long as the object is kept."""
 _Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, Severity]
 """A capture without its key: origin, value, the function that reads it, the node, the call that
-inlined the function, static, opaque, impure. The place in the source is made when somebody asks."""
+inlined the function, static, opaque, impure. The source location is made on demand."""
 _RANKS: Final = {"": 0, "warning": 1, "error": 2}
 
 
@@ -120,17 +120,17 @@ _HANDLES: Final = (
     np.dtype,
 )  # fmt: skip
 _ENGINE: Final = __name__.removesuffix("frontend.captures")
-"""What the names of the engine's own modules start with, and a dot."""
+"""The prefix of the names of the engine's own modules, with a dot."""
 _WITH_STATE: Final = tuple([
     f"{_ENGINE}{room}." for room in ("cache", "inspect", "lang.fields", "lang.profiler", "runtime")
 ])  # fmt: skip
-"""Modules of the engine whose objects and functions tell of the program that runs."""
+"""Modules of the engine whose objects and functions report on the running program."""
 _WHOLE: Final[dict[type, bool]] = {}
 """Classes whose objects `_is_whole` has been asked about."""
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether a path ends here: what attributes of ``value`` give, its own value decides."""
+    """True if a path ends here: the value decides the results of its attributes."""
     kind: Any = value.__class__
     if kind in _PLAIN:
         return True
@@ -146,7 +146,7 @@ _OF_LANGUAGE: Final[dict[str, bool]] = {}
 
 
 def is_of_language(module: ModuleType) -> bool:
-    """Whether a module is part of the engine."""
+    """True if a module is part of the engine."""
     found = _OF_LANGUAGE.get(module.__name__)
     if found is None:
         found = _OF_LANGUAGE[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
@@ -154,7 +154,7 @@ def is_of_language(module: ModuleType) -> bool:
 
 
 def _is_own(name: str, value: Any) -> bool:
-    """Whether an attribute of a module of the language is what the language put there."""
+    """True if an attribute of a module of the language is the one that the language put there."""
     if isinstance(value, CompoundType):
         return False
     of: Any = value if isinstance(value, FunctionType | type) else value.__class__
@@ -178,7 +178,7 @@ def _is_derived(value: Any, name: str) -> bool:
 def _alike(a: Any, b: Any) -> bool:
     """True if two reads of one path found the same; values that end no path may be made each time.
 
-    A property can give something else at each read; only what the first gave is compared later.
+    A property can return a new value at each read; only the first one is compared later.
     """
     if a is b:
         return True
@@ -193,14 +193,14 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _is_local(w: Walk, node: ast.AST) -> bool:
-    """Whether what ``node`` takes an attribute of came through a local name or an expression."""
+    """True if ``node`` reads an attribute of a local name or of an expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return not isinstance(node, ast.Name) or w.has_local(node.id)
 
 
 def _origin(frame: Frame, name: str) -> Origin:
-    """Where ``frame`` finds a name that is none of its own."""
+    """The origin of a name that ``frame`` finds outside itself."""
     if name in frame.closure:
         return "closure"
     return "global" if name in frame.globals else "builtin"
@@ -209,7 +209,7 @@ def _origin(frame: Frame, name: str) -> Origin:
 class Captures:
     """The captures of one walk; ``kernel``: its declaration.
 
-    Recording is part of every compile: it keeps what it is given and makes nothing of it.
+    Recording is part of every compile: it keeps its input and computes nothing from it.
     """
 
     __slots__ = ("_bases", "_found", "_places", "kernel", "language", "seen", "seen_static")
@@ -219,9 +219,9 @@ class Captures:
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
         self._places: dict[int, list[_Place]] = {}
         self.language: Final[dict[tuple[str, str], Any]] = {}
-        """(module, name) -> what the language was found to have there; a program may replace it."""
+        """(module, name) -> the value that the language had there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
-        """What nodes gave the last time; a loop that is unrolled asks the same again and again."""
+        """The last value of each node; an unrolled loop asks for the same ones again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
         """The same, for nodes in ``qd.static``."""
         self._bases: dict[ast.AST, Any] = {}
@@ -264,7 +264,7 @@ class Captures:
     # Names
 
     def name(self, w: Walk, name: str, value: Any, node: ast.AST, keep: bool) -> None:
-        """A name was found outside of the function.
+        """Record a name that was found outside the function.
 
         keep: False where only an attribute of the value is taken, which will be recorded.
         """
@@ -303,7 +303,7 @@ class Captures:
     def attribute(
         self, w: Walk, base: Any, name: str, value: Any, node: ast.AST, keep: bool
     ) -> None:
-        """``value`` was read from a Python object; see `name`."""
+        """Record that ``value`` was read from a Python object; see `name`."""
         if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
             self._of_language(w, base, name, value, node)
             return
@@ -334,7 +334,7 @@ class Captures:
     def _of_language(
         self, w: Walk, base: ModuleType, name: str, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
-        """``value`` was read from a module of the language, which is recorded itself."""
+        """Record that ``value`` was read from a module of the language, itself recorded."""
         self.language[base.__name__, name] = value
         inlined = isinstance(getattr(value, "decl", None), FuncDecl)
         if inlined or isinstance(value, ModuleType):
@@ -360,7 +360,7 @@ class Captures:
     def member(
         self, w: Walk, arg: int, path: tuple[str, ...], value: Any, node: ast.AST, keep: bool = True
     ) -> None:
-        """``value`` was read from inside of argument ``arg`` of the kernel; see `name`."""
+        """Record that ``value`` was read from inside argument ``arg`` of the kernel; see `name`."""
         place = (self.kernel, "argument", (self.kernel.params[arg].name, *path), value)
         self._note(place)
         if keep or value is ABSENT or _is_whole(value):
@@ -369,18 +369,18 @@ class Captures:
     def presence(
         self, w: Walk, arg: int, path: tuple[str, ...], present: bool, node: ast.AST
     ) -> None:
-        """``hasattr`` was asked for the last of ``path`` inside of argument ``arg``."""
+        """Record a ``hasattr`` for the last name of ``path`` inside argument ``arg``."""
         path = (self.kernel.params[arg].name, *path[:-1], path[-1] + "?")
         self._add((self.kernel, "argument", path, present), w, node)
 
     def argument(self, name: str, value: Any) -> None:
-        """Parameter ``name`` of the kernel is a Python object known at compile time."""
+        """Record parameter ``name`` of the kernel: a Python object known at compile time."""
         self._note((self.kernel, "argument", (name,), value))
 
     # Functions
 
     def function(self, w: Walk, decl: FuncDecl, node: ast.AST) -> None:
-        """``decl`` is inlined or called for the first time: its annotations are part of it."""
+        """Record the annotations of ``decl``, which is inlined or called for the first time."""
         for param in decl.params:
             if param.kind not in ("value", "self"):
                 self._add((decl, "annotation", (param.name,), param), w, node)
@@ -388,7 +388,7 @@ class Captures:
             self._add((decl, "annotation", ("return",), decl.returns), w, node)
 
     def default(self, w: Walk, decl: FuncDecl, param: ParamDecl, node: ast.AST) -> None:
-        """The call of ``decl`` at ``node`` leaves out ``param``."""
+        """Record the default of ``param``, which the call of ``decl`` at ``node`` omits."""
         place = (decl, "default", (param.name, "default"), param.default)
         self._note(place)
         self._add(place, w, node)
@@ -397,7 +397,7 @@ class Captures:
         self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.Call
     ) -> bool:
         """``fn`` is about to be called while the kernel is compiled; True if a cache may rely on
-        what that gives."""
+        its result."""
         why = call_doubt(fn, args, kwargs)
         if why:
             self.opaque(w, fn, node, why)
@@ -413,7 +413,7 @@ class Captures:
     def result(
         self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.AST
     ) -> Any:
-        """What a function gives that `ran` or `computed` knows: at most its result is in doubt."""
+        """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
         if not numeric(fn, args):
             value = fn(*args, **kwargs)
         else:
@@ -429,5 +429,5 @@ class Captures:
         return value
 
     def opaque(self, w: Walk, fn: Any, node: ast.AST, why: str) -> None:
-        """What the call of ``fn`` gave cannot be looked at again."""
+        """Record that the result of the call of ``fn`` cannot be looked at again."""
         self._add((w.frame.decl, "call", (ast.unparse(node),), fn), w, node, why)

@@ -128,7 +128,7 @@ _BARE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Assert)
 
 
 def _check_bare(w: Walk, node: ast.stmt) -> None:
-    """Reject a plain statement in a checkpoint, but what only steers the compilation."""
+    """Reject a plain statement in a checkpoint, unless it only steers the compilation."""
     if not isinstance(node, _BARE):
         return
     value = getattr(node, "value", None)
@@ -157,7 +157,7 @@ def implicit_checkpoint(w: Walk, node: ast.AST, head: ast.AST) -> Saved | None:
 
 
 def finish(w: Walk) -> None:
-    """In a kernel without named checkpoints the others mean nothing: they go."""
+    """Remove unnamed checkpoints from a kernel without named ones, where they have no effect."""
     if w.checkpoints:
         return
     for block in reversed(w.func.roots()):

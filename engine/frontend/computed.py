@@ -1,8 +1,8 @@
 """Operations that ran while a kernel was compiled: those whose result their operands decide.
 
 What a kernel reads from outside is compared before its code is used again, and what it computes
-from that need not be, as long as each operation gives the same for the same operands. That holds
-for the operations listed here, on values that `plain` knows. All others (a call of a Python
+from that need not be, as long as each operation has the same result for the same operands. That
+holds for the operations listed here, on values that `plain` knows. All others (a call of a Python
 function, an operator of the program's own classes, a callback, what the locale, the seed of hashes
 or NumPy's settings decide) have a *doubt*: a text that says why the result cannot be compared.
 """
@@ -56,7 +56,7 @@ _SHALLOW: Final = frozenset((
     bool, dict, enumerate, iter, len, list, operator.getitem, operator.not_, operator.truth,
     reversed, tuple, zip,
 ))  # fmt: skip
-"""Functions that ask a container, but not what is in it."""
+"""Functions that read a container, but not its elements."""
 _JOINING: Final = frozenset((operator.add, operator.mul))
 _RECORDED: Final = frozenset((getattr, isinstance, issubclass, next, print))
 """Functions whose operands are recorded in another way, or whose result is not used."""
@@ -136,7 +136,7 @@ def _kind(value: Any) -> Any:
 
 
 def _doubt(value: Any, inner: bool = False) -> str:
-    """Why operations on ``value`` may read more than a cache compares; "" if they do not.
+    """The reason why operations on ``value`` may read more than a cache compares; else "".
 
     inner: it is in a container, which compares by identity first.
     """
@@ -203,7 +203,7 @@ def _shallow_doubt(value: Any) -> str:
 
 
 def _text_doubt(value: Any) -> str:
-    """Why the text of ``value`` may show more than a cache compares."""
+    """The reason why the text of ``value`` may show more than a cache compares; else ""."""
     kind = _kind(value)
     if kind is int:
         return "" if value.bit_length() <= _DIGITS else "the digits of an integer may be limited"
@@ -229,7 +229,7 @@ def _text_doubt(value: Any) -> str:
 
 
 def operation_doubt(fn: Any, args: Sequence[Any]) -> str:
-    """Why the result of an operation of the language may differ for equal operands."""
+    """The reason why an operation of the language may differ for equal operands; else ""."""
     try:
         if fn in _RECORDED:
             return ""
@@ -250,7 +250,7 @@ def operation_doubt(fn: Any, args: Sequence[Any]) -> str:
 
 
 def _special_doubt(fn: Any, args: Sequence[Any]) -> str:
-    """What else than operands a few operations depend on."""
+    """The doubt about operations that depend on more than their operands; else ""."""
     if fn in _TO_TEXT and args:
         return _text_doubt(args[0]) or _spec_doubt(args[1] if len(args) > 1 else "")
     if fn is operator.mod and args and isinstance(args[0], str | bytes):
@@ -267,7 +267,7 @@ def _spec_doubt(spec: Any) -> str:
 
 
 def _identity_doubt(a: Any, b: Any) -> str:
-    """Why ``a is b`` may differ where texts do not: they do not say which object it is."""
+    """The reason why ``a is b`` may differ for equal texts: a text does not identify an object."""
     if type(a) is not type(b) or a is None or b is None:
         return ""
     if isinstance(a, bool | enum.Enum | type | DataType | FunctionType) or a is ...:
@@ -278,7 +278,7 @@ def _identity_doubt(a: Any, b: Any) -> str:
 
 
 def result_doubt(fn: Any, value: Any) -> str:
-    """Why a result may differ for equal operands: the order of a set is not its content."""
+    """The reason why a result may differ for equal operands: a set's order is not its content."""
     if type(value) not in (set, frozenset) or len(value) < 2 or fn is operator.getitem:
         return ""
     return "the order of a set depends on hashes and on how it was made"
@@ -297,7 +297,7 @@ def numeric(fn: Any, args: Sequence[Any]) -> bool:
 
 
 def call_doubt(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Why the result of calling ``fn``, which the kernel chose, may differ for equal arguments."""
+    """The reason why a call of ``fn`` by a kernel may differ for equal arguments; else ""."""
     if not _is_known(fn, args, kwargs):
         name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
         return f"the Python function {name} ran while the kernel was compiled"
@@ -374,7 +374,7 @@ def _is_of_language(fn: Any) -> bool:
 
 
 def array_attribute_doubt(base: Any, name: str) -> str:
-    """Why an attribute of an array may differ where dtype, layout and content do not."""
+    """The reason why an array attribute may differ for equal dtype, layout, content; else ""."""
     if isinstance(base, np.ndarray | np.generic) and name not in _FACTS | _OF_ARRAYS:
         return f"the attribute {name} of an array is not compared"
     return ""

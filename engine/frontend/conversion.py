@@ -1,4 +1,4 @@
-"""Values as values of a wanted type: numbers, vectors, matrices and structs."""
+"""Conversion of values to a required type: numbers, vectors, matrices and structs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["converted", "made_of_type", "made_struct", "type_of"]
 
 
 def converted(w: Walk, t: Any, value: Any, node: ast.AST, name: str = "") -> Any:
-    """``value`` as a value of type ``t``; ``name``: what takes it, for messages.
+    """``value`` as a value of type ``t``; ``name``: its receiver, for messages.
 
     QuadrantsTypeError if it cannot be one.
     """

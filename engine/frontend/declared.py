@@ -1,4 +1,4 @@
-"""What one parameter is declared as: annotations read into `ParamDecl`.
+"""Declarations of parameters: annotations read into `ParamDecl`.
 
 Parameters of kernels and functions, and the members of ``dataclasses.dataclass`` classes that are
 passed to them, are annotated in the same language.
@@ -44,7 +44,7 @@ NO_DEFAULT: Final = inspect.Parameter.empty
 
 
 def scalar_type(declared: NumberType, config: CompileConfig) -> DataType:
-    """``declared``, with int, float and bool replaced by what they mean under ``config``."""
+    """``declared``, with int, float and bool replaced by their types under ``config``."""
     if isinstance(declared, DataType):
         return declared
     if declared is bool:
@@ -59,9 +59,9 @@ class ParamDecl(NamedTuple):
         array), ``record`` (a ``dataclasses.dataclass``), ``self`` (of a method), ``value`` (of a
         ``@qd.func``: not annotated), ``ref`` (a variable, of a real function), ``unusable`` (a
         member annotated with what kernels lack).
-    dtype: of a scalar or of the scalars of an array; None takes any. For ``int`` and ``float`` see
-        `number`. ndim, needs_grad: of an ndarray; None takes any. element_dim: how many axes the
-        elements of an array have; element_shape: their extents; None takes any.
+    dtype: of a scalar or of the scalars of an array; None accepts any. For ``int`` and ``float``
+        see `number`. ndim, needs_grad: of an ndarray; None accepts any. element_dim: the number of
+        axes of the elements of an array; element_shape: their extents; None accepts any.
     number: the annotation of a scalar as written: a DataType, int, float or bool.
     type: what a matrix, struct or record is annotated with. optional: None may be passed.
     """
@@ -86,7 +86,7 @@ class ParamDecl(NamedTuple):
         return scalar_type(self.number, config)
 
     def element_type(self, config: CompileConfig) -> DataType | None:
-        """The type of the scalars an array must have; None takes any."""
+        """The type of the scalars an array must have; None accepts any."""
         return None if self.number is None else scalar_type(self.number, config)
 
     def value_type(self, config: CompileConfig) -> Any:
@@ -95,20 +95,20 @@ class ParamDecl(NamedTuple):
 
 
 def resolve_type(t: Any, config: CompileConfig) -> Any:
-    """A type of values with int, float and bool replaced by what they mean under ``config``."""
+    """A type of values with int, float and bool replaced by their types under ``config``."""
     ip, fp = scalar_type(int, config), scalar_type(float, config)
     return resolved(t, ip, fp)
 
 
 def element_text(dtype: DataType | None, shape: tuple[int, ...] | None) -> str:
-    """How messages call the elements of an array: ``f32`` or ``[Tensor (3) f32]``."""
+    """The name of the elements of an array in messages: ``f32`` or ``[Tensor (3) f32]``."""
     if not shape:
         return str(dtype or "any")
     return f"[Tensor ({', '.join(map(str, shape))}) {dtype}]"
 
 
 def text_of(value: Any) -> str:
-    """How messages show an annotation."""
+    """An annotation as messages show it."""
     return value.__name__ if isinstance(value, type) else repr(value)
 
 
@@ -200,7 +200,7 @@ def members_of(cls: type, names: Mapping[str, Any] | None = None) -> dict[str, P
 
 
 def _evaluated(cls: type, name: str, text: str, names: Mapping[str, Any] | None) -> Any:
-    """What a member's annotation given as text means; the text itself if it cannot be known."""
+    """The value of a member's annotation given as text; the text itself if evaluation fails."""
     owner = next((c for c in cls.__mro__ if name in inspect.get_annotations(c)), cls)
     module = sys.modules.get(owner.__module__)
     seen = {**(names or {}), **(module.__dict__ if module else {}), **vars(owner)}
@@ -213,7 +213,7 @@ def _evaluated(cls: type, name: str, text: str, names: Mapping[str, Any] | None)
 
 
 def evaluated(annotation: Any, names: dict[str, Any]) -> Any:
-    """What an annotation given as text means; a text may stand for a text."""
+    """The value of an annotation given as text; a text may stand for a text."""
     while isinstance(annotation, str):
         annotation = eval(annotation, names)
     return annotation

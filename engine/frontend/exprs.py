@@ -171,7 +171,7 @@ def _generate(
 
 @expression(ast.JoinedStr)
 def _fstring(w: Walk, node: ast.JoinedStr) -> str:
-    """An f-string outside of print and assert: a Python string of compile-time values."""
+    """An f-string outside print and assert: a Python string of compile-time values."""
     parts: list[str] = []
     for piece in node.values:
         if isinstance(piece, ast.FormattedValue):

@@ -1,4 +1,4 @@
-"""What a kernel is specialised by: one feature for each parameter of a call.
+"""Specialization keys of a kernel: one for each parameter of a call.
 
     scalar    the DataType it is passed as
     ndarray   `NdarrayFeature`
@@ -8,7 +8,7 @@
     record    (a ``dataclasses.dataclass``) `RecordFeature`
     instance  (``self`` of a data-oriented class) `InstanceFeature`
 
-Calls with equal features share one compiled kernel. `ParamBinding` says how the launch finds the
+Calls with equal keys share one compiled kernel. `ParamBinding` says how the launch finds the
 value of each parameter of the compiled function in the arguments of a call.
 """
 
@@ -38,7 +38,7 @@ MARKS: Final = "(marks)"
 
 
 class NdarrayFeature(NamedTuple):
-    """What the code for an array argument depends on; its shape is known only at the launch.
+    """The key of an array argument; its shape is known only at the launch.
 
     needs_grad, needs_dual: whether it has an array of gradients, of duals. element_shape: of the
     vectors or matrices it holds. axes: the order of its axes in memory, outermost first; None is
@@ -53,11 +53,11 @@ class NdarrayFeature(NamedTuple):
     needs_dual: bool = False
 
     def has(self, companion: str) -> bool:
-        """Whether it has the array called ``grad`` or ``dual``."""
+        """True if it has the array called ``grad`` or ``dual``."""
         return self.needs_grad if companion == "grad" else companion == "dual" and self.needs_dual
 
     def of_grad(self) -> NdarrayFeature:
-        """The feature of the array of gradients, and of that of duals."""
+        """The key of the array of gradients, and of that of duals."""
         return ndarray_feature(self.dtype, self.ndim, False, self.element_shape, self.axes)
 
 
@@ -72,16 +72,16 @@ def ndarray_feature(
     axes: tuple[int, ...] | None = None,
     needs_dual: bool = False,
 ) -> NdarrayFeature:
-    """The one feature with these values: launches compare it with ``is``."""
+    """The one key with these values: launches compare it with ``is``."""
     key = (dtype, ndim, needs_grad, element_shape, axes, needs_dual)
     found = _known.get(key)
     return found if found is not None else _known.setdefault(key, NdarrayFeature(*key))
 
 
 class RecordFeature:
-    """A ``dataclasses.dataclass`` argument: its class and the feature of each member.
+    """The key of a ``dataclasses.dataclass`` argument: its class and the key of each member.
 
-    members: name -> feature. Compared by value.
+    members: name -> key. Compared by value.
     """
 
     __slots__ = ("_key", "cls", "members")
@@ -92,7 +92,7 @@ class RecordFeature:
         self._key: Final = (cls, tuple(self.members.items()))
 
     def find(self, path: tuple[str, ...]) -> Any:
-        """The feature of the member that ``path`` leads to; None if there is no such."""
+        """The key of the member that ``path`` leads to; None if there is none."""
         found: Any = self
         for name in path:
             if isinstance(found, RecordFeature):
@@ -111,12 +111,12 @@ class RecordFeature:
 
 
 class InstanceFeature:
-    """The object a method is called on.
+    """The key of the object a method is called on.
 
     Its numbers are compile-time values, so two objects never share a compiled kernel; with
     ``template_primitives=False`` those that the kernel uses are passed at each launch. What the
     kernel depends on besides is found while it is compiled (`BuildResult.used`): ``look(value)``
-    gives the feature of a member. Compared by the identity of the object, which it does not keep
+    returns the key of a member. Compared by the identity of the object, which it does not keep
     alive. floats: paths to numbers that were floats at the first launch, and keep that type.
     """
 
@@ -137,11 +137,11 @@ class InstanceFeature:
 
     @property
     def reference(self) -> Callable[[], Any]:
-        """Gives the object, or None when it is gone; keeps none alive that can be known weakly."""
+        """A callable: the object, or None when it is gone; weak where the object allows it."""
         return self._instance
 
     def find(self, path: tuple[str, ...]) -> Any:
-        """The feature of the member that ``path`` leads to."""
+        """The key of the member that ``path`` leads to."""
         return self.look(follow(self.instance, path))
 
     def __eq__(self, other: object) -> bool:
@@ -154,7 +154,7 @@ class InstanceFeature:
 
 
 class ValueFeature:
-    """A vector, matrix or struct as a template argument: known by what it holds.
+    """The key of a vector, matrix or struct as a template argument: its content.
 
     So are containers and arrays of NumPy that an object with ``template_primitives=False`` holds.
 
@@ -175,7 +175,7 @@ class ValueFeature:
 
 
 def content_of(value: Any) -> Any:
-    """What a vector, matrix or struct of Python scope holds, to compare; None for other values."""
+    """The content of a vector, matrix or struct of Python scope, to compare; else None."""
     name = INTRINSICS.get(value.__class__)
     if name == "Vector" or name == "Matrix":
         array = value.to_numpy()
@@ -257,7 +257,7 @@ def lifts(owner: Any) -> bool:
 
 
 def member_feature(value: Any) -> Any:
-    """The feature of a member that the code depends on as it is: a container by what it holds."""
+    """The key of a member that the code depends on as it is: of a container, its content."""
     content = None if number_class(value) else contents_of(value)
     if content is None:
         return value
@@ -269,7 +269,7 @@ def member_feature(value: Any) -> Any:
 
 
 class Unusable(NamedTuple):
-    """The feature of a member that is annotated with what kernels do not know."""
+    """The key of a member that is annotated with a type unknown to kernels."""
 
     annotation: str
 
@@ -289,7 +289,7 @@ def unwrapped(value: Any) -> Any:
 
 
 class ParamBinding(NamedTuple):
-    """Where the value of one parameter of a compiled function comes from.
+    """The source of the value of one parameter of a compiled function.
 
     arg: number of the argument, or -1 for a field. path: attributes to follow from there; the last
         may be ``"grad"``, ``"dual"`` or `MARKS`. part: for a vector, matrix or struct argument,
@@ -307,14 +307,14 @@ class ParamBinding(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Something inside of an argument that the compiled code depends on, and its feature."""
+    """A member of an argument that the compiled code depends on, and its key."""
 
     arg: int
     path: tuple[str, ...]
     feature: Any
 
     def still(self, features: Sequence[Any]) -> bool:
-        """Whether arguments with these features have the same there."""
+        """True if arguments with these keys have an equal member there."""
         found = features[self.arg]
         if isinstance(found, NdarrayFeature):
             return True  # of a gradient; the array itself has the same feature
@@ -331,10 +331,10 @@ class Used(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a compiled kernel gets its parameters: what a launch needs of the frontend.
+    """The way a compiled kernel gets its parameters: all that a launch needs of the frontend.
 
-    bindings: where the value of each parameter comes from. used: what the code depends on inside of
-    arguments.
+    bindings: where the value of each parameter comes from. used: the members of
+    arguments that the code depends on.
     """
 
     bindings: tuple[ParamBinding, ...] = ()
@@ -342,7 +342,7 @@ class Plan(NamedTuple):
 
 
 def same(a: Any, b: Any) -> bool:
-    """True if two features are equal; values that cannot be compared must be identical.
+    """True if two keys are equal; values that cannot be compared must be identical.
 
     1, 1.0 and True are not the same to a kernel, though they are equal; nor are values that hold
     them, such as tuples, named tuples and objects of dataclasses.

@@ -16,7 +16,7 @@ from .values import LoopConfig
 __all__ = ["MISSING", "Frame", "LoopInfo"]
 
 MISSING: Final = object()
-"""What a name is bound to that is not defined."""
+"""The value of a name that is not defined."""
 
 
 class LoopInfo:
@@ -60,12 +60,12 @@ class Frame:
         self.result: Any = None
         self.templates: dict[str, Any] = {}
         self.arguments: dict[str, str] = {}
-        """How the kernel calls what a parameter stands for, if that has a name there."""
+        """Parameter -> the kernel's name for its argument, if it has one."""
         self.real: Any = None
-        """What `real_functions` knows of the function, if it is a real one."""
+        """The record of `real_functions` about the function, if it is a real one."""
 
     def called(self, node: ast.AST) -> str:
-        """How the kernel calls what ``node`` stands for; parameters are told as its arguments."""
+        """The kernel's text for ``node``: parameters are replaced by their arguments."""
         if isinstance(node, ast.Name):
             return self.arguments.get(node.id, node.id)
         text, root = ast.unparse(node), node

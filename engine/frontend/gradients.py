@@ -1,12 +1,12 @@
-"""What differentiation needs of the frontend: where gradients lie.
+"""Support for differentiation: the parameters that hold gradients.
 
-A kernel that is differentiated takes, beside each array and field of real numbers, the array or
-field of its gradients (in forward mode: of its duals), if there is one. In the mode
-``validation`` it takes marks of what was read (see `runtime.marks`) instead. Such a companion is an
+A kernel that is differentiated has, next to each array and field of floats, a parameter for the
+array or field of its gradients (in forward mode: of its duals), if there is one. In the mode
+``validation`` it has marks of what was read (see `runtime.marks`) instead. Such a companion is an
 ordinary parameter; `Param.grad` of the other says which. Code that reads ``x.grad`` itself uses the
 same parameter.
 
-In a block with ``qd.stop_grad(x)``, and in those inside of it, elements of ``x`` are read through a
+In a block with ``qd.stop_grad(x)``, and in those inside it, elements of ``x`` are read through a
 second parameter for the same memory, which has no companion.
 """
 
@@ -35,7 +35,7 @@ _WRITES: Final = frozenset((C.GLOBAL_STORE, *(k for k, is_one in enumerate(C.ATO
 def add_companions(w: Walk, node: ast.AST) -> None:
     """Give the parameters of a differentiated kernel their companions.
 
-    NoGradientsError for a gradient that would have nowhere to go.
+    NoGradientsError for a gradient that has no place to be stored.
     """
     for block, stopped in w.stopped.items():
         _stop(w, block, stopped)
@@ -66,7 +66,7 @@ def add_companions(w: Walk, node: ast.AST) -> None:
 
 
 def _stop(w: Walk, outer: Block, stopped: Container[int]) -> None:
-    """Make reads of these arrays and fields in a block, and inside of it, have no gradient."""
+    """Make reads of these arrays and fields in a block, and inside it, have no gradient."""
     for block in all_blocks(outer):
         ops: list[Op] = []
         for op in block.ops:
@@ -84,7 +84,7 @@ def _stop(w: Walk, outer: Block, stopped: Container[int]) -> None:
 
 
 def _is_companion(w: Walk, leaf: ParamBinding) -> bool:
-    """Whether a parameter is an array or field of gradients or duals itself, or of marks."""
+    """True if a parameter is an array or field of gradients or duals itself, or of marks."""
     if leaf.path[-1:] == (MARKS,):
         return True
     field: Any = leaf.field
@@ -138,7 +138,7 @@ def _accesses(w: Walk, codes: Container[int]) -> Iterator[tuple[Op, int]]:
 
 
 def _check_grad_loads(w: Walk, index: int) -> None:
-    """QuadrantsCompilationError if the kernel reads the gradients that its gradient adds to."""
+    """Raise QuadrantsCompilationError if a kernel reads gradients that its gradient adds to."""
     for op, param in _accesses(w, (C.GLOBAL_LOAD,)):
         if param == index:
             raise QuadrantsCompilationError.from_loc(
@@ -149,9 +149,9 @@ def _check_grad_loads(w: Walk, index: int) -> None:
 
 
 def _check_copies(w: Walk) -> None:
-    """QuadrantsCompilationError for what is written and read without its duals.
+    """Raise QuadrantsCompilationError for memory written and read without its duals.
 
-    The two parameters for its memory are taken for different fields.
+    The two parameters for that memory are treated as different fields.
     """
     for op, param in _accesses(w, _WRITES):
         if param in w.copies and w.params[param].kind == "field":

@@ -1,7 +1,7 @@
-"""What a kernel says about graphs: do_while loops, parallel sections, streams.
+"""Graphs in a kernel: do_while loops, parallel sections, streams.
 
 Each of them becomes a `graph_region` around the ops of its body, as checkpoints do. Such a region
-is a part of the kernel's top level: loops in it are parallel tasks, as outside of it.
+is a part of the kernel's top level: loops in it are parallel tasks, as outside it.
 
     while qd.graph.do_while(flag):              $4 : graph_region {kind='do_while' param=1} body {
         for i in x: ...                   ->      $5 : range_for ... body { ... }
@@ -55,7 +55,7 @@ _NOTHING_ELSE: Final = (
 
 
 def is_do_while(w: Walk, node: ast.While) -> bool:
-    """Whether a ``while`` repeats a part of a graph."""
+    """True if a ``while`` repeats a part of a graph."""
     return w.meaning(node.test) in _MEANINGS
 
 
@@ -95,7 +95,7 @@ def do_while(w: Walk, node: ast.While) -> None:
 
 
 def _check_statement(w: Walk, node: ast.stmt, number: int) -> None:
-    """Reject what the body of a do_while may not hold."""
+    """Reject statements that the body of a do_while may not hold."""
     plain = isinstance(node, ast.While) and not is_do_while(w, node)
     if plain or isinstance(node, ast.Break | ast.Continue | ast.Return):
         raise w.syntax_error(
@@ -211,7 +211,7 @@ def _parallel_context(w: Walk, node: ast.With, call: ast.Call) -> None:
 
 
 def _check_sections(w: Walk, body: list[ast.stmt]) -> None:
-    """QuadrantsSyntaxError if a context holds anything but sections, maybe under static ones."""
+    """Raise QuadrantsSyntaxError unless a context holds sections only, also in static `if`s."""
     for number, node in enumerate(body):
         if isinstance(node, ast.With):
             if _WITH.get(w.meaning(node.items[0].context_expr) or "") in (_SECTION, _CONTEXT):

@@ -86,7 +86,7 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> An
 
 
 def arguments_of(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> dict[str, _Arg]:
-    """Each parameter's argument and where it stands."""
+    """Each parameter's argument and the node that passes it."""
     params = decl.params
     out: dict[str, _Arg] = {}
     code = decl.fn.__code__
@@ -143,7 +143,7 @@ def _value(w: Walk, param: ParamDecl, node: ast.expr) -> Any:
 
 
 def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
-    """What the parameter is bound to in the function."""
+    """The value that the parameter is bound to in the function."""
     kind = param.kind
     if kind == "template" or (value is None and param.optional):
         return value
@@ -168,7 +168,7 @@ def _passed(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) 
 
 
 def number_argument(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
-    """An argument converted to the type of numbers, vectors or structs that is annotated."""
+    """An argument converted to the annotated type of numbers, vectors or structs."""
     if param.kind == "scalar":
         if isinstance(value, NdarrayRef):
             raise _not_fitting(w, decl, param, value, at)
@@ -258,7 +258,7 @@ def _check_recursion(w: Walk, node: ast.Call, frame: Frame) -> None:
 
 
 def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Whether two instances have the same template arguments; values of run time never differ."""
+    """True if two instances have the same template arguments; values of run time never differ."""
     for name, value in a.items():
         other = b.get(name)
         if isinstance(value, Op) and isinstance(other, Op):

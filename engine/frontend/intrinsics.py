@@ -31,7 +31,7 @@ _UNARY: Final = {
 
 
 def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
-    """A function of one number; ``name`` is what the user called."""
+    """A function of one number; ``name`` is the function that the user called."""
     if isinstance(x, MatrixValue):
         return elementwise(w, node, name, lambda v: unary_op(w, node, code, v, name), x)
     x = w.op(x, node)
@@ -104,7 +104,7 @@ def only_two(w: Walk, node: ast.Call, name: str) -> list[Any]:
 
 @handler("first_index")
 def _first_index(w: Walk, node: ast.Call, name: str, fn: Any) -> int:
-    """What library code adds to a number of an element, as fields may have an offset."""
+    """The offset that library code adds to the index of an element, as fields may begin at one."""
     (x,) = arguments(w, node, name, ("x",))
     while isinstance(x, StructFieldHandle):
         x = next(iter(x.members.values()))
@@ -166,7 +166,7 @@ def _randn(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
     if not t.is_real:
         raise w.type_error(f"randn needs a real type, not {t}", node)
     one = w.typed(1.0, t, node)
-    # 1 - u lies in (0, 1], so that the logarithm is finite.
+    # 1 - u is in (0, 1], so that the logarithm is finite.
     u = w.emit(node, C.SUB, (one, w.emit(node, C.RAND, (), None, t)))
     log = w.emit(node, C.LOG, (u,))
     radius = w.emit(node, C.SQRT, (w.emit(node, C.MUL, (w.typed(-2.0, t, node), log)),))

@@ -109,7 +109,7 @@ def _struct_for(
 def field_extents(
     w: Walk, field: FieldHandle | StructFieldHandle, node: ast.AST
 ) -> tuple[tuple[Op, ...], tuple[int, ...] | None]:
-    """Begin and end of each axis of a field, and the order in which the axes lie in memory."""
+    """Begin and end of each axis of a field, and the order of the axes in memory."""
     leaf: Any = field
     while isinstance(leaf, StructFieldHandle):
         leaf = next(iter(leaf.members.values()))
@@ -224,7 +224,7 @@ def _range_for(
 
 
 def _check_nesting(w: Walk, node: ast.For) -> None:
-    """QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
+    """Raise QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
     frame: Frame | None = w.frame
     while frame is not None:
         if any(loop.kind != "static" and loop.kind[:3] != "qd." for loop in frame.loops):
@@ -238,7 +238,7 @@ def _check_nesting(w: Walk, node: ast.For) -> None:
 
 
 def _assigns(loop: ast.For, name: str) -> bool:
-    """Whether the body of a loop assigns to ``name``, or to a part of it."""
+    """True if the body of a loop assigns to ``name``, or to a part of it."""
     for node in (n for stmt in loop.body for n in ast.walk(stmt)):
         if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
             root: ast.expr = node

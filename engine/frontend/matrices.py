@@ -1,11 +1,11 @@
-"""Vectors and matrices in a kernel: their parts, and what is computed with them part by part.
+"""Vectors and matrices in a kernel: their parts, and computation part by part.
 
 The IR knows only scalars. A vector is a `MatrixValue`: its parts are values of one type, or
-pointers where it is bound to a variable or lies in an array. Arithmetic is elementwise with
+pointers where it is bound to a variable or is in an array. Arithmetic is elementwise with
 broadcasting of scalars.
 
-An index known at compile time picks a part. An index of run time gives another address in an array
-or field; in a local variable it gives a `DynamicElement`. Slices and swizzles give vectors of the
+An index known at compile time picks a part. An index of run time makes a new address in an array
+or field; in a local variable it makes a `DynamicElement`. Slices and swizzles are vectors of the
 same parts, so that they can be assigned to.
 """
 
@@ -46,7 +46,7 @@ SWIZZLES: Final = ("xyzw", "rgba", "stpq")
 def uniform(
     w: Walk, parts: Sequence[Any], node: ast.AST, dtype: DataType | None = None
 ) -> list[Any]:
-    """The parts with one type: ``dtype``, or what they promote to.
+    """The parts with one type: ``dtype``, or their promoted type.
 
     Numbers of compile time become constants, one for each value; under ``qd.static`` they stay.
     """
@@ -96,7 +96,7 @@ OnParts = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any,
 
 
 def elementwise(w: Walk, node: ast.AST, symbol: str, fn: OnParts, *values: Any) -> MatrixValue:
-    """``fn`` of the parts of ``values``, of which at least one is a matrix; scalars broadcast.
+    """``fn`` of the parts of ``values``; at least one is a matrix; scalars broadcast.
 
     QuadrantsTypeError if the shapes differ.
     """
@@ -234,7 +234,7 @@ def _picked(
 
 
 def _check_bounds(w: Walk, node: ast.Subscript, kind: str, pairs: list[tuple[Op, int]]) -> None:
-    """Where bounds are checked: an assertion on the indices of a local vector or matrix."""
+    """Assert, if bounds are checked, that the indices of a local vector or matrix are valid."""
     if not (w.config.debug or w.config.check_out_of_bound):
         return
     inside: Op | None = None

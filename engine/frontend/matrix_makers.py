@@ -1,7 +1,7 @@
 """Making vectors and matrices in a kernel.
 
 ``qd.Vector([...])`` and ``qd.Matrix([[...], ...])`` take their shape from the lists; the types
-(``vec3(...)``) have theirs and take numbers, vectors and lists, one after the other, or one number
+(``vec3(...)``) have theirs and accept numbers, vectors and lists, in order, or one number
 for every part.
 """
 

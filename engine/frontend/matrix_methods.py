@@ -52,7 +52,7 @@ class Arithmetic:
         return op if op.type.is_real else self.w.cast(op, self.w.default_fp, self.node)
 
     def magnitude_above(self, a: Op, b: Op) -> Op:
-        """Whether ``abs(a) > abs(b)``."""
+        """An op that is 1 if ``abs(a) > abs(b)``."""
         w, node = self.w, self.node
         pair = w.emit(node, C.ABS, (a,)), w.emit(node, C.ABS, (b,))
         return w.emit(node, C.CMP_GT, pair, None, u1)

@@ -1,4 +1,4 @@
-"""Variables and memory: the part of a `Walk` that reads and writes what values lie in."""
+"""Variables and memory: the part of a `Walk` that reads and writes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Saved = tuple[Block, "list[Op]"]
 
 
 class Memory(Parameters):
-    """See the module docstring. What `Walk` has and this part needs raises here."""
+    """See the module docstring. Members of `Walk` that this part needs raise here."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class Memory(Parameters):
         self.emit(node, code, (ptr, value), None, void)
 
     def _picks(self, at: DynamicElement, k: int, node: ast.AST) -> Op:
-        """Whether the index picks part ``k``."""
+        """An op that is 1 if the index picks part ``k``."""
         key = self.block, k
         found = at.picks.get(key)
         if found is None:
@@ -89,7 +89,7 @@ class Memory(Parameters):
             self.store(part, new, node)
 
     def is_private(self, ptr: Op) -> bool:
-        """Whether ``ptr`` is a variable that no other thread can see here."""
+        """True if ``ptr`` is a variable that no other thread can see here."""
         func = self.func
         at_root = func.is_root(self.block)
         return ptr.code == C.ALLOCA and (at_root or not func.is_root(ptr.block))
@@ -142,7 +142,7 @@ class Memory(Parameters):
         return self.part_at(value, [self.typed(i, i32, node) for i in index], node)
 
     def part_at(self, value: MatrixValue, index: Sequence[Op], node: ast.AST) -> Op:
-        """The address of a part of a vector or matrix that lies in memory."""
+        """The address of a part of a vector or matrix in memory."""
         place = value.place
         assert place is not None
         base = place.base

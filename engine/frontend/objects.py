@@ -1,7 +1,7 @@
-"""What Python offers to look at objects, for those of a kernel: ``super()``, ``getattr`` and so on.
+"""Python's functions that inspect objects, for those of a kernel: ``super()``, ``getattr``, ...
 
 Objects of data-oriented classes, dataclasses and structs are not themselves while a kernel is
-compiled; other Python functions than these get the real object where there is one (`real`).
+compiled; other Python functions get the real object where there is one (`real`).
 """
 
 from __future__ import annotations

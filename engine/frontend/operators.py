@@ -75,13 +75,13 @@ ATOMICS: Final[dict[int, int]] = {
     C.BIT_OR: C.ATOMIC_BIT_OR,
     C.BIT_XOR: C.ATOMIC_BIT_XOR,
 }
-# Arithmetic of two booleans gives a boolean that says whether the number is not 0.
+# The result of arithmetic on two booleans is a boolean: True if the number is not 0.
 BOOLEAN: Final[dict[int, int]] = {C.ADD: C.BIT_OR, C.SUB: C.BIT_XOR, C.MUL: C.BIT_AND}
 _DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
 
 
 def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
-    """``a <op> b``; ``na`` and ``nb`` are where the operands stand."""
+    """``a <op> b``; ``na`` and ``nb`` are the nodes of the operands."""
     ta, tb = a.__class__, b.__class__
     if ta is MatrixValue or tb is MatrixValue:
         return _elementwise(w, node, row, a, b, na, nb)
@@ -148,7 +148,7 @@ def _with_one_constant(w: Walk, pair: list[Any], at: tuple[ast.AST, ast.AST]) ->
 
 
 def unary(w: Walk, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: ast.AST) -> Any:
-    """``<op> x``; ``nx`` is where the operand stands."""
+    """``<op> x``; ``nx`` is the node of the operand."""
     code, fn = UNARY[kind]
     if isinstance(x, MatrixValue):
         return elementwise(w, node, C.NAME[code], lambda v: unary(w, node, kind, v, nx), x)

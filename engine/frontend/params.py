@@ -1,6 +1,6 @@
-"""The parameters of the function being built, and what the launch gives for each of them.
+"""The parameters of the function being built, and the value that the launch passes for each.
 
-Declared scalars and arrays are parameters from the start. What lies inside of other arguments
+Declared scalars and arrays are parameters from the start. The contents of other arguments
 (members of a dataclass or of ``self``) and fields become parameters when the kernel first uses
 them, so that a launch passes only what the kernel reads.
 """
@@ -76,13 +76,13 @@ class Parameters:
         return found
 
     def add_param(self, param: Param, leaf: ParamBinding) -> int:
-        """A new parameter of the compiled function; its number."""
+        """Add a parameter of the compiled function; return its index."""
         self.params.append(param)
         self.bindings.append(leaf)
         return len(self.params) - 1
 
     def copy_without_gradient(self, index: int) -> int:
-        """The number of a parameter with the same memory as ``index``, and no gradients."""
+        """The index of a parameter with the same memory as ``index``, and no gradients."""
         found = self.copies.get(index)
         if found is None:
             param = self.params[index]
@@ -91,11 +91,11 @@ class Parameters:
         return found
 
     def field_base(self, field: FieldHandle, name: str, node: ast.AST) -> Op:
-        """The address of a field's base; ``name``: how the kernel calls it."""
+        """The address of a field's base; ``name``: its name in the kernel."""
         return self.param(C.ARG_ADDR, self.field_param(field, name, node))
 
     def field_param(self, field: FieldHandle, name: str, node: ast.AST) -> int:
-        """The number of a field's parameter; ``name``: how the kernel calls it."""
+        """The index of a field's parameter; ``name``: its name in the kernel."""
         index = self.field_params.get(field)
         if index is None:
             layout = self.python(node, field.memory_layout)
@@ -112,7 +112,7 @@ class Parameters:
     def leaf(
         self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str = "unsafe"
     ) -> Any:
-        """The value of argument ``arg``, or of what ``path`` leads to from there.
+        """The value of argument ``arg``, or of its member at ``path``.
 
         Its parameters are made when it is first asked for.
         """
@@ -125,9 +125,9 @@ class Parameters:
         return found
 
     def depend(self, arg: int, path: tuple[str, ...], feature: Any) -> None:
-        """Note that the code is right only for what now stands at ``path`` in an argument."""
+        """Note that the code is right only for the present value at ``path`` in an argument."""
         key = arg, path
-        # A number of NumPy may be read at each launch and stand in a qd.static, too.
+        # A number of NumPy may be read at each launch and also appear in a qd.static.
         if key not in self.depended and not isinstance(self.bound_leaves.get(key), NdarrayRef):
             self.depended.add(key)
             self.used.append(Used(arg, path, feature))

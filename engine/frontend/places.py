@@ -1,8 +1,8 @@
 """Attributes and subscripts: parts of values, and elements of arrays and fields.
 
-`bound` is like `Walk.expr`, but what lies in memory comes as pointers: an element of an array is a
+`bound` is like `Walk.expr`, but values in memory come as pointers: an element of an array is a
 pointer, a vector in an array a `MatrixValue` that knows its `Place`, a struct in a field a
-`StructValue` of these. `lvalue` gives what an assignment writes to.
+`StructValue` of these. `lvalue` is the target of an assignment.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _subscript(w: Walk, node: ast.Subscript) -> Any:
 
 
 def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
-    """An element of anything but a compile-time container; a pointer if it lies in memory."""
+    """An element of anything but a compile-time container; a pointer if it is in memory."""
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return place(w, node, base)
@@ -188,7 +188,7 @@ def array_of(w: Walk, node: ast.expr) -> NdarrayRef | None:
 
 
 def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
-    """The indices of ``x[...]`` with the nodes they stand at; index vectors are spread."""
+    """The indices of ``x[...]`` with their nodes; index vectors are spread."""
     s = node.slice
     nodes = s.elts if isinstance(s, ast.Tuple) else [s]
     out: list[tuple[Any, ast.expr]] = []
@@ -210,7 +210,7 @@ def index_ops(
 ) -> tuple[Op, ...]:
     """The indices of an element of an array or field with ``ndim`` axes, as values of run time.
 
-    negative: whether an axis may begin below 0.
+    negative: an axis may begin below 0.
     """
     values = _index_values(w, node)
     if len(values) != ndim:
@@ -256,7 +256,7 @@ def field_place(
     w: Walk, node: ast.AST, field: FieldHandle | StructFieldHandle, indices: tuple[Op, ...],
     name: str,
 ) -> Any:  # fmt: skip
-    """The element of ``field`` at ``indices``; ``name``: how the kernel calls the field."""
+    """The element of ``field`` at ``indices``; ``name``: the field's name in the kernel."""
     if isinstance(field, StructFieldHandle):
         members = {
             key: field_place(w, node, m, indices, f"{name}.{key}")
@@ -307,7 +307,7 @@ _INDEXED = (ArrayValue, NdarrayRef, MatrixValue, StructValue, FieldHandle, Struc
 
 
 def lvalue(w: Walk, node: ast.expr) -> Any:
-    """What an assignment to ``node`` writes to: a pointer, or a matrix or struct of pointers.
+    """The target of an assignment to ``node``: a pointer, or a matrix or struct of pointers.
 
     None if it is not writable.
     """
@@ -329,7 +329,7 @@ def lvalue(w: Walk, node: ast.expr) -> Any:
 
 
 def writable(value: Any) -> bool:
-    """Whether ``value`` is a pointer or consists of pointers."""
+    """True if ``value`` is a pointer or consists of pointers."""
     if isinstance(value, Op):
         return value.type.is_ptr
     if isinstance(value, MatrixValue):
@@ -355,7 +355,7 @@ _OF_PYTHON_SCOPE: Final = frozenset((
 
 
 def _attribute_of(w: Walk, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
-    """An attribute of ``base``; a pointer if it lies in memory.
+    """An attribute of ``base``; a pointer if it is in memory.
 
     keep: False where only an attribute of it is taken.
     """

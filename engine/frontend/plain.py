@@ -1,9 +1,10 @@
-"""Values of which everything that an operation may learn is known.
+"""Plain values: a text states everything that an operation may learn of them.
 
 A cache compares values by a text. It is exact for the kinds named here: their operations are
 Python's or NumPy's own, and depend on nothing but the content. An object with code of its own, an
-array of a subclass or with metadata, a class whose metaclass decides what it equals: what these do
-is not in a text. Both the texts and the record of what ran while a kernel was compiled ask here.
+array of a subclass or with metadata, a class whose metaclass defines equality: the behaviour of
+these is not in a text. Both the texts and the record of what ran while a kernel was compiled use
+this module.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def is_builtin(cls: type) -> bool:
 
 
 def class_doubt(cls: type) -> str:
-    """Why a class can decide itself what it equals, contains, or has as instances; else ""."""
+    """The reason why a class can define its own equality, content or instances; else ""."""
     kind = type(cls)
     if kind is type or kind is enum.EnumMeta:
         return ""
@@ -45,14 +46,14 @@ def class_doubt(cls: type) -> str:
 
 
 def dtype_doubt(dtype: np.dtype[Any]) -> str:
-    """Why a dtype is not known by its short text; "" if it is."""
+    """The reason why a short text does not identify a dtype; "" if it does."""
     if dtype.kind not in _ARRAY_KINDS:
         return f"has the dtype {dtype}"
     return "has a dtype with metadata" if dtype.metadata else ""
 
 
 def array_doubt(value: np.ndarray[Any, Any] | np.generic) -> str:
-    """Why an array or a number of NumPy is not known by dtype, layout and content; else ""."""
+    """The reason why dtype, layout and content do not identify an array or number; else ""."""
     kind = type(value)
     if kind is not np.ndarray and kind is not value.dtype.type:
         return f"is an array of {kind.__module__}.{kind.__qualname__}"

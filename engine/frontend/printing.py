@@ -22,7 +22,7 @@ _Piece = str | tuple[str, Op]
 
 
 def _pieces(w: Walk, value: Any, node: ast.expr, spec: str = "") -> list[_Piece]:
-    """How ``value`` is printed: containers as Python shows them, numbers at run time."""
+    """The pieces that print ``value``: containers as Python shows them, numbers at run time."""
     if isinstance(value, str):
         return [w.python(node, format, value, spec)]
     if isinstance(value, ShapeRef):

@@ -1,10 +1,10 @@
-"""Purity: what kernels marked ``fastcache=True`` may read from outside of themselves.
+"""Purity: what kernels marked ``fastcache=True`` may read from outside themselves.
 
 Such a kernel is looked up by its source and its arguments before anything of it is compiled. So
-that what it computes cannot change behind its source, it takes its data as arguments: reading a
+that its results depend on nothing else, it takes its data as arguments: reading a
 number, a text or a field by a global name, by a name of an enclosing function, or as an attribute
 of such, is an error, in the kernel and in the functions it calls. A name in UPPERCASE is taken for
-a constant, and a use in ``qd.static`` for a choice of the author's: these give a warning, once.
+a constant, and a use in ``qd.static`` for a choice of the author's: these cause a warning, once.
 
 Functions, types, members of enumerations, and attributes of `math`, NumPy and the language itself
 may be read freely, as may everything else, such as lists: a cache checks these by their contents.
@@ -12,7 +12,7 @@ Plain Python functions and the language's own are not held to the rule, nor are 
 passed as an argument.
 
 The rules are applied while the frontend walks the kernel, to all kernels; only what follows depends
-on the mark. `of` tells for any kernel what keeps it from being marked.
+on the mark. `of` reports for any kernel what keeps it from being marked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Impurity", "Severity", "is_constant_name", "of", "of_attribute", "of
 Severity = Literal["", "warning", "error"]
 
 _DATA: Final = (int, float, str, FieldHandle, StructFieldHandle)
-"""What must be an argument; subclasses of these too, such as a ``numpy.float64``."""
+"""Types that must be arguments; subclasses too, such as a ``numpy.float64``."""
 _STABLE_MODULES: Final = frozenset(("math", "numpy"))
 _ENGINE: Final = __name__.removesuffix(".frontend.purity")
 
@@ -54,7 +54,7 @@ class Impurity(NamedTuple):
 
 
 def is_constant_name(name: str) -> bool:
-    """Whether ``name`` is in UPPERCASE, and so taken for something that never changes."""
+    """True if ``name`` is in UPPERCASE, and so taken for something that never changes."""
     return name == name.upper()
 
 
@@ -85,7 +85,7 @@ def of_attribute(w: Walk, node: ast.AST, base: Any, value: Any) -> Severity:
 
 
 def _is_outside(w: Walk, node: ast.AST) -> bool:
-    """Whether ``node`` is an attribute reached from a name of outside by its own text alone."""
+    """True if ``node`` is an attribute reached from an outside name by its own text alone."""
     if type(node) is not ast.Attribute:
         return False
     while isinstance(node, ast.Attribute):
@@ -131,8 +131,8 @@ def tell(w: Walk, path: tuple[str, ...], value: Any, node: ast.AST, severity: Se
 
 
 def of(build: BuildResult) -> tuple[Impurity, ...]:
-    """What would be told about the kernel if it were marked ``fastcache=True``; of a marked one,
-    what was."""
+    """The reports about the kernel as if it were marked ``fastcache=True``; for a marked kernel,
+    those that were issued."""
     name = build.decls[0].name
     return tuple(
         [

@@ -2,12 +2,12 @@
 
 The first call of a function walks its body into a `Callee` of the kernel. Numbers, vectors and
 structs are passed by value, number by number; a ``ref`` is passed as an address, and so are the
-variables that take a result of several numbers. What is known at compile time (templates, arrays,
-fields) is no argument at all: functions with other ones are other functions. Arrays and fields
+variables that receive a result of several numbers. Values known at compile time (templates,
+arrays, fields) are no arguments at all: other values make other functions. Arrays and fields
 belong to the launch, where a function finds them as the kernel does.
 
-Every function is passed how deep it is called. When the kernel is complete, `finish` takes that
-argument from those that cannot come to themselves again, and lets the others check it.
+Every call passes its depth. When the kernel is complete, `finish` removes that
+argument from functions that cannot recurse, and makes the others check it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["RealFunction", "finish", "real_call"]
 
 _STACK: Final = 4 << 20
 """Bytes of stack that recursion may take on the host. `_frame_size` is generous: not optimised and
-with all checks, code takes less than half of what it says, else about a tenth."""
+with all checks, code needs less than half of its result, else about a tenth."""
 _NUMBERS: Final = frozenset(("scalar", "matrix", "struct"))
 
 
@@ -136,7 +136,7 @@ def _known(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -
 
 
 def _key(value: Any) -> Any:
-    """What two equal compile-time arguments share."""
+    """A key that two equal compile-time arguments share."""
     if isinstance(value, InstanceValue | RecordValue):
         return type(value), value.arg, value.path
     try:
@@ -179,7 +179,7 @@ def _free_name(kernel: Func, name: str) -> str:
 
 
 def _args(w: Walk, decl: FuncDecl) -> tuple[Arg, ...]:
-    """What a call passes: the depth, the numbers and addresses, where the results go."""
+    """The arguments of a call: the depth, the numbers and addresses, the targets of results."""
     args = [Arg("depth", i32)]
     for param in decl.params:
         if param.kind == "ref":
@@ -198,7 +198,7 @@ def _args(w: Walk, decl: FuncDecl) -> tuple[Arg, ...]:
 
 
 def _walk(w: Walk, decl: FuncDecl, real: RealFunction, known: Iterator[Any]) -> None:
-    """Compile the body of a real function, away from what is being compiled."""
+    """Compile the body of a real function, apart from the function being compiled."""
     callee = real.callee
     saved = w.func, w.block, w.ops, w.depth, w.static, w.frame, w.prologue, w.bound_leaves
     w.func, w.block, w.ops = callee, callee.body, callee.body.ops
@@ -237,12 +237,12 @@ def _walk(w: Walk, decl: FuncDecl, real: RealFunction, known: Iterator[Any]) -> 
 
 
 def _of_run_time(value: Any) -> bool:
-    """Whether ``value`` consists of ops, which stand in one function."""
+    """True if ``value`` consists of ops, which belong to one function."""
     return isinstance(value, Op | MatrixValue | StructValue)
 
 
 def _depth(w: Walk, node: ast.AST) -> Op:
-    """How deep the function that is called now will be."""
+    """The depth of the function that is called now."""
     zero = w.typed(0, i32, node)
     if not isinstance(w.func, Callee):
         return zero
@@ -297,7 +297,7 @@ def _reached(name: str, calls: dict[str, set[str]]) -> set[str]:
 
 
 def _frame_size(callee: Callee) -> int:
-    """At most so many bytes of stack, about, does a call take."""
+    """An upper bound, about, of the bytes of stack that a call needs."""
     size = 128
     for op in walk(callee.body):
         if op.code == C.ARRAY_ALLOCA:

@@ -39,7 +39,7 @@ __all__ = ["BoundFunc", "instance_attribute", "record_attribute", "struct_attrib
 class BoundFunc:
     """A ``@qd.func`` of a class, taken from an object of it: ``self.force``.
 
-    owner: what the first parameter will be.
+    owner: the value of the first parameter.
     """
 
     __slots__ = ("fn", "owner")
@@ -111,7 +111,7 @@ def _is_func(value: Any) -> bool:
 def instance_attribute(
     w: Walk, node: ast.Attribute, instance: InstanceValue, keep: bool = True
 ) -> Any:
-    """A member of an object: arrays become parameters, others are what they are.
+    """A member of an object: arrays become parameters, others stay as they are.
 
     keep: False where only an attribute of it is taken.
     """
@@ -159,7 +159,7 @@ def instance_attribute(
 
 
 def _is_own(owner: Any, name: str) -> bool:
-    """True if an object itself holds the member, and it is not made whenever it is asked for."""
+    """True if an object itself holds the member, and does not make it at each access."""
     if name in getattr(owner, "__dict__", ()):
         return True
     return isinstance(getattr(owner.__class__, name, None), MemberDescriptorType)
@@ -169,7 +169,7 @@ _WHOLE: Final = ("__call__", "__getitem__", "__iter__", "__len__", "__index__", 
 
 
 def _has_members(value: Any, keep: bool) -> bool:
-    """True for an object that is no more than its members, as one of a dataclass is.
+    """True for an object that consists only of its members, as one of a dataclass does.
 
     keep: False where only an attribute of it is taken.
     """

@@ -1,4 +1,4 @@
-"""Regions of a kernel's top level: what do_while loops, checkpoints and sections have in common."""
+"""Regions of a kernel's top level: the common part of do_while loops, checkpoints and sections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHECKPOINT: Final = "qd.checkpoint()"
 
 
 def enter_region(w: Walk, node: ast.AST, head: ast.AST, attr: GraphAttr) -> Saved:
-    """Write into a new region, in a new scope; it is as much the top level as what is around."""
+    """Write into a new region, in a new scope; it is top level if the code around it is."""
     region = w.emit(node, C.GRAPH_REGION, (), attr, void, 1)
     region.loc = w.head(node, head)
     saved = w.enter(region.regions[0])
@@ -35,7 +35,7 @@ def enter_region(w: Walk, node: ast.AST, head: ast.AST, attr: GraphAttr) -> Save
 
 
 def leave_region(w: Walk, saved: Saved, what: str, node: ast.AST) -> None:
-    """Go on behind the region that was entered."""
+    """Go on after the region that was entered."""
     w.depth += 1
     w.leave(saved, what, node)
 
@@ -54,7 +54,7 @@ def region_of(
 
 
 def around(w: Walk) -> list[str]:
-    """The kinds of the regions around the place that the walk is at, innermost first."""
+    """The kinds of the regions around the current position of the walk, innermost first."""
     found: list[str] = []
     block: Any = w.block
     while block is not None and block.owner is not None:
@@ -65,7 +65,7 @@ def around(w: Walk) -> list[str]:
 
 
 def kernel_of(w: Walk, node: ast.AST, what: str) -> KernelDecl:
-    """The kernel's declaration; QuadrantsSyntaxError inside of a function."""
+    """The kernel's declaration; QuadrantsSyntaxError inside a function."""
     decl = w.frame.decl
     if not isinstance(decl, KernelDecl):
         raise w.syntax_error(
@@ -94,9 +94,9 @@ def not_differentiated(w: Walk, node: ast.AST, what: str) -> None:
 
 
 def flag(w: Walk, node: ast.expr, message: str) -> int:
-    """The number of the parameter that a condition stands in.
+    """The index of the parameter that holds a condition.
 
-    message: what to say of anything that is no array of the kernel's parameters.
+    message: the error for a value that is not an array among the kernel's parameters.
     """
     value: Any = None
     if isinstance(node, ast.Name | ast.Attribute):

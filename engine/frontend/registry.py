@@ -1,7 +1,7 @@
-"""Which Python objects mean something in a kernel, and the tables of the walk.
+"""The Python objects that have a meaning in a kernel, and the tables of the walk.
 
 A public function of the language is an ordinary Python function in `lang` that `intrinsic` ties to
-a name; modules of this folder give the meaning of that name with `handler`. Python's own
+a name; modules of this package define the meaning of that name with `handler`. Python's own
 ``abs``, ``range``, ... are tied to names in the same way. Statements and expressions have their
 tables by node class.
 """
@@ -20,13 +20,13 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXPR: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
-"""Expression node class -> function(walk, node) that gives the value."""
+"""Expression node class -> function(walk, node) that returns the value."""
 STMT: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
-"""Statement node class -> function(walk, node) that gives a flow signal or None."""
+"""Statement node class -> function(walk, node) that returns a flow signal or None."""
 INTRINSICS: Final[dict[Any, str]] = {}
 """A Python callable -> the name of its meaning."""
 HANDLERS: Final[dict[str, Callable[[Any, ast.Call, str, Any], Any]]] = {}
-"""Name -> function(walk, call node, name, callable) that gives the value of the call."""
+"""Name -> function(walk, call node, name, callable) that returns the value of the call."""
 
 CALLS: Final[dict[type, Callable[[Any, ast.Call, Any], Any]]] = {}
 """Class of what is called, such as MatrixType -> function(walk, call node, callee)."""
@@ -44,7 +44,7 @@ def intrinsic(name: str, *also: Any) -> Callable[[F], F]:
 
 
 def handler(*names: str) -> Callable[[F], F]:
-    """The decorated function is what ``names`` mean in a kernel."""
+    """The decorated function defines the meaning of ``names`` in a kernel."""
 
     def tie(fn: F) -> F:
         for name in names:
@@ -55,7 +55,7 @@ def handler(*names: str) -> Callable[[F], F]:
 
 
 def call_of(kind: type) -> Callable[[F], F]:
-    """The decorated function is what calling an object of class ``kind`` means in a kernel."""
+    """The decorated function handles calls of objects of class ``kind`` in a kernel."""
 
     def tie(fn: F) -> F:
         CALLS[kind] = fn

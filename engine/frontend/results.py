@@ -1,4 +1,4 @@
-"""Return statements: values converted to what the function is annotated to return."""
+"""Return statements: values converted to the annotated result types."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _scalars(w: Walk, value: Any, out: list[Op], node: ast.AST) -> None:
 
 
 def _converted(w: Walk, node: ast.Return, value: Any) -> list[Any]:
-    """The returned values, as those that the function is annotated with."""
+    """The returned values, converted to the annotated types."""
     decl = w.frame.decl
     types = decl.result_types(w.config)
     at = node.value or node
@@ -129,7 +129,7 @@ def _converted(w: Walk, node: ast.Return, value: Any) -> list[Any]:
 
 
 def _fits(w: Walk, value: Any, t: Any, at: ast.AST) -> bool:
-    """Whether ``value`` can be returned where ``t`` is annotated."""
+    """True if ``value`` can be returned where ``t`` is annotated."""
     if isinstance(t, DataType):
         return isinstance(value, Op | DynamicElement | int | float | np.number | np.bool_)
     if isinstance(t, MatrixType):

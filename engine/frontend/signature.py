@@ -1,7 +1,7 @@
-"""What a kernel or a function of the language declares: parameters, results, where it stands.
+"""Declarations of kernels and functions: parameters, results, source location.
 
 `parse_kernel` and `parse_func` read a Python function's signature when it is decorated and report
-what the language lacks there at once, with a caret under the parameter. Nothing here looks at the
+unsupported parts of it at once, with a caret under the parameter. Nothing here looks at the
 body; that is `build`.
 """
 
@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 Mode = Literal["none", "reverse", "forward", "validation"]
-"""What is made of a kernel: see `Func.autodiff`."""
+"""The code to make from a kernel: see `Func.autodiff`."""
 _SUFFIXES: Final = {"reverse": "reverse", "forward": "forward", "validation": "validate"}
-"""How the kernels that are made so are called, so that profiles and dumps tell them apart."""
+"""Suffixes of the names of kernels made so, which profiles and dumps distinguish."""
 
 _PURE_METHODS: Final = frozenset((
     "all", "any", "cast", "cross", "determinant", "dot", "frobenius_inner", "get_shape", "inverse",
@@ -63,7 +63,7 @@ def _root(node: ast.AST) -> str:
 
 
 class _Decl:
-    """What kernels and functions have in common.
+    """The common part of kernels and functions.
 
     returns: the annotated types of the result's values. returns_tuple: the annotation is a tuple.
     """
@@ -84,7 +84,7 @@ class _Decl:
 
     @property
     def is_method(self) -> bool:
-        """Whether its first parameter is the object it is called on; of functions: of real ones."""
+        """True if its first parameter is the object it is called on; of functions: of real ones."""
         return bool(self.params) and self.params[0].kind == "self"
 
     @property
@@ -105,7 +105,7 @@ class _Decl:
         return self.src.end_line
 
     def span(self, param: str = "") -> SourceSpan:
-        """Where the function, or one of its parameters, is declared."""
+        """The source location of the declaration of the function, or of one of its parameters."""
         return _span(self.src, param)
 
     @property
@@ -123,7 +123,7 @@ class _Decl:
         return tuple([leaf for t in types for _, leaf in flat_names(t, "")])
 
     def assigns(self, name: str) -> bool:
-        """Whether the body may assign to ``name``, itself or through a function it calls."""
+        """True if the body may assign to ``name``, itself or through a function it calls."""
         assigned = self._assigned
         if not assigned:
             assigned.add("")
@@ -143,7 +143,7 @@ class _Decl:
         return name in assigned
 
     def _takes_references(self, node: ast.expr) -> bool:
-        """Whether the callee may write to its arguments: atomics, and template parameters."""
+        """True if the callee may write to its arguments: atomics, and template parameters."""
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         if name.startswith("atomic_"):
             return True
@@ -155,7 +155,7 @@ class _Decl:
         return isinstance(decl, FuncDecl) and decl.has_template
 
     def static_value(self, node: ast.expr) -> Any:
-        """What a name outside of the function, or an attribute of one, stands for now."""
+        """The present value of a name outside the function, or of an attribute of one."""
         if isinstance(node, ast.Attribute):
             return getattr(self.static_value(node.value), node.attr)
         if not isinstance(node, ast.Name):
@@ -169,7 +169,7 @@ class _Decl:
 
 
 class GraphOptions(NamedTuple):
-    """What a kernel's decorator says about graphs.
+    """The options of a kernel's decorator about graphs.
 
     graph: it is recorded as a graph, where there are such. checkpoints: launches can stop at, and
     begin at, its checkpoints. do_while: the argument that its whole body is repeated for, or "".
@@ -187,8 +187,8 @@ class KernelDecl(_Decl):
     """A kernel. ``returns`` is empty for none.
 
     options: about graphs. fastcache: it is looked up by its source, and so has to be pure (see
-    `purity`). told: warnings that were given and are not to be given again. autodiff: what is made
-    of it: ``none`` (it runs as it is) or a mode, see `Func.autodiff`.
+    `purity`). `told`: warnings that were issued and are not issued again. autodiff: the code to
+    make from it: ``none`` (it runs as it is) or a mode, see `Func.autodiff`.
     """
 
     __slots__ = ("autodiff", "fastcache", "options", "told")
@@ -239,7 +239,7 @@ class FuncDecl(_Decl):
 
 
 def _span(src: FunctionSource, param: str = "", returns: bool = False) -> SourceSpan:
-    """Where a parameter, or the return annotation, or else the function is declared."""
+    """The location of a parameter, or of the return annotation, or else of the function."""
     try:
         tree = src.tree
     except QuadrantsSyntaxError:
@@ -295,7 +295,7 @@ def _annotations(src: FunctionSource) -> dict[str, Any]:
 
 
 def _is_method(fn: FunctionType) -> bool:
-    """Whether a function was defined in the body of a class."""
+    """True if a function was defined in the body of a class."""
     outer, _, _ = fn.__qualname__.rpartition(".")
     return bool(outer) and not outer.endswith("<locals>")
 
@@ -342,7 +342,7 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
 
 
 def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[tuple[Any, ...], bool]:
-    """The types of the result's values, and whether they are annotated as a tuple."""
+    """The types of the result's values, and True if they are annotated as a tuple."""
     value = found.get("return")
     if value is None:
         return (), False
@@ -388,7 +388,7 @@ def _is_lambda(fn: Any) -> bool:
 
 
 def _check_options(src: FunctionSource, options: GraphOptions, returns: bool) -> None:
-    """QuadrantsSyntaxError for what the decorator asks for and the kernel cannot be."""
+    """Raise QuadrantsSyntaxError if the kernel cannot have an option of its decorator."""
     if options.checkpoints and not options.graph:
         _fail(
             src, f"@qd.kernel({src.name!r}, checkpoints=True) requires graph=True; the checkpoint "

@@ -2,12 +2,12 @@
 
 The text is taken from `linecache` when the function is decorated, so that a file that is edited
 later cannot shift the lines under a kernel that is compiled lazily. The block of the function is
-cut out and parsed where it stands, never the whole file: an indented function is put under an
+cut out and parsed at its own position, never the whole file: an indented function is put under an
 ``if 1:`` so that all columns stay those of the file.
 
 Indentation says where nearly every function ends. It does not where a string, a bracket or a
 backslash goes on at a lower column; `_is_whole` finds these without parsing, and only then are
-tokens asked, which takes longer than all the rest. So the text of a function, of which caches make
+tokens read, which takes longer than all the rest. So the text of a function, from which caches make
 their keys, is known exactly before anything is parsed.
 """
 
@@ -29,7 +29,7 @@ _HINT = "define it with `def` in a file (or a notebook cell), so that its text c
 
 
 class FunctionSource:
-    """Where a function's text is, and its syntax tree.
+    """The location of a function's text, and its syntax tree.
 
     name: as written after ``def``. qualname: with its enclosing classes and functions.
     file, line: of its first line, decorators included.
@@ -65,17 +65,17 @@ class FunctionSource:
         """The tree of ``text``, which starts at this function's line."""
         indented = text[0][:1] in " \t"
         above = self.line - 1 - indented
-        # Empty lines are cheaper than numbering every node anew.
+        # Empty lines are cheaper than renumbering every node.
         return ast.parse("\n" * above + ("if 1:\n" if indented else "") + "".join(text))
 
     @property
     def text(self) -> str:
-        """The lines of the function, decorators included, as they stand in the file."""
+        """The lines of the function, decorators included, as they are in the file."""
         return "".join(self._block())
 
     @property
     def identity(self) -> str:
-        """What the syntax tree is made from, but for where it stands: equal ones, equal trees."""
+        """The input of the syntax tree, without its position: equal inputs make equal trees."""
         return self.text
 
     @property
@@ -87,7 +87,7 @@ class FunctionSource:
     def tree(self) -> ast.FunctionDef:
         """The syntax tree, with the line numbers and columns of the file.
 
-        QuadrantsSyntaxError if there is no source, or one that is not this function's.
+        Raises QuadrantsSyntaxError if there is no source, or it is not this function's.
         """
         if self._tree is None:
             self._tree = self._parse()
@@ -129,7 +129,7 @@ class FunctionSource:
 class LambdaSource(FunctionSource):
     """The source of a lambda: the tree is that of a function that returns its value.
 
-    Its text is the lines it stands in, whole ones; the file is parsed as a whole.
+    Its text is the lines that contain it, whole ones; the file is parsed as a whole.
     """
 
     __slots__ = ()
@@ -140,7 +140,7 @@ class LambdaSource(FunctionSource):
 
     @property
     def identity(self) -> str:
-        """See `FunctionSource.identity`; several lambdas may stand in one line."""
+        """See `FunctionSource.identity`; several lambdas may be in one line."""
         code, first = self.fn.__code__, self.line
         places = {
             (line - first, start, end_line - first, end)
@@ -163,7 +163,7 @@ class LambdaSource(FunctionSource):
         return ast.copy_location(made, node)
 
     def _is_of(self, node: ast.Lambda) -> bool:
-        """Whether the code of the function was made from ``node``."""
+        """True if the code of the function was made from ``node``."""
         a = node.args
         names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
         code = self.fn.__code__
@@ -192,7 +192,7 @@ _PIECE = r"""
 
 
 def _is_whole(text: str) -> bool:
-    """Whether no string, bracket or continued line is open at the end of ``text``.
+    """True if no string, bracket or continued line is open at the end of ``text``.
 
     False also if that cannot be seen from here: an f-string may hold its own quotes.
     """
@@ -222,7 +222,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _last_line(code: CodeType) -> int:
-    """The last line in which something begins that code was made from."""
+    """The last line where a node of the code begins."""
     lines = [line for _, _, line in code.co_lines() if line is not None]
     last = max(lines, default=code.co_firstlineno)
     inner = [_last_line(one) for one in code.co_consts if isinstance(one, CodeType)]
@@ -230,7 +230,7 @@ def _last_line(code: CodeType) -> int:
 
 
 def _by_indentation(lines: list[str], start: int) -> list[str]:
-    """The lines of the function at ``lines[start]``: up to the next code that stands no deeper."""
+    """The lines of the function at ``lines[start]``: up to the next code that is no deeper."""
     first = lines[start]
     column = len(first) - len(first.lstrip())
     inside = False  # past the line with the ``def``

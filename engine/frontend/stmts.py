@@ -42,7 +42,7 @@ _PLAIN: Final = (DataType, type(None))
 def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | None = None) -> Any:
     """``value`` as a local of its own: variables for numbers, the same container of variables.
 
-    source: where the value stands, if not at ``node``.
+    source: the node of the value, if not ``node``.
     """
     at = source or node
     if isinstance(value, ShapeRef):
@@ -74,7 +74,7 @@ def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | 
 
 
 def _named(array: ArrayValue, name: str) -> ArrayValue:
-    """The array itself, which gets the first name that the kernel gives it."""
+    """The array itself, which keeps the first name that the kernel assigns to it."""
     attr = array.base.attr
     if attr.name:
         return array
@@ -83,12 +83,12 @@ def _named(array: ArrayValue, name: str) -> ArrayValue:
 
 
 _SELECTS: Final = 4
-"""A local of more parts that is indexed at run time lies in memory: selects would be slow, and LLVM
+"""A local of more parts that is indexed at run time is in memory: selects would be slow, and LLVM
 makes registers of it again where it unrolls the loops around."""
 
 
 def _picked_at_run_time(w: Walk, name: str) -> bool:
-    """Whether the function may index ``name`` with a value of run time."""
+    """True if the function may index ``name`` with a value of run time."""
     tree = w.frame.decl.src.tree
     static: set[str] = set()
     varying = {p.name for p in w.frame.decl.params}
@@ -109,7 +109,7 @@ def _picked_at_run_time(w: Walk, name: str) -> bool:
 
 
 def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:
-    """What the user calls the parts of the vector or matrix ``name``."""
+    """The user's names for the parts of the vector or matrix ``name``."""
     if len(shape) == 1:
         return [f"{name}[{i}]" for i in range(shape[0])]
     return [f"{name}[{i}, {j}]" for i in range(shape[0]) for j in range(shape[1])]
@@ -156,12 +156,12 @@ def _misfit(w: Walk, target: Any, value: Any, node: ast.AST) -> QuadrantsCompila
 
 
 def _source(node: ast.AST) -> ast.AST:
-    """Where the value of an assignment stands."""
+    """The node of the value of an assignment."""
     return node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
 
 
 def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
-    """Give ``target`` a value; a new name becomes a local variable."""
+    """Assign a value to ``target``; a new name becomes a local variable."""
     if isinstance(target, ast.Name):
         assign_name(w, target, value, node)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -228,7 +228,7 @@ def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
 
 
 def _same_shape(old: Any, value: Any) -> bool:
-    """Whether a container of variables can take ``value`` element by element."""
+    """True if a container of variables can hold ``value`` element by element."""
     return (
         is_sequence(old)
         and is_sequence(value)

@@ -1,7 +1,7 @@
 """Structs in a kernel: making them, and calling their methods.
 
 A struct is a `StructValue`: its members by name. Values of declared types have members of exactly
-the declared types; ``qd.Struct(a=1)`` makes a type of its own from what it is given.
+the declared types; ``qd.Struct(a=1)`` makes a type of its own from its arguments.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _keywords(w: Walk, node: ast.Call) -> dict[str, Any]:
 
 @handler("Struct")
 def _free(w: Walk, node: ast.Call, name: str, fn: Any) -> StructValue:
-    """``qd.Struct(a=1, v=...)``, ``qd.Struct({...})``: the values give the types."""
+    """``qd.Struct(a=1, v=...)``, ``qd.Struct({...})``: the values determine the types."""
     given = _keywords(w, node)
     for value in elements(w, node.args):
         if not isinstance(value, dict):

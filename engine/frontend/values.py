@@ -1,4 +1,4 @@
-"""What an expression of a kernel evaluates to while it is compiled.
+"""The values of a kernel's expressions while it is compiled.
 
 * an `ir.Op` of a primitive type: a value of run time;
 * an `ir.Op` of a pointer type, only as a binding of a name or an element of a bound container: a
@@ -51,8 +51,8 @@ __all__ = [
 class NdarrayRef:
     """An array parameter. ``param`` counts the parameters of the compiled function.
 
-    arg, path: where the launch finds it (see `features.ParamBinding`). feature: what it is known
-    by.
+    arg, path: where the launch finds it (see `features.ParamBinding`). feature: its
+    specialization key.
     """
 
     name: str
@@ -74,7 +74,7 @@ class ShapeRef:
 
 
 class Place:
-    """Where a vector or matrix lies in an array or field.
+    """The place of a vector or matrix in an array or field.
 
     base: the op of the array's address. indices: those of the element. dtype: of one scalar.
     boundary: of the array. The address of a part is made where it is needed: most uses of an
@@ -107,7 +107,7 @@ class ArrayValue:
 class MatrixValue:
     """A vector (shape ``(n,)``) or matrix (shape ``(n, m)``).
 
-    elems: the parts, row-major; for one that lies in memory (``place``) an empty tuple.
+    elems: the parts, row-major; for one in memory (``place``) an empty tuple.
     `Walk.part` and `Walk.parts` read both.
     """
 
@@ -137,7 +137,7 @@ class DynamicElement:
     Reading it selects among the parts. `Walk.store` stores to each part the new or the old value;
     if threads share the parts, only to the one that is picked.
 
-    picks: (block, k) -> the op there that tells whether the index picks part k.
+    picks: (block, k) -> the op there that is 1 if the index picks part k.
     """
 
     __slots__ = ("index", "parts", "picks")
@@ -190,7 +190,7 @@ class RecordValue:
 class InstanceValue:
     """An object of a data-oriented class: ``self`` of a kernel, or one that it holds.
 
-    root: the feature of the argument it belongs to; path: how to come from there to instance.
+    root: the key of the argument it belongs to; path: from there to the object.
     """
 
     name: str
@@ -259,7 +259,7 @@ class LoopConfig(NamedTuple):
 
 
 def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
-    """Whether ``value`` is a tuple or a list."""
+    """True if ``value`` is a tuple or a list."""
     return isinstance(value, tuple | list)
 
 
@@ -270,7 +270,7 @@ _OF_RUN_TIME: Final = frozenset(
 
 
 def is_static(value: Any) -> bool:
-    """Whether ``value`` is known at compile time, with everything in it."""
+    """True if ``value`` is known at compile time, with everything in it."""
     kind = value.__class__
     if kind in _ATOMS:
         return True
@@ -292,7 +292,7 @@ def is_static(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """What ``value`` is, for a message: a type name for values of run time."""
+    """A description of ``value`` for a message: a type name for values of run time."""
     if isinstance(value, Op):
         return "a variable" if value.type.is_ptr else value.type.name
     if isinstance(value, DynamicElement):
@@ -317,7 +317,7 @@ def describe(value: Any) -> str:
 
 
 class Defaults(Protocol):
-    """What a `Walk` knows of the types of numbers."""
+    """The default types of numbers of a `Walk`."""
 
     default_ip: DataType
     default_fp: DataType
@@ -349,7 +349,7 @@ def promote_all(types: Sequence[DataType]) -> DataType:
 
 
 def tensor_name(w: Defaults, value: Any, shape: tuple[int, ...] | None = None) -> str:
-    """How messages call the type of an operand: ``[Tensor (2) f32]`` or ``f32``.
+    """The name of the type of an operand in messages: ``[Tensor (2) f32]`` or ``f32``.
 
     shape: of the other operand, to which a scalar is broadcast.
     """

@@ -1,11 +1,11 @@
-"""The state of one walk over a kernel's syntax tree, and what all parts of the walk share.
+"""The state of one walk over a kernel's syntax tree, and the parts that all of the walk shares.
 
 `Walk` evaluates expressions (`expr`) and runs statements (`stmt`) through the tables of
 `registry`; the modules that fill the tables hold the meaning of the nodes. It writes ops straight
 into the function being built: operands may still differ in type, `type_check` inserts the casts.
 
-Names bind to what `values` describes; a name first assigned in the body of an ``if`` or a loop is
-gone after it (see `frame`).
+Names bind to the values that `values` describes; a name first assigned in the body of an ``if``
+or a loop is gone after it (see `frame`).
 
 Everything a user's kernel can do wrong leaves here as a Quadrants error with the user's span. An
 exception of any other kind is a fault of the frontend and becomes a QuadrantsInternalError, unless
@@ -69,13 +69,13 @@ _USEFUL: Final = frozenset((
     "abs", "all", "any", "bool", "enumerate", "float", "int", "len", "list", "max", "min", "print",
     "range", "round", "sum", "tuple", "zip",
 ))  # fmt: skip
-"""Builtins that are worth naming to somebody who has mistyped a name."""
+"""Builtins that are worth suggesting to a user who has mistyped a name."""
 
 
 class Notice(NamedTuple):
     """A warning of the frontend. category: a Python warning class, or None for the log.
 
-    once: it is told once for a kernel, however often that is compiled.
+    once: it is issued once for a kernel, however often that is compiled.
     """
 
     text: str
@@ -89,7 +89,7 @@ class Walk(Memory):
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
     static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
-    checkpoints: what the user calls those met so far.
+    checkpoints: the user's names of those met so far.
     """
 
     __slots__ = (
@@ -183,20 +183,20 @@ class Walk(Memory):
         return name
 
     def is_static_call(self, node: ast.expr) -> bool:
-        """Whether an expression is ``qd.static(...)``."""
+        """True if an expression is ``qd.static(...)``."""
         return self.meaning(node) == "static"
 
     # Names
 
     def find(self, name: str) -> Any:
-        """What a name is bound to, `MISSING` if nothing. Local variables come as they are."""
+        """The value of a name, `MISSING` if it has none. Local variables come as they are."""
         for scope in reversed(self.frame.scopes):
             if name in scope:
                 return scope[name]
         return self.frame.outer(name)
 
     def read(self, node: ast.Name, keep: bool = True) -> Any:
-        """Like `find`; what lies outside of the function is recorded (see `Captures.name`)."""
+        """Like `find`; a value from outside the function is recorded (see `Captures.name`)."""
         name = node.id
         for scope in reversed(self.frame.scopes):
             if name in scope:
@@ -219,7 +219,7 @@ class Walk(Memory):
         return found
 
     def local(self, name: str) -> Any:
-        """What a name of the function itself is bound to; `MISSING` if it has none."""
+        """The value of a name of the function itself; `MISSING` if it has none."""
         for scope in reversed(self.frame.scopes):
             if name in scope:
                 return scope[name]
@@ -284,9 +284,9 @@ class Walk(Memory):
         raise self.syntax_error(f'Unsupported node "{type(node).__name__}"', node, hint)
 
     def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run an operation of the language on Python values; what it raises is put in its place.
+        """Run an operation of the language on Python values; its errors get the user's location.
 
-        What a cache cannot compare of it is recorded: see `computed`.
+        Results that a cache cannot compare are recorded: see `computed`.
         """
         known = self.captures.computed(self, fn, args, node)
         return self._run(node, fn, args, kwargs, known)
@@ -349,7 +349,7 @@ class Walk(Memory):
         self, node: ast.AST, code: int, args: tuple[Op, ...] = (), attr: Any = None,
         type: Type | None = None, regions: int = 0,
     ) -> Op:  # fmt: skip
-        """Append an op; without ``type`` it has the one `typerules` gives."""
+        """Append an op; without ``type`` it has the one of `typerules`."""
         if type is None:
             types = tuple([a.type for a in args])
             type = result_type(code, types, self.default_fp) or void
@@ -380,7 +380,7 @@ class Walk(Memory):
         )
 
     def truth(self, value: Op, node: ast.AST) -> Op:
-        """Whether ``value`` is not 0."""
+        """An op that is 1 if ``value`` is not 0."""
         t = cast(DataType, value.type)
         if t is u1:
             return value
@@ -403,7 +403,7 @@ class Walk(Memory):
         raise self.not_scalar(value, node)
 
     def check_integer(self, value: int, node: ast.AST) -> None:
-        """QuadrantsTypeError for a number that is too big for the default type."""
+        """Raise QuadrantsTypeError for a number that is too big for the default type."""
         t = self.default_ip
         if not t.min <= value <= t.max:
             raise self.type_error(

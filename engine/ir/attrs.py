@@ -43,11 +43,11 @@ class ForAttr(NamedTuple):
 
 
 class TaskAttr(NamedTuple):
-    """What an offloaded task is.
+    """The properties of an offloaded task.
 
     kind: ``serial`` (the body runs once) or ``range_for`` (the body runs for every index tuple
         between the bounds of the header, in any order and in parallel).
-    unit: ``cell`` when an iteration is one of the user's loop, ``chunk`` when it is a piece of it
+    unit: ``cell`` when an iteration is one of the user's loop, ``chunk`` when it is a chunk of it
         that one CPU thread runs (after make_cpu_multithreaded_range_for).
     read_only: numbers of the array parameters that this task only reads (detect_read_only).
     trip: how often the body of a task with adstacks runs, as the text of an `adstack.size_expr`.
@@ -69,11 +69,11 @@ class TaskAttr(NamedTuple):
 class AdStackAttr(NamedTuple):
     """A stack that keeps the values of a variable for the reverse pass.
 
-    name: the user's name for what it keeps. size: how many entries it needs, as the text of an
+    name: the user's name of the variable. size: the number of entries it needs, as the text of an
         `adstack.size_expr`; evaluated before each launch. max_size: the entries it has, where that
         is known when the kernel is compiled; 0 where ``size`` says. Both: a size that the user
         fixed, and what it would have been. adjoint: each entry has an
-        adjoint beside its value. forced_by: the loop that makes it necessary, for people.
+        adjoint next to its value. forced_by: the loop that makes it necessary, for reports.
     """
 
     name: str = ""
@@ -110,7 +110,7 @@ class AssertAttr(NamedTuple):
 
 
 class GraphAttr(NamedTuple):
-    """How a part of the kernel's root runs.
+    """The way a part of the kernel's root runs.
 
     kind: ``do_while`` (the body, and again while the i32 at ``param`` is not 0 after it),
         ``checkpoint`` (once; if ``param`` is not -1 and the i32 there is not 0 afterwards, the
@@ -134,7 +134,7 @@ class Param(NamedTuple):
     dtype: of the scalar, or of one scalar of an element. ndim: axes, without those of an element.
     element_shape: of the vectors or matrices an array or field holds; () for scalars. An
         `external_ptr` has ``ndim + len(element_shape)`` indices, those of the element last.
-    boundary: of an ndarray. axes: order in which the axes of an ndarray lie in memory, outermost
+    boundary: of an ndarray. axes: order of the axes of an ndarray in memory, outermost
         first; None is row-major. layout: of a field, over its axes and those of its element.
     grad: number of the parameter that holds its adjoints (in forward mode its duals), of the same
         kind, type and axes; -1 if there is none, or if the kernel is not differentiated.
@@ -159,7 +159,7 @@ SUBGROUP_SIZE = 32
 """Iterations of a subgroup: a block has them in order, the last subgroup may be smaller."""
 
 RECURSION_LIMIT = 4096
-"""Calls of real functions inside of each other; more is an error of the kernel."""
+"""Limit of nested calls of real functions; more is an error of the kernel."""
 
 GPU_STACK = 32 << 10
 """Bytes of stack that a thread of a GPU has for recursion where no option says it."""

@@ -13,7 +13,7 @@ __all__ = ["adjoint_problem", "alloca_problem", "stack_problem"]
 
 
 def stack_problem(verifier: object, op: Op) -> str | None:
-    """What is wrong with an op that works on a stack; None if nothing is."""
+    """The fault of an op that works on a stack; None if there is none."""
     stack = op.args[0]
     if stack.code != C.AD_STACK_ALLOCA:
         return f"{op.name} takes an ad_stack_alloca"
@@ -23,7 +23,7 @@ def stack_problem(verifier: object, op: Op) -> str | None:
 
 
 def alloca_problem(verifier: object, op: Op) -> str | None:
-    """What is wrong with an `ad_stack_alloca`."""
+    """The fault of an `ad_stack_alloca`; None if there is none."""
     t = op.type
     if op.attr.adjoint and isinstance(t, PointerType) and not t.elem.is_real:
         return "only real numbers have adjoints"
@@ -31,7 +31,7 @@ def alloca_problem(verifier: object, op: Op) -> str | None:
 
 
 def adjoint_problem(p: Param, params: Sequence[Param]) -> str | None:
-    """What is wrong with the parameter that holds the adjoints of ``p``."""
+    """The fault of the parameter that holds the adjoints of ``p``; None if there is none."""
     if p.grad < 0:
         return None
     if p.grad >= len(params):

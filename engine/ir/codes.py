@@ -19,7 +19,7 @@ traits:
     effect      another visible effect (assert, print, control)
     atomic      reads and writes its first operand, its value is the old one
     unary, binary, commutative, compare, shift, bitwise   what the name says
-    math        mathematics of reals that costs many times an addition
+    math        mathematics of floats that costs many times an addition
     libm        C's library has a function of the same name and meaning, and so have LLVM's
                 intrinsics, OpenCL C, libdevice and (rounding apart) Python's `math`: all of
                 them are called by that name, and need no row of their own
@@ -34,9 +34,9 @@ traits:
 Semantics that differ between machines are fixed here, so that all backends agree:
 
 * integer arithmetic wraps; shift amounts are taken modulo the width of the left operand;
-* integer division, modulo and remainder by zero give 0; ``MIN / -1`` wraps to ``MIN``;
-* real -> integer casts truncate and saturate, NaN gives 0; casts to ``u1`` mean ``!= 0``;
-* ``min``/``max`` of a NaN and a number give the number; ``round`` is half away from zero;
+* integer division, modulo and remainder by zero return 0; ``MIN / -1`` wraps to ``MIN``;
+* float -> integer casts truncate and saturate, NaN becomes 0; casts to ``u1`` mean ``!= 0``;
+* ``min``/``max`` of a NaN and a number return the number; ``round`` is half away from zero;
 * an ``alloca`` holds 0 until stored to, and so does each element of an ``array_alloca``.
 """
 
@@ -208,5 +208,5 @@ REGION: Final = _with("region")
 # May be deleted when nothing uses its value.
 REMOVABLE: Final = [p or r or f for p, r, f in zip(PURE, READ, _with("fresh"), strict=True)]
 REMOVABLE[RAND] = REMOVABLE[AD_STACK_LOAD_TOP] = REMOVABLE[AD_STACK_LOAD_TOP_ADJ] = True
-# Takes reals only: a function of C's library whose result has the type of its operand.
+# Accepts floats only: a function of C's library whose result has the type of its operand.
 REAL_ONLY: Final = [m and info.result == "same" for m, info in zip(LIBM, CODES, strict=True)]

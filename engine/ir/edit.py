@@ -76,14 +76,14 @@ def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
 
 
 def drop(dead: set[Op] | dict[Op, Op]) -> None:
-    """Take the ops in ``dead`` out of the blocks that they stand in."""
+    """Remove the ops in ``dead`` from the blocks that contain them."""
     for block in {op.block for op in dead}:
         if block is not None:
             block.ops = [op for op in block.ops if op not in dead]
 
 
 def set_block(ops: Iterable[Op], block: Block) -> None:
-    """Record that ``ops`` now stand in ``block``."""
+    """Record that ``ops`` are now in ``block``."""
     for op in ops:
         op.block = block
 

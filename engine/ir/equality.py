@@ -17,9 +17,9 @@ _FIELDS = (
 
 
 def equal(a: Func, b: Func, *, ids: bool = True, locs: bool = False) -> bool:
-    """Whether two functions print the same: signature, settings, ops, operands, attributes.
+    """True if two functions print the same: signature, settings, ops, operands, attributes.
 
-    ids: the ids must agree too; without it only the structure must. locs: and the locations.
+    ids: the ids must agree too; without it only the structure must. locs: the locations must, too.
     `Func.origins` and `Func.version` are history and not compared.
     """
     return difference(a, b, ids=ids, locs=locs) is None

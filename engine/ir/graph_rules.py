@@ -16,7 +16,7 @@ KINDS: Final = ("do_while", "checkpoint", "parallel", "section")
 
 
 def flag_problem(params: Sequence[Param], number: int) -> str | None:
-    """What keeps a parameter from being read as a condition; None for a 0-D array of i32."""
+    """The reason why a parameter cannot be a condition; None for a 0-D array of i32."""
     if not 0 <= number < len(params):
         return f"there is no parameter {number}"
     p = params[number]
@@ -36,7 +36,7 @@ def _around(op: Op) -> list[str]:
 
 
 def region_problem(func: Func, op: Op) -> str | None:
-    """What is wrong with a `graph_region`; None if nothing is."""
+    """The fault of a `graph_region`; None if there is none."""
     attr: GraphAttr = op.attr
     kind = attr.kind
     if kind not in KINDS:

@@ -1,7 +1,7 @@
 """Source locations of operations: interned, with the inlining chain.
 
 ``Loc.parent`` is the location of the call that inlined this code, or None. The outermost parent
-lies in the kernel itself, so "the user's line" of an op is ``loc.root.line``.
+is in the kernel itself, so "the user's line" of an op is ``loc.root.line``.
 """
 
 from __future__ import annotations

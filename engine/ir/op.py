@@ -81,9 +81,9 @@ class Func:
     stage: the stage spec the IR meets (`spec.STAGES`): ast, lowered, typed, offloaded, accesses.
     global_tmp_size: bytes of the buffer between tasks.
     callees: real functions by name, those that they call among them.
-    autodiff: what is to be made of it: ``none`` (it runs as it is), ``reverse`` (its gradient),
+    autodiff: the code to make from it: ``none`` (it runs as it is), ``reverse`` (its gradient),
         ``forward`` (it, with the duals of what it computes) or ``validation`` (it, with a check of
-        the rules that gradients rest on). The passes that do so leave the mark.
+        the rules that gradients depend on). The passes that do so keep the value.
     graph: a device may record its tasks once and replay them.
     """
 
@@ -138,7 +138,7 @@ class Func:
         return found
 
     def is_root(self, block: Block | None) -> bool:
-        """Whether ``block`` is the body of the function or of a graph region."""
+        """True if ``block`` is the body of the function or of a graph region."""
         while block is not None and block is not self.body:
             owner = block.owner
             if owner is None or owner.code != C.GRAPH_REGION:
@@ -167,7 +167,7 @@ def _tasks(block: Block, found: list[Op]) -> None:
 
 
 class Arg(NamedTuple):
-    """What a call passes: a number, or the address of one."""
+    """An argument of a call: a number, or the address of one."""
 
     name: str
     type: Type
@@ -176,9 +176,9 @@ class Arg(NamedTuple):
 class Callee(Func):
     """A real function: kernels and other such functions call it, also itself.
 
-    args: what a call passes, read by `call_arg`. results: at most one. The parameters are those of
-    the kernel: a function sees the arrays and fields of the launch as the kernel does. It draws
-    the ids of its ops from the kernel's.
+    args: the arguments of a call, read by `call_arg`. results: at most one. The parameters are
+    those of the kernel: a function sees the arrays and fields of the launch as the kernel does.
+    It draws the ids of its ops from the kernel's.
     """
 
     __slots__ = ("args", "kernel")

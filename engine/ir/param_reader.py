@@ -33,7 +33,7 @@ def _read_name(text: str) -> str:
 
 
 def read_arg(match: re.Match[str]) -> Arg:
-    """What a match of `ARG` says. ValueError for a type that is none."""
+    """The argument in a match of `ARG`. ValueError if its type is not a type."""
     return Arg(_read_name(match[1]), parse_type(match[2]))
 
 
@@ -49,7 +49,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def read_param(match: re.Match[str]) -> Param:
-    """The parameter that `PARAM` has found. ValueError says what is wrong with it."""
+    """The parameter in a match of `PARAM`. ValueError states its fault."""
     *_, adjoints = match.groups()
     param = _read_plain(match)
     return param if adjoints is None else param._replace(grad=int(adjoints))

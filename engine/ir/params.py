@@ -1,19 +1,19 @@
-"""Parameters of a function: their text form, and what a good one is.
+"""Parameters of a function: their text form, and the rules for valid ones.
 
 ::
 
     n: i32                                   a scalar
     x: ndarray<f32, 2>                       an array of two axes
     x: ndarray<f32, 1; 3, 3, needs_grad, clamp>      ... of 3x3 matrices
-    x: ndarray<f32, 2, axes=(1, 0)>          ... whose last axis lies outermost in memory
+    x: ndarray<f32, 2, axes=(1, 0)>          ... whose last axis is outermost in memory
     x: ndarray<f32, 1> grad 3                ... whose adjoints parameter 3 holds; so with fields
     field x: f32[128, 128]                   a field, its elements in the order of the indices
     field v: f32[-64:64, 8; 2]               ... of vectors; the first axis begins at -64
     field m: i32[16] layout(0/4*8, 0%4*1)    ... with the digits of a layout, outermost first
 
 A digit ``axis/divisor%modulus*stride`` says that ``axis / divisor % modulus`` moves an element by
-``stride`` (`types.layout`); a divisor of 1 and a modulus of 0 are left out. A name that would not
-be read back as it stands (``'my field'``) is put in quotes. `param_reader` reads the text back.
+``stride`` (`types.layout`); a divisor of 1 and a modulus of 0 are left out. A name that could not
+be read back as it is (``'my field'``) is put in quotes. `param_reader` reads the text back.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _field_text(p: Param, layout: Layout, element: str) -> str:
 
 
 def param_problem(p: Param) -> str | None:
-    """What is wrong with a parameter; None if nothing is."""
+    """The fault of a parameter; None if there is none."""
     if p.kind not in ("scalar", "ndarray", "field"):
         return f"parameter {p.name} is of no known kind: {p.kind!r}"
     if p.kind == "scalar":
@@ -122,13 +122,13 @@ def _field_problem(p: Param) -> str | None:
 
 
 def _digits_problem(p: Param, layout: Layout) -> str | None:
-    """Whether every element has a place, and no two have the same.
+    """The fault of a layout where an element has no place, or two have the same; else None.
 
     The digits of an axis must make up its index, and each stride must pass over all that the digits
     with smaller strides reach.
     """
     for axis, extent in enumerate(layout.shape):
-        below = 1  # the digits so far tell indices below this apart
+        below = 1  # the digits so far distinguish indices below this
         for _, div, mod, _ in sorted([t for t in layout.terms if t[0] == axis], key=_divisor):
             if div != below:
                 break

@@ -64,21 +64,21 @@ _RECORD: Final = [RECORDS.get(info.attr) for info in CODES]
 
 
 def parse(text: str, file: str = "<ir>") -> Func:
-    """The function that ``text`` shows; ``file`` is what errors call the text.
+    """The function that ``text`` shows; ``file`` is its name in errors.
 
     Raises IRParseError with line and column.
     """
     return _Parser(text, file).run()
 
 
-# The same few attributes stand on thousands of lines; they are immutable.
+# The same few attributes are on thousands of lines; they are immutable.
 _value: Final = lru_cache(4096)(ast.literal_eval)
 
 
 def _literal_end(line: str, at: int) -> int:
     """The end of the Python literal that starts at ``at``; -1 if it is not closed.
 
-    A literal ends before the blank or closing bracket that lies outside its own brackets.
+    A literal ends before the blank or closing bracket that is outside its own brackets.
     """
     depth = 0
     while at < len(line):
@@ -222,7 +222,7 @@ class _Parser:
         self.body(callee)
 
     def results_and_tail(self, at: int) -> tuple[tuple[DataType, ...], re.Match[str]]:
-        """What follows the parameters in a first line."""
+        """Parse the results and the rest of a first line, after the parameters."""
         line = self.line
         results: tuple[DataType, ...] = ()
         match = _RESULTS.match(line, at)
@@ -371,7 +371,7 @@ class _Parser:
         return value, match.end()
 
     def location(self) -> None:
-        """A line of the location table; a parent stands on an earlier line."""
+        """A line of the location table; a parent is on an earlier line."""
         line = self.line
         head = _LOC.match(line)
         if head is None:

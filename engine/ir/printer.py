@@ -136,7 +136,7 @@ def header(func: Func) -> str:
 
 
 def trailer(func: Func) -> str:
-    """What follows the stage in a function's first line."""
+    """The rest of a function's first line, after the stage."""
     text = "" if func.noalias or isinstance(func, Callee) else " may_alias"
     text += " graph" if func.graph else ""
     text += "" if func.autodiff == "none" else f" autodiff={func.autodiff}"

@@ -1,28 +1,28 @@
-"""What scalar operations compute, on Python numbers: the one definition.
+"""The results of scalar operations, on Python numbers: the one definition.
 
 The interpreter runs kernels with these functions and `constant_fold` folds with them; the other
 backends are tested against them. Values are Python numbers as constants hold them: an int inside
-the range of an integer type (0 or 1 for ``u1``), a float that is exactly a value of a real type.
+the range of an integer type (0 or 1 for ``u1``), a float that is exactly a value of a float type.
 
     unary_fn(C.NEG, i32, i32)(5)              -> -5
     binary_fn(C.ADD, i8, i8, i8)(127, 1)      -> -128
     cast_fn(f64, u8)(300.7)                   -> 255
 
-The three makers return a function specialised for the types and remember it, so that whoever runs
-an operation often asks once. They raise TypeError for a type on which the operation means nothing.
+The three makers return a function specialised for the types and remember it, so that code that
+runs an operation often asks once. They raise TypeError for a type that the operation does not have.
 Operands of other types than typed IR demands are converted first, as `type_check` would do.
 
 Beyond what `codes` fixes:
 
-* ``+ - * /`` and ``sqrt`` of every real type round correctly (computing in f64 and rounding once
+* ``+ - * /`` and ``sqrt`` of every float type round correctly (computing in f64 and rounding once
   more is exact for f32 and f16). Other functions are computed in f64 and rounded to the type.
-  ``rsqrt`` and ``inv`` are what their formula says, each step rounded.
-* ``x ** n`` of integers wraps; for n < 0 it is the truncated real result: 1 or -1 for the bases 1
+  ``rsqrt`` and ``inv`` follow their formula, each step rounded.
+* ``x ** n`` of integers wraps; for n < 0 it is the truncated exact result: 1 or -1 for the bases 1
   and -1, else 0 (also for base 0, as with division by zero).
 * ``sgn`` of NaN and of both zeros is +0. ``abs`` and ``neg`` of the least integer wrap.
-* ``floordiv`` of reals is ``floor(a / b)`` with the quotient rounded to the type; ``floormod`` is
+* ``floordiv`` of floats is ``floor(a / b)`` with the quotient rounded to the type; ``floormod`` is
   ``a - b * floor(a / b)``, each step rounded, so that both fit together.
-* ``min``/``max`` of the two zeros gives either.
+* ``min``/``max`` of the two zeros returns either.
 * The bits of a NaN are not defined.
 """
 
@@ -66,14 +66,14 @@ ATOMIC_OPERATION: Final[dict[int, int]] = {
 
 
 def const_key(value: Number) -> object:
-    """A dictionary key for a constant that tells -0.0 from 0.0 and takes all NaNs as one."""
+    """A dictionary key for a constant: -0.0 and 0.0 differ, all NaNs are one."""
     if value:
         return value if value == value else "nan"
     return "-0.0" if isinstance(value, float) and math.copysign(1.0, value) < 0.0 else 0
 
 
 def same_const(a: Number, b: Number) -> bool:
-    """Whether two constants of one type are the same value: -0.0 is not 0.0, NaN is NaN."""
+    """True if two constants of one type are the same value: -0.0 is not 0.0, NaN is NaN."""
     return const_key(a) == const_key(b)
 
 
@@ -81,7 +81,7 @@ def same_const(a: Number, b: Number) -> bool:
 
 
 def _int_to_f64(x: int) -> float:
-    """``x`` as a float from which one more rounding, to f32 or f16, gives the nearest value.
+    """``x`` as a float from which one more rounding, to f32 or f16, yields the nearest value.
 
     Bits that do not fit are folded into the lowest one kept (rounding to odd).
     """

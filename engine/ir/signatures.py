@@ -26,7 +26,7 @@ _POINTER_FIRST: Final = [
 
 
 def signature_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
-    """What is wrong with an op of these types; None if nothing is."""
+    """The fault of an op of these types; None if there is none."""
     name = C.NAME[code]
     low, high = COUNTS[code]
     if not low <= len(args) <= high:

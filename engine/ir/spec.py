@@ -1,6 +1,6 @@
-"""What IR of each stage may hold: one row per stage, read by the verifier.
+"""The rules for the IR of each stage: one row per stage, read by the verifier.
 
-``ast``        what the frontend makes: `break`, `truediv`, operands of mixed types
+``ast``        the output of the frontend: `break`, `truediv`, operands of mixed types
 ``lowered``    after lower_ast: no `break`; only a `while` may be left early
 ``typed``      after type_check: operands have the types of `typerules.operand_type`; no `truediv`
 ``offloaded``  after offload: the root holds tasks, and graph regions that hold the same

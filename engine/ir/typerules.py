@@ -1,7 +1,7 @@
 """Result types of operations, from the types of their operands.
 
 The frontend asks for them when it builds an op, `type_check` to know which casts to insert, the
-verifier to check typed IR. ``default_fp`` matters only where integers become reals.
+verifier to check typed IR. ``default_fp`` matters only where integers become floats.
 """
 
 from __future__ import annotations

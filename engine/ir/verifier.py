@@ -3,8 +3,8 @@
 Rules of all stages: an operand is defined earlier in the same or an enclosing block (of a task,
 only inside its header or only inside its body); a loop is named by `loop_index` alone, from inside;
 every op knows its block and every block its owner; ids are unique; operands, attributes and regions
-are what the op table says; `break`, `continue`, `return`, `bounds` end their block. What else a
-stage asks for stands in `spec`.
+are as in the op table; `break`, `continue`, `return`, `bounds` end their block. The other rules
+of a stage are in `spec`.
 
 The walk is one sweep. What can be said from opcode and types alone is looked up in a set of
 signatures found good before, so the usual op costs a few dictionary lookups.
@@ -92,7 +92,7 @@ def _const(v: _Verifier, op: Op) -> str | None:
 
 
 def _parameter(v: _Verifier, number: Any, *kinds: str) -> Param | str:
-    """Parameter ``number``, which must be of one of these kinds, or what is wrong with it."""
+    """Parameter ``number``, which must be of one of these kinds, or its fault."""
     params = v.func.params
     if not _is_int(number) or not 0 <= number < len(params):
         return f"there is no parameter {number}"
@@ -134,7 +134,7 @@ def _external_ptr(v: _Verifier, op: Op) -> str | None:
         return "external_ptr takes no indices in this stage"
     param = _parameter(v, base.attr[0], "ndarray", "field")
     if isinstance(param, str):
-        return None  # told at the arg_addr
+        return None  # reported at the arg_addr
     if op.attr == "clamp" and param.kind == "field":
         return "indices of a field are not clamped"
     want = param.ndim + len(param.element_shape) if v.spec.indexed else 0
