@@ -1,8 +1,8 @@
 """Other names for the engine: ``alias.install("quadrants")`` makes ``import quadrants`` mean it.
 
 Existing kernel files say ``import quadrants as qd``. In a process that has called `install`, that
-import gives this engine, ``quadrants.types`` its types, ``quadrants.math`` its functions, and so
-on, whether or not a package of that name is installed. `remove` undoes it.
+import returns this engine, ``quadrants.types`` is its types, ``quadrants.math`` its functions, and
+so on, whether or not a package of that name is installed. `remove` undoes it.
 
 Files also import from modules inside of Quadrants (``from quadrants.lang.exception import ...``,
 ``from quadrants.types.primitive_types import f32``). The names of these modules are not those of
@@ -58,7 +58,7 @@ _MISSING: Final = object()
 
 
 class _Loader(Loader):
-    """Gives a module that exists already under another name."""
+    """Loads a module that exists already under another name."""
 
     def __init__(self, target: ModuleType) -> None:
         self.target = target
@@ -95,7 +95,7 @@ class _Place(ModuleType):
 
 
 def _attribute(path: str) -> Any:
-    """What ``path`` leads to, from the engine's public names or its modules; `_MISSING` if not."""
+    """Return the object at ``path``, in public names or modules of the engine, or `_MISSING`."""
     engine = importlib.import_module(_ENGINE)
     first, _, rest = path.partition(".")
     value: Any = _MISSING

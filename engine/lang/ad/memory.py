@@ -65,7 +65,7 @@ def clear_duals_of_arrays() -> None:
 
 
 def is_array(value: Any) -> bool:
-    """Whether ``value`` is a field or ndarray of numbers."""
+    """True if ``value`` is a field or ndarray of numbers."""
     return isinstance(value, ScalarField) or (
         isinstance(value, Ndarray) and not value.element_shape
     )
