@@ -1,4 +1,4 @@
-"""What containers share when Python code reads and writes them: indices, numbers, NumPy arrays."""
+"""Functions for containers that Python code reads and writes: indices, numbers, NumPy arrays."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
 
 
 def is_number(value: Any) -> bool:
-    """Whether ``value`` is a number of Python or NumPy."""
+    """True if ``value`` is a number of Python or NumPy."""
     return isinstance(value, bool | int | float | np.number | np.bool_)
 
 
@@ -190,7 +190,7 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = F
 
 
 def _integers(found: Array) -> bool:
-    """Whether it holds Python integers, those beyond 64 bits too."""
+    """True if it holds Python integers, including those beyond 64 bits."""
     return found.dtype.kind == "O" and all(isinstance(x, int) for x in found.ravel().tolist())
 
 

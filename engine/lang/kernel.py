@@ -1,12 +1,11 @@
 """`qd.kernel`: a Python function that is compiled when it is called.
 
-A `Kernel` outlives programs: after `qd.init` or `qd.reset` its next call compiles it anew.
+A `Kernel` outlives programs: after `qd.init` or `qd.reset` its next call compiles it again.
 
 A kernel that is a method has a `Kernel` for each object it is called on: the numbers an object
-holds are constants of the code. These are kept by the objects themselves, so that they go with
-them.
+holds are constants of the code. Each object keeps its own `Kernel`, so that both end together.
 
-What differentiation makes of a kernel, such as its gradient ``kernel.grad``, is a `Kernel` of its
+The result of differentiating a kernel, such as its gradient ``kernel.grad``, is a `Kernel` of its
 own (`Kernel.in_mode`), which shares the function and takes the same arguments.
 
 The call is the hot path of the whole engine. `Kernel._hot` is the launch stub of the last
@@ -110,15 +109,15 @@ class OnStream:
 class Kernel:
     """A kernel; made by the decorator `kernel`.
 
-    decl: name, source and parameters. workloads / checks: declared beside it (see `workload`).
+    decl: name, source and parameters. workloads / checks: declared next to it (see `workload`).
     """
 
     def __init__(
         self, fn: Callable[..., Any], of: Kernel | None = None, fastcache: bool = False,
         owner: Callable[[], Any] | None = None, decl: KernelDecl | None = None,
     ) -> None:  # fmt: skip
-        """of, owner: the kernel of the class, and what gives the object, for one of an object.
-        decl: known already."""
+        """of, owner: for the kernel of an object, that of the class and a function that returns
+        the object. decl: known already."""
         from ..frontend.signature import parse_kernel
 
         functools.update_wrapper(self, fn)
@@ -243,14 +242,14 @@ class Kernel:
             self.launchers.start(owner)
 
     def resume(self, *args: Any, from_checkpoint: int, **kwargs: Any) -> Any:
-        """Launch a kernel with checkpoints from one of them on; gives a `GraphStatus`.
+        """Launch a kernel with checkpoints from one of them on; return a `GraphStatus`.
 
-        args, kwargs: as the kernel takes them. from_checkpoint: the ``cp_id`` of the block to begin
-        with. Blocks and loops before it are passed over, plain statements of the top level run. A
-        loop around it is entered there: its first round begins with the block.
+        args, kwargs: the kernel's arguments. from_checkpoint: the ``cp_id`` of the block to begin
+        with. Blocks and loops before it are skipped, plain statements of the top level run. A loop
+        around it is entered there: its first iteration begins with the block.
 
         QuadrantsSyntaxError for a kernel without ``checkpoints=True``, QuadrantsRuntimeError for a
-        checkpoint that it has not.
+        checkpoint that it does not have.
         """
         if not self.decl.options.checkpoints:
             raise QuadrantsSyntaxError(
@@ -273,19 +272,19 @@ class Kernel:
             raise
 
     def forget_launchers(self) -> None:
-        """Find the memory of fields anew in the next call."""
+        """Make the next call look up the memory of fields again."""
         with self.launchers.lock:
             self.launchers.forget_chain()
             self._hot = self._dispatch if self._per_object else self._miss
             self._streams = {}
 
     def forget_mode(self) -> None:
-        """Differentiate the kernel anew in the next call, if that is what it is for."""
+        """Make the next call differentiate the kernel again, if differentiation made it."""
         if self.decl.autodiff != "none":
             self.program_ended()
 
     def program_ended(self) -> None:
-        """Forget what was compiled; the next call compiles anew."""
+        """Forget the compiled code; the next call compiles again."""
         with self.launchers.lock:
             self.launchers.stop()
             self._hot = self._dispatch if self._per_object else self._miss
@@ -312,14 +311,14 @@ class Kernel:
 
     @property
     def is_watched(self) -> bool:
-        """Whether tapes and forward mode are told of its calls (see `ad.watching`)."""
+        """True if its calls are reported to tapes and forward mode (see `ad.watching`)."""
         return self.decl.autodiff == "none" and not self._per_object
 
     def in_mode(self, mode: Mode) -> Kernel:
-        """What differentiation makes of the kernel; it takes the same arguments.
+        """The kernel that differentiation makes from this one; it takes the same arguments.
 
         mode: ``reverse`` for its gradient, ``forward`` for the kernel with duals, ``validation``
-        for one that checks the rules that gradients rest on.
+        for one that checks the rules that gradients depend on.
         """
         of, owner = self._of, self._owner
         if of is not None and owner is not None:
@@ -406,11 +405,11 @@ def pure(fn: F) -> F:
 
 
 _told: Final[set[str]] = set()
-"""Old spellings that a warning was given for."""
+"""Old spellings that a warning was printed for."""
 
 
 def _deprecated(old: str, new: str) -> None:
-    """Warn, once in a process, at the line of whoever called the caller."""
+    """Warn, once in a process, at the line that called the caller."""
     if old not in _told:
         _told.add(old)
         text = f"{old} is deprecated and will be removed in 4.0.0: use {new}"

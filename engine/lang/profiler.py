@@ -37,7 +37,7 @@ def _profiler() -> Profiler | None:
 
 
 def query_kernel_profiler_info(name: str) -> KernelProfilerQueryResult:
-    """How often the kernel called ``name`` was launched since the last clear, and how long it took.
+    """The number of launches of the kernel ``name`` since the last clear, and their times.
 
     A launch counts as a whole, with all its tasks. All numbers are 0 for a kernel that was not
     launched.

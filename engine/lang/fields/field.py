@@ -1,4 +1,4 @@
-"""Making fields: `qd.field`, and what `qd.Vector.field` and the fields of types stand on."""
+"""Making fields: `qd.field`, and the base of `qd.Vector.field` and of the fields of types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``qd.math``: constants, vector types, and functions in the style of shading languages.
 
-Functions of numbers take vectors and matrices element by element. ``vec2`` ... ``mat4`` hold reals
+Functions of numbers take vectors and matrices element by element. ``vec2`` ... ``mat4`` hold floats
 of the program's default_fp, ``ivec2`` ... its default_ip, ``uvec2`` ... the unsigned type of that
 width.
 """

@@ -1,4 +1,4 @@
-"""What a data type means in Python scope; the program in force decides about int and float."""
+"""The meaning of data types in Python scope; the current program decides about int and float."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["defaults", "epsilon", "meant", "numpy_type", "real_type"]
 
 
 def defaults() -> tuple[DataType, DataType]:
-    """What int and float mean: the program's default_ip and default_fp, i32 and f32 without one."""
+    """The types of int and float: default_ip and default_fp of the program; else i32 and f32."""
     owner = program.peek()
     if owner is None:
         return i32, f32
