@@ -111,7 +111,7 @@ def _attribute(path: str) -> Any:
 
 
 def _own(name: str) -> ModuleType | None:
-    """The engine's own module of that path."""
+    """The engine's own module at that path."""
     full = f"{_ENGINE}.{name}"
     try:
         return importlib.import_module(full)

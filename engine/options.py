@@ -125,7 +125,7 @@ class Option:
         self.in_cache_key = key
         """True if it changes generated code: code made with another value cannot be used."""
         self.scope: Scope = scope
-        """Whose cache keys it enters: an option for GPUs does not split the keys of a CPU."""
+        """The cache keys that it enters: an option for GPUs does not split the keys of a CPU."""
         self.effect: Effect = effect
         self.why_not = why_not
         """For `never`: why it has no effect."""
@@ -133,11 +133,11 @@ class Option:
         self.minimum = minimum
         self.maximum = maximum
         self.pattern = pattern
-        """Of text: what the whole of it must match."""
+        """For text: the regular expression that the whole value must match."""
         self.form = form
         """The form of a valid value, where its type and limits do not describe it."""
         self.quiet = quiet
-        """For `never`: values that ask for no more than what happens anyway."""
+        """For `never`: values that ask only for what happens anyway; they cause no warning."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -191,7 +191,7 @@ class Option:
         return above and (self.maximum is None or value <= self.maximum)
 
     def without_effect(self, value: Any) -> str | None:
-        """The warning for a user who asks for `value`, if it has no effect; else None."""
+        """The warning for a user who sets `value`, if it has no effect; else None."""
         if self.effect == "now" or value == self.default or value in self.quiet:
             return None
         return f"{self.name}={value!r} has no effect: {self.why_not}"

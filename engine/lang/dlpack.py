@@ -130,7 +130,7 @@ class _Relabeled:
 
 
 def window_of(tensor: Any, device: tuple[int, int], allocate: Callable[[int], Memory]) -> Window:
-    """The elements of what speaks DLPack, on ``device``. ValueError for memory elsewhere.
+    """The elements of a DLPack object on ``device``. ValueError for memory elsewhere.
 
     allocate: memory of that device.
     """

@@ -134,7 +134,7 @@ def as_type(found: Array, dtype: Any) -> Array:
 def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
     """``value`` as an element of ``dtype`` holds it.
 
-    TypeError for what is no number, for an integer out of range and for a real number in an
+    TypeError for a value that is no number, for an integer out of range and for a float in an
     integer, unless ``whole`` and it is one without a fraction.
     """
     plain: Any = value
@@ -159,7 +159,7 @@ def is_number(value: Any) -> bool:
 def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = False) -> Array:
     """The vector or matrix ``value`` (a list, an array, a `Vector`, ...) as an array.
 
-    whole: real numbers without a fraction may become integers. TypeError for other shapes, for what
+    whole: floats without a fraction may become integers. TypeError for other shapes, for what
     holds no numbers, and for integers out of range.
     """
     plain: Any = value

@@ -1,6 +1,6 @@
 """Torch tensors and DLPack capsules of containers: what fields, arrays and tensors share.
 
-Torch is imported when one of its tensors is asked for, and only then.
+Torch is imported when one of its tensors is requested, and only then.
 """
 
 from __future__ import annotations

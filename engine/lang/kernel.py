@@ -43,7 +43,7 @@ __all__ = ["Kernel", "kernel", "pure"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PURE: Final = "_qd_pure"
-"""The attribute by which `pure` marks what is to become a kernel."""
+"""The attribute by which `pure` marks a function that is to become a kernel."""
 
 
 class _Kept(dict[Any, "Kernel"]):
@@ -304,7 +304,7 @@ class Kernel:
         return workloads.declare(self, **options)
 
     def check(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare a check of what this kernel computes; see `lang.workload`."""
+        """Declare a check of the results of this kernel; see `lang.workload`."""
         from . import workload as workloads
 
         return workloads.check(self, fn)

@@ -144,7 +144,7 @@ class Window:
         return elements_of(flat)
 
     def _offset(self, where: Sequence[int]) -> int:
-        """Of one element, in bytes."""
+        """The offset of one element, in bytes."""
         offset = self.offset
         for index, stride in zip(where, self.strides, strict=True):
             offset += index * stride
@@ -186,7 +186,7 @@ class Window:
             self._tile(pattern, count)
 
     def _tile(self, pattern: bytes, count: int) -> None:
-        """Repeat a pattern of any length: a first piece from here, more of it on the device."""
+        """Repeat a pattern of any length: the host writes a part, the device copies it."""
         total = len(pattern) * count
         first = pattern * min(count, max(_TILE // len(pattern), 1))
         self.memory.write(self.offset, np.frombuffer(first, np.uint8))

@@ -52,7 +52,7 @@ def clear(kind: str) -> None:
         owner: Any = parts[0].owner()
         try:
             owner.fill(0)
-        except QuadrantsRuntimeError:  # the components of a vector field that do not lie together
+        except QuadrantsRuntimeError:  # the components of a vector field that are not adjacent
             for part in parts:
                 part.fill(0)
 
@@ -81,7 +81,7 @@ def fill(value: Any, number: float) -> None:
 
 
 def grad_of(value: Any) -> Any:
-    """The gradients of a loss; a tensor of torch gets some if it has none."""
+    """The gradients of a loss; those of a torch tensor are created if they are missing."""
     if torch_tensor(value) and value.grad is None:
         value.grad = sys.modules["torch"].zeros_like(value)
     return value.grad

@@ -1,4 +1,4 @@
-"""Builders of trees, ``qd.root`` and `FieldsBuilder`, and the memory of what they build.
+"""Builders of trees, ``qd.root`` and `FieldsBuilder`, and the memory of these trees.
 
 A builder is turned into memory (see `storage`) by `FieldsBuilder.finalize`. ``qd.root`` stands for
 one that the program keeps: it is finalised when one of its fields is first used, and then a new one

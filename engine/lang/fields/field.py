@@ -37,7 +37,7 @@ def field(
     shape: an integer or up to 12 of them; ``()`` is one element, read as ``x[None]``. None: the
         field waits to be placed, ``qd.root.dense(qd.i, n).place(x)``.
     order: the order of the axes in memory, outermost first: ``"ji"``. By default ``"ij..."``.
-    name: how messages call it.
+    name: its name in messages.
     offset: the first index of each axis.
     needs_grad, needs_dual: whether there are gradients (`grad`), duals (`dual`).
 

@@ -187,7 +187,7 @@ class ScalarField(PlacedField):
         self.writes.touched = True
 
     def fill(self, val: Any) -> None:
-        """Set every element. A field of integers also takes a real number without a fraction."""
+        """Set every element. A field of integers also accepts a float without a fraction."""
         elements = self.grouped()
         elements[...] = number(val, self.dtype, whole=True)
         self.writes.touched = True

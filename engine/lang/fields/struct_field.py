@@ -160,12 +160,12 @@ class StructField(StructFieldHandle, Field):
 
     @property
     def grad(self) -> Any:
-        """The gradients of the real members, None without any. Or the member of that name."""
+        """The gradients of the float members, None without any. Or the member of that name."""
         return self._members["grad"] if "grad" in self._members else self._companion("grad")
 
     @property
     def dual(self) -> Any:
-        """The duals of the members that are real; None if none is. Or the member of that name."""
+        """The duals of the float members, None without any. Or the member of that name."""
         return self._members["dual"] if "dual" in self._members else self._companion("dual")
 
     def __getitem__(self, key: Any) -> Struct:

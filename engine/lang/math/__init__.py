@@ -108,7 +108,7 @@ def mix(x: Any, y: Any, a: Any) -> Any:
 @intrinsic("mod")
 @elementwise
 def mod(x: Any, y: Any) -> Any:
-    """x - y * floor(x / y), a real number for integers too."""
+    """x - y * floor(x / y), a float for integers too."""
     return x - y * _math.floor(x / y)
 
 
@@ -122,7 +122,7 @@ def fract(x: Any) -> Any:
 @intrinsic("sign")
 @elementwise
 def sign(x: Any) -> Any:
-    """-1, 0 or 1 as a real number."""
+    """-1, 0 or 1 as a float."""
     return float((x > 0) - (x < 0))
 
 

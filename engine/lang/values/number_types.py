@@ -31,7 +31,7 @@ def numpy_type(dt: Any) -> type[Any]:
 
 
 def real_type(dt: Any = None) -> DataType:
-    """``dt`` as a real type: default_fp if it is None. TypeError for a type of integers."""
+    """``dt`` as a float type: default_fp if it is None. TypeError for an integer type."""
     t: DataType = defaults()[1] if dt is None else meant(dt)
     if not t.is_real:
         raise TypeError(f"{t} is no type of real numbers")
@@ -42,5 +42,5 @@ _FRACTION_BITS: Final = {16: 10, 32: 23, 64: 52}
 
 
 def epsilon(t: DataType) -> float:
-    """The distance from 1 to the next number of a real type."""
+    """The distance from 1 to the next number of a float type."""
     return 2.0 ** -_FRACTION_BITS[t.bits]

@@ -245,7 +245,7 @@ def converted(t: Any, value: Any, name: str) -> Any:
     number = cast(Any, value)
     if dtype is u1:
         return bool(number)
-    # Python's own numbers hold reals in double precision, as results of kernels are shown.
+    # Python's own numbers hold floats in double precision, as results of kernels are shown.
     return float(number) if dtype.is_real else fitted(int(number), dtype, name)
 
 
@@ -372,5 +372,5 @@ def _annotations(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
     """The annotations of a class; those that are text are looked up among ``names`` as well."""
     try:
         return inspect.get_annotations(cls, locals=names, eval_str=True)
-    except Exception:  # a name that is not there, say; the member check tells which
+    except Exception:  # an undefined name, for example; the member check reports it
         return inspect.get_annotations(cls)
