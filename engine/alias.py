@@ -73,7 +73,7 @@ class _Loader(Loader):
 
 
 class _Place(ModuleType):
-    """A module that only Quadrants has; its names are looked up when they are asked for."""
+    """A module that only Quadrants has; its names are looked up when they are used."""
 
     def __init__(self, name: str, homes: Sequence[str]) -> None:
         super().__init__(name, f"Public names, as files import them from {name}.")
@@ -190,7 +190,7 @@ def serves(module: str) -> bool:
 
 
 def install(name: str = "quadrants") -> None:
-    """Make ``import name`` give the engine, in this process. Again is no harm."""
+    """Make ``import name`` return the engine, in this process. Repeated calls do no harm."""
     if any(_finders(name)):
         return
     _forget(name)
@@ -198,7 +198,7 @@ def install(name: str = "quadrants") -> None:
 
 
 def remove(name: str = "quadrants") -> None:
-    """Undo `install`; what has been imported stays as it is where it is bound."""
+    """Undo `install`; names that were imported before keep their values."""
     for finder in _finders(name):
         finder.forget()
         sys.meta_path.remove(finder)

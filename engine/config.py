@@ -67,7 +67,7 @@ CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python", "cross"})
 class CompileConfig(OptionTable):
     """The options of a program.
 
-    Attributes can be set until `freeze`; a name that is no option is an error. The class's own
+    Attributes can be set until `freeze`; a name that is not an option is an error. The class's own
     attributes are the options' descriptions, which the values of an object hide.
     """
 

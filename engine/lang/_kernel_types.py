@@ -65,8 +65,8 @@ class LaunchStats(NamedTuple):
 class Primal:
     """The kernel itself, as Quadrants calls it; everything of it is reached through this as well.
 
-    src_ll_cache_observations, fe_ll_cache_observations, launch_observations, launch_stats: what the
-    caches and launches were seen to do, as of now.
+    src_ll_cache_observations, fe_ll_cache_observations, launch_observations, launch_stats: the
+    observations of the caches and launches so far.
     """
 
     __slots__ = ("_kernel", "_observed")

@@ -30,7 +30,7 @@ class FieldIndexError(QuadrantsAssertionError, IndexError):
 
 
 class InvalidDataType(ValueError, TypeError):
-    """Something that is no data type was given for one."""
+    """Raised when a value other than a data type is passed for one."""
 
 
 def ended(what: str) -> QuadrantsRuntimeError:
@@ -47,7 +47,7 @@ def ended(what: str) -> QuadrantsRuntimeError:
 def value_type(dtype: Any) -> Any:
     """The data type, or resolved compound type, that a user means by ``dtype``.
 
-    InvalidDataType for what is none.
+    InvalidDataType for any other object.
     """
     from ..types import resolved
 
@@ -200,7 +200,7 @@ def numpy_type(dtype: Any) -> np.dtype[Any]:
 
 
 def numbers_of(value: Any) -> Array:
-    """An array, or nested lists, as an array of numbers. TypeError for what holds others."""
+    """An array, or nested lists, as an array of numbers. TypeError for elements of other types."""
     found: Array = np.asarray(value)
     if found.dtype.kind not in "biuf":
         raise TypeError(f"elements must be integers or real numbers, not of type {found.dtype}")

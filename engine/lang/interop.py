@@ -62,7 +62,7 @@ def torch(what: str) -> Any:
 def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any:
     """``array`` as a torch tensor on ``device``.
 
-    shared: whether the array is a view that must not be given away under ``copy=True``.
+    shared: True if the array is a view, which ``copy=True`` must not return.
     """
     module = torch("to_torch()")
     where = module.device("cpu" if device is None else device)
@@ -100,13 +100,13 @@ class Shown:
 
 
 def in_order(device: Device, stream: Any) -> None:
-    """Wait for what ``device`` does, if work on the stream of another library would not."""
+    """Wait for the work of ``device``, if work on the stream of another library would not."""
     if stream not in (None, -1, DEFAULT_STREAM):
         device.sync()
 
 
 def done(module: Any) -> None:
-    """Wait for what torch was asked to do, if later work of ours would not."""
+    """Wait for the work of torch, if later work of the engine would not."""
     current = module.cuda.current_stream()
     if current.cuda_stream:
         current.synchronize()
@@ -206,7 +206,7 @@ class Exchanges:
     def from_dlpack(self, x: Any) -> None:
         """Take the elements of anything that speaks DLPack, converted.
 
-        ValueError for memory of a device that is not that of the elements.
+        ValueError for memory of a device other than the elements' device.
         """
         device = self._device()
         kind = getattr(x, "__dlpack_device__", lambda: (CPU, 0))()[0]

@@ -72,9 +72,9 @@ _SHORTENED: Final = QuadrantsCompilationError, QuadrantsRuntimeError, TypeError,
 
 
 def _shorten(error: Exception) -> None:
-    """Take the engine's frames from the traceback of ``error``: they would hide the user's lines.
+    """Remove the engine's frames from the traceback of ``error``: they would hide the user's lines.
 
-    Called where the launch was asked for, so that few frames come on top again.
+    Called close to the user's call, so that few frames are added on top again.
     """
     ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
     # Those of arguments have a note that says which kernel was called.
@@ -332,9 +332,10 @@ class Kernel:
     def grad(self) -> Callable[..., Any]:
         """The kernel's gradient, to be called with the arguments that the kernel was called with.
 
-        It adds to the gradients of what the kernel read, from those of what it wrote, and returns
-        nothing. QuadrantsRuntimeError when called, if nothing that the kernel uses has gradients.
-        AttributeError for that of a gradient: kernels are differentiated once.
+        It adds to the gradients of the elements that the kernel read, from those of the elements
+        that it wrote, and returns nothing. When called it raises QuadrantsRuntimeError if nothing
+        that the kernel uses has gradients. AttributeError for the gradient of a gradient: kernels
+        are differentiated once.
         """
         if self.decl.autodiff != "none":
             raise AttributeError(

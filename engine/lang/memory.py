@@ -326,7 +326,7 @@ def assign(target: Elements, source: Elements) -> None:
 # --- memory that other libraries look at ----------------------------------------------------------
 
 _kept: Final[dict[int, list[Any]]] = {}
-"""Memory that others look at, by its id: itself, how many do, whether its program has ended."""
+"""Memory that other libraries use, by its id: the memory, the number of users, program ended."""
 
 
 def keep(memory: Memory) -> None:

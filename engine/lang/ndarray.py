@@ -356,8 +356,8 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
 
     dtype: ``qd.f32`` and the like, or a vector or matrix type; ``int`` and ``float`` are the
     configured defaults, ``bool`` is ``qd.u1``. shape: a positive integer or a tuple of up to 12;
-    ``()`` is a single element. needs_grad, needs_dual: whether there are arrays of gradients
-    (`Ndarray.grad`) and of duals (`Ndarray.dual`); for real numbers only.
+    ``()`` is a single element. needs_grad, needs_dual: allocate arrays of gradients
+    (`Ndarray.grad`) and of duals (`Ndarray.dual`); for floats only.
     """
     return made(dtype, shape, needs_grad, needs_dual=needs_dual)
 

@@ -105,8 +105,8 @@ class PerformanceDispatcher:
     def register(self, fn: Any = None, *, is_compatible: Callable[..., bool] | None = None) -> Any:
         """Add an implementation: a kernel or a Python function with the stub's parameters.
 
-        is_compatible: called with a call's arguments, says whether the implementation can take
-        them. QuadrantsSyntaxError for another number of parameters.
+        is_compatible: called with a call's arguments, returns True if the implementation accepts
+        them. QuadrantsSyntaxError for a different number of parameters.
         """
 
         def add(fn: Any) -> Any:
@@ -160,7 +160,7 @@ class PerformanceDispatcher:
         return self._try(geometry, usable, args, kwargs)
 
     def _force(self) -> _Implementation | None:
-        """The implementation that the environment names; a warning, once, if there is none."""
+        """The implementation that the environment names; warns, once, if it does not exist."""
         if self._force_name is None:
             return None
         if self._forced is None:

@@ -1,9 +1,9 @@
 """``qd.profiler``: the times of kernels and their tasks.
 
-``qd.init(kernel_profiler=True)`` compiles kernels such that they take the time after each task.
-The functions here print and query what was measured; without the option they say so and give
-nothing. Times are wall-clock times of the machine, in milliseconds, on the CPU without the
-overhead of the call from Python.
+``qd.init(kernel_profiler=True)`` compiles kernels such that they read the time after each task.
+The functions here print and query the measured times; without the option they report that it is
+missing, and return nothing. Times are wall-clock times of the machine, in milliseconds, on the CPU
+without the overhead of the call from Python.
 """
 
 from __future__ import annotations

@@ -100,9 +100,9 @@ class Tensor(TensorHandle):
         self._impl.fill(value)
 
     def copy_from(self, other: Any) -> None:
-        """Take the elements of a tensor, ndarray or field of the same shape, converted.
+        """Copy and convert the elements of a tensor, ndarray or field of the same shape.
 
-        QuadrantsAssertionError or ValueError if the shapes differ, TypeError if ``other`` is none.
+        QuadrantsAssertionError or ValueError if the shapes differ, TypeError for other objects.
         """
         source: Any = other._unwrap() if isinstance(other, Tensor) else other
         target = self._impl
@@ -258,10 +258,9 @@ def tensor(
 
     dtype: a data type, or a vector or matrix type. shape: an integer or a tuple of up to 12.
     backend: ``qd.Backend.NDARRAY`` or ``qd.Backend.FIELD``. layout: a permutation of the axes, the
-    outermost in memory first; indices and shape stay as they are. needs_grad: whether it has
-    gradients.
+    outermost in memory first; indices and shape stay as they are. needs_grad: allocate gradients.
 
-    ValueError for a layout that is no permutation, TypeError for another keyword.
+    ValueError for a layout that is not a permutation, TypeError for another keyword.
     """
     if "order" in unknown:
         raise TypeError("qd.tensor(...) does not accept order=; pass layout=(...) instead")

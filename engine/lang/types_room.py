@@ -40,7 +40,7 @@ def vector(n: int, dtype: Any = float) -> MatrixType:
     """The type of vectors of ``n`` elements of data type ``dtype``.
 
     Called, it makes one: ``vec3(1, 2, 3)``, ``vec3(0)``, ``vec3(v.xy, 1)``. ValueError or TypeError
-    for what is no extent or no data type.
+    for an invalid extent or data type.
     """
     return matrix_type((n,), _element(dtype))
 
@@ -66,7 +66,7 @@ def struct(**members: Any) -> StructType:
     """The type of structs with these members, each a data type or a vector, matrix or struct type.
 
     ``__struct_methods`` may hold a dict of functions that become methods. QuadrantsTypeError for
-    what is no type of a member.
+    an invalid type of a member.
     """
     methods = members.pop(_METHODS, None)
     return struct_type("struct", members, methods)

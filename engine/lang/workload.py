@@ -146,7 +146,7 @@ def check(kernel: HasWorkloads, function: F) -> F:
 
 
 def _values(where: str, name: str, given: Any) -> tuple[Size, ...]:
-    """The values of one size: what was given, or the one value that was."""
+    """The values of one size, given as several values or as a single one."""
     several: list[Any] = list(given) if isinstance(given, list | tuple | range) else [given]  # pyright: ignore[reportUnknownArgumentType]
     values: list[Size] = []
     for element in several:

@@ -90,8 +90,8 @@ def grad_of(value: Any) -> Any:
 def loss_of(given: Any) -> Any:
     """A loss, without the wrapper of a tensor.
 
-    QuadrantsRuntimeError for what is no field, ndarray or tensor of torch with one element, and
-    for one without gradients; TypeError for other objects.
+    QuadrantsRuntimeError if it does not have exactly one element, or has no gradients; TypeError
+    for objects other than a field, ndarray or torch tensor.
     """
     loss: Any = unwrapped(given)
     kind: Any = loss.__class__

@@ -122,9 +122,9 @@ class FieldsBuilder(Nestable):
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
         """Allocate the memory; from here on the fields can be used, and nothing can be added.
 
-        raise_warning: whether a builder without fields is worth a warning.
-        QuadrantsRuntimeError if it is finalised already, and if memory was short: the fields that
-        got some can be used then, and the others say what they lack.
+        raise_warning: warn if the builder has no fields.
+        QuadrantsRuntimeError if it is finalised already, and if there is not enough memory: then
+        the fields that have memory can be used, and the others report the error.
         """
         self.check_open()
         if raise_warning and self.empty:
@@ -161,8 +161,7 @@ class FieldsBuilder(Nestable):
 class SNodeTree:
     """The memory of a finalised `FieldsBuilder`.
 
-    blocks: that memory. id: counts the trees of the program. destroyed: whether `destroy` was
-    called.
+    blocks: that memory. id: counts the trees of the program. destroyed: True after `destroy`.
     """
 
     def __init__(self, builder: FieldsBuilder, blocks: list[Block]) -> None:

@@ -1,7 +1,7 @@
-"""The static constructors of `Vector` and `Matrix`, and what their types make when called.
+"""The static constructors of `Vector` and `Matrix`, and the values that their types make.
 
 Fields, arrays and tensors are made by the modules of those containers, which are imported when
-they are asked for.
+they are used.
 """
 
 from __future__ import annotations
