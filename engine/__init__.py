@@ -1,11 +1,11 @@
 """The language and the engine: ``from qd_studio import engine as qd``.
 
-Every public name stands in ``__all__``; each is imported from its room when it is first used, so
-that importing the engine costs little and loads no compiler back end. Submodules such as
-``qd.types`` and ``qd.inspect`` are imported in the same way.
+Every public name is listed in ``__all__``. Each is imported from its module when it is first used,
+so importing the engine costs little and loads no compiler back end. Submodules such as ``qd.types``
+and ``qd.inspect`` are imported in the same way.
 
-Names that Quadrants has and this version has not raise QuadrantsUnsupportedError, which is an
-AttributeError too, when they are looked up.
+Names that Quadrants has and this version lacks raise QuadrantsUnsupportedError, which is also an
+AttributeError, when they are looked up.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def __getattr__(name: str) -> Any:
 class _Face(ModuleType):
     """This module: its ``types`` is the public one.
 
-    The import system would bind the name to the room `types`, of which the public module has more.
+    The import system would bind the name to the package `types`; the public module has more names.
     """
 
     @property
@@ -324,7 +324,7 @@ class _Face(ModuleType):
 
     @types.setter
     def types(self, module: ModuleType) -> None:
-        """What the import system binds is left alone."""
+        """Ignore the module that the import system binds."""
 
 
 sys.modules[__name__].__class__ = _Face

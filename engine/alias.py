@@ -1,8 +1,8 @@
 """Other names for the engine: ``alias.install("quadrants")`` makes ``import quadrants`` mean it.
 
 Existing kernel files say ``import quadrants as qd``. In a process that has called `install`, that
-import gives this engine, ``quadrants.types`` its types, ``quadrants.math`` its functions, and so
-on, whether or not a package of that name is installed. `remove` undoes it.
+import returns this engine, ``quadrants.types`` is its types, ``quadrants.math`` its functions, and
+so on, whether or not a package of that name is installed. `remove` undoes it.
 
 Files also import from modules inside of Quadrants (``from quadrants.lang.exception import ...``,
 ``from quadrants.types.primitive_types import f32``). The names of these modules are not those of
@@ -58,7 +58,7 @@ _MISSING: Final = object()
 
 
 class _Loader(Loader):
-    """Gives a module that exists already under another name."""
+    """Loads a module that exists already under another name."""
 
     def __init__(self, target: ModuleType) -> None:
         self.target = target
@@ -73,7 +73,7 @@ class _Loader(Loader):
 
 
 class _Place(ModuleType):
-    """A module that only Quadrants has; its names are looked up when they are asked for."""
+    """A module that only Quadrants has; its names are looked up when they are used."""
 
     def __init__(self, name: str, homes: Sequence[str]) -> None:
         super().__init__(name, f"Public names, as files import them from {name}.")
@@ -95,7 +95,7 @@ class _Place(ModuleType):
 
 
 def _attribute(path: str) -> Any:
-    """What ``path`` leads to, from the engine's public names or its modules; `_MISSING` if not."""
+    """Return the object at ``path``, in public names or modules of the engine, or `_MISSING`."""
     engine = importlib.import_module(_ENGINE)
     first, _, rest = path.partition(".")
     value: Any = _MISSING
@@ -111,7 +111,7 @@ def _attribute(path: str) -> Any:
 
 
 def _own(name: str) -> ModuleType | None:
-    """The engine's own module of that path."""
+    """The engine's own module at that path."""
     full = f"{_ENGINE}.{name}"
     try:
         return importlib.import_module(full)
@@ -190,7 +190,7 @@ def serves(module: str) -> bool:
 
 
 def install(name: str = "quadrants") -> None:
-    """Make ``import name`` give the engine, in this process. Again is no harm."""
+    """Make ``import name`` return the engine, in this process. Repeated calls do no harm."""
     if any(_finders(name)):
         return
     _forget(name)
@@ -198,7 +198,7 @@ def install(name: str = "quadrants") -> None:
 
 
 def remove(name: str = "quadrants") -> None:
-    """Undo `install`; what has been imported stays as it is where it is bound."""
+    """Undo `install`; names that were imported before keep their values."""
     for finder in _finders(name):
         finder.forget()
         sys.meta_path.remove(finder)

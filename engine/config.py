@@ -1,8 +1,8 @@
-"""The options of a program: where their values come from, and what of them stands in cache keys.
+"""The options of a program: where their values come from, and which of them enter cache keys.
 
 `CompileConfig` is the table of `option_table.py` and the object at the same time, and `OPTIONS` is
-that table read back. A program holds one config, made by `resolve` at `init` and frozen from then
-on:
+that table read back. A program holds one config. `resolve` makes it at `init`; from then on it is
+frozen:
 
     config, origins, warnings = resolve({"debug": True}, os.environ)
 
@@ -67,7 +67,7 @@ CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python", "cross"})
 class CompileConfig(OptionTable):
     """The options of a program.
 
-    Attributes can be set until `freeze`; a name that is no option is an error. The class's own
+    Attributes can be set until `freeze`; a name that is not an option is an error. The class's own
     attributes are the options' descriptions, which the values of an object hide.
     """
 
@@ -153,14 +153,14 @@ def _unrecognized(names: list[str]) -> KeyError:
 
 
 class Notice(NamedTuple):
-    """Something `resolve` has to tell the user. `once`: at most once a process."""
+    """A message of `resolve` to the user. `once`: print it at most once a process."""
 
     text: str
     once: bool = False
 
 
 class Resolved(NamedTuple):
-    """What `resolve` found: the config (not frozen yet), each value's origin, what to tell."""
+    """The result of `resolve`: the config (not frozen yet), each value's origin, the warnings."""
 
     config: CompileConfig
     origins: dict[str, Origin]
@@ -178,7 +178,7 @@ _BITS_FROM_ENV = {"default_fp": "f", "default_ip": "i"}
 
 
 def _from_env(opt: Option, environ: Mapping[str, str]) -> Any:
-    """The value that the environment gives `opt`, or None. An empty variable counts as unset."""
+    """Return the value of `opt` in the environment, or None. An empty variable counts as unset."""
     text = environ.get(opt.env, "") if opt.env else ""
     if not text:
         return None
@@ -271,7 +271,7 @@ def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
 def check_version(required: str) -> None:
     """Fail if a program requires a Quadrants version that this engine does not follow.
 
-    Whatever stands after x.y.z is ignored.
+    Any text after x.y.z is ignored.
     """
     if not required:
         return
@@ -301,7 +301,7 @@ class DebugSwitches(NamedTuple):
 
     @property
     def dumps(self) -> bool:
-        """Whether anything is written to `debug_dump_path`."""
+        """True if anything is written to `debug_dump_path`."""
         return self.dump_ir or self.dump_simplify or self.dump_cfg
 
     @classmethod

@@ -62,7 +62,7 @@ __all__ = [
 
 
 class LocLike(Protocol):
-    """What `from_loc` needs of a location; the IR's own `Loc` has this shape.
+    """The attributes that `from_loc` needs of a location; the IR's own `Loc` has them.
 
     `parent` is the location of the call this code was inlined at, or None in the kernel itself. It
     is typed Any here because a protocol that names itself in a read-only property costs every
@@ -86,7 +86,7 @@ class LocLike(Protocol):
 
 
 def _cells(char: str) -> int:
-    """Terminal cells one character takes: 2 for wide ones, 0 for combining marks, else 1."""
+    """The width of a character in terminal cells: 2 if wide, 0 for combining marks, else 1."""
     import unicodedata  # only for errors, as is `traceback` below
 
     if unicodedata.combining(char):
@@ -204,11 +204,11 @@ class _Located(Exception):
         super().__init__(message)
         self.message = message
         self.span = span
-        """Where it happened, in the innermost function."""
+        """The source location of the error, in the innermost function."""
         self.chain = chain
         """The calls that inlining went through, innermost first; empty in the kernel itself."""
         self.hint = hint
-        """What the user can do about it."""
+        """Advice: a way for the user to fix the error."""
 
     @classmethod
     def from_loc(
@@ -340,7 +340,7 @@ class QuadrantsSyntaxError(QuadrantsCompilationError, SyntaxError):
 
     @property
     def msg(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What Python's traceback printer shows for a SyntaxError: it does not call `str`."""
+        """The text that Python's traceback printer shows for a SyntaxError instead of `str`."""
         return self.render()
 
 

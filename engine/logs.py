@@ -1,4 +1,4 @@
-"""What the engine says to a person: short lines on stderr, by level, with one prefix.
+"""Messages of the engine to the user: short lines on stderr, by level, with one prefix.
 
 stdout belongs to the user's program and to data. Nothing here is kept or formatted when its level
 is off.
@@ -25,7 +25,7 @@ def set_level(level: str) -> None:
 
 
 def enabled(level: str) -> bool:
-    """Whether a message at `level` would be shown; ask before building an expensive one."""
+    """True if a message at `level` would be shown; check before building an expensive one."""
     return LEVELS.index(level) >= _threshold
 
 

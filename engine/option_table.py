@@ -4,7 +4,7 @@
 `options.py` for what the columns mean. Options of Quadrants that have no counterpart are declared
 all the same, with `never=<why>`: they are accepted, and say once a process that they do nothing.
 
-Data types are stored by name (`"f32"`): this layer lies below `types`.
+Data types are stored by name (`"f32"`): this layer is below `types`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What one option is: its type, where a value comes from, what it steers, how it is checked.
+"""The definition of an option: its type, the source of its value, its effect and its checks.
 
-The options themselves stand in `option_table.py`, one after another, as the fields of
-`OptionTable`. `option(...)` below is what each field is made with, and `Option` is how the rest of
-the engine, the documentation and the studio read it back.
+The options themselves are listed in `option_table.py`, as the fields of `OptionTable`.
+`option(...)` below makes each field; the rest of the engine, the documentation and the studio read
+it back as an `Option`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def parse_switch(variable: str, text: str) -> bool:
 
 
 def why_hidden(variable: str) -> str:
-    """Why a backend is hidden by a variable such as ``QD_ENABLE_CUDA``; empty if it is not."""
+    """Return why a variable such as ``QD_ENABLE_CUDA`` hides a backend; empty if it does not."""
     text = os.environ.get(variable, "").strip()
     try:
         return "" if not text or parse_switch(variable, text) else f"{variable}=0 hides it"
@@ -96,9 +96,9 @@ _EXPECTED = {bool: "0 or 1", int: "an integer", float: "a number", str: "a strin
 
 
 class Option:
-    """One option, as `option_table.py` states it; the class it stands in gives the name.
+    """One option, as `option_table.py` states it; the name is that of the class attribute.
 
-    Not a dataclass: making one takes a hundred times as long as this, in every process.
+    Not a dataclass: creating a dataclass is a hundred times slower than this, in every process.
     """
 
     __slots__ = (
@@ -123,9 +123,9 @@ class Option:
         self.env: str | None = "" if env else None
         """The environment variable that sets it, or None."""
         self.in_cache_key = key
-        """Whether it changes generated code, so that what was made with another value is no use."""
+        """True if it changes generated code: code made with another value cannot be used."""
         self.scope: Scope = scope
-        """Whose cache keys it enters: an option for GPUs does not split the keys of a CPU."""
+        """The cache keys that it enters: an option for GPUs does not split the keys of a CPU."""
         self.effect: Effect = effect
         self.why_not = why_not
         """For `never`: why it has no effect."""
@@ -133,11 +133,11 @@ class Option:
         self.minimum = minimum
         self.maximum = maximum
         self.pattern = pattern
-        """Of text: what the whole of it must match."""
+        """For text: the regular expression that the whole value must match."""
         self.form = form
-        """What a valid value looks like, where that is more than its type and limits."""
+        """The form of a valid value, where its type and limits do not describe it."""
         self.quiet = quiet
-        """For `never`: values that ask for no more than what happens anyway."""
+        """For `never`: values that ask only for what happens anyway; they cause no warning."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -150,7 +150,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """What a valid value looks like, for messages."""
+        """The description of a valid value, for messages."""
         if self.choices:
             return "one of " + ", ".join(str(c) or "''" for c in self.choices)
         if self.form:
@@ -191,7 +191,7 @@ class Option:
         return above and (self.maximum is None or value <= self.maximum)
 
     def without_effect(self, value: Any) -> str | None:
-        """The warning for a user who asks for `value`, if it has no effect; else None."""
+        """The warning for a user who sets `value`, if it has no effect; else None."""
         if self.effect == "now" or value == self.default or value in self.quiet:
             return None
         return f"{self.name}={value!r} has no effect: {self.why_not}"
@@ -216,7 +216,7 @@ def option(
     """Declare one field of `OptionTable`.
 
     `default` is a value, or a function called once a config (then `default_text` says what it
-    gives). `key`: it enters cache keys. `never`: accepted, but without effect: why, or True where
+    returns). `key`: it enters cache keys. `never`: accepted, but without effect: why, or True where
     nothing here corresponds to it. `pattern`, `form`: see `Option`.
     """
     effect: Effect = "never" if never else "now"

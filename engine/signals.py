@@ -1,4 +1,4 @@
-"""Exceptions that the handlers of signals raise in the middle of whatever is running.
+"""Exceptions that signal handlers raise in the middle of running code.
 
 Code that turns exceptions of the user's code into errors of a kernel asks here first.
 """
@@ -11,7 +11,7 @@ __all__ = ["of_signal_handler"]
 
 
 def of_signal_handler(error: BaseException) -> bool:
-    """True if an exception was raised by the handler of a signal, in whatever was running.
+    """True if the handler of a signal raised an exception, in whatever code was running.
 
     It is for the program, and has nothing to do with the code that it came through.
     """

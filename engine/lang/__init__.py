@@ -1,6 +1,6 @@
-"""What a user holds: kernels, functions, arrays, fields, matrices, structs, tapes, graphs.
+"""Objects of the language: kernels, functions, arrays, fields, matrices, structs, tapes, graphs.
 
-`_kernel_types` is loaded when it is first asked for: programs that look at what launches did name
+`_kernel_types` is loaded when it is first used: programs that look at the results of launches name
 it as ``qd.lang._kernel_types`` without importing it.
 """
 

@@ -1,4 +1,4 @@
-"""What ``kernel._primal`` shows: which caches had the kernel, and what it was launched with."""
+"""The types of ``kernel._primal``: which caches had the kernel, and how it was launched."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class KernelBatchedArgType(IntEnum):
 
 
 class SrcLlCacheObservations(NamedTuple):
-    """What fastcache did when the kernel was last obtained.
+    """The steps that fastcache did when the kernel was last obtained.
 
-    cache_key_generated: the arguments had a key. cache_validated: an entry was there, and all that
-    it depends on is as it was. cache_loaded: its code was used. cache_stored: an entry was written
+    cache_key_generated: the arguments had a key. cache_validated: an entry was found, and all that
+    it depends on is unchanged. cache_loaded: its code was used. cache_stored: an entry was written
     after a compile.
     """
 
@@ -65,8 +65,8 @@ class LaunchStats(NamedTuple):
 class Primal:
     """The kernel itself, as Quadrants calls it; everything of it is reached through this as well.
 
-    src_ll_cache_observations, fe_ll_cache_observations, launch_observations, launch_stats: what the
-    caches and launches were seen to do, as of now.
+    src_ll_cache_observations, fe_ll_cache_observations, launch_observations, launch_stats: the
+    observations of the caches and launches so far.
     """
 
     __slots__ = ("_kernel", "_observed")

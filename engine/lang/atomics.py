@@ -1,6 +1,6 @@
 """Atomic updates: ``x`` must be a local variable or an element of an array.
 
-Each reads ``x``, writes the result back as one indivisible step, and gives the old value. Values
+Each reads ``x``, writes the result back as one indivisible step, and returns the old value. Values
 are converted to the type of ``x``.
 """
 

@@ -1,13 +1,13 @@
 """DLPack capsules of memory that the host does not see, both ways, and the array interface of CUDA.
 
-NumPy makes and reads the capsules, those of a device too: it is given an array at the address on
-the device, at which neither of us looks, and the capsule's word for the device is set. So the
-capsule keeps the memory alive as NumPy's do: until whoever took it lets go, or it is dropped::
+NumPy makes and reads the capsules, also those of a device: it is given an array at the address on
+the device, which neither NumPy nor this module reads, and the device in the capsule is then set. So
+the capsule keeps the memory alive as NumPy's do: until its consumer releases it, or it is dropped::
 
     capsule = capsule_of(window, device.dlpack, (1, 0))         to anybody
     window = window_of(tensor, device.dlpack, device.allocate)  from anybody
 
-Work is ordered by the legacy default stream, on which both sides do theirs.
+Work is ordered by the legacy default stream, which both libraries use.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ CPU: Final = 1
 CUDA: Final = 2
 """The numbers of kinds of devices."""
 DEFAULT_STREAM: Final = 1
-"""How DLPack and the array interface call the legacy default stream."""
+"""The number of the legacy default stream in DLPack and the array interface."""
 
 _DEVICE_AT: Final = {b"dltensor": 8, b"dltensor_versioned": 40}
-"""Where the structure in a capsule of this name has its device: kind and number, 32 bits each."""
+"""The offset of the device in a capsule of this name: kind and number, 32 bits each."""
 
 
 def _python(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
@@ -46,7 +46,7 @@ _pointer: Final = _python(
 
 
 def _relabel(capsule: Any, device: tuple[int, int]) -> None:
-    """Let a capsule that nobody took say that its memory lies on ``device``."""
+    """Change the device of a capsule that has no consumer yet to ``device``."""
     for name, at in _DEVICE_AT.items():
         if _is_valid(capsule, name):
             words = (ctypes.c_int32 * 2).from_address(_pointer(capsule, name) + at)
@@ -56,7 +56,7 @@ def _relabel(capsule: Any, device: tuple[int, int]) -> None:
 
 
 class _Lent:
-    """Memory that somebody looks at; NumPy's array of it keeps this object."""
+    """Memory that another library uses; NumPy's array of it keeps this object alive."""
 
     def __init__(self, window: Window) -> None:
         self._memory: Final = window.memory
@@ -130,7 +130,7 @@ class _Relabeled:
 
 
 def window_of(tensor: Any, device: tuple[int, int], allocate: Callable[[int], Memory]) -> Window:
-    """The elements of what speaks DLPack, on ``device``. ValueError for memory elsewhere.
+    """The elements of a DLPack object on ``device``. ValueError for memory elsewhere.
 
     allocate: memory of that device.
     """

@@ -49,7 +49,7 @@ def func(fn: Any = None, /, *, requires_top_level: bool = False) -> Any:
     """Decorate a function that kernels and other such functions inline at the call.
 
     requires_top_level: calling it under a runtime ``if``, ``for`` or ``while`` is an error, also
-    when other functions stand between. QuadrantsSyntaxError for a signature that cannot be.
+    through other functions. QuadrantsSyntaxError for an invalid signature.
     """
 
     def decorate(fn: Any) -> FunctionOfKernels:

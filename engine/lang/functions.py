@@ -247,7 +247,7 @@ def select(cond: Any, x1: Any, x2: Any) -> Any:
 
 @intrinsic("random")
 def random(dtype: DataType | type = float) -> Any:
-    """A random number: in [0, 1) for real types, over the full range for integers."""
+    """A random number: in [0, 1) for float types, over the full range for integers."""
     import random as _random  # Python's own, with its hashes: kernels need neither
 
     if dtype is float or (isinstance(dtype, DataType) and dtype.is_real):

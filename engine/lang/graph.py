@@ -1,6 +1,6 @@
 """`qd.graph`: constructs of kernels that are recorded as a graph.
 
-All of it stands in kernels only; its meaning is in `frontend.graphs`. `graph_blocks` has more.
+All of it is used in kernels only; `frontend.graphs` defines its meaning. `graph_blocks` has more.
 """
 
 from __future__ import annotations

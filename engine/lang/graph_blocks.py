@@ -1,6 +1,6 @@
-"""Blocks of kernels that are no part of `qd.graph`: checkpoints, streams, and deprecated names.
+"""Blocks of kernels that are not part of `qd.graph`: checkpoints, streams, and deprecated names.
 
-All of it stands in kernels only; its meaning is in `frontend.graphs` and `frontend.checkpoints`.
+All of it is used in kernels only; `frontend.graphs` and `frontend.checkpoints` define its meaning.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def checkpoint(cp_id: int, yield_on: Any) -> Any:
 def stream_parallel() -> Any:
     """A block of a kernel that has a stream of its own: ``with qd.stream_parallel():``.
 
-    Blocks run beside each other; the kernel ends when all have. A kernel with such blocks holds
-    nothing else. On backends without streams they run one after the other.
+    The blocks run concurrently; the kernel ends when all of them have ended. A kernel with such
+    blocks holds nothing else. On backends without streams they run one after the other.
     """
     only_in_kernels("stream_parallel")
 

@@ -1,4 +1,4 @@
-"""What containers share when Python code reads and writes them: indices, numbers, NumPy arrays."""
+"""Functions for containers that Python code reads and writes: indices, numbers, NumPy arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FieldIndexError(QuadrantsAssertionError, IndexError):
 
 
 class InvalidDataType(ValueError, TypeError):
-    """Something that is no data type was given for one."""
+    """Raised when a value other than a data type is passed for one."""
 
 
 def ended(what: str) -> QuadrantsRuntimeError:
@@ -47,7 +47,7 @@ def ended(what: str) -> QuadrantsRuntimeError:
 def value_type(dtype: Any) -> Any:
     """The data type, or resolved compound type, that a user means by ``dtype``.
 
-    InvalidDataType for what is none.
+    InvalidDataType for any other object.
     """
     from ..types import resolved
 
@@ -134,7 +134,7 @@ def as_type(found: Array, dtype: Any) -> Array:
 def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
     """``value`` as an element of ``dtype`` holds it.
 
-    TypeError for what is no number, for an integer out of range and for a real number in an
+    TypeError for a value that is no number, for an integer out of range and for a float in an
     integer, unless ``whole`` and it is one without a fraction.
     """
     plain: Any = value
@@ -152,14 +152,14 @@ def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
 
 
 def is_number(value: Any) -> bool:
-    """Whether ``value`` is a number of Python or NumPy."""
+    """True if ``value`` is a number of Python or NumPy."""
     return isinstance(value, bool | int | float | np.number | np.bool_)
 
 
 def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = False) -> Array:
     """The vector or matrix ``value`` (a list, an array, a `Vector`, ...) as an array.
 
-    whole: real numbers without a fraction may become integers. TypeError for other shapes, for what
+    whole: floats without a fraction may become integers. TypeError for other shapes, for what
     holds no numbers, and for integers out of range.
     """
     plain: Any = value
@@ -190,7 +190,7 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = F
 
 
 def _integers(found: Array) -> bool:
-    """Whether it holds Python integers, those beyond 64 bits too."""
+    """True if it holds Python integers, including those beyond 64 bits."""
     return found.dtype.kind == "O" and all(isinstance(x, int) for x in found.ravel().tolist())
 
 
@@ -200,7 +200,7 @@ def numpy_type(dtype: Any) -> np.dtype[Any]:
 
 
 def numbers_of(value: Any) -> Array:
-    """An array, or nested lists, as an array of numbers. TypeError for what holds others."""
+    """An array, or nested lists, as an array of numbers. TypeError for elements of other types."""
     found: Array = np.asarray(value)
     if found.dtype.kind not in "biuf":
         raise TypeError(f"elements must be integers or real numbers, not of type {found.dtype}")

@@ -1,6 +1,6 @@
 """Torch tensors and DLPack capsules of containers: what fields, arrays and tensors share.
 
-Torch is imported when one of its tensors is asked for, and only then.
+Torch is imported when one of its tensors is requested, and only then.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def torch(what: str) -> Any:
 def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any:
     """``array`` as a torch tensor on ``device``.
 
-    shared: whether the array is a view that must not be given away under ``copy=True``.
+    shared: True if the array is a view, which ``copy=True`` must not return.
     """
     module = torch("to_torch()")
     where = module.device("cpu" if device is None else device)
@@ -100,13 +100,13 @@ class Shown:
 
 
 def in_order(device: Device, stream: Any) -> None:
-    """Wait for what ``device`` does, if work on the stream of another library would not."""
+    """Wait for the work of ``device``, if work on the stream of another library would not."""
     if stream not in (None, -1, DEFAULT_STREAM):
         device.sync()
 
 
 def done(module: Any) -> None:
-    """Wait for what torch was asked to do, if later work of ours would not."""
+    """Wait for the work of torch, if later work of the engine would not."""
     current = module.cuda.current_stream()
     if current.cuda_stream:
         current.synchronize()
@@ -124,34 +124,34 @@ class Exchanges:
         raise NotImplementedError
 
     def _by_index(self) -> Elements:
-        """The elements by index; ValueError if they do not lie at fixed distances."""
+        """The elements by index; ValueError if the distances between them are not fixed."""
         raise NotImplementedError
 
     def _strided_view(self) -> Elements:
-        """The same for others to see, who may write to them."""
+        """The same, to share with other libraries, which may write to them."""
         raise NotImplementedError
 
     def _written(self) -> None:
-        """Its elements were written."""
+        """Record that its elements were written."""
         raise NotImplementedError
 
     def _shareable(self) -> str:
-        """Why no other library may see the memory without a copy; empty if it may."""
+        """Return why other libraries cannot share the memory without a copy; empty if they can."""
         raise NotImplementedError
 
     def _take(self, source: Window) -> None:
-        """Take the elements of memory on the same device, converted."""
+        """Copy and convert the elements of memory on the same device."""
         raise NotImplementedError
 
     def _device(self) -> Device:
-        """What the memory lies on."""
+        """The device of the memory."""
         raise NotImplementedError
 
     def to_torch(self, device: Any = None, *, copy: bool | None = True) -> Any:
         """The elements as a torch tensor; shape and ``copy`` as in `to_numpy`.
 
-        device: where the tensor shall be. It can share memory only where the elements lie: there
-        it is by default, but for ``copy=True``, which gives a tensor on the CPU.
+        device: the device of the tensor. The tensor can share memory only on the device of the
+        elements, which is the default; with ``copy=True`` the default is the CPU.
         ModuleNotFoundError where torch is not installed.
         """
         module = torch("to_torch()")
@@ -181,7 +181,7 @@ class Exchanges:
         return copied
 
     def from_torch(self, arr: Any) -> None:
-        """Take the elements of a torch tensor of the shape that `to_torch` gives, converted."""
+        """Copy and convert the elements of a torch tensor that has the shape of `to_torch()`."""
         if not torch_tensor(arr):
             torch("from_torch()")
             raise TypeError(f"from_torch() takes a torch tensor, not {type(arr)}")
@@ -206,7 +206,7 @@ class Exchanges:
     def from_dlpack(self, x: Any) -> None:
         """Take the elements of anything that speaks DLPack, converted.
 
-        ValueError for memory of a device that is not that of the elements.
+        ValueError for memory of a device other than the elements' device.
         """
         device = self._device()
         kind = getattr(x, "__dlpack_device__", lambda: (CPU, 0))()[0]
@@ -218,8 +218,8 @@ class Exchanges:
     def to_dlpack(self, versioned: bool = False) -> Any:
         """A DLPack capsule of the memory, without a copy.
 
-        Layouts and interleaved fields appear as strides. versioned: whether the capsule is of
-        DLPack 1.0. ValueError for a field whose elements do not lie at fixed distances.
+        Layouts and interleaved fields appear as strides. versioned: True for a capsule of DLPack
+        1.0. ValueError for a field whose elements do not have fixed distances.
         """
         return self.__dlpack__(max_version=(1, 0) if versioned else None)
 
@@ -261,7 +261,7 @@ class Exchanges:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """How libraries for CUDA see the memory. AttributeError for memory of another kind."""
+        """The memory for CUDA libraries. AttributeError for memory that is not on a CUDA device."""
         if self._device().dlpack[0] != CUDA:
             raise AttributeError("__cuda_array_interface__: the memory is not on a CUDA device")
         view = self._strided_view()

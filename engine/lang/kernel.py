@@ -1,12 +1,11 @@
 """`qd.kernel`: a Python function that is compiled when it is called.
 
-A `Kernel` outlives programs: after `qd.init` or `qd.reset` its next call compiles it anew.
+A `Kernel` outlives programs: after `qd.init` or `qd.reset` its next call compiles it again.
 
 A kernel that is a method has a `Kernel` for each object it is called on: the numbers an object
-holds are constants of the code. These are kept by the objects themselves, so that they go with
-them.
+holds are constants of the code. Each object keeps its own `Kernel`, so that both end together.
 
-What differentiation makes of a kernel, such as its gradient ``kernel.grad``, is a `Kernel` of its
+The result of differentiating a kernel, such as its gradient ``kernel.grad``, is a `Kernel` of its
 own (`Kernel.in_mode`), which shares the function and takes the same arguments.
 
 The call is the hot path of the whole engine. `Kernel._hot` is the launch stub of the last
@@ -44,7 +43,7 @@ __all__ = ["Kernel", "kernel", "pure"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PURE: Final = "_qd_pure"
-"""The attribute by which `pure` marks what is to become a kernel."""
+"""The attribute by which `pure` marks a function that is to become a kernel."""
 
 
 class _Kept(dict[Any, "Kernel"]):
@@ -73,9 +72,9 @@ _SHORTENED: Final = QuadrantsCompilationError, QuadrantsRuntimeError, TypeError,
 
 
 def _shorten(error: Exception) -> None:
-    """Take the engine's frames from the traceback of ``error``: they would hide the user's lines.
+    """Remove the engine's frames from the traceback of ``error``: they would hide the user's lines.
 
-    Called where the launch was asked for, so that few frames come on top again.
+    Called close to the user's call, so that few frames are added on top again.
     """
     ours = isinstance(error, QuadrantsCompilationError | QuadrantsRuntimeError)
     # Those of arguments have a note that says which kernel was called.
@@ -110,15 +109,15 @@ class OnStream:
 class Kernel:
     """A kernel; made by the decorator `kernel`.
 
-    decl: name, source and parameters. workloads / checks: declared beside it (see `workload`).
+    decl: name, source and parameters. workloads / checks: declared next to it (see `workload`).
     """
 
     def __init__(
         self, fn: Callable[..., Any], of: Kernel | None = None, fastcache: bool = False,
         owner: Callable[[], Any] | None = None, decl: KernelDecl | None = None,
     ) -> None:  # fmt: skip
-        """of, owner: the kernel of the class, and what gives the object, for one of an object.
-        decl: known already."""
+        """of, owner: for the kernel of an object, that of the class and a function that returns
+        the object. decl: known already."""
         from ..frontend.signature import parse_kernel
 
         functools.update_wrapper(self, fn)
@@ -243,14 +242,14 @@ class Kernel:
             self.launchers.start(owner)
 
     def resume(self, *args: Any, from_checkpoint: int, **kwargs: Any) -> Any:
-        """Launch a kernel with checkpoints from one of them on; gives a `GraphStatus`.
+        """Launch a kernel with checkpoints from one of them on; return a `GraphStatus`.
 
-        args, kwargs: as the kernel takes them. from_checkpoint: the ``cp_id`` of the block to begin
-        with. Blocks and loops before it are passed over, plain statements of the top level run. A
-        loop around it is entered there: its first round begins with the block.
+        args, kwargs: the kernel's arguments. from_checkpoint: the ``cp_id`` of the block to begin
+        with. Blocks and loops before it are skipped, plain statements of the top level run. A loop
+        around it is entered there: its first iteration begins with the block.
 
         QuadrantsSyntaxError for a kernel without ``checkpoints=True``, QuadrantsRuntimeError for a
-        checkpoint that it has not.
+        checkpoint that it does not have.
         """
         if not self.decl.options.checkpoints:
             raise QuadrantsSyntaxError(
@@ -273,19 +272,19 @@ class Kernel:
             raise
 
     def forget_launchers(self) -> None:
-        """Find the memory of fields anew in the next call."""
+        """Make the next call look up the memory of fields again."""
         with self.launchers.lock:
             self.launchers.forget_chain()
             self._hot = self._dispatch if self._per_object else self._miss
             self._streams = {}
 
     def forget_mode(self) -> None:
-        """Differentiate the kernel anew in the next call, if that is what it is for."""
+        """Make the next call differentiate the kernel again, if differentiation made it."""
         if self.decl.autodiff != "none":
             self.program_ended()
 
     def program_ended(self) -> None:
-        """Forget what was compiled; the next call compiles anew."""
+        """Forget the compiled code; the next call compiles again."""
         with self.launchers.lock:
             self.launchers.stop()
             self._hot = self._dispatch if self._per_object else self._miss
@@ -305,21 +304,21 @@ class Kernel:
         return workloads.declare(self, **options)
 
     def check(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare a check of what this kernel computes; see `lang.workload`."""
+        """Declare a check of the results of this kernel; see `lang.workload`."""
         from . import workload as workloads
 
         return workloads.check(self, fn)
 
     @property
     def is_watched(self) -> bool:
-        """Whether tapes and forward mode are told of its calls (see `ad.watching`)."""
+        """True if its calls are reported to tapes and forward mode (see `ad.watching`)."""
         return self.decl.autodiff == "none" and not self._per_object
 
     def in_mode(self, mode: Mode) -> Kernel:
-        """What differentiation makes of the kernel; it takes the same arguments.
+        """The kernel that differentiation makes from this one; it takes the same arguments.
 
         mode: ``reverse`` for its gradient, ``forward`` for the kernel with duals, ``validation``
-        for one that checks the rules that gradients rest on.
+        for one that checks the rules that gradients depend on.
         """
         of, owner = self._of, self._owner
         if of is not None and owner is not None:
@@ -333,9 +332,10 @@ class Kernel:
     def grad(self) -> Callable[..., Any]:
         """The kernel's gradient, to be called with the arguments that the kernel was called with.
 
-        It adds to the gradients of what the kernel read, from those of what it wrote, and returns
-        nothing. QuadrantsRuntimeError when called, if nothing that the kernel uses has gradients.
-        AttributeError for that of a gradient: kernels are differentiated once.
+        It adds to the gradients of the elements that the kernel read, from those of the elements
+        that it wrote, and returns nothing. When called it raises QuadrantsRuntimeError if nothing
+        that the kernel uses has gradients. AttributeError for the gradient of a gradient: kernels
+        are differentiated once.
         """
         if self.decl.autodiff != "none":
             raise AttributeError(
@@ -406,11 +406,11 @@ def pure(fn: F) -> F:
 
 
 _told: Final[set[str]] = set()
-"""Old spellings that a warning was given for."""
+"""Old spellings that a warning was printed for."""
 
 
 def _deprecated(old: str, new: str) -> None:
-    """Warn, once in a process, at the line of whoever called the caller."""
+    """Warn, once in a process, at the line that called the caller."""
     if old not in _told:
         _told.add(old)
         text = f"{old} is deprecated and will be removed in 4.0.0: use {new}"

@@ -1,4 +1,4 @@
-"""What steers loops and compilation: static, ndrange, grouped, loop_config, static_print, ..."""
+"""Control of loops and compilation: static, ndrange, grouped, loop_config, static_print, ..."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The elements of arrays and fields in memory that the host may not see.
 
-Arrays and fields lie in `backends.memory.Memory` of their program's device. Where the host sees
-it, their elements are a NumPy view, and nothing here comes between. Elsewhere they are a `Window`:
-it stands in for that view, and copies what is read or written, no more than needed::
+Arrays and fields are stored in `backends.memory.Memory` of their program's device. Where the host
+sees it, their elements are a plain NumPy view, without this module. Elsewhere they are a `Window`:
+it replaces that view, and copies the elements that are read or written, no more than needed::
 
     elements = elements_of(view_of(memory, 0, shape, dtype))    np.ndarray or Window
     elements[2, 3]                      one number, or the window of a vector: reads that number
@@ -35,13 +35,13 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 _TILE: Final = 1 << 16
 _PIECE: Final = 1 << 20
-"""Gaps of more bytes than this are not read along, if what lies between is worth a copy."""
+"""Gaps of more bytes than this are not read, if the parts between them are worth a copy each."""
 
 
 def allocated(owner: Program, nbytes: int, what: str) -> Memory:
     """Zeroed memory of the device of ``owner``. QuadrantsRuntimeError if there is not enough.
 
-    what: it is for, for that error: "an ndarray of shape (3,)".
+    what: the purpose of the memory, for that error: "an ndarray of shape (3,)".
     """
     try:
         return owner.device.allocate(nbytes)
@@ -53,7 +53,7 @@ def allocated(owner: Program, nbytes: int, what: str) -> Memory:
 
 
 def told_of(owner: Program, error: BaseException) -> tuple[str, str | None]:
-    """What a device tells of an allocation that failed, and its hint; the host tells nothing."""
+    """The device's error message and hint for a failed allocation; empty for the host."""
     if owner.device.host_arrays:
         return "", None
     if isinstance(error, QuadrantsRuntimeError):
@@ -64,8 +64,8 @@ def told_of(owner: Program, error: BaseException) -> tuple[str, str | None]:
 class Window:
     """Elements at fixed distances in memory that the host does not see.
 
-    offset: of the first one, in bytes. strides: in bytes, none negative. Indexing takes a tuple of
-    as many integers as there are axes, or fewer for a window of those left; they are not checked.
+    offset: of the first one, in bytes. strides: in bytes, none negative. An index is a tuple of as
+    many integers as there are axes, or fewer for a window of the axes left; they are not checked.
     """
 
     __slots__ = ("dtype", "memory", "offset", "shape", "strides")
@@ -81,12 +81,12 @@ class Window:
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         count = 1
         for extent in self.shape:
             count *= extent
@@ -94,11 +94,11 @@ class Window:
 
     @property
     def address(self) -> int:
-        """Of the first element."""
+        """The address of the first element."""
         return self.memory.address + self.offset
 
     def order(self) -> tuple[int, ...] | None:
-        """The axes in the order of memory if the elements lie without gaps, else None."""
+        """The axes in the order of memory if there are no gaps between the elements, else None."""
         shape, strides = self.shape, self.strides
         axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
         wanted = self.dtype.itemsize
@@ -118,7 +118,7 @@ class Window:
         return sum(steps) + self.dtype.itemsize
 
     def equal_layout(self, other: Window) -> bool:
-        """Whether the bytes of the one are those of the other: dense, in the same order."""
+        """True if equal elements mean equal bytes: both windows are dense and in the same order."""
         if (self.dtype, self.shape) != (other.dtype, other.shape):
             return False
         mine = [s for s, n in zip(self.strides, self.shape, strict=True) if n > 1]
@@ -135,7 +135,7 @@ class Window:
         return Window(self.memory, offset, self.shape[count:], self.strides[count:], self.dtype)
 
     def reshape(self, shape: Sequence[int]) -> Elements:
-        """The same elements with other axes: a window if they lie in their order, else a copy."""
+        """The same elements with other axes: a window if memory has their order, else a copy."""
         if tuple(shape) == self.shape:
             return self
         if self.order() != tuple(range(self.ndim)):
@@ -144,7 +144,7 @@ class Window:
         return elements_of(flat)
 
     def _offset(self, where: Sequence[int]) -> int:
-        """Of one element, in bytes."""
+        """The offset of one element, in bytes."""
         offset = self.offset
         for index, stride in zip(where, self.strides, strict=True):
             offset += index * stride
@@ -186,7 +186,7 @@ class Window:
             self._tile(pattern, count)
 
     def _tile(self, pattern: bytes, count: int) -> None:
-        """Repeat a pattern of any length: a first piece from here, more of it on the device."""
+        """Repeat a pattern of any length: the host writes a part, the device copies it."""
         total = len(pattern) * count
         first = pattern * min(count, max(_TILE // len(pattern), 1))
         self.memory.write(self.offset, np.frombuffer(first, np.uint8))
@@ -240,7 +240,7 @@ class Window:
         return np.ndarray(self.shape, self.dtype, raw, 0, self.strides)
 
     def _parted(self) -> int | None:
-        """The axis whose parts are better copied one by one than with what lies between."""
+        """The axis whose parts are better copied one by one, without the gaps between them."""
         span, size = self.span(), self.size * self.dtype.itemsize
         axis = max(range(self.ndim), key=lambda a: self.strides[a] if self.shape[a] > 1 else 0)
         worth = size // self.shape[axis] >= _TILE
@@ -260,12 +260,12 @@ Elements = Array | Window
 
 
 def far(elements: Any) -> bool:
-    """Whether elements lie where the host does not see them."""
+    """True if elements are in memory that the host does not see."""
     return elements.__class__ is Window
 
 
 def elements_of(view: Array | DeviceArray, axes: Sequence[int] | None = None) -> Elements:
-    """The elements of a whole array that lies at ``view``, its axes taken in the order ``axes``."""
+    """The elements of the whole array at ``view``, with its axes in the order ``axes``."""
     if not isinstance(view, DeviceArray):
         return view if axes is None else view.transpose(axes)
     assert view.memory is not None
@@ -283,7 +283,7 @@ def elements_of(view: Array | DeviceArray, axes: Sequence[int] | None = None) ->
 def placed(
     memory: Memory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: DataType
 ) -> Elements:
-    """The elements that lie at these distances, in bytes, in ``memory``."""
+    """The elements with these offset and strides, in bytes, in ``memory``."""
     host = memory.host
     if host is not None:
         return np.ndarray(tuple(shape), dtype.np, host, offset, strides)
@@ -306,7 +306,7 @@ def fresh(elements: Elements, dtype: np.dtype[Any]) -> Array:
 
 
 def assign(target: Elements, source: Elements) -> None:
-    """Copy with conversion: reals are cut to integers, integers wrap, and u1 is whether not 0.
+    """Copy with conversion: floats are truncated to integers, integers wrap, and u1 is 1 if not 0.
 
     Shapes are equal, or ``source`` is broadcast.
     """
@@ -326,7 +326,7 @@ def assign(target: Elements, source: Elements) -> None:
 # --- memory that other libraries look at ----------------------------------------------------------
 
 _kept: Final[dict[int, list[Any]]] = {}
-"""Memory that others look at, by its id: itself, how many do, whether its program has ended."""
+"""Memory that other libraries use, by its id: the memory, the number of users, program ended."""
 
 
 def keep(memory: Memory) -> None:
@@ -345,10 +345,10 @@ def let_go(memory: Memory) -> None:
 
 
 def release(memory: Memory) -> None:
-    """The program, or the tree, that ``memory`` belongs to has ended: give it back.
+    """Free ``memory`` when the program, or the tree, that it belongs to has ended.
 
-    Views of NumPy keep memory of the host alive. On a device, another library that looks at it
-    does: it is given back when nobody does any more.
+    Views of NumPy keep memory of the host alive. On a device, another library that uses the memory
+    keeps it alive: it is freed when no library uses it any more.
     """
     kept = _kept.get(id(memory))
     if kept is None:

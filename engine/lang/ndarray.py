@@ -2,7 +2,7 @@
 
 The data is zero at first, aligned to 64 bytes, and belongs to the program that was current when
 the array was made: after a reset every use is an error. It is row-major, the axes of an element
-last; the array behind a `tensor.Tensor` may have its own axes in another order in memory. Indexing
+last; the array inside a `tensor.Tensor` may have its own axes in another order in memory. Indexing
 from Python reads and writes one element and is always checked, also for negative indices, which
 kernels lack. A vector or matrix that is read is a live one: writing its elements writes the array.
 """
@@ -68,9 +68,9 @@ def _extents(shape: Any) -> tuple[int, ...]:
 
 
 Ready = tuple[NdarrayFeature | None, int, tuple[int, ...], WriteCounter, Array | DeviceArray | None]
-"""What a launch needs of an array: its feature, address, extents, writes, and its memory.
+"""The parts of an array for a launch: specialization key, address, extents, write counter, memory.
 
-The feature and the memory of an array whose program has ended are None.
+The specialization key and the memory of an array whose program has ended are None.
 """
 
 
@@ -168,7 +168,7 @@ class Ndarray(ArrayHandle, Exchanges):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self._extents)
 
     @property
@@ -192,11 +192,11 @@ class Ndarray(ArrayHandle, Exchanges):
         return self.element_shape[1] if len(self.element_shape) == 2 else 1
 
     def has_grad(self) -> bool:
-        """Whether it was made with ``needs_grad``."""
+        """True if it was made with ``needs_grad``."""
         return self.grad is not None
 
     def has_dual(self) -> bool:
-        """Whether it was made with ``needs_dual``."""
+        """True if it was made with ``needs_dual``."""
         return self.dual is not None
 
     def __repr__(self) -> str:
@@ -310,7 +310,7 @@ class Ndarray(ArrayHandle, Exchanges):
         return data.copy("C")
 
     def from_numpy(self, arr: Any) -> None:
-        """Take the values of an array of the shape that `to_numpy` gives, converted."""
+        """Copy and convert the values of an array that has the shape of `to_numpy()`."""
         self._take(numbers_of(arr))
 
     def _take(self, source: Elements) -> None:
@@ -322,7 +322,7 @@ class Ndarray(ArrayHandle, Exchanges):
 
 
 class _Kind(type):
-    """Classes that tell arrays apart by their elements; all of them are `Ndarray` objects."""
+    """Classes that distinguish arrays by their elements; all arrays are `Ndarray` objects."""
 
     axes: int
 
@@ -356,8 +356,8 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
 
     dtype: ``qd.f32`` and the like, or a vector or matrix type; ``int`` and ``float`` are the
     configured defaults, ``bool`` is ``qd.u1``. shape: a positive integer or a tuple of up to 12;
-    ``()`` is a single element. needs_grad, needs_dual: whether there are arrays of gradients
-    (`Ndarray.grad`) and of duals (`Ndarray.dual`); for real numbers only.
+    ``()`` is a single element. needs_grad, needs_dual: allocate arrays of gradients
+    (`Ndarray.grad`) and of duals (`Ndarray.dual`); for floats only.
     """
     return made(dtype, shape, needs_grad, needs_dual=needs_dual)
 

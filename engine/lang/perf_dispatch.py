@@ -1,10 +1,10 @@
-"""``qd.perf_dispatch``: several implementations of one function, of which the fastest runs.
+"""``qd.perf_dispatch``: run the fastest of several implementations of one function.
 
 Which one is fastest depends on the sizes of a call, its *geometry*: a hash that the user computes
 from the arguments. For a geometry seen for the first time the implementations that say they are
 compatible are tried in turn, one a call: first some calls that are not timed, then some that are.
-The lowest mean wins and runs from then on, until it is time to measure again. Every call gives the
-result of the implementation that ran, so trying costs nothing but time.
+The lowest mean wins and runs from then on, until it is time to measure again. Every call returns
+the result of the implementation that ran, so trying costs nothing but time.
 
 ``QD_PERFDISPATCH_FORCE="name:implementation,..."`` decides without measuring;
 ``QD_PERFDISPATCH_PRINT_DEBUG=1`` prints what is registered and chosen.
@@ -32,7 +32,7 @@ _AGAIN: Final = 300
 
 
 def _forced() -> dict[str, str]:
-    """What the environment decides. ValueError for an entry that is not ``name:implementation``."""
+    """The choices in the environment. ValueError for other than ``name:implementation``."""
     out: dict[str, str] = {}
     for entry in filter(None, (e.strip() for e in os.environ.get(_FORCE, "").split(","))):
         name, colon, implementation = entry.partition(":")
@@ -53,7 +53,7 @@ class _Implementation:
 
 @dataclass(slots=True)
 class _Geometry:
-    """What is known of one geometry: trials and times so far, and the winner."""
+    """The data of one geometry: trials and times so far, and the winner."""
 
     tries: dict[str, int] = field(default_factory=dict[str, int])
     seconds: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
@@ -105,8 +105,8 @@ class PerformanceDispatcher:
     def register(self, fn: Any = None, *, is_compatible: Callable[..., bool] | None = None) -> Any:
         """Add an implementation: a kernel or a Python function with the stub's parameters.
 
-        is_compatible: called with a call's arguments, says whether the implementation can take
-        them. QuadrantsSyntaxError for another number of parameters.
+        is_compatible: called with a call's arguments, returns True if the implementation accepts
+        them. QuadrantsSyntaxError for a different number of parameters.
         """
 
         def add(fn: Any) -> Any:
@@ -160,7 +160,7 @@ class PerformanceDispatcher:
         return self._try(geometry, usable, args, kwargs)
 
     def _force(self) -> _Implementation | None:
-        """The implementation that the environment names; a warning, once, if there is none."""
+        """The implementation that the environment names; warns, once, if it does not exist."""
         if self._force_name is None:
             return None
         if self._forced is None:
@@ -177,7 +177,7 @@ class PerformanceDispatcher:
         return self._forced
 
     def _again(self, geometry: _Geometry) -> bool:
-        """Whether a geometry with a winner is due to be measured again; if so it begins anew."""
+        """True if a geometry with a winner is due to be measured again; if so, clear its data."""
         due = 0 < self._again_count <= geometry.calls
         if self._again_seconds > 0:
             due = due or time.monotonic() - geometry.measured >= self._again_seconds
@@ -221,7 +221,7 @@ def _same(
     last: tuple[tuple[Any, ...], Mapping[str, Any], Any], args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> bool:  # fmt: skip
-    """Whether a call has the very same argument objects as the last one."""
+    """True if a call has the very same argument objects as the last one."""
     before, named, _ = last
     return (
         len(before) == len(args)
@@ -232,7 +232,7 @@ def _same(
 
 
 def _parameters(fn: Any) -> int:
-    """How many parameters a function or kernel has."""
+    """The number of parameters of a function or kernel."""
     return len(inspect.signature(getattr(fn, "__wrapped__", fn)).parameters)
 
 
@@ -247,10 +247,11 @@ def perf_dispatch(
 ) -> Callable[[Callable[..., Any]], PerformanceDispatcher]:
     """Make a stub function dispatch to the fastest of the implementations registered with it.
 
-    get_geometry_hash: called with a call's arguments, gives what the speed depends on. warmup:
-    calls of each implementation before the timed ones (``first_warmup``: of a new geometry).
-    active: timed calls of each. repeat_after_count, repeat_after_seconds: when a geometry is
-    measured again; 0 or less is never, and without both it is after about 300 calls.
+    get_geometry_hash: returns, for a call's arguments, a hash of all that the speed depends on.
+    warmup: calls of each implementation before the timed ones (``first_warmup``: for a new
+    geometry). active: timed calls of each. repeat_after_count, repeat_after_seconds: the calls or
+    seconds after which a geometry is measured again; 0 or less is never, and without both it is
+    after about 300 calls.
     """
     if warmup < 0 or first_warmup < 0 or active < 1:
         raise ValueError("warmup and first_warmup must be 0 or more, active 1 or more")

@@ -1,9 +1,9 @@
 """``qd.profiler``: the times of kernels and their tasks.
 
-``qd.init(kernel_profiler=True)`` compiles kernels such that they take the time after each task.
-The functions here print and query what was measured; without the option they say so and give
-nothing. Times are wall-clock times of the machine, in milliseconds, on the CPU without the
-overhead of the call from Python.
+``qd.init(kernel_profiler=True)`` compiles kernels such that they read the time after each task.
+The functions here print and query the measured times; without the option they report that it is
+missing, and return nothing. Times are wall-clock times of the machine, in milliseconds, on the CPU
+without the overhead of the call from Python.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _profiler() -> Profiler | None:
 
 
 def query_kernel_profiler_info(name: str) -> KernelProfilerQueryResult:
-    """How often the kernel called ``name`` was launched since the last clear, and how long it took.
+    """The number of launches of the kernel ``name`` since the last clear, and their times.
 
     A launch counts as a whole, with all its tasks. All numbers are 0 for a kernel that was not
     launched.

@@ -1,4 +1,4 @@
-"""Results of kernels as values of Python scope, from the numbers that a launch gives."""
+"""Results of kernels as values of Python scope, from the numbers that a launch returns."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Make = Callable[[Numbers], Any]
 
 
 def maker(types: Sequence[Any]) -> Make | None:
-    """What makes the result of a kernel that returns values of these (resolved) types.
+    """A function that makes the result of a kernel that returns values of these (resolved) types.
 
-    It takes the scalars of them all, in the order of `types.flat_names`, and gives one value, or a
-    tuple of several. None where the numbers are the result: for none, one number, or a tuple.
+    Its argument is the scalars of them all, in the order of `types.flat_names`. It returns one
+    value, or a tuple of several. None where the numbers are the result: for none, one number, or a
+    tuple.
     """
     if all(isinstance(t, DataType) for t in types):
         return None if len(types) < 2 else lambda numbers: numbers
@@ -32,7 +33,7 @@ def maker(types: Sequence[Any]) -> Make | None:
 
 
 def _maker(t: Any, at: int) -> tuple[Make, int]:
-    """What makes a value of type ``t`` of the numbers from ``at`` on, and where they end."""
+    """A function that makes a value of type ``t`` from the numbers at ``at``, and their end."""
     if isinstance(t, MatrixType):
         return _matrix_maker(t, at), at + t.size
     if isinstance(t, StructType):

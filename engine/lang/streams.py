@@ -1,4 +1,4 @@
-"""`qd.create_stream` and `qd.create_event`: work that runs beside the default stream.
+"""`qd.create_stream` and `qd.create_event`: work that runs concurrently with the default stream.
 
 Kernels take the stream as a keyword: ``k(x, qd_stream=stream)``.
 """
@@ -14,10 +14,10 @@ __all__ = ["Event", "Stream", "create_event", "create_stream"]
 def create_stream() -> Stream:
     """A new stream.
 
-    What is launched on it (``k(x, qd_stream=stream)``) runs in order, but beside what runs on other
-    streams and on the default one, of which only that is waited for by ``qd.sync()`` and by reading
-    arrays. ``stream.synchronize()`` waits for it, an `Event` makes one stream wait for another.
-    ``stream.destroy()`` or a ``with`` block ends it, at the latest `qd.reset`.
+    Kernels launched on it (``k(x, qd_stream=stream)``) run in order, but concurrently with those on
+    other streams and on the default one. ``qd.sync()`` and reading arrays wait for the default
+    stream only. ``stream.synchronize()`` waits for the stream, an `Event` makes one stream wait for
+    another. ``stream.destroy()`` or a ``with`` block ends it, at the latest `qd.reset`.
 
     On backends without streams kernels have ended when a call returns, and its handle is 0.
     """

@@ -36,8 +36,8 @@ class Backend(enum.IntEnum):
 class Tensor(TensorHandle):
     """A common interface of an ndarray or field; made by `tensor` and `wrap`.
 
-    As an annotation of a kernel's parameter it takes tensors, ndarrays, fields and None.
-    TypeError for what is neither an ndarray nor a field.
+    As an annotation of a kernel's parameter it accepts tensors, ndarrays, fields and None.
+    The constructor raises TypeError for an object that is neither an ndarray nor a field.
     """
 
     def __init__(self, impl: Any) -> None:
@@ -67,7 +67,7 @@ class Tensor(TensorHandle):
 
     @property
     def backend(self) -> Backend:
-        """What holds the elements."""
+        """The container of the elements: an ndarray or a field."""
         return Backend.NDARRAY if isinstance(self._impl, Ndarray) else Backend.FIELD
 
     @property
@@ -78,11 +78,11 @@ class Tensor(TensorHandle):
         return self._grad
 
     def has_grad(self) -> bool:
-        """Whether there is memory for gradients."""
+        """True if there is memory for gradients."""
         return self._impl.has_grad()
 
     def has_dual(self) -> bool:
-        """Whether there is memory for duals."""
+        """True if there is memory for duals."""
         return self._impl.has_dual()
 
     def __getitem__(self, key: Any) -> Any:
@@ -100,9 +100,9 @@ class Tensor(TensorHandle):
         self._impl.fill(value)
 
     def copy_from(self, other: Any) -> None:
-        """Take the elements of a tensor, ndarray or field of the same shape, converted.
+        """Copy and convert the elements of a tensor, ndarray or field of the same shape.
 
-        QuadrantsAssertionError or ValueError if the shapes differ, TypeError if ``other`` is none.
+        QuadrantsAssertionError or ValueError if the shapes differ, TypeError for other objects.
         """
         source: Any = other._unwrap() if isinstance(other, Tensor) else other
         target = self._impl
@@ -128,7 +128,7 @@ class Tensor(TensorHandle):
         return self._impl.to_numpy(dtype=dtype, copy=copy)
 
     def from_numpy(self, arr: Any) -> None:
-        """Take the elements of an array of the shape that `to_numpy` gives, converted."""
+        """Copy and convert the elements of an array that has the shape of `to_numpy()`."""
         self._impl.from_numpy(arr)
 
     def to_torch(self, device: Any = None, *, copy: bool | None = True) -> Any:
@@ -155,7 +155,7 @@ class Tensor(TensorHandle):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """How libraries for CUDA see the memory. AttributeError for memory of another kind."""
+        """The memory for CUDA libraries. AttributeError for memory that is not on a CUDA device."""
         return self._impl.__cuda_array_interface__
 
     def __repr__(self) -> str:
@@ -202,7 +202,10 @@ def _read(
     values: Any,
     grad: Any,
 ) -> Tensor:
-    """What a pickle holds. made_of: type, shape, backend, layout, and a field's first indices."""
+    """Make the tensor of a pickle.
+
+    made_of: type, shape, backend, layout, and a field's first indices.
+    """
     t, shape, backend, layout, first = made_of
     needs_grad = grad is not None
     if any(first):
@@ -255,10 +258,9 @@ def tensor(
 
     dtype: a data type, or a vector or matrix type. shape: an integer or a tuple of up to 12.
     backend: ``qd.Backend.NDARRAY`` or ``qd.Backend.FIELD``. layout: a permutation of the axes, the
-    outermost in memory first; indices and shape stay as they are. needs_grad: whether it has
-    gradients.
+    outermost in memory first; indices and shape stay as they are. needs_grad: allocate gradients.
 
-    ValueError for a layout that is no permutation, TypeError for another keyword.
+    ValueError for a layout that is not a permutation, TypeError for another keyword.
     """
     if "order" in unknown:
         raise TypeError("qd.tensor(...) does not accept order=; pass layout=(...) instead")

@@ -1,8 +1,8 @@
 """``qd.types``: every type of the language.
 
-Data types, annotations and the constructors of vector, matrix and struct types. What the compiler
-itself needs of types stands in the room `types`; this module adds what makes values in Python
-scope, and offers all of that room too.
+Data types, annotations and the constructors of vector, matrix and struct types. The package
+`types` has all that the compiler itself needs; this module adds the functions that make values in
+Python scope, and exports the names of that package too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def vector(n: int, dtype: Any = float) -> MatrixType:
     """The type of vectors of ``n`` elements of data type ``dtype``.
 
     Called, it makes one: ``vec3(1, 2, 3)``, ``vec3(0)``, ``vec3(v.xy, 1)``. ValueError or TypeError
-    for what is no extent or no data type.
+    for an invalid extent or data type.
     """
     return matrix_type((n,), _element(dtype))
 
@@ -66,7 +66,7 @@ def struct(**members: Any) -> StructType:
     """The type of structs with these members, each a data type or a vector, matrix or struct type.
 
     ``__struct_methods`` may hold a dict of functions that become methods. QuadrantsTypeError for
-    what is no type of a member.
+    an invalid type of a member.
     """
     methods = members.pop(_METHODS, None)
     return struct_type("struct", members, methods)
@@ -79,22 +79,22 @@ def _dtype(t: Any) -> DataType:
 
 
 def is_integral(dtype: DataType) -> bool:
-    """Whether values of ``dtype`` are integers (``u1`` included)."""
+    """True if values of ``dtype`` are integers (``u1`` included)."""
     return _dtype(dtype).is_int
 
 
 def is_real(dtype: DataType) -> bool:
-    """Whether values of ``dtype`` are real numbers."""
+    """True if values of ``dtype`` are real numbers."""
     return _dtype(dtype).is_real
 
 
 def is_signed(dtype: DataType) -> bool:
-    """Whether values of ``dtype`` may be below zero."""
+    """True if values of ``dtype`` may be below zero."""
     return _dtype(dtype).is_signed
 
 
 def is_tensor(dtype: Any) -> bool:
-    """Whether ``dtype`` is a vector or matrix type."""
+    """True if ``dtype`` is a vector or matrix type."""
     return isinstance(dtype, MatrixType)
 
 

@@ -1,4 +1,4 @@
-"""Workloads: arguments that an author declares beside a kernel, and checks of what it computes.
+"""Workloads: arguments that an author declares next to a kernel, and checks of its results.
 
 ::
 
@@ -13,7 +13,7 @@
 
 Each keyword is a named size with its values; several sizes give every combination, the last size
 varying fastest. The function is called with the sizes by name and returns the kernel's arguments
-as a tuple (a single argument may stand alone). ``bytes`` and ``flops`` say how much a launch moves
+as a tuple (a single argument needs no tuple). ``bytes`` and ``flops`` say how much a launch moves
 and computes, as a number or as a function of the sizes it names.
 
 Workloads of a kernel that is a method leave out ``self``: the studio knows the objects of a file.
@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class HasWorkloads(Protocol):
-    """What `declare` and `check` need of a kernel."""
+    """The attributes of a kernel that `declare` and `check` need."""
 
     workloads: list[Workload]
     checks: list[Check]
@@ -95,7 +95,7 @@ class Workload:
         return Case(label, sizes, make)
 
     def amount(self, what: str, sizes: Mapping[str, Size]) -> int | None:
-        """``bytes`` or ``flops`` of a launch with these sizes; None if the author gave none."""
+        """``bytes`` or ``flops`` of a launch with these sizes; None if the author stated none."""
         given: Amount = getattr(self, what)
         if given is None or isinstance(given, int):
             return given
@@ -106,10 +106,11 @@ class Workload:
 def declare(
     kernel: HasWorkloads, *, bytes: Amount = None, flops: Amount = None, **sizes: Any
 ) -> Callable[[F], F]:
-    """The decorator behind ``@kernel.workload(...)``.
+    """The decorator ``@kernel.workload(...)``.
 
-    Raises TypeError or ValueError, naming the kernel, for what is no function, for sizes that the
-    function does not take or that have no values, and for parameters that no size fills.
+    Raises TypeError or ValueError, naming the kernel, for an object that is not a function, for
+    sizes that the function does not take or that have no values, and for parameters that no size
+    fills.
     """
     where = f"{kernel.name}.workload"
     values = {name: _values(where, name, given) for name, given in sizes.items()}
@@ -131,7 +132,7 @@ def declare(
 
 
 def check(kernel: HasWorkloads, function: F) -> F:
-    """The decorator behind ``@kernel.check``. TypeError if it cannot take three arguments."""
+    """The decorator ``@kernel.check``. TypeError if the function cannot take three arguments."""
     where = f"{kernel.name}.check"
     if not callable(function):
         raise TypeError(f"{where} decorates a function, not {function!r}")
@@ -145,7 +146,7 @@ def check(kernel: HasWorkloads, function: F) -> F:
 
 
 def _values(where: str, name: str, given: Any) -> tuple[Size, ...]:
-    """The values of one size: what was given, or the one value that was."""
+    """The values of one size, given as several values or as a single one."""
     several: list[Any] = list(given) if isinstance(given, list | tuple | range) else [given]  # pyright: ignore[reportUnknownArgumentType]
     values: list[Size] = []
     for element in several:

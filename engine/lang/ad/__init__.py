@@ -6,13 +6,13 @@
 `FwdMode`                kernels called in a ``with`` block carry derivatives along: forward mode
 `clear_all_gradients`    sets the gradients (or duals) of all fields to zero
 `grad_replaced`,         a Python function that calls kernels, and the gradient that its author
-`grad_for`               gives for it
+`grad_for`               wrote for it
 `no_grad`                a Python function whose kernels are not differentiated
 ======================== ===========================================================================
 
-Data flows so: `watching` tells the tape or forward mode in force of every kernel that is called;
-what they do with the arrays (losses, seeds, clearing) stands in `memory`; the derivatives
-themselves are kernels, ``Kernel.in_mode``, made like all others by the frontend and the passes.
+Data flow: `watching` reports every kernel call to the current tape or forward mode. `memory` has
+their operations on arrays (losses, seeds, clearing). The derivatives themselves are kernels,
+``Kernel.in_mode``, made like all others by the frontend and the passes.
 """
 
 from .forward import FwdMode

@@ -27,7 +27,7 @@ __all__ = ["GradChecker"]
 _STEPS: Final = 2.0 ** np.arange(-3, -30, -2)
 _AGREES: Final = 1e-2
 _NOISE: Final = 16 * np.finfo(np.float64).eps
-"""What the difference of two losses may be off by, as a part of them, for rounding alone."""
+"""The relative error of the difference of two losses that rounding alone can cause."""
 
 Array = np.ndarray[Any, Any]
 
@@ -83,7 +83,7 @@ class GradChecker:
     def _compare(
         self, calls: Sequence[tuple[Any, tuple[Any, ...]]], one: Any, gradient: Array, number: int
     ) -> list[str]:
-        """What to say of a variable that does not agree; empty if it does."""
+        """The messages about a variable whose gradient does not agree; empty if it does."""
         shape: tuple[int, ...] = gradient.shape
         direction: Array = np.random.default_rng(number).random(shape)
         mine = float(np.vdot(gradient.astype(np.float64), direction))

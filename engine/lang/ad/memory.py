@@ -52,7 +52,7 @@ def clear(kind: str) -> None:
         owner: Any = parts[0].owner()
         try:
             owner.fill(0)
-        except QuadrantsRuntimeError:  # the components of a vector field that do not lie together
+        except QuadrantsRuntimeError:  # the components of a vector field that are not adjacent
             for part in parts:
                 part.fill(0)
 
@@ -65,7 +65,7 @@ def clear_duals_of_arrays() -> None:
 
 
 def is_array(value: Any) -> bool:
-    """Whether ``value`` is a field or ndarray of numbers."""
+    """True if ``value`` is a field or ndarray of numbers."""
     return isinstance(value, ScalarField) or (
         isinstance(value, Ndarray) and not value.element_shape
     )
@@ -81,7 +81,7 @@ def fill(value: Any, number: float) -> None:
 
 
 def grad_of(value: Any) -> Any:
-    """The gradients of a loss; a tensor of torch gets some if it has none."""
+    """The gradients of a loss; those of a torch tensor are created if they are missing."""
     if torch_tensor(value) and value.grad is None:
         value.grad = sys.modules["torch"].zeros_like(value)
     return value.grad
@@ -90,8 +90,8 @@ def grad_of(value: Any) -> Any:
 def loss_of(given: Any) -> Any:
     """A loss, without the wrapper of a tensor.
 
-    QuadrantsRuntimeError for what is no field, ndarray or tensor of torch with one element, and
-    for one without gradients; TypeError for other objects.
+    QuadrantsRuntimeError if it does not have exactly one element, or has no gradients; TypeError
+    for objects other than a field, ndarray or torch tensor.
     """
     loss: Any = unwrapped(given)
     kind: Any = loss.__class__

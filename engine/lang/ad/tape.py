@@ -16,7 +16,7 @@ from .checking import GradChecker
 __all__ = ["Tape"]
 
 Call = tuple[Any, tuple[Any, ...]]
-"""What was called, and with what."""
+"""A call: the function that was called, and its arguments."""
 
 
 class Tape:

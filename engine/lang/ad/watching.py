@@ -1,9 +1,9 @@
-"""Who is told of the kernels that are called: a tape, or forward mode.
+"""The watchers of kernel calls: a tape, or forward mode.
 
-A watcher sees the calls of the thread that began it, and decides what runs. While there is none in
-any thread, calls of kernels do not know of this module at all: the first watcher puts another
-``__call__`` into the class of kernels, the last takes it out again. What stood there before, be it
-that of somebody who notes calls, is what runs kernels in between.
+A watcher sees the calls of the thread that began it, and decides what runs. While no thread has a
+watcher, calls of kernels do not use this module at all: the first watcher sets another ``__call__``
+in the class of kernels, and the last restores the previous one. In between, the previous
+``__call__`` runs the kernels; it may itself be one that records calls.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Watcher", "begin", "end", "run", "unwatched", "watcher"]
 
 
 class Watcher(Protocol):
-    """What is told of calls."""
+    """An object that calls are reported to."""
 
     name: str
-    """How messages call it."""
+    """Its name in messages."""
 
     def called(self, kernel: Kernel, args: tuple[Any, ...]) -> Any:
-        """Do the call of a kernel that is none of a derivative; the result is that of the call."""
+        """Do the call of a kernel that is not a derivative, and return the result of the call."""
         ...
 
 
@@ -37,7 +37,7 @@ class _Here(threading.local):
 _here: Final = _Here()
 _lock: Final = threading.Lock()
 _below: Any = Kernel.__call__
-"""What calls kernels where no watcher does."""
+"""The function that calls kernels where no watcher does."""
 _count = 0
 
 
@@ -69,7 +69,7 @@ def _count_on(step: int) -> None:
 
 
 def run(kernel: Kernel, args: tuple[Any, ...]) -> Any:
-    """Call a kernel without telling anybody."""
+    """Call a kernel without reporting the call."""
     return _below(kernel, *args)
 
 
@@ -79,7 +79,7 @@ def watcher() -> Watcher | None:
 
 
 def begin(new: Watcher) -> None:
-    """Tell ``new`` of calls. QuadrantsRuntimeError if this thread has a watcher."""
+    """Report calls to ``new``. QuadrantsRuntimeError if this thread has a watcher."""
     old = _here.watcher
     if old is not None:
         raise QuadrantsRuntimeError(
@@ -93,14 +93,14 @@ def begin(new: Watcher) -> None:
 
 
 def end() -> None:
-    """Tell the watcher of this thread no more."""
+    """Stop reporting calls to the watcher of this thread."""
     _here.watcher = None
     _count_on(-1)
 
 
 @contextmanager
 def unwatched() -> Generator[None]:
-    """Within this, the watcher of this thread is not told of calls."""
+    """Within this, calls are not reported to the watcher of this thread."""
     found, _here.watcher = _here.watcher, None
     try:
         yield

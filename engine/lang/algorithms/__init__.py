@@ -1,11 +1,11 @@
 """``qd.algorithms``: reductions, scans, compaction and sorting of one-dimensional data.
 
 The functions are called at the top level of a kernel; each of their phases is then a parallel task
-of its own. ``arr`` and the other buffers are fields, arrays or tensors of one axis. ``n`` counts
-the elements that are used and may be a value of run time, up to ``256 ** log256_max_n``; that is a
-constant, which says how many levels of totals there are. ``scratch`` is a buffer of ``qd.u32``
-(``qd.u64`` for reductions and scans of types of 8 bytes) whose length the ``..._scratch_slots``
-functions tell, in Python as in kernels.
+of its own. ``arr`` and the other buffers are fields, arrays or tensors of one axis. ``n`` is the
+number of elements that are used and may be a value of run time, up to ``256 ** log256_max_n``.
+``log256_max_n`` is a constant: the number of levels of totals. ``scratch`` is a buffer of
+``qd.u32`` (``qd.u64`` for reductions and scans of types of 8 bytes); the ``..._scratch_slots``
+functions return its length, in Python as in kernels.
 
 Element types are i32, u32, f32, i64, u64 and f64. Results do not depend on the number of threads.
 

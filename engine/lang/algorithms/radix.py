@@ -20,7 +20,8 @@ __all__ = ["radix_pass"]
 def digit_of(key, dtype: Template, shift: Template):
     """Eight bits of a key, after a change that makes the order of its bits that of the keys.
 
-    Signed integers get their sign bit turned; of reals, negative ones get all bits turned.
+    The sign bit is flipped for signed integers and for floats that are not negative; negative
+    floats have all bits flipped.
     """
     bits = bit_cast(key, static(unsigned_of(dtype)))
     top = static(dtype.bits - 1)
@@ -40,8 +41,8 @@ def radix_pass(
 ):  # fmt: skip
     """Move the elements of source, and of values, into the order of one digit of the keys.
 
-    Counts of digits stand in scratch by digit, then by tile: their scan says where each tile puts
-    its next key with that digit, so equal digits keep their order.
+    Scratch holds the counts of digits, by digit, then by tile. Their scan is the position of the
+    next key with that digit in each tile, so equal digits keep their order.
     """
     tiles = tiles_of(n)
     for t in range(tiles):

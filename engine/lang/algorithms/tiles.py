@@ -51,7 +51,7 @@ def check_type(dtype: Any, depth: Any) -> None:
 
 
 def identity(how: str, dtype: DataType) -> float | int:
-    """What changes nothing when it is combined with other values."""
+    """The value that changes nothing when it is combined with other values."""
     if how == "add":
         return 0.0 if dtype.is_real else 0
     if dtype.is_real:
@@ -69,13 +69,13 @@ def depth_for(n: int) -> int:
 
 @pyfunc
 def tiles_of(n):
-    """How many tiles n elements fill."""
+    """The number of tiles that n elements fill."""
     return (n + 255) // 256
 
 
 @pyfunc
 def partials(n, depth: Template):
-    """How many totals the levels above n elements have, the highest left out."""
+    """The number of totals in the levels above n elements, without the highest level."""
     total = 0
     count = n
     for _ in static(range(depth - 1)):
@@ -143,7 +143,7 @@ def fold_all(
 def scan_partials(
     scratch: Template, at, count, dtype: Template, how: Template, depth: Template
 ):  # fmt: skip
-    """Replace ``scratch[at : at + count]`` by its exclusive scan, with totals behind it."""
+    """Replace ``scratch[at : at + count]`` by its exclusive scan; totals follow it in scratch."""
     if static(depth == 1):
         for _t in range(1):
             running = cast(static(identity(how, dtype)), dtype)

@@ -69,7 +69,7 @@ def turned_once(A, t):
 
 @pyfunc
 def turned_until_diagonal(A, t):
-    """Diagonal form and eigenvectors of a symmetric matrix, of which the upper triangle is read.
+    """Diagonal form and eigenvectors of a symmetric matrix; only its upper triangle is read.
 
     Cyclic Jacobi rotations: Golub and Van Loan, Matrix Computations, 4th ed., section 8.5.
     """
@@ -160,9 +160,9 @@ def make_spd(A, dt=None):
 
 @pyfunc
 def direction(first, second, otherwise):
-    """The unit vector along two parallel vectors, of which the longer is the more exact one.
+    """The unit vector along two parallel vectors, computed from the longer and more exact one.
 
-    It points as ``first`` does; if both are 0, it is ``otherwise``.
+    It has the direction of ``first``; if both are 0, it is ``otherwise``.
     """
     found = 1.0 * first
     if abs(second).max() > abs(first).max():

@@ -53,9 +53,9 @@ def polar_decompose(A, dt=None):
 def polar_2(B):
     """The factors of a matrix of 2 x 2 whose largest element is 1, or 0.
 
-    The nearest rotation to B is that by the angle of (a + d, c - b), the nearest reflection has its
-    first column along (a - d, b + c); the sign of the determinant tells which is nearer, and of
-    that the vector is no shorter than B.
+    The nearest rotation to B is that by the angle of (a + d, c - b); the nearest reflection has its
+    first column along (a - d, b + c). The sign of the determinant decides which of the two is
+    nearer; the vector of the nearer one is no shorter than B.
     """
     x = B[0, 0] + B[1, 1]
     y = B[1, 0] - B[0, 1]

@@ -19,7 +19,7 @@ MAX_AXES: Final = 12
 class Layout(enum.Enum):
     """The memory order of the parts of vectors, matrices and structs in a field with a shape.
 
-    AOS: the parts of one element lie side by side. SOA: each part is an array of its own.
+    AOS: the parts of one element are adjacent. SOA: each part is an array of its own.
     """
 
     AOS = 0

@@ -1,4 +1,4 @@
-"""Builders of trees, ``qd.root`` and `FieldsBuilder`, and the memory of what they build.
+"""Builders of trees, ``qd.root`` and `FieldsBuilder`, and the memory of these trees.
 
 A builder is turned into memory (see `storage`) by `FieldsBuilder.finalize`. ``qd.root`` stands for
 one that the program keeps: it is finalised when one of its fields is first used, and then a new one
@@ -25,9 +25,9 @@ __all__ = ["FieldsBuilder", "SNodeTree", "placed_fields", "root"]
 
 
 def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
-    """Tell the fields below ``top``, which lies ``start`` bytes into ``block``, where they are.
+    """Set the placement of the fields below ``top``, which is ``start`` bytes into ``block``.
 
-    alone: whether ``top`` has the block for itself.
+    alone: True if nothing else is in the block.
     """
     alone = alone and len({id(f.owner()) for f in fields_of(top)}) == 1
 
@@ -72,10 +72,10 @@ def _groups(tops: Sequence[SNode]) -> list[list[SNode]]:
 
 
 class FieldsBuilder(Nestable):
-    """Builds a tree of nodes and fields apart from ``qd.root``.
+    """Builds a tree of nodes and fields that is separate from ``qd.root``.
 
-    The fields are usable after `finalize`, which gives the tree; that can be destroyed.
-    told_of_memory, hint_of_memory: what the device said when there was not enough of it.
+    The fields are usable after `finalize`, which returns the tree; the tree can be destroyed.
+    told_of_memory, hint_of_memory: the error and the hint of the device when it ran out of memory.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class FieldsBuilder(Nestable):
         return self._root
 
     def face(self) -> Any:
-        """What users know as the root of this tree."""
+        """The root of this tree as users see it."""
         return root if self.is_root_of_program else self._root
 
     def fields(self) -> list[ScalarField]:
@@ -106,7 +106,7 @@ class FieldsBuilder(Nestable):
 
     @property
     def empty(self) -> bool:
-        """Whether it holds no fields."""
+        """True if it holds no fields."""
         return next(fields_of(self._root), None) is None
 
     def check_open(self) -> None:
@@ -122,9 +122,9 @@ class FieldsBuilder(Nestable):
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
         """Allocate the memory; from here on the fields can be used, and nothing can be added.
 
-        raise_warning: whether a builder without fields is worth a warning.
-        QuadrantsRuntimeError if it is finalised already, and if memory was short: the fields that
-        got some can be used then, and the others say what they lack.
+        raise_warning: warn if the builder has no fields.
+        QuadrantsRuntimeError if it is finalised already, and if there is not enough memory: then
+        the fields that have memory can be used, and the others report the error.
         """
         self.check_open()
         if raise_warning and self.empty:
@@ -161,8 +161,7 @@ class FieldsBuilder(Nestable):
 class SNodeTree:
     """The memory of a finalised `FieldsBuilder`.
 
-    blocks: that memory. id: counts the trees of the program. destroyed: whether `destroy` was
-    called.
+    blocks: that memory. id: counts the trees of the program. destroyed: True after `destroy`.
     """
 
     def __init__(self, builder: FieldsBuilder, blocks: list[Block]) -> None:
@@ -185,7 +184,7 @@ class SNodeTree:
 
 
 class _State:
-    """What a program has of fields: the builder behind ``qd.root``, the number of trees."""
+    """The state of the fields of a program: the builder of ``qd.root``, the number of trees."""
 
     def __init__(self) -> None:
         self.builder: FieldsBuilder | None = None

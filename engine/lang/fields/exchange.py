@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 def unshared(field: PlacedField) -> str:
-    """Why no other library may see the memory of the field without a copy; empty if it may."""
+    """Return why other libraries cannot share the memory without a copy; empty if they can."""
     at = field._placed()  # pyright: ignore[reportPrivateUsage]
     elements = field.grouped()
     if field.dtype not in SHARED_TYPES:
@@ -35,7 +35,7 @@ def unshared(field: PlacedField) -> str:
 
 
 class ExchangesNumpy(Exchanges):
-    """What fields of numbers, vectors and matrices have in common; struct fields override it."""
+    """The common part of fields of numbers, vectors and matrices; struct fields override it."""
 
     def _device(self) -> Device:
         return cast("PlacedField", self).program.device
@@ -87,7 +87,7 @@ class ExchangesNumpy(Exchanges):
             return np.array(elements, wanted, order="C").reshape(shape)
 
     def from_numpy(self, arr: Any) -> None:
-        """Take the elements of an array of the shape that `to_numpy` gives, converted."""
+        """Copy and convert the elements of an array that has the shape of `to_numpy()`."""
         self._assign(numbers_of(arr))
 
     def _take(self, source: Window) -> None:

@@ -1,4 +1,4 @@
-"""Making fields: `qd.field`, and what `qd.Vector.field` and the fields of types stand on."""
+"""Making fields: `qd.field`, and the base of `qd.Vector.field` and of the fields of types."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def field(
     shape: an integer or up to 12 of them; ``()`` is one element, read as ``x[None]``. None: the
         field waits to be placed, ``qd.root.dense(qd.i, n).place(x)``.
     order: the order of the axes in memory, outermost first: ``"ji"``. By default ``"ij..."``.
-    name: how messages call it.
+    name: its name in messages.
     offset: the first index of each axis.
-    needs_grad, needs_dual: whether there are gradients (`grad`), duals (`dual`).
+    needs_grad, needs_dual: allocate gradients (`grad`), duals (`dual`).
 
-    QuadrantsRuntimeError for an extent below 1, ValueError for what is no data type,
+    QuadrantsRuntimeError for an extent below 1, ValueError for an invalid data type,
     QuadrantsSyntaxError for an order or offset that does not fit the shape.
     """
     found = value_type(dtype)
@@ -122,7 +122,7 @@ def check_real(dtype: DataType) -> None:
 
 
 def check_layout(layout: Any) -> None:
-    """TypeError for what is no `Layout`."""
+    """Raise TypeError for a value that is not a `Layout`."""
     if not isinstance(layout, Layout):
         raise TypeError(f"layout must be qd.Layout.AOS or qd.Layout.SOA, not {layout!r}")
 

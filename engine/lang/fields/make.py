@@ -2,8 +2,8 @@
 
 A field is global memory whose shape is known to kernels when they are compiled. It has its place
 in a tree of nodes (see `snode`), and gets its memory when it, or another field of the tree, is
-first used. Python code reads and writes single elements with checked indices; reading a vector
-gives a live one: writing its components writes to the field.
+first used. Python code reads and writes single elements with checked indices. A vector that is
+read is a live one: writing its components writes to the field.
 
 Fields belong to the program that was current when they were made.
 """
@@ -107,11 +107,11 @@ class ScalarField(PlacedField):
         return self.node
 
     def is_late(self) -> bool:
-        """Whether it is for gradients or duals of a field that was used without them."""
+        """True if it is for gradients or duals of a field that was used without them."""
         return self._of is not None and self._of._given is not None
 
     def settle(self, at: Placement) -> None:
-        """Take the memory that the tree gives."""
+        """Set the placement in the memory of the tree."""
         self._given = at
 
     def _check_companions(self) -> None:
@@ -187,7 +187,7 @@ class ScalarField(PlacedField):
         self.writes.touched = True
 
     def fill(self, val: Any) -> None:
-        """Set every element. A field of integers also takes a real number without a fraction."""
+        """Set every element. A field of integers also accepts a float without a fraction."""
         elements = self.grouped()
         elements[...] = number(val, self.dtype, whole=True)
         self.writes.touched = True

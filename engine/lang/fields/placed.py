@@ -1,4 +1,4 @@
-"""What all fields have in common, and those with elements of their own: `PlacedField`."""
+"""The base class of all fields, and that of fields with elements of their own: `PlacedField`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Field(ExchangesNumpy):
 class PlacedField(FieldHandle, Field):
     """A field with elements of its own: of scalars, vectors or matrices.
 
-    role: ``primal``, ``grad`` or ``dual``. program: that it belongs to. layout: the order of its
-    axes in memory if the user gave one, else None. writes: counts what is written; components share
-    that of their vector field.
+    role: ``primal``, ``grad`` or ``dual``. program: the one that it belongs to. layout: the order
+    of its axes in memory if the user specified one, else None. writes: its write counter;
+    components share that of their vector field.
     """
 
     role: str
@@ -51,7 +51,7 @@ class PlacedField(FieldHandle, Field):
         raise NotImplementedError
 
     def label(self) -> str:
-        """How error messages name it."""
+        """Its name in error messages."""
         raise NotImplementedError
 
     def _placed(self) -> Placement:
@@ -70,7 +70,7 @@ class PlacedField(FieldHandle, Field):
         return at
 
     def is_freed(self) -> bool:
-        """Whether its memory was given back, for good."""
+        """True if its memory has been freed, which is permanent."""
         return self._at is not None and self._at.block.memory is None
 
     def release(self) -> None:
@@ -79,7 +79,7 @@ class PlacedField(FieldHandle, Field):
 
     @property
     def block(self) -> Any:
-        """The memory it lies in, a `storage.Block`."""
+        """The memory that holds it, a `storage.Block`."""
         return self._placed().block
 
     def memory_layout(self) -> Layout:
@@ -172,17 +172,17 @@ class PlacedField(FieldHandle, Field):
         return self.snode.parent(n)
 
     def has_grad(self) -> bool:
-        """Whether there is memory for gradients."""
+        """True if there is memory for gradients."""
         grad = cast("PlacedField | None", self.grad)
         return grad is not None and grad.is_placed()
 
     def has_dual(self) -> bool:
-        """Whether there is memory for duals."""
+        """True if there is memory for duals."""
         dual = cast("PlacedField | None", self.dual)
         return dual is not None and dual.is_placed()
 
     def is_placed(self) -> bool:
-        """Whether it has a place in a tree."""
+        """True if it has a place in a tree."""
         raise NotImplementedError
 
     def __str__(self) -> str:

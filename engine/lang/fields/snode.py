@@ -95,7 +95,7 @@ def _unsupported(name: str) -> Any:
 
 
 class Nestable:
-    """What can hold nodes and fields: a node, a builder, ``qd.root``."""
+    """An object that can hold nodes and fields: a node, a builder, ``qd.root``."""
 
     __slots__ = ()
 
@@ -122,7 +122,7 @@ class Nestable:
         return child
 
     def place(self, *args: Any, offset: Any = None) -> Any:
-        """Put fields into each cell of this node; several ones lie side by side.
+        """Put fields into each cell of this node; several fields are adjacent in the cell.
 
         args: fields, or lists of them. offset: the first index of each axis, zeros by default.
         """
@@ -130,11 +130,11 @@ class Nestable:
         return self
 
     def lazy_grad(self) -> None:
-        """Place the gradients of all real fields below that have none, each beside its field."""
+        """Place the gradients of all float fields below that have none, each next to its field."""
         self._place_companions("grad")
 
     def lazy_dual(self) -> None:
-        """Place the duals of all real fields below that have none, each beside its field."""
+        """Place the duals of all float fields below that have none, each next to its field."""
         self._place_companions("dual")
 
     def _place_companions(self, kind: str) -> None:
@@ -295,7 +295,7 @@ def whole(node: SNode) -> tuple[int, int]:
 
 
 def inner_offsets(node: SNode) -> dict[SNode, int]:
-    """Where in a cell of ``node`` each child starts."""
+    """The offset of each child in a cell of ``node``."""
     out: dict[SNode, int] = {}
     at = 0
     for child in node.children:

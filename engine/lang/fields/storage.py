@@ -1,13 +1,14 @@
-"""Memory of fields: blocks of bytes, and where in them the elements of a field lie.
+"""Memory of fields: blocks of bytes, and the positions of a field's elements in them.
 
 A tree of `snode.SNode` is turned into memory once, when it is finalised. Each child of the root
 becomes one `Block`; children that hold components of one vector field share a block, so that the
 field has one base. Inside, a dense node is an array of cells, row-major over its axes in the order
-of their numbers, and a cell is the node's children side by side, each aligned to its element size.
+of their numbers, and a cell has the node's children in sequence, each aligned to its element size.
 
-So a field's element is found by *digits*: each dense node on the way down takes one digit of each
-of its axes, and adds its value times a stride. `Placement` holds them in bytes; `layout_of` turns
-placements into the `types.Layout` that the compiler reads, `grouped_view` into the elements.
+So a field's element is found by *digits*: each dense node from the root to the field has one digit
+for each of its axes, and adds its value times a stride. `Placement` holds them in bytes;
+`layout_of` turns placements into the `types.Layout` that the compiler reads, `grouped_view` into
+the elements.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ class Digit(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where a scalar field lies.
+    """The position of a scalar field in memory.
 
     base: bytes from the start of the block to the element at the origin. shape, origin: of the
     field's axes. digits: outermost first; those of one axis are from the largest to the smallest.
-    alone: whether the child of the root that it lies in holds nothing but one field.
+    alone: True if the child of the root that contains it holds nothing but one field.
     """
 
     block: Block
@@ -97,9 +98,9 @@ class Placement(NamedTuple):
 
 
 def joined(parts: Sequence[Placement], element_shape: tuple[int, ...]) -> Placement:
-    """The placement of a vector or matrix field whose components lie at ``parts``, row-major.
+    """The placement of a vector or matrix field whose components are at ``parts``, row-major.
 
-    QuadrantsRuntimeError if they do not lie at equal distances.
+    QuadrantsRuntimeError if the distances between them are not equal.
     """
     first = parts[0]
     ndim = len(first.shape)
@@ -153,7 +154,7 @@ def by_axis(at: Placement) -> list[list[Digit]]:
 
 
 def layout_of(at: Placement, dtype: DataType) -> Layout:
-    """The layout of a field of ``dtype`` that lies at ``at``."""
+    """The layout of a field of ``dtype`` with the placement ``at``."""
     terms: list[Term] = []
     for digits in by_axis(at):
         divisor = 1
@@ -169,8 +170,8 @@ def layout_of(at: Placement, dtype: DataType) -> Layout:
 def grouped_view(at: Placement, dtype: DataType, memory: Memory) -> Elements:
     """The elements of the field in ``memory``, that of its block, with an axis for each digit.
 
-    Digits are grouped by axis, so that it has the elements in the order of the field, and reshaping
-    it to the field's shape gives the elements by index. An axis without digits has extent 1.
+    Digits are grouped by axis, so that the view has the elements in the order of the field; a
+    reshape to the field's shape returns them by index. An axis without digits has extent 1.
     """
     shape: list[int] = []
     strides: list[int] = []

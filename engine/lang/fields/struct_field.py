@@ -45,7 +45,7 @@ class _ShadowingLiveStruct(LiveStruct):
 class StructField(StructFieldHandle, Field):
     """A field of structs; made by ``Struct.field`` or ``.field`` of a struct type.
 
-    Its members are fields: ``particles.pos``. Reading an element gives a live struct: writing its
+    Its members are fields: ``particles.pos``. An element that is read is a live struct: writing its
     members writes to the field.
     """
 
@@ -129,15 +129,15 @@ class StructField(StructFieldHandle, Field):
         return self.snode.parent(n)
 
     def is_placed(self) -> bool:
-        """Whether all members have a place in a tree."""
+        """True if all members have a place in a tree."""
         return all(m.is_placed() for m in self._members.values())
 
     def has_grad(self) -> bool:
-        """Whether all members have memory for gradients."""
+        """True if all members have memory for gradients."""
         return all(m.has_grad() for m in self._members.values())
 
     def has_dual(self) -> bool:
-        """Whether all members have memory for duals."""
+        """True if all members have memory for duals."""
         return all(m.has_dual() for m in self._members.values())
 
     def _companion(self, kind: str) -> StructField | None:
@@ -160,12 +160,12 @@ class StructField(StructFieldHandle, Field):
 
     @property
     def grad(self) -> Any:
-        """The gradients of the real members, None without any. Or the member of that name."""
+        """The gradients of the float members, None without any. Or the member of that name."""
         return self._members["grad"] if "grad" in self._members else self._companion("grad")
 
     @property
     def dual(self) -> Any:
-        """The duals of the members that are real; None if none is. Or the member of that name."""
+        """The duals of the float members, None without any. Or the member of that name."""
         return self._members["dual"] if "dual" in self._members else self._companion("dual")
 
     def __getitem__(self, key: Any) -> Struct:
@@ -195,7 +195,7 @@ class StructField(StructFieldHandle, Field):
         return {k: m.to_numpy(dtype=dtype, copy=copy) for k, m in self._members.items()}
 
     def from_numpy(self, arr: Any) -> None:
-        """Take the members' arrays from a dictionary such as `to_numpy` gives."""
+        """Copy the members' arrays from a dictionary such as `to_numpy` returns."""
         for name, member in self._members.items():
             member.from_numpy(arr[name])
 
@@ -204,7 +204,7 @@ class StructField(StructFieldHandle, Field):
         return {k: m.to_torch(device, copy=copy) for k, m in self._members.items()}
 
     def from_torch(self, arr: Any) -> None:
-        """Take the members' tensors from a dictionary such as `to_torch` gives."""
+        """Copy the members' tensors from a dictionary such as `to_torch` returns."""
         for name, member in self._members.items():
             member.from_torch(arr[name])
 

@@ -1,6 +1,6 @@
 """``qd.math``: constants, vector types, and functions in the style of shading languages.
 
-Functions of numbers take vectors and matrices element by element. ``vec2`` ... ``mat4`` hold reals
+Functions of numbers take vectors and matrices element by element. ``vec2`` ... ``mat4`` hold floats
 of the program's default_fp, ``ivec2`` ... its default_ip, ``uvec2`` ... the unsigned type of that
 width.
 """
@@ -108,7 +108,7 @@ def mix(x: Any, y: Any, a: Any) -> Any:
 @intrinsic("mod")
 @elementwise
 def mod(x: Any, y: Any) -> Any:
-    """x - y * floor(x / y), a real number for integers too."""
+    """x - y * floor(x / y), a float for integers too."""
     return x - y * _math.floor(x / y)
 
 
@@ -122,7 +122,7 @@ def fract(x: Any) -> Any:
 @intrinsic("sign")
 @elementwise
 def sign(x: Any) -> Any:
-    """-1, 0 or 1 as a real number."""
+    """-1, 0 or 1 as a float."""
     return float((x > 0) - (x < 0))
 
 

@@ -1,4 +1,4 @@
-"""What `subgroup` has beside exchanges: reductions, scans, segments, sorting."""
+"""The functions of `subgroup` other than exchanges: reductions, scans, segments, sorting."""
 
 # The bodies of functions that kernels inline are no Python: types are those of the kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
@@ -419,9 +419,9 @@ def segmented_reduce_max(value, head_flag):
 
 @func
 def bitonic_sort_kv_tiled(key, value, log2_size: Template):
-    """Pairs in ascending order of ``key``, then of ``value``: (key, value) of the own place.
+    """Pairs in ascending order of ``key``, then of ``value``: (key, value) for the lane's own rank.
 
-    Each lane counts the pairs that come before its own, then takes the pair of its place.
+    Each lane counts the pairs that come before its own, then reads the pair for its own position.
     """
     lane = invocation_id()
     first = lane & static(-(1 << log2_size))

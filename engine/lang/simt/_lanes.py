@@ -1,4 +1,4 @@
-"""What `subgroup` is made of: lanes, exchanges of values, votes."""
+"""The base of `subgroup`: lanes, exchanges of values, votes."""
 
 # The bodies of functions that kernels inline are no Python: types are those of the kernel.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
@@ -81,7 +81,7 @@ def log2_group_size() -> int:
 
 @intrinsic("subgroup_identity")
 def identity_of(value: Any, operation: str) -> Any:
-    """What changes nothing under an operation, in the type of ``value``."""
+    """The identity element of an operation, in the type of ``value``."""
     return only_in_kernels("simt.subgroup")
 
 
@@ -96,7 +96,7 @@ def invocation_id():
 
 @func
 def lanes_there():
-    """How many lanes of the subgroup there are."""
+    """The number of lanes in the subgroup."""
     return min(32, threads_in_block() - (thread_idx() - thread_idx() % 32))
 
 

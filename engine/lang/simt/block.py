@@ -86,7 +86,7 @@ def global_thread_idx() -> int:
 
 @intrinsic("threads_in_block")
 def threads_in_block() -> int:
-    """How many iterations the block has."""
+    """The number of iterations in the block."""
     return only_in_kernels("simt.block")
 
 
@@ -236,12 +236,12 @@ def exclusive_scan(value, block_dim: Template, op: Template, identity, dtype: Te
 
 
 def _lowest(dtype: DataType) -> float | int:
-    """What `max` gives way to."""
+    """The identity element of `max`."""
     return float("-inf") if dtype.is_real else int(dtype.min)
 
 
 def _highest(dtype: DataType) -> float | int:
-    """What `min` gives way to."""
+    """The identity element of `min`."""
     return float("inf") if dtype.is_real else int(dtype.max)
 
 

@@ -9,9 +9,9 @@ smaller. Its iterations, the *lanes*, see each other's values without an array b
         if qd.simt.subgroup.elect():
             sums[i // 32] = total
 
-All lanes of a subgroup must come to the same operation; one that has ended (by ``continue``) is
-waited for no more, and has no value. On the CPU and in the interpreter, where one thread runs a
-whole block, all iterations of the block must come to it.
+All lanes of a subgroup must reach the same operation. A lane that has ended (by ``continue``) is
+not waited for any more, and has no value. On the CPU and in the interpreter, where one thread runs
+a whole block, all iterations of the block must reach it.
 
 Functions with ``_tiled`` work on groups of ``2**log2_size`` lanes each, the others on the whole
 subgroup. Lanes for which there is no iteration take no part.

@@ -48,7 +48,7 @@ def _mapped(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         for value, array in zip(args, arrays, strict=True)
     ]
     found = np.array([fn(*row, **kwargs) for row in zip(*columns, strict=True)]).reshape(shape)
-    # Reals keep the precision of the arguments: a vector of f32 has a sine of f32.
+    # Floats keep the precision of the arguments: a vector of f32 has a sine of f32.
     real = [a.dtype for a in arrays if a is not None and a.dtype.kind == "f"]
     if found.dtype == np.float64 and real:
         found = found.astype(np.result_type(*real))

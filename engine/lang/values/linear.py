@@ -36,7 +36,7 @@ def determinant(a: Array) -> Any:
 
 
 def cofactor_inverse(a: Array) -> Array:
-    """The inverse of a square matrix of up to `MAX_ROWS` rows; of infinities if it has none."""
+    """The inverse of a square matrix of up to `MAX_ROWS` rows; infinities or NaN if it has none."""
     n = a.shape[0]
     if n > MAX_ROWS:
         raise QuadrantsTypeError(

@@ -39,7 +39,7 @@ class _Far(Matrix):
 
     @property
     def _data(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """A copy, which nobody can write to."""
+        """A read-only copy."""
         found = self._window.read()
         found.flags.writeable = False
         return found
@@ -118,7 +118,7 @@ class _Far(Matrix):
 
 
 def _detached(array: Array) -> Any:
-    """What a live value was when it was copied."""
+    """A live value on ``array``, a copy that belongs to no field or array."""
     return live(array, WriteCounter())
 
 

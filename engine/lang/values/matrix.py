@@ -5,7 +5,7 @@ element and broadcast scalars; shapes must otherwise agree, as in kernels. Resul
 new values: of the type `Vector` with one axis, of the type `Matrix` with two.
 
 A value may also be a *live* window on the memory of a field or an array (see `live`): then writing
-an element writes there, and reading one gives a Python number.
+an element writes there, and reading one returns a Python number.
 
 In a kernel the same classes and constructors make values of run time: the frontend knows them by
 their entries in the table of intrinsics.
@@ -61,7 +61,7 @@ def _entries(arr: Any, dt: Any) -> Array:
 
 
 def _operand(value: Any) -> Any:
-    """What NumPy computes with for an operand; None if it is no number, vector or matrix."""
+    """The operand as NumPy computes with it; None if it is no number, vector or matrix."""
     if isinstance(value, Matrix):
         return value.plain()
     if isinstance(value, bool | int | float | np.number | np.bool_):
@@ -113,11 +113,11 @@ class Matrix:
     """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``; see the module docstring.
 
     arr: nested lists, tuples, a NumPy array or another value. dt: the data type of the elements; by
-    default that which NumPy gives them.
+    default the one that NumPy chooses for them.
 
     n, m: rows and columns (m is 1 for a vector). shape, ndim: as NumPy has them.
 
-    QuadrantsTypeError for what are no elements of a vector or matrix.
+    QuadrantsTypeError for anything that cannot be the elements of a vector or matrix.
     """
 
     __slots__ = ("_data", "_live")
@@ -340,11 +340,11 @@ class Matrix:
         return self._number(self.plain().min())
 
     def any(self) -> bool:
-        """Whether some element is not 0."""
+        """True if some element is not 0."""
         return bool(self._data.any())
 
     def all(self) -> bool:
-        """Whether no element is 0."""
+        """True if no element is 0."""
         return bool(self._data.all())
 
     def norm_sqr(self) -> Any:

@@ -1,7 +1,7 @@
-"""The static constructors of `Vector` and `Matrix`, and what their types make when called.
+"""The static constructors of `Vector` and `Matrix`, and the values that their types make.
 
 Fields, arrays and tensors are made by the modules of those containers, which are imported when
-they are asked for.
+they are used.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def identity(dt: Any, n: int) -> Any:
 
 
 def unit(n: int, i: int, dt: Any = None) -> Any:
-    """The vector of n elements of which the one at ``i`` is 1 and the others are 0."""
+    """The vector of n elements where the one at ``i`` is 1 and the others are 0."""
     if not 0 <= i < n:
         raise ValueError(f"A unit vector of {n} elements has no element {i}")
     array = np.zeros(n, numpy_type(int if dt is None else dt))

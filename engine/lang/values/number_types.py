@@ -1,4 +1,4 @@
-"""What a data type means in Python scope; the program in force decides about int and float."""
+"""The meaning of data types in Python scope; the current program decides about int and float."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["defaults", "epsilon", "meant", "numpy_type", "real_type"]
 
 
 def defaults() -> tuple[DataType, DataType]:
-    """What int and float mean: the program's default_ip and default_fp, i32 and f32 without one."""
+    """The types of int and float: default_ip and default_fp of the program; else i32 and f32."""
     owner = program.peek()
     if owner is None:
         return i32, f32
@@ -31,7 +31,7 @@ def numpy_type(dt: Any) -> type[Any]:
 
 
 def real_type(dt: Any = None) -> DataType:
-    """``dt`` as a real type: default_fp if it is None. TypeError for a type of integers."""
+    """``dt`` as a float type: default_fp if it is None. TypeError for an integer type."""
     t: DataType = defaults()[1] if dt is None else meant(dt)
     if not t.is_real:
         raise TypeError(f"{t} is no type of real numbers")
@@ -42,5 +42,5 @@ _FRACTION_BITS: Final = {16: 10, 32: 23, 64: 52}
 
 
 def epsilon(t: DataType) -> float:
-    """The distance from 1 to the next number of a real type."""
+    """The distance from 1 to the next number of a float type."""
     return 2.0 ** -_FRACTION_BITS[t.bits]

@@ -34,8 +34,8 @@ class Struct:
     """A struct, ``qd.Struct(a=1, v=qd.Vector([1, 2]))`` or ``qd.Struct({...})``.
 
     Members are attributes, and items: ``s.a`` is ``s["a"]``. Two values are equal if they have
-    equal members. QuadrantsSyntaxError for other arguments, QuadrantsTypeError for what cannot be
-    a member.
+    equal members. QuadrantsSyntaxError for other arguments, QuadrantsTypeError for a value that
+    cannot be a member.
     """
 
     __slots__ = ("_members", "_type")
@@ -245,7 +245,7 @@ def converted(t: Any, value: Any, name: str) -> Any:
     number = cast(Any, value)
     if dtype is u1:
         return bool(number)
-    # Python's own numbers hold reals in double precision, as results of kernels are shown.
+    # Python's own numbers hold floats in double precision, as results of kernels are shown.
     return float(number) if dtype.is_real else fitted(int(number), dtype, name)
 
 
@@ -318,7 +318,7 @@ def struct_type(
     methods: Mapping[str, Any] | None = None,
     depth: int = 0,
 ) -> StructType:
-    """The struct type with these members; QuadrantsTypeError for what is no type of a member."""
+    """The struct type with these members; QuadrantsTypeError for an invalid type of a member."""
     if not members:
         raise QuadrantsTypeError(f"{name} has no members")
     types = {key: _member_type(name, key, t, depth) for key, t in members.items()}
@@ -345,7 +345,7 @@ def _too_deep(name: str) -> QuadrantsTypeError:
 def dataclass(cls: type) -> StructType:
     """Make a struct type of a class: its annotations are the members, its functions the methods.
 
-    QuadrantsSyntaxError for members with default values, QuadrantsTypeError for what is no type of
+    QuadrantsSyntaxError for members with default values, QuadrantsTypeError for an invalid type of
     a member.
     """
     methods: dict[str, Any] = {}
@@ -372,5 +372,5 @@ def _annotations(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
     """The annotations of a class; those that are text are looked up among ``names`` as well."""
     try:
         return inspect.get_annotations(cls, locals=names, eval_str=True)
-    except Exception:  # a name that is not there, say; the member check tells which
+    except Exception:  # an undefined name, for example; the member check reports it
         return inspect.get_annotations(cls)

@@ -15,9 +15,9 @@ _LETTERS: Final = {letter: (group, k) for group in _GROUPS for k, letter in enum
 
 
 def positions(name: str, size: int) -> list[int] | None:
-    """Which elements ``name`` means; None if it is no swizzle at all.
+    """The indices of the elements that ``name`` means; None if it is no swizzle at all.
 
-    AttributeError if it is one, and a vector of ``size`` elements has not all of them.
+    AttributeError if it is one, and a vector of ``size`` elements lacks some of them.
     """
     if len(name) > 4:
         return None
