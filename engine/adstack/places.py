@@ -1,8 +1,8 @@
-"""Who writes a variable or a stack of a kernel, and which write a load sees.
+"""The writes to each variable and stack of a kernel, and the write that a load sees.
 
-`Places` is one look at a function. Variables (`alloca`), stacks (`ad_stack_alloca`) and arrays that
-the kernel makes (`array_alloca`) are *cells*: `writes` gives the ops that change one, in program
-order, and `seen_by` the one whose value a load surely has.
+`Places` analyses a function once. Variables (`alloca`), stacks (`ad_stack_alloca`) and arrays that
+the kernel makes (`array_alloca`) are *cells*: `writes` returns the ops that change one, in program
+order, and `seen_by` the one whose value a load certainly has.
 """
 
 from __future__ import annotations
