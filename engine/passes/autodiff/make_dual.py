@@ -144,7 +144,7 @@ class _Maker:
             self.tangents[op] = b.emit(C.ATOMIC_XCHG, (place, self.value(b, op.args[1])))
 
     def atomic_mul(self, b: Builder, op: Op) -> None:
-        """Stands before the op: what is there is read before it changes."""
+        """Emitted before the op, because the old value is read before the op changes it."""
         ptr, value = op.args
         place = self.dual(b, ptr)
         if place is None:
@@ -157,7 +157,7 @@ class _Maker:
         b.store(place, new)
 
     def atomic_extreme(self, b: Builder, op: Op) -> None:
-        """Stands before the op. The new value wins if it is as good, or the old one is NaN."""
+        """Emitted before the op. The new value wins if it is as good, or the old one is NaN."""
         ptr, value = op.args
         place = self.dual(b, ptr)
         if place is None:
