@@ -70,7 +70,7 @@ class _Limit(NamedTuple):
 
 
 class _Axis:
-    """What is known of the values in the body of ``loop``, for its innermost axis."""
+    """The facts known about the values in the body of ``loop``, for its innermost axis."""
 
     def __init__(self, loop: Op, axis: int) -> None:
         self.loop = loop
@@ -80,14 +80,14 @@ class _Axis:
         self.sums: dict[Op, Form] = {}
         """Offsets of the ops that are undone."""
         self.few = True
-        """Few cells are left to the edges, whatever extents and arguments are."""
+        """True if few iterations are left to the edges for all extents and arguments."""
         self._known: dict[Op, bool] = {}
 
     def invariant(self, op: Op) -> bool:
         return op.type is i32 and is_invariant(op, self.loop, self._known)
 
     def offset(self, op: Op) -> Form | None:
-        """What ``op`` is above j in the middle; None if it is no such sum."""
+        """The offset of ``op`` from j in the middle; None if it is no such sum."""
         found = self.sums.get(op)
         if found is not None:
             return found
@@ -183,10 +183,10 @@ class _Axis:
         self.sums[op] = found
 
     def _leaves_few(self, limit: _Limit, known: bool = False) -> bool:
-        """Whether few cells lie outside of ``limit``, for all that can be seen.
+        """True if few iterations are outside of ``limit``, as far as can be seen.
 
-        known: only if it is known, else also where extents of arrays or arguments decide (and then
-        it is noted in `few`).
+        known: True only if that is certain; otherwise also where it depends on extents of arrays or
+        arguments (which `few` then records).
         """
         upper, plus, minus = limit
         total = _Sum()
@@ -262,7 +262,7 @@ def _exactly(limit: _Limit, bound: Op, strict: int = 0) -> _Limit:
 
 
 def _implies(a: _Limit, b: _Limit) -> bool:
-    """Whether ``b`` holds where ``a`` does, as far as constants and the range of i32 tell."""
+    """True if ``b`` holds where ``a`` does, as far as constants and the range of i32 show."""
     if a.upper != b.upper or a.minus.terms != b.minus.terms:
         return False
     far = _GREATEST if a.upper else _LEAST
@@ -308,7 +308,7 @@ def index_set_splitting(func: Func, cx: PassCx) -> bool:
 
 
 def _is_index(ops: list[Op], sums: dict[Op, Form]) -> bool:
-    """Whether an address depends on one of ``sums``."""
+    """True if an address depends on one of ``sums``."""
     todo = [x for op in ops if op.code == C.EXTERNAL_PTR for x in op.args[1:]]
     seen: set[Op] = set()
     while todo:

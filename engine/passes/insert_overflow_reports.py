@@ -71,7 +71,7 @@ def _watch_block(func: Func, block: Block) -> None:
 
 
 def _fits(b: Builder, code: int, x: Op, y: Op, result: Op) -> Op:
-    """Whether ``result`` is what ``x`` and ``y`` give without wrapping."""
+    """The condition that ``result`` is the value from ``x`` and ``y`` without wrapping."""
     t = result.type
     assert isinstance(t, DataType)
     if code == C.BIT_SHL:
@@ -95,7 +95,7 @@ def _fits(b: Builder, code: int, x: Op, y: Op, result: Op) -> Op:
 
 
 def _product_fits(b: Builder, t: DataType, x: Op, y: Op, result: Op) -> Op:
-    """A product in 64 bits is right if dividing by a factor gives the other, and by 0 always."""
+    """A product in 64 bits is right if its quotient by one factor is the other, or that is 0."""
     zero = b.binary(C.CMP_EQ, x, b.const(0, t))
     divisor = b.select(zero, b.const(1, t), x)
     fine = b.binary(C.BIT_OR, zero, b.binary(C.CMP_EQ, b.binary(C.DIV, result, divisor), y))

@@ -1,10 +1,10 @@
-"""The order of passes, top to bottom, with the reason for each place.
+"""The order of passes, top to bottom, with the reason for each position.
 
 A kernel goes through two halves. `compile_to_offloads` works on the kernel as a whole and ends
 with a list of tasks; `offload_to_executable` prepares the tasks for one kind of backend. Between
-passes that open up new possibilities stands a group of simplification rounds (`full_simplify`),
-named simplify_I to simplify_IV after their place. Named points (``cx.stage``) are where dumps are
-written and where ``run(..., upto=...)`` can stop: `POINTS` lists them.
+passes that open up new possibilities there is a group of simplification rounds (`full_simplify`),
+named simplify_I to simplify_IV in their order. At named points (``cx.stage``) dumps are written,
+and ``run(..., upto=...)`` can stop: `POINTS` lists them.
 
 `run` does both halves; nothing else outside of this package needs to know about passes.
 """
@@ -184,11 +184,11 @@ def run(
     instruments: Iterable[Instrument] = (),
     upto: str | None = None,
 ) -> Func:
-    """Run the whole pipeline on ``func``, in place; gives ``func``.
+    """Run the whole pipeline on ``func``, in place; return ``func``.
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
-    `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises what the
-    kernel's author did wrong as a QuadrantsCompilationError with the line, a fault of a pass as a
+    `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises an error
+    in the kernel as a QuadrantsCompilationError with the line, a fault of a pass as a
     QuadrantsInternalError.
     """
     # A name such as "opencl" would compare unequal to every kind, and compile for no machine.

@@ -157,7 +157,7 @@ def _divisor(b: Builder, op: Op, value: Value, g: Op) -> Op:
 
 
 def _takes_right(b: Builder, op: Op, value: Value) -> Op:
-    """True if a min or max returned its right operand, as it does where both are equal."""
+    """The condition that a min or max returned its right operand, as it does for equal ones."""
     x, y = value(0), value(1)
     return b.binary(C.CMP_EQ, y, b.binary(op.code, x, y))
 
