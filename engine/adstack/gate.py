@@ -98,7 +98,7 @@ def count(gate: Gate, env: Env, most: int) -> int:
 
 
 def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
-    """The elements that iterations may look at, small pieces first."""
+    """The elements that iterations may read, small chunks first."""
     fixed = fixed_indices(gate, env)
     layout = env.params[gate.param].layout
     if layout is None:

@@ -205,7 +205,7 @@ class Facts:
         if grows == 0:
             return body
         if grows is None or inner.bounds(e.body)[0] < 0:
-            return None  # a range that becomes empty gives 0, which may be more
+            return None  # a range that becomes empty counts as 0, which may be more
         return _both(grows, body)
 
     # --- reads --------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class _Counter:
         if net == ZERO or not isinstance(net, Const):
             return Growing(peak, ZERO)
         try:
-            return Growing(peak, _times(resolver.trips(op, DOWN), net))  # it pops at least so many
+            return Growing(peak, _times(resolver.trips(op, DOWN), net))  # pops at least that many
         except Unresolved:
             return Growing(peak, ZERO)
 

@@ -90,7 +90,7 @@ def _by_numpy(known: _Ranges, env: Env) -> int:
     if plain is not None:
         return plain
     for number, (begin, end) in enumerate(known.ranges):
-        if end - begin > GUARD:  # piece by piece
+        if end - begin > GUARD:  # chunk by chunk
             best = None
             for at in range(begin, end, GUARD):
                 ranges = list(known.ranges)

@@ -85,7 +85,7 @@ class _Optimizer:
         self.repl: dict[Op, Op] = {}
         self.dead: set[Op] = set()
         self.constant: set[Op] = set()  # loads that became constants in place
-        self.asked = 0  # the locations of which it is known what reaches a node
+        self.asked = 0  # the locations whose reaching stores are known
         self.changed = False
         self._order: dict[Block, dict[Op, int]] = {}
         self._counts: dict[Op, int] | None = None

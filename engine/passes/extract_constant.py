@@ -52,7 +52,7 @@ def _extract(front: Block) -> bool:
     moved: list[Op] = []
     const = C.CONST
     ops = front.ops
-    count = 0  # constants that stand in front already
+    count = 0  # constants that are in front already
     for op in ops:
         if op.code != const:
             break

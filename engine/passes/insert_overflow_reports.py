@@ -60,7 +60,7 @@ def _watch_block(func: Func, block: Block) -> None:
         b.loc = op.loc
         x, y, result = op.args[0], op.args[1], op
         if op.code in _ATOMICS:
-            # The op itself gives the old value. A subtraction is written as adding the negative.
+            # The op itself returns the old value. A subtraction is written as adding the negative.
             if code == C.ADD and y.code == C.NEG:
                 code, y = C.SUB, y.args[0]
             x, result = op, b.binary(code, op, y)
@@ -75,8 +75,8 @@ def _fits(b: Builder, code: int, x: Op, y: Op, result: Op) -> Op:
     t = result.type
     assert isinstance(t, DataType)
     if code == C.BIT_SHL:
-        # Shifting back gives x, unless bits or the sign were lost; amounts are taken modulo the
-        # width, so that one beyond it is a loss of its own.
+        # Shifting back restores x, unless bits or the sign were lost; amounts count modulo the
+        # width, so that one beyond it is checked separately.
         back = b.binary(C.CMP_EQ, b.binary(C.BIT_SAR if t.is_signed else C.BIT_SHR, result, y), x)
         amount = b.cast(y, u64)
         return b.binary(C.BIT_AND, back, b.binary(C.CMP_LT, amount, b.const(t.bits, u64)))

@@ -19,7 +19,7 @@ in the task may touch that memory. The local starts with the value that changes 
 rules out NaN and infinity. Where updates are conditional and none was made (the local is still what
 it was), the shared memory is left alone: its address may be of nothing.
 
-Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of pieces.
+Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of chunks.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Run:
     """One run of one pass, as instruments see it.
 
     index: counts the runs of a compile from 0. stage: the phase, such as ``simplify_I``. round: 0
-    outside of repeated groups, else from 1. task: number of the task the run is limited to.
-    changed, ns, remarks: known in ``after``. skipped: an instrument asked for that.
+    outside of repeated groups, else from 1. task: index of the task the run is limited to.
+    changed, ns, remarks: known in ``after``. skipped: True if an instrument skipped the run.
     """
 
     __slots__ = ("changed", "index", "name", "ns", "optional", "remarks", "round", "skipped",
@@ -207,7 +207,7 @@ class PassCx:
         self.round = 0
 
     def stage(self, name: str) -> None:
-        """Mark a named point; stops here if the caller asked for no more."""
+        """Mark a named point; stop here if the caller asked to."""
         for instrument in self._instruments:
             instrument.stage(name, self.func)
         if self.upto == name:

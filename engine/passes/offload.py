@@ -148,7 +148,7 @@ class _Carrier:
         segments = self.segments = _in_order(func.body, items)
         self.cx = cx
         self.home = {op: s for s in segments for op in s.ops}
-        # Operands as they were: building a task gives its ops operands that only it can see.
+        # Operands as they were: building a task replaces them by operands that only it can see.
         self.operands = {op: op.args for s in segments for op in s.ops}
         self.costs = _costs(segments)
         self.under = {s: _all_ops(s) for s in segments}  # each op before those in its regions

@@ -45,7 +45,7 @@ class Around:
     def __init__(self, op: Op, regions: list[list[Piece]]) -> None:
         self.op = op
         self.regions = regions
-        self.values: list[Op | None] = []  # the variable of each operand, None: computed anew
+        self.values: list[Op | None] = []  # the variable of each operand, None: computed again
 
 
 Piece = Phase | Around

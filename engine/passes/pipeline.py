@@ -70,7 +70,7 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     cx.run_pass("eliminate_immutable_local_vars")
     cx.run_pass("type_check")
     if config.debug:
-        # Before anything may be moved: a check stands exactly where the user's operation stands.
+        # Before anything may be moved: a check is exactly where the user's operation is.
         cx.run_pass("insert_debug_checks")
         if func.autodiff != "reverse":  # the kernel itself has reported what it does
             # After it: the divisions made here cannot be by zero and need no check.
@@ -140,22 +140,22 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind is PipelineKind.CPU:
-        # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
+        # Before the chunks: a chunk holds whole blocks. After demote_random, whose state is of an
         # iteration.
         # What it makes waits at barriers of the block, which the next one splits the loop at.
         cx.run_pass("demote_subgroups")
         cx.run_pass("demote_block_sync")
-        # After all that wants to see loop indices in the addresses, before the outermost axis is
-        # cut into pieces.
+        # After all passes that need loop indices in the addresses, before the outermost axis is
+        # cut into chunks.
         cx.run_pass("split_blocked_axes")
         cx.run_pass("make_cpu_multithreaded_range_for")
         if config.make_thread_local:
-            # Needs the pieces: an accumulator belongs to one piece.
+            # Needs the chunks: an accumulator belongs to one chunk.
             cx.run_pass("make_thread_local")
         # Second round: updates of the accumulators are private.
         cx.run_pass("demote_atomics")
-        # Behind all that looks for the one loop over the cells of a piece; before addresses are
-        # offsets, in which the clamps could not be seen.
+        # After all passes that search for the one loop over the iterations of a chunk; before
+        # addresses are offsets, in which the clamps could not be seen.
         cx.run_pass("index_set_splitting")
     cx.run_pass("type_check")
 

@@ -260,7 +260,7 @@ class _Sweep:
                     if out is None:
                         out = ops[:index]
                     _join(last, op)
-                    # What stands between cannot depend on the first if.
+                    # The ops between cannot depend on the first if.
                     between = out[at + 1 :]
                     out[at:] = [*between, last]
                     at += len(between)

@@ -68,7 +68,7 @@ class _Sweep:
         self.changed = False
 
     def block(self, block: Block) -> bool:
-        """Clean ``block`` and what is under it; whether its end can be reached."""
+        """Clean ``block`` and what is under it; return True if its end can be reached."""
         interesting = _INTERESTING
         out: list[Op] | None = None
         ops = block.ops

@@ -90,7 +90,7 @@ class Activity:
                         varied.add(root)
                         changed = True
                     if op not in varied and (self.has_adjoint(op.args[0]) or root in varied):
-                        varied.add(op)  # the old value that an atomic gives
+                        varied.add(op)  # the old value that an atomic returns
 
     def _find_active(self) -> None:
         varied, active, rules = self.varied, self.active, RULES

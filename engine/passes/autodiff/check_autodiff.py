@@ -1,10 +1,10 @@
-"""check_autodiff: what cannot be differentiated is an error where a derivative goes through it.
+"""check_autodiff: an op without a derivative is an error where a derivative goes through it.
 
 ::
 
     $5 : while body { ... }        WhileStmt is not supported in AutoDiff ...  (with file and line)
 
-Both modes refuse, where real numbers with adjoints or duals are involved,
+Both modes refuse, where floats with adjoints or duals are involved,
 
 * calls of real functions, and ``bit_cast``;
 * atomics on an array or field other than additions, also on a variable that a parallel loop shares;

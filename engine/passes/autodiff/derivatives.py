@@ -285,7 +285,7 @@ is the passes' own."""
 def flows(op: Op) -> tuple[int, ...]:
     """Numbers of the operands on which the value of ``op`` depends differentiably.
 
-    Empty for an op that is not in the table, and for one without a real value.
+    Empty for an op that is not in the table, and for one without a float value.
     """
     row = RULES.get(op.code)
     if row is None or not op.type.is_real:

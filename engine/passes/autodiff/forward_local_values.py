@@ -98,10 +98,10 @@ class _Forward:
         self.env: dict[Op, Op] = {}
         self.trail: list[tuple[Op, Op | None]] = []
         self.repl: dict[Op, Op] = {}
-        self.waiting: set[Op] = set()  # loads and zeros put where one might be wanted
-        self.put = 0  # how many so far
+        self.waiting: set[Op] = set()  # loads and zeros put where one might be needed
+        self.put = 0  # their number so far
         self.made: set[Op] = set()  # those loads
-        self.places: list[Block] = []  # where they stand
+        self.places: list[Block] = []  # the blocks that hold them
         self.stored: dict[Op, list[Op]] = {}
         self.counts = use_counts(func.body)
         self.changed = False

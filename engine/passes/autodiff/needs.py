@@ -3,7 +3,7 @@
 Needed are the values that the rules of derivatives read, the indices of elements whose adjoints
 are touched, and the conditions and bounds of ifs and loops in whose reverse there is something to
 do. The last two *control* what happens: they have to be the same to the bit in both parts, and
-compilers may round real arithmetic differently in two places. So such a value is computed again
+compilers may round float arithmetic differently in two places. So such a value is computed again
 only from integers, comparisons and copies.
 
 A value in the block itself, not in an if or loop there, is visible in the reverse. Others are

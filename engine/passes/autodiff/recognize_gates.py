@@ -265,7 +265,7 @@ class _Task:
                 if divisor != at:
                     raise _No(f"several indices of {name} are the same variable of the loop")
                 at = divisor * modulus
-            if at:  # nothing tells larger numbers apart
+            if at:  # nothing distinguishes larger numbers
                 raise _No(f"several iterations look at the same element of {name}")
 
     # --- the change -----------------------------------------------------------------------------
