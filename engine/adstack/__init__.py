@@ -1,16 +1,16 @@
-"""How large adstacks are: the expressions, what evaluates them, how they are shown.
+"""The sizes of adstacks: their expressions, the evaluation at a launch, and the formulas shown.
 
 ============ ===================================================================================
 `size_expr`  the nodes, and their text
 `linear`     sums in one form
-`intervals`  what is known of a value without a launch
+`intervals`  the facts known of a value without a launch
 `simplifier` smaller expressions of the same value
-`places`     who writes the variables and stacks of a kernel
+`places`     the writes to the variables and stacks of a kernel
 `arithmetic` operations of a kernel as expressions
 `resolve`    values of a kernel as expressions
 `push_count` the entries of a stack as an expression
-`formulas`   them in the user's names, for people
-`host_eval`  their values, from the arguments of a launch
+`formulas`   expressions in the user's names, for people
+`host_eval`  values of expressions, from the arguments of a launch
 ============ ===================================================================================
 """
 

@@ -1,7 +1,7 @@
 """Arithmetic of a kernel as size expressions: what `resolve.Resolver` does for each operation.
 
-A value is asked for in one of three modes (see `resolve`): `EXACT`, `UP` or `DOWN`. A rule gets
-what asks, the op and the mode, and raises `Unresolved` where the value cannot be told.
+A value is requested in one of three modes (see `resolve`): `EXACT`, `UP` or `DOWN`. A rule gets the
+resolver, the op and the mode, and raises `Unresolved` where the value cannot be determined.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _COUNTS: Final = frozenset({C.POPCNT, C.CLZ, C.FFS})
 
 
 class Unresolved(Exception):
-    """A value that no size expression tells.
+    """Raised for a value that no size expression describes.
 
-    op: what makes it. why: what it is, in the user's terms. named: that names it by itself, and the
-    source of the op would add nothing.
+    op: makes the value. why: describes the value in the user's terms. named: True if ``why`` names
+    the value by itself, so that the source of the op adds nothing.
     """
 
     def __init__(self, op: Op, why: str, named: bool = False) -> None:
@@ -45,7 +45,7 @@ class Unresolved(Exception):
 
 
 class Values(Protocol):
-    """What a rule asks for the values of operands."""
+    """The interface through which a rule gets the values of operands."""
 
     func: Func
 

@@ -1,18 +1,18 @@
-"""What sizing keeps between launches of one kernel, in five layers, and how often it helped.
+"""The results of sizing kept between launches of one kernel, in five layers, with hit counts.
 
 ================= ==============================================================================
-`last_plan`       all that the launch before needed, if this one observes the same
+`last_plan`       all that the previous launch needed, if this one observes the same
 `size_expr`       the value of each size expression
-`max_reducer`     the result of each maximum that is found by itself (`max_reducer`)
-`task_metadata`   where the stacks of each task lie in a row
+`max_reducer`     the result of each maximum that is computed separately (`max_reducer`)
+`task_metadata`   the offsets of the stacks of each task in a row
 `reducer_code`    the compiled kernel of each such maximum
 ================= ==============================================================================
 
 An entry holds what was *observed* when it was made: scalar arguments and extents by value, arrays
-by their write counter (`types.write_counter`), another number after every write. It is good as long
-as the same would be observed again. Where a count is not known, because somebody may write to
-the memory unseen, nothing is kept. A launch that `last_plan` answers does not ask the other layers:
-in a steady state their counts do not change.
+by their write counter (`types.write_counter`), which changes with every write. The entry is valid
+as long as the same is observed again. Where a write counter is unknown, because other code may
+write to the memory unnoticed, nothing is kept. A launch that `last_plan` answers does not query the
+other layers: in a steady state their counts do not change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["LAYERS", "Caches", "Layer", "LayerFact", "Observed"]
 T = TypeVar("T")
 
 Observed = tuple[Hashable, ...]
-"""What a result depends on. None in it: that is not known."""
+"""The state that a result depends on. None in it: that part is unknown."""
 
 _MOST: Final = 8
 """Results that are kept for one key: a kernel may be launched with several arrays in turn."""
@@ -53,7 +53,7 @@ class Layer:
         self._kept: Final[dict[Hashable, dict[Observed, object]]] = {}
 
     def get(self, key: Hashable, observed: Observed, make: Callable[[], T]) -> T:
-        """What is kept under ``key`` for this observation, or else what ``make`` gives."""
+        """Return the result kept under ``key`` for this observation, or else call ``make``."""
         kept = self._kept.get(key)
         if kept is None:
             kept = self._kept[key] = {}

@@ -29,9 +29,9 @@ _NAMES: Final = "ijklmnpqrstuvw"
 class TreeRow(NamedTuple):
     """A node as the studio shows it.
 
-    role: what it is to the node above it: ``from``, ``below``, ``of``, or empty. label: the node
-    without its operands. formula: all of it. node: itself, for its value. rows: its operands;
-    those of a sum or product of many stand side by side.
+    role: its role in the node above it: ``from``, ``below``, ``of``, or empty. label: the node
+    without its operands. formula: the whole node as text. node: the node itself, for its value.
+    rows: its operands; those of a sum or product of many are siblings.
     """
 
     role: str

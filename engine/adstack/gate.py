@@ -1,6 +1,6 @@
-"""Gates: which iterations of a task use their stacks of reals.
+"""Gates: adstack predicates, which decide which iterations of a task use their stacks of floats.
 
-Where all work on such stacks lies behind one condition on an element that belongs to the iteration,
+Where all work on such stacks is under one condition on an element that belongs to the iteration,
 ``if mask[i] > 0.5``, no more threads need a row than there are iterations that pass. A gate is that
 condition as text, in `ir.attrs.TaskAttr.gate` (`passes.autodiff.recognize_gates` finds it)::
 
@@ -9,10 +9,10 @@ condition as text, in `ir.attrs.TaskAttr.gate` (`passes.autodiff.recognize_gates
 OP: ``lt le gt ge eq ne``, of the element and LITERAL, a number as the element's type holds it.
 NEGATED: 1 where the stacks are used if it does *not* hold, else 0. P: the array or field parameter.
 INDEX: one for each axis of P, as `size_expr` texts: ``(var k)`` is axis k of the task's loop, which
-may be taken apart by ``floordiv`` and ``mod``; the others are numbers and scalar arguments. Two
-iterations never look at the same element.
+may be split by ``floordiv`` and ``mod``; the others are numbers and scalar arguments. Two
+iterations never read the same element.
 
-`count` counts the elements that pass, all along the axes that depend on the iteration. It looks at
+`count` counts the elements that pass, all along the axes that depend on the iteration. It reads
 no more than it needs: the rows are bounded anyway.
 """
 
@@ -85,7 +85,7 @@ def formula(gate: Gate, params: Sequence[Param]) -> str:
 
 
 def count(gate: Gate, env: Env, most: int) -> int:
-    """How many elements pass; ``most`` if there are as many or more."""
+    """Return the number of elements that pass, or ``most`` if that many or more do."""
     literal = env.params[gate.param].dtype.np(gate.literal)
     found = 0
     with np.errstate(invalid="ignore"):
@@ -98,7 +98,7 @@ def count(gate: Gate, env: Env, most: int) -> int:
 
 
 def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
-    """The elements that iterations may look at, small pieces first."""
+    """The elements that iterations may read, small chunks first."""
     fixed = fixed_indices(gate, env)
     layout = env.params[gate.param].layout
     if layout is None:
@@ -153,7 +153,7 @@ def _ranges(total: int) -> Iterator[tuple[int, int]]:
 
 
 def _cut(view: Any) -> Iterator[Any]:
-    """Pieces of an array that does not lie densely."""
+    """Chunks of an array that is not dense in memory."""
     if view.ndim == 1 or view.size <= _PIECE:
         yield view
         return

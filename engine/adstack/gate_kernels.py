@@ -1,8 +1,9 @@
-"""What counts the iterations that pass a gate, where the host does not see the array.
+"""Kernels that count the iterations that pass a gate, where the host cannot read the array.
 
-An ordinary kernel, compiled by the passes and the backend of the program: it runs over the axes of
-the element that depend on the iteration, in parallel, and adds up in an accumulator of each thread.
-Indices that do not depend on it are evaluated before, and are scalar arguments::
+Each is an ordinary kernel, compiled by the passes and the backend of the program: it runs in
+parallel over the axes of the element that depend on the iteration, and each thread adds up in an
+accumulator. Indices that do not depend on the iteration are evaluated before the launch and become
+scalar arguments::
 
     mask[i, 3] > 0.5        for i in range(begin0, end0):
                                 out[0] += mask[i, at1] > 0.5
@@ -50,7 +51,7 @@ class GateCounter:
         self.executable: Final = compile(self.func)
 
     def run(self, env: Env, most: int) -> int:
-        """How many elements pass; ``most`` if there are as many or more."""
+        """Return the number of elements that pass, or ``most`` if that many or more do."""
         param = self.gate.param
         fixed = fixed_indices(self.gate, env)
         values: list[Any] = []

@@ -1,16 +1,16 @@
 """Values of size expressions on the host, from the arguments of a launch.
 
-`Env` is what one launch gives the kernel: a number for each scalar parameter, and for each array
-and field the memory as `Executable.launch` takes it. Of memory that the host does not see, single
-elements are fetched one by one, and an array as a whole where a range of it is walked over.
-`evaluate` walks an expression over it::
+`Env` holds the arguments of one launch: a number for each scalar parameter, and for each array
+and field the memory as passed to `Executable.launch`. Of memory that the host cannot read, single
+elements are fetched one by one, and an array as a whole where the walk reads a range of it.
+`evaluate` computes an expression from it::
 
     evaluate(parse("(maxover 0 0 (shape 1 0) (read 1 (var 0)))"), Env(params, values))
 
 The walk is exact. It is vectorised: inside of a `MaxOver` every value is a column of many *cells*,
 one for each tuple of the variables around it, and a range that depends on such a variable unfolds
-into as many cells as it has for each of them. Columns are made piece by piece, so memory stays
-small; arithmetic is in 64 bits and changes over to Python's integers where those might not do.
+into as many cells as it has for each of them. Columns are made chunk by chunk, so memory use stays
+small; arithmetic is in 64 bits and changes to Python's integers where 64 bits might overflow.
 
 One range of more than `GUARD` numbers is refused, with an error. So is an index outside of an
 array: no memory is read that does not belong to it.
@@ -38,7 +38,7 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 
 class Fetch(Protocol):
-    """What reads memory that the host does not see."""
+    """Reads memory that the host cannot access."""
 
     def whole(self, value: Any) -> np.ndarray[Any, Any]:
         """All elements of an array."""
@@ -52,8 +52,8 @@ class Fetch(Protocol):
 class Env:
     """The arguments of one launch.
 
-    values: for each parameter what `Executable.launch` takes. what: what is sized, for messages.
-    fetch: reads those arrays that are not NumPy's.
+    values: the argument of `Executable.launch` for each parameter. what: names what is sized, for
+    messages. fetch: reads those arrays that are not NumPy's.
     """
 
     __slots__ = ("_fetch", "_views", "params", "values", "what")
@@ -69,17 +69,17 @@ class Env:
         self._views: dict[int, np.ndarray[Any, Any]] = {}
 
     def is_remote(self, param: int) -> bool:
-        """Whether an array lies where the host does not see it, and was not fetched as a whole."""
+        """True if the host cannot read an array, and it was not fetched as a whole."""
         seen = isinstance(self.values[param], np.ndarray)
         return self._fetch is not None and not seen and param not in self._views
 
     def element(self, param: int, number: int) -> int:
-        """An element of a remote array, by its place in memory."""
+        """An element of an array in device memory, by its position there."""
         assert self._fetch is not None
         return self._fetch.element(self.values[param], number)
 
     def flat(self, param: int) -> np.ndarray[Any, Any]:
-        """The memory of an array or field as it lies."""
+        """The memory of an array or field, in its own order."""
         value: Any = self.values[param]
         is_numpy = isinstance(cast(object, value), np.ndarray)
         return value if is_numpy or self._fetch is None else self._fetch.whole(value)
@@ -285,7 +285,7 @@ class _Walk:
         return _gather(self.env.view(e.param), [offset])
 
     def place(self, e: Read, indices: list[int]) -> int:
-        """Where an element of an array lies in memory."""
+        """Return the position of an element in the memory of its array."""
         p, extents = self.env.params[e.param], self.env.extents(e.param)
         order = [*(p.axes or range(p.ndim)), *range(p.ndim, len(extents))]
         place = 0

@@ -1,9 +1,9 @@
-"""What is known of the value of a size expression without the arguments of a launch.
+"""Facts about the value of a size expression, known without the arguments of a launch.
 
-`Facts` holds the ranges of the variables around an expression. It gives bounds on a value
-(`bounds`), says whether a value rises or falls with a variable (`direction`), and whether a read
-is surely inside of its array (`is_safe`). A shape is not negative, an element lies within its
-type, a variable within its range (what stands inside of a range is only computed if there is one).
+`Facts` holds the ranges of the variables around an expression. It computes bounds on a value
+(`bounds`), whether a value rises or falls with a variable (`direction`), and whether a read is
+surely inside of its array (`is_safe`). A shape is not negative, an element is within the range of
+its type, a variable within its own range (the body of an empty range is not computed).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Facts:
         self.ranges = ranges or {}
 
     def inside(self, var: int, begin: SizeExpr, end: SizeExpr) -> Facts:
-        """What is known in the body of a maxover, which is not empty then."""
+        """The facts in the body of a maxover, whose range is not empty there."""
         low, high = self.bounds(begin)[0], self.bounds(end)[1] - 1
         if var in free_vars(begin) or var in free_vars(end):  # another variable of that number
             begin, end = Var(var), Binary("add", Var(var), ONE)
@@ -143,11 +143,11 @@ class Facts:
         return min(low, 0), max(high, 0)
 
     def is_full(self, e: MaxOver) -> bool:
-        """Whether the range surely is not empty."""
+        """True if the range is certainly not empty."""
         return self.is_less(e.begin, e.end)
 
     def is_less(self, a: SizeExpr, b: SizeExpr) -> bool:
-        """Whether ``a < b`` is certain."""
+        """True if ``a < b`` is certain."""
         return self.difference(b, a)[0] >= 1
 
     def difference(self, a: SizeExpr, b: SizeExpr) -> tuple[Bound, Bound]:
@@ -205,13 +205,13 @@ class Facts:
         if grows == 0:
             return body
         if grows is None or inner.bounds(e.body)[0] < 0:
-            return None  # a range that becomes empty gives 0, which may be more
+            return None  # a range that becomes empty counts as 0, which may be more
         return _both(grows, body)
 
     # --- reads --------------------------------------------------------------------------------
 
     def is_safe(self, e: SizeExpr) -> bool:
-        """Whether all that it reads surely is inside of the arrays."""
+        """True if all reads in ``e`` are certainly inside of their arrays."""
         if isinstance(e, MaxOver):
             inner = self.inside(e.var, e.begin, e.end)
             return self.is_safe(e.begin) and self.is_safe(e.end) and inner.is_safe(e.body)
@@ -220,7 +220,7 @@ class Facts:
         return all(self.is_safe(child) for child in children(e))
 
     def is_inside(self, e: Read) -> bool:
-        """Whether a read surely is inside of the array."""
+        """True if a read is certainly inside of its array."""
         if e.param >= len(self.params):
             return not e.indices
         p = self.params[e.param]

@@ -1,6 +1,6 @@
-"""Sums: a size expression as numbers times what is no sum, plus a number.
+"""Sums: a size expression as multiples of terms that are not sums, plus a number.
 
-``n - 1 + 2 * (i + 1) - n`` is ``{i: 2} + 1``. That cancels what cancels, and gives a sum one form.
+``n - 1 + 2 * (i + 1) - n`` is ``{i: 2} + 1``. Opposite terms cancel, and a sum has one form.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def linear(e: SizeExpr) -> Linear:
 
 
 def _collect(e: SizeExpr, times: int, terms: dict[SizeExpr, int]) -> int:
-    """Add ``times * e`` to the terms; gives what is a number of it."""
+    """Add ``times * e`` to the terms, and return the part of it that is a number."""
     if isinstance(e, Const):
         return e.value * times
     if isinstance(e, Binary):
@@ -47,9 +47,9 @@ def _collect(e: SizeExpr, times: int, terms: dict[SizeExpr, int]) -> int:
 
 
 def from_linear(form: Linear) -> SizeExpr:
-    """The expression: what is added first, then the number, then what is taken off.
+    """The expression: first the added terms, then the number, then the subtracted terms.
 
-    A maximum over a range, which reads as far as the formula goes, stands last.
+    A maximum over a range, which reads as far as the formula goes, is the last of the added terms.
     """
     plus = [(atom, times) for atom, times in form.terms.items() if times > 0]
     minus = [(atom, -times) for atom, times in form.terms.items() if times < 0]

@@ -73,7 +73,7 @@ def _visit(e: SizeExpr, found: dict[SizeExpr, MaxReducerSpec]) -> None:
 
 
 def _tops(e: SizeExpr) -> list[MaxOver]:
-    """The `MaxOver` nodes in ``e`` that lie in no other."""
+    """The `MaxOver` nodes in ``e`` that are in no other."""
     if isinstance(e, MaxOver):
         return [e]
     return [node for child in children(e) for node in _tops(child)]

@@ -1,8 +1,8 @@
-"""Who writes a variable or a stack of a kernel, and which write a load sees.
+"""The writes to each variable and stack of a kernel, and the write that a load sees.
 
-`Places` is one look at a function. Variables (`alloca`), stacks (`ad_stack_alloca`) and arrays that
-the kernel makes (`array_alloca`) are *cells*: `writes` gives the ops that change one, in program
-order, and `seen_by` the one whose value a load surely has.
+`Places` analyses a function once. Variables (`alloca`), stacks (`ad_stack_alloca`) and arrays that
+the kernel makes (`array_alloca`) are *cells*: `writes` returns the ops that change one, in program
+order, and `seen_by` the one whose value a load certainly has.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Places:
         return [o for o in reversed(around) if o.code == C.RANGE_FOR and o not in common]
 
     def seen_by(self, load: Op, cell: Op) -> Op | None:
-        """The write whose value ``load`` surely has; the cell itself if there was none before.
+        """The write whose value ``load`` certainly has; the cell itself if no write came before.
 
         None if that depends: on a branch, on whether a loop ran, or on an iteration before.
         """
@@ -89,7 +89,7 @@ class Places:
         block = load.block
         while block is not last.block:
             if block is None or block.owner is None:
-                return None  # the write stands in a branch or loop that the load is not in
+                return None  # the write is in a branch or loop that the load is not in
             around.append(block.owner)
             block = block.owner.block
         for owner in around:

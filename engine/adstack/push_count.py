@@ -1,8 +1,8 @@
-"""How many entries a stack has at most, from where its pushes and pops stand.
+"""The largest number of entries of a stack, from the positions of its pushes and pops.
 
-One walk over the block that makes the stack, from the ops inside out. Of each part it takes the
-*peak*, the most entries above what there was before, and the *net* of what is left after it; both
-for one execution of the part, as size expressions that are never too small::
+One walk over the block that makes the stack goes from the inner ops outwards. For each part it
+computes the *peak*, the largest number of entries above the count before it, and the *net* change
+after it; both for one execution of the part, as size expressions that are never too small::
 
     push                peak 1, net 1                    pop     peak 0, net -1
     a, then b           max(peak a, net a + peak b), net a + net b
@@ -28,9 +28,9 @@ __all__ = ["Growing", "Pushes", "Unbounded", "count_pushes"]
 
 
 class Unbounded(Exception):
-    """A loop that pushes, whose trip count no size expression tells.
+    """Raised for a loop that pushes, whose trip count no size expression describes.
 
-    loop: a range_for or while. cause: the value that cannot be told, None for a while.
+    loop: a range_for or while. cause: the value that cannot be determined, None for a while.
     """
 
     def __init__(self, loop: Op, cause: Unresolved | None) -> None:
@@ -47,7 +47,7 @@ class Growing(NamedTuple):
 
 
 class Pushes(NamedTuple):
-    """What there is to know of one stack. loops: those that make it grow, outermost first."""
+    """The peak of one stack. loops: those that make it grow, outermost first."""
 
     peak: SizeExpr
     loops: tuple[Op, ...]
@@ -122,12 +122,12 @@ class _Counter:
         if net == ZERO or not isinstance(net, Const):
             return Growing(peak, ZERO)
         try:
-            return Growing(peak, _times(resolver.trips(op, DOWN), net))  # it pops at least so many
+            return Growing(peak, _times(resolver.trips(op, DOWN), net))  # pops at least that many
         except Unresolved:
             return Growing(peak, ZERO)
 
     def grows(self, net: SizeExpr) -> bool:
-        """Whether an iteration may leave more than it found."""
+        """True if an iteration may leave more entries than it found."""
         return self.facts.bounds(net)[1] > 0
 
 
@@ -150,7 +150,7 @@ def _positive(e: SizeExpr) -> SizeExpr:
 
 
 def _largest(a: SizeExpr, b: SizeExpr) -> SizeExpr:
-    """The larger one; a difference that is a number tells which that is."""
+    """The larger one, chosen here if the difference is a number."""
     gap = linear(Binary("sub", a, b))
     if not gap.terms:
         return a if gap.const >= 0 else b

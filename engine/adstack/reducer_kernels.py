@@ -1,17 +1,17 @@
-"""What finds a captured maximum: NumPy for few cells, a kernel of our own for many.
+"""The computation of a captured maximum: by NumPy for few cells, by a kernel for many.
 
-The kernel is an ordinary one, compiled by the passes and the backend of the program. It runs over
-the axes of the spec, in parallel, and takes the maximum of the body in an accumulator of each
-thread. Parts of the body that use no variable are evaluated before, and are scalar arguments::
+The kernel is an ordinary one, compiled by the passes and the backend of the program. It runs in
+parallel over the axes of the spec, and each thread computes the maximum of the body in an
+accumulator. Parts of the body that use no variable are evaluated before and are scalar arguments::
 
     max over i < n of a[i // 2] + m         for i in range(begin, end):
                                                 atomic_max(out[0], a[i // 2] + closed)
 
-It computes in 64 bits, and its result counts only if that was exact and nothing was read outside
-of an array. Both are known afterwards: an index that is itself read from memory is checked by the
-kernel, which then reads elsewhere and says so; others by the interval that they lie in. So is
-arithmetic; of 64-bit elements the kernel finds the extremes too. Where in doubt, NumPy computes the
-same again, exactly, and raises the error if there is one.
+The kernel computes in 64 bits, and its result counts only if that was exact and nothing was read
+outside of an array. Both are known afterwards. The kernel checks an index that is itself read from
+memory: where it is outside, the kernel reads elsewhere and reports it. Other indices, and
+arithmetic, are checked by their intervals; for 64-bit elements the kernel also finds the minimum
+and maximum. In doubt, NumPy computes the same again, exactly, and raises the error if there is one.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _by_numpy(known: _Ranges, env: Env) -> int:
     if plain is not None:
         return plain
     for number, (begin, end) in enumerate(known.ranges):
-        if end - begin > GUARD:  # piece by piece
+        if end - begin > GUARD:  # chunk by chunk
             best = None
             for at in range(begin, end, GUARD):
                 ranges = list(known.ranges)
@@ -125,7 +125,7 @@ def reduce_by_kernel(
     spec: MaxReducerSpec, env: Env, results: Mapping[SizeExpr, int],
     reducer: Callable[[], Reducer],
 ) -> int:  # fmt: skip
-    """The maximum, by the kernel that ``reducer`` gives if it is worth it."""
+    """The maximum, by the kernel that ``reducer`` returns where that is worth it, else by NumPy."""
     known = _at_launch(spec, env, results)
     few = 0 if any(_is_far(env, read.param) for read in _reads(spec.body)) else SMALL
     if known.cells > few and all(
@@ -146,7 +146,7 @@ def _closed(e: SizeExpr) -> bool:
 
 
 def _reads(e: SizeExpr) -> list[Read]:
-    """What is read at indices that depend on the axes, each once."""
+    """The reads at indices that depend on the axes, each once."""
     found = [n for n in walk(e) if isinstance(n, Read) and not _closed(n)]
     return list(dict.fromkeys(found))
 
@@ -155,7 +155,8 @@ class Reducer:
     """The kernel of one spec.
 
     func: not compiled yet. closed: the parts of the body that are scalar arguments. arrays: the
-    kernel's parameters that it reads. wide: reads of 64-bit elements, whose extremes it finds too.
+    kernel's parameters that it reads. wide: reads of 64-bit elements, whose minimum and maximum it
+    finds too.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class Reducer:
         return int(out[0]) if self._exact(known.spec.body, intervals) else None
 
     def _inside(self, intervals: dict[SizeExpr, Interval], env: Env) -> bool:
-        """Whether every index that the kernel does not check lies in its array."""
+        """True if every index that the kernel does not check is inside of its array."""
         for read in self.reads:
             origin, extents = env.origin(read.param), env.extents(read.param)
             for index, first, n in zip(read.indices, origin, extents, strict=True):
@@ -209,13 +210,13 @@ class Reducer:
         return True
 
     def _exact(self, body: SizeExpr, intervals: dict[SizeExpr, Interval]) -> bool:
-        """Whether no arithmetic of the kernel can have left 64 bits."""
+        """True if no arithmetic of the kernel can have exceeded 64 bits."""
         for e in (body, *[index for read in self.reads for index in read.indices]):
             self._interval(e, intervals)
         return all(low >= _LOW and high <= _HIGH for low, high in intervals.values())
 
     def _interval(self, e: SizeExpr, known: dict[SizeExpr, Interval]) -> Interval:
-        """Where the values of ``e`` lie; those of all its parts are put into ``known``."""
+        """The interval of the values of ``e``; those of all its parts are put into ``known``."""
         found = known.get(e)
         if found is None:
             if isinstance(e, Const):
@@ -251,7 +252,7 @@ def _bounds(op: str, a: Interval, b: Interval) -> Interval:
 
 
 def _checked(index: SizeExpr) -> bool:
-    """Whether the kernel checks this index: it is read from memory."""
+    """True if the kernel checks this index, because it is read from memory."""
     return any(isinstance(n, Read) for n in walk(index)) and not _closed(index)
 
 

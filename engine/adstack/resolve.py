@@ -2,18 +2,18 @@
 
 `Resolver` follows an SSA value back to what a launch knows: constants, scalar arguments, shapes,
 elements of integer arrays and fields, indices of loops (which become variables), and arithmetic on
-them. Casts between integers are taken not to lose anything, and sums not to wrap: a loop bound that
+them. Casts between integers are assumed to keep the value, and sums not to wrap: a loop bound that
 wraps around its type is not sized rightly (its pushes overflow the stack, which is an error).
 
 Where a value depends on more than that, such as a variable that branches set, there still is a
-largest one. So a value is asked for in one of three modes:
+largest one. So a value is requested in one of three modes:
 
-    EXACT   the value itself; `Unresolved` if it cannot be told
+    EXACT   the value itself; `Unresolved` if it cannot be determined
     UP      something that it is never above: of a `select` the larger operand, of a variable the
             largest value stored to it, of an array read at an unknown index its largest element
     DOWN    something that it is never below
 
-What a loop changes from its own old value has no bound: `Unresolved`.
+A variable that a loop changes from its own old value has no bound: `Unresolved`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Resolver:
         return out
 
     def is_loose(self, loop: Op) -> bool:
-        """Whether `ranges` may have more than the loop's own indices."""
+        """True if `ranges` may cover more than the loop's own indices."""
         found = self.loose.get(loop)
         if found is None:
             found = False
@@ -85,7 +85,7 @@ class Resolver:
         return found
 
     def trips(self, loop: Op, mode: int) -> SizeExpr:
-        """How often a loop runs."""
+        """The trip count of a loop."""
         total: SizeExpr = ONE
         for axis in range(len(loop.args) // 2):
             begin, end = loop.args[2 * axis : 2 * axis + 2]
@@ -95,7 +95,7 @@ class Resolver:
         return total
 
     def difference(self, a: Op, b: Op, mode: int) -> SizeExpr:
-        """``a - b``; what cannot be told but stands in both cancels."""
+        """``a - b``; an undetermined part cancels if it occurs in both."""
         hidden: dict[SizeExpr, Op] = {}
         form = linear(Binary("sub", self.opaque(a, hidden), self.opaque(b, hidden)))
         if not any(v.number in free_vars(atom) for atom in form.terms for v in _vars(hidden)):
@@ -103,7 +103,7 @@ class Resolver:
         return Binary("sub", self.value(a, mode), self.value(b, -mode))
 
     def opaque(self, op: Op, hidden: dict[SizeExpr, Op]) -> SizeExpr:
-        """The value, with a variable for each part of a sum that cannot be told."""
+        """The value, with a variable for each part of a sum that cannot be determined."""
         try:
             return self.value(op, EXACT)
         except Unresolved:
@@ -202,7 +202,7 @@ class Resolver:
         return e
 
     def extent(self, param: int, axis: int) -> tuple[SizeExpr, SizeExpr]:
-        """Where an axis of an array begins and ends."""
+        """The begin and end of an axis of an array."""
         p = self.func.params[param]
         if p.layout is not None:
             first = p.layout.origin[axis]
@@ -225,7 +225,7 @@ class Resolver:
         return index if is_above else Binary("max", begin, index)
 
     def facts(self, loops: list[Op]) -> Facts:
-        """What is known inside of loops."""
+        """The facts that hold inside of loops."""
         facts = Facts(self.func.params)
         for loop in loops:
             try:
@@ -236,10 +236,10 @@ class Resolver:
         return facts
 
     def may_be_passed(self, load: Op, used: list[Op]) -> bool:
-        """Whether an iteration of the loops in ``used`` may not get to a load.
+        """True if an iteration of the loops in ``used`` may not reach a load.
 
-        It stands in a branch, or in another loop that may have no iteration, or its own one may
-        be over before. The outermost loop has an iteration, or nothing is sized.
+        The load is in a branch, or in another loop that may have no iteration, or its iteration may
+        end before it. The outermost loop has an iteration, or nothing is sized.
         """
         if load.args[0].attr == "clamp":
             return True
@@ -302,7 +302,7 @@ class Resolver:
             raise
 
     def parts(self, value: Op, cell: Op, mode: int) -> list[Op]:
-        """What may come into a cell with a value: its old contents do not count."""
+        """The values that may enter a cell with ``value``; its old contents do not count."""
         code = value.code
         if code in _LOADS and _cell(value) is cell:
             return []
@@ -318,7 +318,7 @@ class Resolver:
         return [value]
 
     def shrinks(self, op: Op, mode: int) -> bool:
-        """Whether ``op`` surely is not above (DOWN: below) its first operand, or 0."""
+        """True if ``op`` is certainly not above (DOWN: below) its first operand, or 0."""
         if len(op.args) != 2 or op.args[1].code != C.CONST:
             return False
         number = int(op.args[1].attr)

@@ -1,22 +1,22 @@
 """Smaller size expressions of the same value.
 
-What is done, from the inside out:
+The rules, applied from the inside out:
 
 * sums are put in one form (`linear`), numbers are computed, equal operands of max and min are
-  dropped, and so are those that surely are not the largest (smallest);
-* a range of one number gives way to its body; a variable that the body does not use goes;
+  dropped, and so are those that are certainly not the largest (smallest);
+* a range of one number is replaced by its body; a variable that the body does not use is dropped;
 * if the body rises (falls) with the variable all over the range, and what it reads does not depend
   on it, the maximum is at the last (first) number.
 
 `simplify` is exact whenever no range in the expression is empty. An empty one counts as 0, and the
-last two rules would give its body's value at some number instead. They are used where the result
-can then only be larger, never smaller: where the range surely is not empty, or else where the body
-is not negative and a larger value there makes the whole larger. They are never used where they
+last two rules would produce its body's value at some number instead. They are used where the result
+can then only be larger, never smaller: where the range is certainly not empty, or else where the
+body is not negative and a larger value there makes the whole larger. They are never used where they
 would read an element outside of its array that was not read before.
 
-`simplify(e, floor=n)` is for a value of which it is only asked by how much it is above ``n``:
-anything may stand for it that gives the same ``max(value, n)``. A size below 1 is as good as 1, so
-the size of a stack loses its ``max(0, ...)`` around the loop's trip count.
+`simplify(e, floor=n)` is for a value that matters only where it is above ``n``: any expression
+with the same ``max(value, n)`` may replace it. A size below 1 is as good as 1, so the size of a
+stack loses its ``max(0, ...)`` around the loop's trip count.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["simplify"]
 
 
 def simplify(e: SizeExpr, params: Sequence[Param] = (), floor: int | None = None) -> SizeExpr:
-    """``e`` made smaller; see the module docstring. params: tell more of what is read."""
+    """``e`` made smaller; see the module docstring. params: add facts about what is read."""
     facts = Facts(params)
     e = _simple(e, facts, up=True)
     if floor is not None:
@@ -139,7 +139,7 @@ def _extreme(op: str, nodes: list[SizeExpr], facts: Facts) -> SizeExpr:
 
 
 def _covers(op: str, other: SizeExpr, node: SizeExpr, facts: Facts) -> bool:
-    """Whether ``other`` makes ``node`` superfluous in a max (min)."""
+    """True if ``other`` makes ``node`` superfluous in a max (min)."""
     low, high = facts.difference(other, node)
     return low >= 0 if op == "max" else high <= 0
 
@@ -174,7 +174,7 @@ def _max_over(e: MaxOver, facts: Facts, up: bool) -> SizeExpr:
 
 
 def _parted(e: MaxOver, facts: Facts) -> SizeExpr:
-    """The same with less in the range, so that chains of ranges stand alone; exact.
+    """The same with less in the range, so that chains of ranges are separate; exact.
 
     ``max over i of n * b`` is ``n * max over i of b``. And the largest of ``b`` over all ``j``
     below some ``end(i)`` is that over all below the largest end, if ``b`` does not use ``i`` and is

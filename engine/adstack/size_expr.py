@@ -1,27 +1,27 @@
-"""Size expressions: how many entries an adstack needs, before the arrays that say so are known.
+"""Size expressions: the number of entries that an adstack needs, before its arrays are known.
 
 A reverse-mode kernel is compiled once and launched with many arrays, so the size of a stack is an
 expression over the kernel's parameters. `passes.autodiff.determine_ad_stack_size` makes them, each
 launch evaluates them (`host_eval`, `max_reducer`), people read them as formulas (`formula`).
 Nodes are immutable, compared by value, and hashable; the text is canonical: equal expressions have
-equal texts, and ``parse(text(e)) == e``. It stands in attributes of ops and in caches::
+equal texts, and ``parse(text(e)) == e``. The text is stored in attributes of ops and in caches::
 
     12                          Const(12)
     (arg P)                     Arg(P): the scalar parameter number P of the compiled kernel
     (shape P AXIS)              Shape(P, AXIS): extent of an array parameter
     (read P I...)               Read(P, (I, ...)): an integer element; one index for each axis,
                                 those of the elements (of vectors) last; each any expression
-    (var V)                     Var(V): what an enclosing maxover has bound
+    (var V)                     Var(V): a variable that an enclosing maxover has bound
     (add A B) (sub A B) (mul A B) (max A B) (min A B) (floordiv A B) (mod A B)      Binary(op, A, B)
     (maxover V BEGIN END BODY)  MaxOver(V, BEGIN, END, BODY): the largest BODY for V from BEGIN up
                                 to, not with, END; 0 if there is no such V
 
 Numbers are exact integers. Nothing is clamped: a trip count is ``(max 0 (sub END BEGIN))``.
 ``floordiv`` and ``mod`` are Python's; both are 0 for a divisor of 0, as in kernels. BEGIN and END
-lie outside of V's scope. A size below 1 means 1.
+are outside of V's scope. A size below 1 means 1.
 
-An index outside of an array is an error when it is evaluated. An array without elements is another
-matter: what is asked of it is 0, since a kernel that launches with one does not get to the read.
+An index outside of an array is an error when it is evaluated. An array without elements is an
+exception: a read of it is 0, since a kernel that launches with one does not reach the read.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def children(e: SizeExpr) -> tuple[SizeExpr, ...]:
 
 
 def rebuild(e: SizeExpr, new: Iterable[SizeExpr]) -> SizeExpr:
-    """``e`` with other operands, as `children` gives them."""
+    """``e`` with other operands, in the order of `children`."""
     match e:
         case Binary():
             return Binary(e.op, *new)
@@ -228,7 +228,7 @@ def walk(e: SizeExpr) -> Iterator[SizeExpr]:
 
 
 def leaves(e: SizeExpr) -> tuple[Arg | Shape | Read, ...]:
-    """What the arguments of a launch decide, each once, in the order of the text."""
+    """The nodes that depend on the arguments of a launch, each once, in the order of the text."""
     found = [n for n in walk(e) if isinstance(n, Arg | Shape | Read)]
     return tuple(dict.fromkeys(found))
 
@@ -254,7 +254,7 @@ def free_vars(e: SizeExpr) -> frozenset[int]:
 def substitute(e: SizeExpr, values: Mapping[SizeExpr, SizeExpr]) -> SizeExpr:
     """``e`` with every node that is a key replaced, outermost first.
 
-    The values must not use variables that ``e`` binds where they come to stand.
+    The values must not use variables that ``e`` binds at the positions of the replaced nodes.
     """
     if (found := values.get(e)) is not None:
         return found

@@ -1,8 +1,8 @@
-"""Passes over the IR: what each does, in which order they run, and what can watch them.
+"""Passes over the IR, the order in which they run, and the instruments that watch them.
 
-`pipeline` holds the order, `manager` runs passes, `registry` knows them by name. A pass is a module
+`pipeline` holds the order, `manager` runs passes, `registry` finds them by name. A pass is a module
 here, or in `autodiff`, that registers itself under the module's name. Importing this package
-imports them all, but for those that differentiate: they, and dumps, are loaded when asked for.
+imports all of them except those that differentiate: they, and dumps, are loaded on demand.
 """
 
 import os

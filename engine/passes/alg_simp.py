@@ -19,7 +19,7 @@ Under ``fast_math`` floats are also simplified where that changes the result for
 signed zeros or the last bit (``x * 0``, ``x - x``, ``x / 3``, ``x ** 7.0``).
 
 It leaves alone, without ``fast_math``, ``x + 0.0`` (-0 + 0 is +0), ``x == x`` of floats (false for
-NaN), ``x / 3.0``; and always ``int(real(x))`` where the real type cannot hold every x, and real
+NaN), ``x / 3.0``; and always ``int(float(x))`` where the float type cannot hold every x, and float
 division by 0, for which it warns. ``x ** n`` of integers with a constant negative n is an error.
 """
 

@@ -119,11 +119,11 @@ class _Cacher:
         out += after.ops
 
     def always_runs(self, accesses: list[Op], loop: Op) -> bool:
-        """Whether one of the accesses happens whenever the body of ``loop`` is entered."""
+        """True if one of the accesses happens whenever the body of ``loop`` is entered."""
         return any(self.reached(op, loop) for op in accesses[:_TRIES])
 
     def reached(self, op: Op, loop: Op) -> bool:
-        """Whether ``op`` runs whenever the body of ``loop`` is entered."""
+        """True if ``op`` runs whenever the body of ``loop`` is entered."""
         while True:
             block = op.block
             assert block is not None
@@ -146,7 +146,7 @@ class _Cacher:
         touching: dict[Location, list[Op]],
         checked: bool,
     ) -> str:
-        """Why a location must not be cached around a loop; empty if it may."""
+        """The reason that a location must not be cached around a loop; empty if it may."""
         where = _space(location)
         noalias = self.func.noalias
         stored = any(KIND[op.code] != LOAD for op in accesses)
@@ -202,18 +202,18 @@ class _Cacher:
 
 
 def _touches(op: Op) -> bool:
-    """Whether ``op`` loads or stores memory that is not local."""
+    """True if ``op`` loads or stores memory that is not local."""
     kind = KIND[op.code]
     return bool(kind and kind != FENCE and op.args and op.args[0].code != C.ALLOCA)
 
 
 def _space(location: Location) -> object:
-    """What an atomic or a store to ``location`` says something about: an array or one slot."""
+    """The memory that an atomic or a store to ``location`` may touch: an array or one slot."""
     return location.space if location.kind == "array" else location.ptr.attr
 
 
 def _runs(loop: Op) -> bool:
-    """Whether the body of ``loop`` is certainly entered."""
+    """True if the body of ``loop`` is certainly entered."""
     return all(
         begin.code == C.CONST and end.code == C.CONST and begin.attr < end.attr
         for begin, end in zip(loop.args[0::2], loop.args[1::2], strict=True)
@@ -221,7 +221,7 @@ def _runs(loop: Op) -> bool:
 
 
 def _leaves_iteration(op: Op) -> bool:
-    """Whether what follows ``op`` in its block may be passed over."""
+    """True if the ops after ``op`` in its block may be skipped."""
     if op.code == C.IF:
         return any(_leaves_iteration(inner) for region in op.regions for inner in region.ops)
     return op.code == C.CONTINUE or op.code == C.WHILE_CONTROL

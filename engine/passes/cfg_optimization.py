@@ -53,9 +53,10 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
 
 
 def _is_worth_it(scope: Block, memory: Memory, locals_only: bool) -> bool:
-    """Whether there are locals, global temporaries, or elements touched at more places than one.
+    """True if there are locals, global temporaries, or elements that more than one op touches.
 
-    Nothing can be said about a task without; that takes a fraction of the time of its graph.
+    In a task without any there is nothing to optimise; this check costs a fraction of the time of
+    its graph.
     """
     if locals_only:
         return any(op.code == C.ALLOCA for op in walk(scope))
@@ -84,7 +85,7 @@ class _Optimizer:
         self.repl: dict[Op, Op] = {}
         self.dead: set[Op] = set()
         self.constant: set[Op] = set()  # loads that became constants in place
-        self.asked = 0  # the locations of which it is known what reaches a node
+        self.asked = 0  # the locations whose reaching stores are known
         self.changed = False
         self._order: dict[Block, dict[Op, int]] = {}
         self._counts: dict[Op, int] | None = None
@@ -176,7 +177,7 @@ class _Optimizer:
         return value if value.code in (C.CONST, C.ALLOCA) or self.visible(value, at) else None
 
     def visible(self, value: Op, at: Op) -> bool:
-        """Whether ``value`` is made before ``at`` in its block or in one around it."""
+        """True if ``value`` is made before ``at`` in its block or in one around it."""
         block = value.block
         while at.block is not block:
             owner = at.block.owner if at.block is not None else None
@@ -191,7 +192,7 @@ class _Optimizer:
         return order[value] < order[at]
 
     def resolve(self, value: Op) -> Op:
-        """What stands for ``value`` by now."""
+        """The op that currently stands for ``value``."""
         repl = self.repl
         while value in repl:
             value = repl[value]
@@ -240,7 +241,7 @@ class _Optimizer:
                 self.changed = True
 
     def used(self, op: Op) -> bool:
-        """Whether anything takes the value of an atomic."""
+        """True if any op uses the value of an atomic."""
         if self._counts is None:
             self._counts = use_counts(self.scope)
         return op in self._counts
@@ -255,7 +256,7 @@ def _constant(op: Op) -> float | int | None:
 
 
 def _same(a: Op, b: Op) -> bool:
-    """Whether two values of one location are the same."""
+    """True if two values of one location are the same."""
     if a is b:
         return True
     x, y = _constant(a), _constant(b)

@@ -72,7 +72,7 @@ def _check_block(func: Func, block: Block, outer: _Checked) -> bool:
 
 
 def _own_indices(ptr: Op) -> tuple[tuple[Op, ...], tuple[int, ...]]:
-    """Indices into an array that the kernel makes, and its shape as far as they tell it."""
+    """Indices into an array that the kernel makes, and its shape as far as they show it."""
     base, offset = ptr.args
     count: int = base.attr.count
     if offset.code != C.LINEARIZE:
@@ -83,7 +83,7 @@ def _own_indices(ptr: Op) -> tuple[tuple[Op, ...], tuple[int, ...]]:
 
 
 def _surely_inside(ptr: Op) -> bool:
-    """Whether all indices are constants inside of the array."""
+    """True if all indices are constants inside of the array."""
     indices, shape = _own_indices(ptr)
     pairs = zip(indices, shape, strict=True)
     return all(i.code == C.CONST and 0 <= i.attr < extent for i, extent in pairs)

@@ -1,4 +1,4 @@
-"""What running a block once may cost on a CPU, for passes that weigh one form against another.
+"""The estimated cost of running a block once on a CPU, for passes that compare two forms.
 
 Times are rough, in tenths of a nanosecond, for code that LLVM has optimised.
 """

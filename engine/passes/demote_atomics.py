@@ -59,12 +59,12 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
 
 
 def _alone(op: Op, serial: bool, unique: frozenset[object]) -> bool:
-    """Whether the atomic ``op`` may be a plain access."""
+    """True if the atomic ``op`` may be a plain access."""
     return (serial or _private(op.args[0], unique)) and not _reads_anew(op)
 
 
 def _reads_anew(op: Op) -> bool:
-    """Whether the atomic stands for a read that must happen each time: see `volatile_load`."""
+    """True if the atomic stands for a read that must happen each time: see `volatile_load`."""
     value = op.args[1]
     if value.code != C.CONST or value.attr != 0:
         return False
@@ -75,7 +75,7 @@ def _reads_anew(op: Op) -> bool:
 
 
 def _private(dest: Op, unique: frozenset[object]) -> bool:
-    """Whether only one iteration of a parallel task can get at ``dest``."""
+    """True if only one iteration of a parallel task can access ``dest``."""
     if dest.code == C.EXTERNAL_PTR:
         return dest.args[0].attr in unique
     return dest.code == C.ALLOCA or is_private(dest)

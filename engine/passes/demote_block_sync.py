@@ -80,7 +80,7 @@ class _Splitter:
         """The array of each value or variable that several phases use."""
         self.crossing: dict[Op, None] = {}
         self.flags: Op | None = None
-        """The array that tells which iterations have ended."""
+        """The array of flags that mark the iterations that have ended."""
         self.top = Builder(func, task.regions[1], task.loc, [])
         self.bounds: tuple[Op, Op] = (task, task)
 
@@ -112,7 +112,7 @@ class _Splitter:
     # --- which phases there are --------------------------------------------------------------
 
     def split(self, ops: list[Op], loop: Op | None) -> list[Piece]:
-        """The phases of some ops, which stand in ``loop`` around phases (None: in the task)."""
+        """The phases of some ops, which are in ``loop`` around phases (None: in the task)."""
         pieces: list[Piece] = []
         current = Phase()
         for op in ops:
@@ -130,12 +130,14 @@ class _Splitter:
         return [p for p in pieces if isinstance(p, Around) or p.ops]
 
     def is_index(self, op: Op) -> bool:
-        """Whether ``op`` is an index of the iteration."""
+        """True if ``op`` is an index of the iteration."""
         return op.code == C.LOOP_INDEX and op.args[0] is self.task
 
     def judge(self, ops: list[Op]) -> tuple[dict[Op, int], set[Op]]:
-        """What computing each op again takes (`_NEVER` if it cannot be), and which can be computed
-        once for a whole block."""
+        """Return the cost of computing each op again, and the ops to compute once for a block.
+
+        The cost is `_NEVER` for an op that cannot be computed again.
+        """
         costs: dict[Op, int] = {}
         uniform: set[Op] = set()
         for op in ops:
@@ -154,7 +156,7 @@ class _Splitter:
         return costs, uniform
 
     def jumps(self, op: Op, loop: Op | None) -> bool:
-        """Whether ``op`` leaves, or goes on with, a loop around phases."""
+        """True if ``op`` leaves, or continues, a loop around phases."""
         if loop is None:
             return False
         if op.code == C.IF:
@@ -162,7 +164,7 @@ class _Splitter:
         return op.code in (C.WHILE_CONTROL, C.CONTINUE)
 
     def ends(self, op: Op) -> bool:
-        """Whether the jump ``op`` ends an iteration of the task."""
+        """True if the jump ``op`` ends an iteration of the task."""
         block = op.block
         while block is not None and block.owner is not None:
             if C.LOOP[block.owner.code]:
@@ -212,7 +214,7 @@ class _Splitter:
                 self.require(x)
 
     def require(self, x: Op) -> None:
-        """Note what has to be kept for ``x`` to be had in another phase than its own."""
+        """Note the values to be kept so that ``x`` is available in other phases than its own."""
         if x in self.crossing or x not in self.home or self.is_index(x):
             return
         if C.PURE[x.code] and (x.type.is_ptr or self.costs[x] <= _CLONE_COST):
@@ -360,7 +362,7 @@ class _Splitter:
         phase.indices = [found[axis] for axis in range(axes)]
 
     def stand_in(self, x: Op, phase: Phase) -> Op:
-        """What has the value of ``x`` in ``phase``."""
+        """The op that has the value of ``x`` in ``phase``."""
         head = phase.head
         assert head is not None
         if self.is_index(x):
@@ -438,7 +440,7 @@ class _Splitter:
         return b.ops
 
     def clear(self, var: Op, phase: Phase, b: Builder) -> None:
-        """What the variable's own op did: it is 0 from here on."""
+        """Set a variable to 0, as its own op did."""
         t = _elem(var)
         zero = normalize(0, t)
         if var.code == C.ALLOCA:
@@ -452,7 +454,7 @@ class _Splitter:
 
 
 def _has_barrier(block: Block) -> bool:
-    """Whether there is a barrier under ``block``."""
+    """True if there is a barrier under ``block``."""
     return any(op.code == C.BLOCK_SYNC for op in walk(block))
 
 

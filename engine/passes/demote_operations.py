@@ -41,7 +41,7 @@ from .registry import register
 
 
 def is_demoted(op: Op) -> bool:
-    """Whether ``op`` is one that no longer occurs after this pass."""
+    """True if ``op`` is one that no longer occurs after this pass."""
     code = op.code
     if code == C.POW:
         return op.args[1].type.is_int
@@ -94,7 +94,7 @@ def _sign_mask(b: Builder, x: Op) -> Op:
 
 
 def _needs_correction(b: Builder, rest: Op, divisor: Op) -> Op:
-    """Whether a truncated remainder is on the wrong side of 0."""
+    """The condition that a truncated remainder is on the wrong side of 0."""
     t = _scalar(rest.type)
     zero = b.const(0, t)
     nonzero = b.binary(C.CMP_NE, rest, zero)

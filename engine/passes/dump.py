@@ -46,7 +46,7 @@ _STEPS: Final = {
     "constant_fold": "04", "alg_simp": "06", "loop_invariant_code_motion": "07", "simplify": "09",
     "per_task_cse": "11", "cfg_optimization": "12",
 }  # fmt: skip
-# die runs three times a round; which one it is, is told by the pass before it.
+# die runs three times a round; the pass before it identifies the run.
 _DIE_AFTER: Final = {"loop_invariant_code_motion": "08", "simplify": "10"}
 
 _calls = count(1)

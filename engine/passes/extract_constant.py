@@ -52,7 +52,7 @@ def _extract(front: Block) -> bool:
     moved: list[Op] = []
     const = C.CONST
     ops = front.ops
-    count = 0  # constants that stand in front already
+    count = 0  # constants that are in front already
     for op in ops:
         if op.code != const:
             break
@@ -83,7 +83,7 @@ def _extract(front: Block) -> bool:
 
 
 def _find(ops: list[Op], block: Block, blocks: list[Block], moved: list[Op]) -> None:
-    """Collect the constants under ``ops``, which stand in ``block``, and the blocks with any."""
+    """Collect the constants under ``ops``, which are in ``block``, and the blocks with any."""
     const = C.CONST
     before = len(moved)
     nested = 0

@@ -49,7 +49,7 @@ def full_simplify(func: Func, cx: PassCx) -> bool:
     """Simplify ``func`` until nothing changes; True if anything did.
 
     The phase is that of the manager (``cx.begin``). If the bound on rounds is reached, the result
-    is right all the same; a debug message tells.
+    is still right; a debug message reports it.
     """
     config = cx.config
     if not config.advanced_optimization:

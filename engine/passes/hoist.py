@@ -12,7 +12,7 @@ __all__ = ["before_loop"]
 def before_loop(
     func: Func, op: Op, loop: Op, b: Builder, mapping: dict[Op, Op] | None = None
 ) -> Op:
-    """``op`` if it stands outside of ``loop``, else a copy of it and its operands, put to ``b``.
+    """``op`` if it is outside of ``loop``, else a copy of it and its operands, emitted to ``b``.
 
     ``op`` must be invariant in the loop (`analysis.is_invariant`).
     """

@@ -1,6 +1,6 @@
-"""index_set_splitting: cells away from the edges of an array need no clamped or wrapped indices.
+"""index_set_splitting: iterations away from an array's edges need no clamped or wrapped indices.
 
-For the innermost axis of the loop over the cells of a piece, with an index j of that axis::
+For the innermost axis of the loop over the iterations of a chunk, with an index j of that axis::
 
     $9 : range_for $b, $e, <0>, $n body {     ... $lo, $hi from <0>, $n and the clamps
       <i32> $4 = loop_index $9 [1]            $20 : range_for $b, $e body {
@@ -18,22 +18,22 @@ For the innermost axis of the loop over the cells of a piece, with an index j of
                                                 }
                                               }
 
-In the middle, neighbouring cells read neighbouring elements: vector loads instead of gathers.
+In the middle, neighbouring iterations read neighbouring elements: vector loads instead of gathers.
 
-What is undone there, each where it is the sum ``j + offset`` for all j of the middle: max and min
-with a value that the loop does not change, a remainder (``%`` with a constant or such a value), and
-a select by a comparison with such a value. offset is a sum of constants and values that the loop
-does not change; bounds are computed in 64 bits, and keep the sum itself inside of 32.
+These ops are undone there, each where it is the sum ``j + offset`` for all j of the middle: max and
+min with a value that the loop does not change, a remainder (``%`` with a constant or such a value),
+and a select by a comparison with such a value. offset is a sum of constants and values that the
+loop does not change; bounds are computed in 64 bits, and keep the sum itself inside of 32.
 
 Iterations of these loops may run in any order, so the two edges share one copy of the body. It is
-not worth vector instructions (`ForAttr.cold`) where few cells are known to be there; where extents
-of other arrays or arguments decide, all cells may be.
+not worth vector instructions (`ForAttr.cold`) where few iterations are known to be there; where
+extents of other arrays or arguments decide, all iterations may be.
 
 Left alone are loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, whose
 innermost axis is known to be short, or where no address depends on such a value, and loops inside
-of cells. So are bounds that may leave many cells to the edges: a constant, or that of a select,
-that is more than `_NEAR` cells inside of the loop or is not known to be near its end; and
-``j % n`` where the loop does not end at n.
+of iterations. So are bounds that may leave many iterations to the edges: a constant, or that of a
+select, that is more than `_NEAR` iterations inside of the loop or is not known to be near its end;
+and ``j % n`` where the loop does not end at n.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Limit(NamedTuple):
 
 
 class _Axis:
-    """What is known of the values in the body of ``loop``, for its innermost axis."""
+    """The facts known about the values in the body of ``loop``, for its innermost axis."""
 
     def __init__(self, loop: Op, axis: int) -> None:
         self.loop = loop
@@ -80,14 +80,14 @@ class _Axis:
         self.sums: dict[Op, Form] = {}
         """Offsets of the ops that are undone."""
         self.few = True
-        """Few cells are left to the edges, whatever extents and arguments are."""
+        """True if few iterations are left to the edges for all extents and arguments."""
         self._known: dict[Op, bool] = {}
 
     def invariant(self, op: Op) -> bool:
         return op.type is i32 and is_invariant(op, self.loop, self._known)
 
     def offset(self, op: Op) -> Form | None:
-        """What ``op`` is above j in the middle; None if it is no such sum."""
+        """The offset of ``op`` from j in the middle; None if it is no such sum."""
         found = self.sums.get(op)
         if found is not None:
             return found
@@ -183,10 +183,10 @@ class _Axis:
         self.sums[op] = found
 
     def _leaves_few(self, limit: _Limit, known: bool = False) -> bool:
-        """Whether few cells lie outside of ``limit``, for all that can be seen.
+        """True if few iterations are outside of ``limit``, as far as can be seen.
 
-        known: only if it is known, else also where extents of arrays or arguments decide (and then
-        it is noted in `few`).
+        known: True only if that is certain; otherwise also where it depends on extents of arrays or
+        arguments (which `few` then records).
         """
         upper, plus, minus = limit
         total = _Sum()
@@ -262,7 +262,7 @@ def _exactly(limit: _Limit, bound: Op, strict: int = 0) -> _Limit:
 
 
 def _implies(a: _Limit, b: _Limit) -> bool:
-    """Whether ``b`` holds where ``a`` does, as far as constants and the range of i32 tell."""
+    """True if ``b`` holds where ``a`` does, as far as constants and the range of i32 show."""
     if a.upper != b.upper or a.minus.terms != b.minus.terms:
         return False
     far = _GREATEST if a.upper else _LEAST
@@ -297,7 +297,7 @@ def index_set_splitting(func: Func, cx: PassCx) -> bool:
     if begin.code == end.code == C.CONST and int(end.attr) - int(begin.attr) < _SHORT:
         return False
     axis = _Axis(loop, axes[-1])
-    for op in clamps:  # operands stand before what uses them
+    for op in clamps:  # operands come before their uses
         axis.undo(op)
     if not axis.sums or not _is_index(ops, axis.sums):
         return False
@@ -308,7 +308,7 @@ def index_set_splitting(func: Func, cx: PassCx) -> bool:
 
 
 def _is_index(ops: list[Op], sums: dict[Op, Form]) -> bool:
-    """Whether an address depends on one of ``sums``."""
+    """True if an address depends on one of ``sums``."""
     todo = [x for op in ops if op.code == C.EXTERNAL_PTR for x in op.args[1:]]
     seen: set[Op] = set()
     while todo:
@@ -370,7 +370,7 @@ def _middle(
         total.add(plus)
         total.add(minus, -1)
         constant, terms = total.form()
-        value = b.const(constant + upper, i64)  # the end is one behind the last
+        value = b.const(constant + upper, i64)  # the end is one after the last
         for term, factor in terms.items():
             part = b.cast(before_loop(func, term, loop, b, mapping), i64)
             if abs(factor) != 1:
@@ -380,7 +380,7 @@ def _middle(
             high = b.binary(C.MIN, high, value)
         else:
             low = b.binary(C.MAX, low, value)
-    # An empty loop stays so: first may lie behind last.
+    # An empty loop stays so: first may be after last.
     low = b.binary(C.MIN, low, b.binary(C.MAX, first, last))
     high = b.binary(C.MAX, high, low)
     return b.cast(low, i32), b.cast(high, i32)

@@ -44,7 +44,7 @@ def insert_debug_checks(func: Func, cx: PassCx) -> bool:
 
 
 def _text(op: Op) -> str:
-    """What to say if the check of ``op`` fails; empty if it needs none."""
+    """The message for a failed check of ``op``; empty if it needs none."""
     code = op.code
     if code == C.POW:
         exponent = op.args[1]

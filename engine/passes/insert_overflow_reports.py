@@ -60,7 +60,7 @@ def _watch_block(func: Func, block: Block) -> None:
         b.loc = op.loc
         x, y, result = op.args[0], op.args[1], op
         if op.code in _ATOMICS:
-            # The op itself gives the old value. A subtraction is written as adding the negative.
+            # The op itself returns the old value. A subtraction is written as adding the negative.
             if code == C.ADD and y.code == C.NEG:
                 code, y = C.SUB, y.args[0]
             x, result = op, b.binary(code, op, y)
@@ -71,12 +71,12 @@ def _watch_block(func: Func, block: Block) -> None:
 
 
 def _fits(b: Builder, code: int, x: Op, y: Op, result: Op) -> Op:
-    """Whether ``result`` is what ``x`` and ``y`` give without wrapping."""
+    """The condition that ``result`` is the value from ``x`` and ``y`` without wrapping."""
     t = result.type
     assert isinstance(t, DataType)
     if code == C.BIT_SHL:
-        # Shifting back gives x, unless bits or the sign were lost; amounts are taken modulo the
-        # width, so that one beyond it is a loss of its own.
+        # Shifting back restores x, unless bits or the sign were lost; amounts count modulo the
+        # width, so that one beyond it is checked separately.
         back = b.binary(C.CMP_EQ, b.binary(C.BIT_SAR if t.is_signed else C.BIT_SHR, result, y), x)
         amount = b.cast(y, u64)
         return b.binary(C.BIT_AND, back, b.binary(C.CMP_LT, amount, b.const(t.bits, u64)))
@@ -95,7 +95,7 @@ def _fits(b: Builder, code: int, x: Op, y: Op, result: Op) -> Op:
 
 
 def _product_fits(b: Builder, t: DataType, x: Op, y: Op, result: Op) -> Op:
-    """A product in 64 bits is right if dividing by a factor gives the other, and by 0 always."""
+    """A product in 64 bits is right if its quotient by one factor is the other, or that is 0."""
     zero = b.binary(C.CMP_EQ, x, b.const(0, t))
     divisor = b.select(zero, b.const(1, t), x)
     fine = b.binary(C.BIT_OR, zero, b.binary(C.CMP_EQ, b.binary(C.DIV, result, divisor), y))

@@ -1,11 +1,11 @@
-"""What can watch or limit a compile: see `manager.Instrument` for when its methods are called.
+"""Instruments that watch or limit a compile: `manager.Instrument` states when each method runs.
 
 ========== =====================================================================================
 Timer      time and runs of each pass, by name
 VerifyEach checks the IR after each pass that changed it, and names the pass if it is broken
-SkipPasses optional passes that shall not run
+SkipPasses skips the named optional passes
 Fuel       lets only the first n runs of optional passes happen: bisect a wrong result with it
-Remarks    collects what passes say about what they did not do, and why
+Remarks    collects the remarks of passes: what they did not do, and why
 ========== =====================================================================================
 
 Dumps are in `dump`, the recorder of the studio in `inspect`.

@@ -1,9 +1,9 @@
 """Integers as sums of multiples of other values, for passes that divide them by constants.
 
-A `Form` is ``constant + sum(factor * op)``. `digit` divides one and takes the remainder where that
-is exact: ``(8 * a + b) // 8 % 4`` is ``a % 4`` if ``b`` is a loop index from 0 to 7. Sums are taken
-not to overflow, which holds for all that makes a valid index; where `stays_inside` says yes they
-cannot end up elsewhere, since the parts are known.
+A `Form` is ``constant + sum(factor * op)``. `digit` divides one and computes the remainder where
+that is exact: ``(8 * a + b) // 8 % 4`` is ``a % 4`` if ``b`` is a loop index from 0 to 7. Sums are
+assumed not to overflow, which holds for every valid index; where `stays_inside` is true they
+certainly do not, since the ranges of their parts are known.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def digit(form: Form, divisor: int, modulus: int) -> Form | None:
 
 
 def stays_inside(op: Op, first: int, extent: int) -> bool:
-    """Whether ``op`` is certainly one of the ``extent`` numbers from ``first`` on."""
+    """True if ``op`` is certainly one of the ``extent`` numbers from ``first`` on."""
     form = form_of(op)
     return _inside(form._replace(constant=form.constant - first), extent)
 
 
 def _split(form: Form, by: int) -> tuple[Form, Form]:
-    """What is a multiple of ``by``, and the rest."""
+    """The part that is a multiple of ``by``, and the rest."""
     whole = form.constant // by * by
     high = {op: k for op, k in form.terms.items() if k % by == 0}
     low = {op: k for op, k in form.terms.items() if k % by}
@@ -95,7 +95,7 @@ def _split(form: Form, by: int) -> tuple[Form, Form]:
 
 
 def _inside(form: Form, end: int) -> bool:
-    """Whether the value is certainly in ``range(end)``."""
+    """True if the value is certainly in ``range(end)``."""
     first = last = form.constant
     for op, factor in form.terms.items():
         known = _range(op)

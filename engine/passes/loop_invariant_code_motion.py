@@ -80,7 +80,7 @@ class _Motion:
         self.remarks = _MAX_REMARKS if cx.remarking else 0
 
     def block(self, block: Block, depth: int) -> None:
-        """Empty the loops in ``block``, which stands under ``depth`` loops or tasks."""
+        """Empty the loops in ``block``, which is inside of ``depth`` loops or tasks."""
         out: list[Op] | None = None
         for index, op in enumerate(block.ops):
             if op.regions:
@@ -100,7 +100,7 @@ class _Motion:
             block.ops = out
 
     def leave(self, loop: Op, outer: Block) -> list[Op]:
-        """Take the invariant ops out of ``loop``, which stands in ``outer``."""
+        """Take the invariant ops out of ``loop``, which is in ``outer``."""
         moved: list[Op] = []
         inside = {loop.regions[-1]}
         self.collect(loop, loop.regions[-1], outer, inside, moved)

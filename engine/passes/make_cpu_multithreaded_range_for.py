@@ -88,9 +88,9 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
 
 
 def whole_axis(loop: Op, axis: int) -> tuple[Op, Op]:
-    """Begin and end of an axis of a loop over the cells of a piece, in all pieces together.
+    """Begin and end of an axis of a loop over the iterations of a chunk, in all chunks together.
 
-    They are those of the piece where that cannot be told.
+    They are those of the chunk where the whole axis cannot be determined.
     """
     begin, end = loop.args[2 * axis : 2 * axis + 2]
     total = end.args[0] if end.code == C.CAST_VALUE else end
@@ -113,10 +113,10 @@ def _clone_header(func: Func, header: Block, body: Block, out: list[Op]) -> tupl
 
 
 def _size(b: Builder, bounds: tuple[Op, ...], outer: int, cells: int, limit: int) -> tuple[Op, Op]:
-    """Extent of the axis to cut and the length of a piece along it, both i64.
+    """Extent of the axis to cut and the length of a chunk along it, both i64.
 
-    length = max(extent / limit, cells / cells of a row), rounded up, at least 1. Every piece
-    computes this anew, so it holds no division by a number that is not a constant, except that of
+    length = max(extent / limit, cells / iterations of a row), rounded up, at least 1. Every chunk
+    computes this again, so it holds no division by a number that is not a constant, except that of
     loops with several axes; that one is by a maximum with 1, which needs no guard.
     """
     extent = _extent(b, bounds[2 * outer], bounds[2 * outer + 1])
@@ -145,7 +145,7 @@ def _extent(b: Builder, begin: Op, end: Op) -> Op:
 
 
 def _plan(task: Op, cx: PassCx) -> tuple[int, int]:
-    """How many cells a piece shall have at least, and how many pieces there may be."""
+    """The least number of iterations in a chunk, and the largest number of chunks."""
     cost, loops = body_cost(task.regions[1])
     cells = _CHUNK_NS * 10 // max(cost, 1)
     cells = min(max(cells, 1 if loops else _MIN_PLAIN_CELLS), _MAX_CELLS)

@@ -19,7 +19,7 @@ in the task may touch that memory. The local starts with the value that changes 
 rules out NaN and infinity. Where updates are conditional and none was made (the local is still what
 it was), the shared memory is left alone: its address may be of nothing.
 
-Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of pieces.
+Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of chunks.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _why_not(
     loop: Op,
     counts: dict[Op, int],
 ) -> str:
-    """Why ``location`` is not a reduction; empty if it is one."""
+    """The reason that ``location`` is not a reduction; empty if it is one."""
     first = accesses[0]
     elem = location.ptr.type.elem if isinstance(location.ptr.type, PointerType) else None
     if first.code in (C.ATOMIC_XCHG, C.ATOMIC_CAS):
@@ -146,7 +146,7 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
 
 
 def _always(loop: Op, accesses: list[Op]) -> bool:
-    """Whether each iteration makes one of the updates."""
+    """True if each iteration makes one of the updates."""
     body = loop.regions[0]
     return any(op.block is body for op in accesses) and not any(
         op.code == C.CONTINUE for op in walk(body)

@@ -1,4 +1,4 @@
-"""Runs passes: a bare loop when nobody watches, an instrumented loop otherwise.
+"""Runs passes: in a plain loop without instruments, in an instrumented loop otherwise.
 
 A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order::
 
@@ -8,14 +8,14 @@ A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order:
 
 `run_pass` runs a ``per_task`` pass once for each task of an offloaded function, with ``cx.task``
 set, and any other pass once. In either case it also runs it once on each real function that the
-kernel calls, with ``cx.func`` set to that and without a task; such a function has no tasks ever.
-When a pass says that it changed something, ``func.version`` is bumped, so that analyses made before
-it are made anew. A pass that had nothing to do is not called again before something has changed: it
-depends on the function and on options only. Such a run is one like any other to instruments, and
-where one wants remarks or notes the pass is called.
+kernel calls, with ``cx.func`` set to that and without a task; such a function never has tasks.
+When a pass returns that it changed something, ``func.version`` is bumped, so that earlier analyses
+are made again. A pass that had nothing to do is not called again before something has changed: it
+depends on the function and on options only. Instruments see such a run like any other, and where
+one needs remarks or notes the pass is called.
 
-Instruments see what happens and never change what is compiled, with one exception that exists for
-that purpose: an optional pass does not run when some instrument's ``before`` gives False.
+Instruments observe and never change what is compiled, with one exception that exists for that
+purpose: an optional pass does not run when some instrument's ``before`` returns False.
 
 An exception in a pass that is not an error of the user's kernel is a fault of the compiler: it
 becomes a QuadrantsInternalError that names stage, round, task and pass and keeps the user's line.
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class PassRemark(NamedTuple):
-    """Why a pass did, or did not, do something. op: the op's id, -1 for the whole function."""
+    """The reason that a pass did something or not. op: the op's id, -1 for the whole function."""
 
     op: int
     text: str
@@ -52,8 +52,8 @@ class Run:
     """One run of one pass, as instruments see it.
 
     index: counts the runs of a compile from 0. stage: the phase, such as ``simplify_I``. round: 0
-    outside of repeated groups, else from 1. task: number of the task the run is limited to.
-    changed, ns, remarks: known in ``after``. skipped: an instrument asked for that.
+    outside of repeated groups, else from 1. task: index of the task the run is limited to.
+    changed, ns, remarks: known in ``after``. skipped: True if an instrument skipped the run.
     """
 
     __slots__ = ("changed", "index", "name", "ns", "optional", "remarks", "round", "skipped",
@@ -81,7 +81,7 @@ class Run:
 
 
 class Instrument:
-    """What can watch a compile. Each method does nothing here; override those of interest.
+    """Watches a compile. Each method does nothing here; override those of interest.
 
     wants_remarks: collect the remarks of passes. wants_notes: `note` shall be called, which costs
     what passes show there: control-flow graphs with their analyses.
@@ -122,13 +122,13 @@ _REMARK_LIMIT = 200
 
 
 class PassCx:
-    """What a pass may know and ask beyond the function it works on.
+    """The context of a pass: what it may read and call beyond the function it works on.
 
     config: the options.
     phase: the stage of the pipeline, such as ``simplify_I``. round: of a repeated group.
     task / task_index: in a ``per_task`` pass after offload, the task to work on; else None.
-    default_fp: the real type that integers become.
-    watched: whether anybody wants `note`.
+    default_fp: the float type that integers become.
+    watched: True if an instrument uses `note`.
     """
 
     __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_version", "config",
@@ -164,7 +164,7 @@ class PassCx:
     # --- for passes ------------------------------------------------------------------------
 
     def remark(self, op: Op | None, text: str) -> None:
-        """Say why something was or was not done to ``op``. Free when nobody listens."""
+        """Record why something was or was not done to ``op``. Free without a listener."""
         remarks = self._remarks
         if remarks is not None and len(remarks) < _REMARK_LIMIT:
             if op is None:
@@ -174,7 +174,7 @@ class PassCx:
 
     @property
     def remarking(self) -> bool:
-        """Whether anybody listens to remarks; ask before working one out."""
+        """True if an instrument collects remarks; check it before computing one."""
         return self._remarks is not None
 
     def note(self, name: str, data: Callable[[], Any]) -> None:
@@ -190,7 +190,7 @@ class PassCx:
         return self.func.body if self.task is None else self.task.regions[1]
 
     def analysis(self, key: Any, make: Callable[[Func], T]) -> T:
-        """``make(func)``, kept until ``func.version`` changes. ``key`` tells analyses apart."""
+        """``make(func)``, kept until ``func.version`` changes. ``key`` identifies the analysis."""
         if self._version != self.func.version:
             self._cache.clear()
             self._version = self.func.version
@@ -207,7 +207,7 @@ class PassCx:
         self.round = 0
 
     def stage(self, name: str) -> None:
-        """Mark a named point; stops here if the caller asked for no more."""
+        """Mark a named point; stop here if the caller asked to."""
         for instrument in self._instruments:
             instrument.stage(name, self.func)
         if self.upto == name:

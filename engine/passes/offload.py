@@ -33,9 +33,9 @@ The body of a graph region is cut in the same way, so that a region holds tasks 
 one from outside of it is shared, although a single task uses it, as its value lasts from round to
 round.
 
-Slots are given in the order of definition, so equal kernels have equal slots. Tasks left without
-ops vanish. What stays as it is: loops inside ``if`` and ``while`` and serialized loops (they stand
-in a serial task), the inside of every loop body.
+Slots are assigned in the order of definition, so equal kernels have equal slots. Tasks left without
+ops vanish. Unchanged: loops inside ``if`` and ``while`` and serialized loops (they are in a serial
+task), the inside of every loop body.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def offload(func: Func, cx: PassCx) -> bool:
 class _Segment:
     """A future task: a root loop, or the ops between such loops.
 
-    block: of the root, in which it stands. again: the ``do_while`` that repeats it.
+    block: the block of the root that it is in. again: the ``do_while`` that repeats it.
     """
 
     __slots__ = ("again", "block", "body", "body_map", "header", "header_map", "loop", "ops")
@@ -83,7 +83,7 @@ class _Segment:
 
 
 _Items = list["_Segment | Op"]
-"""What a block of the root holds: future tasks, and graph regions."""
+"""The contents of a block of the root: future tasks, and graph regions."""
 
 
 def _split(func: Func) -> dict[Block, _Items]:
@@ -122,7 +122,7 @@ def _in_order(block: Block, items: dict[Block, _Items]) -> list[_Segment]:
 
 
 def _costs(segments: list[_Segment]) -> dict[Op, int]:
-    """What computing each root op again takes, from parameters up; `_NEVER` if it cannot be."""
+    """The cost of computing each root op again, from parameters up; `_NEVER` if impossible."""
     known: dict[Op, int] = {}
     for segment in segments:
         for op in segment.ops:
@@ -148,7 +148,7 @@ class _Carrier:
         segments = self.segments = _in_order(func.body, items)
         self.cx = cx
         self.home = {op: s for s in segments for op in s.ops}
-        # Operands as they were: building a task gives its ops operands that only it can see.
+        # Operands as they were: building a task replaces them by operands that only it can see.
         self.operands = {op: op.args for s in segments for op in s.ops}
         self.costs = _costs(segments)
         self.under = {s: _all_ops(s) for s in segments}  # each op before those in its regions
@@ -170,7 +170,7 @@ class _Carrier:
     # --- what crosses ----------------------------------------------------------------------
 
     def place_allocas(self) -> None:
-        """Tell locals of one serial segment, which move there, from shared ones."""
+        """Move the locals that one serial segment uses there, and note the shared ones."""
         users: dict[Op, dict[_Segment, None]] = {}
         for segment in self.segments:
             for op in self.under[segment]:
@@ -201,7 +201,7 @@ class _Carrier:
                 self.home[var] = only
 
     def assign_slots(self) -> None:
-        """Give shared locals and values that cannot be made anew their place in the buffer."""
+        """Assign buffer slots to shared locals and to values that cannot be computed again."""
         need = set(self.shared)
         home = self.home
         for segment in self.segments:
@@ -403,7 +403,7 @@ def _without_unused(ops: list[Op]) -> list[Op]:
 
 
 def _first_loc(ops: list[Op], default: Loc) -> Loc:
-    """Where a serial task begins in the source: its first op with an effect."""
+    """The source location where a serial task begins: that of its first op with an effect."""
     for op in ops:
         if not C.REMOVABLE[op.code] and op.loc.line:
             return op.loc

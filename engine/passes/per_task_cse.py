@@ -25,8 +25,8 @@ attribute as an earlier one, in its own block or one around it, is replaced by t
 An op that begins, or ends, both branches of an ``if`` moves in front of it, or after it.
 
 It leaves alone loads, stores, atomics and random numbers (outside of such ifs), constants that
-differ in the sign of a zero or in NaN, and equal ops of which none stands before the other on
-every path, such as in two branches. Tasks share nothing: what one computes, another cannot see.
+differ in the sign of a zero or in NaN, and equal ops where neither comes before the other on
+every path, such as in two branches. Tasks share nothing: one cannot see the values of another.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Cse:
     def __init__(self) -> None:
         self.changed = False
         self.known: dict[_Key, Op] = {}
-        """Values that stand before the current op on every path, by what they compute."""
+        """Values that come before the current op on every path, by what they compute."""
         self.repl: dict[Op, Op] = {}
 
     def block(self, block: Block) -> None:
@@ -146,7 +146,7 @@ def _common_ends(op: Op) -> tuple[list[Op], list[Op]]:
 
 
 def _equal(a: Op, b: Op, pairs: dict[Op, Op]) -> bool:
-    """Whether two ops do the same; ``pairs`` maps ops of the second branch to equal ones."""
+    """True if two ops do the same; ``pairs`` maps ops of the second branch to equal ones."""
     if a.code != b.code or a.type is not b.type or a.regions or C.END[a.code]:
         return False
     same = same_const(a.attr, b.attr) if a.code == C.CONST else a.attr == b.attr

@@ -1,4 +1,4 @@
-"""What demote_block_sync cuts the body of a loop into: phases, and what goes around them."""
+"""The parts into which demote_block_sync cuts a loop body: phases, and the ops around them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["Around", "Phase", "Piece", "phases_of"]
 
 
 class Phase:
-    """What all iterations of a block do between two barriers.
+    """The part of the body that all iterations of a block run between two barriers.
 
     ops: those of the task's body. exports: variables of the block with the value that each is set
-    to at the end. checks: likewise, with a value that must agree. here: what stands for values of
-    other phases. loop: over the iterations, once the phase is emitted.
+    to at the end. checks: likewise, with a value that must agree. here: the ops that stand for
+    values of other phases. loop: over the iterations, once the phase is emitted.
     """
 
     __slots__ = ("checks", "exports", "head", "here", "indices", "loop", "ops", "place")
@@ -45,7 +45,7 @@ class Around:
     def __init__(self, op: Op, regions: list[list[Piece]]) -> None:
         self.op = op
         self.regions = regions
-        self.values: list[Op | None] = []  # the variable of each operand, None: computed anew
+        self.values: list[Op | None] = []  # the variable of each operand, None: computed again
 
 
 Piece = Phase | Around

@@ -1,10 +1,10 @@
-"""The order of passes, top to bottom, with the reason for each place.
+"""The order of passes, top to bottom, with the reason for each position.
 
 A kernel goes through two halves. `compile_to_offloads` works on the kernel as a whole and ends
 with a list of tasks; `offload_to_executable` prepares the tasks for one kind of backend. Between
-passes that open up new possibilities stands a group of simplification rounds (`full_simplify`),
-named simplify_I to simplify_IV after their place. Named points (``cx.stage``) are where dumps are
-written and where ``run(..., upto=...)`` can stop: `POINTS` lists them.
+passes that open up new possibilities there is a group of simplification rounds (`full_simplify`),
+named simplify_I to simplify_IV in their order. At named points (``cx.stage``) dumps are written,
+and ``run(..., upto=...)`` can stop: `POINTS` lists them.
 
 `run` does both halves; nothing else outside of this package needs to know about passes.
 """
@@ -70,7 +70,7 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     cx.run_pass("eliminate_immutable_local_vars")
     cx.run_pass("type_check")
     if config.debug:
-        # Before anything may be moved: a check stands exactly where the user's operation stands.
+        # Before anything may be moved: a check is exactly where the user's operation is.
         cx.run_pass("insert_debug_checks")
         if func.autodiff != "reverse":  # the kernel itself has reported what it does
             # After it: the divisions made here cannot be by zero and need no check.
@@ -140,22 +140,22 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind is PipelineKind.CPU:
-        # Before the pieces: a piece holds whole blocks. After demote_random, whose state is of an
+        # Before the chunks: a chunk holds whole blocks. After demote_random, whose state is of an
         # iteration.
         # What it makes waits at barriers of the block, which the next one splits the loop at.
         cx.run_pass("demote_subgroups")
         cx.run_pass("demote_block_sync")
-        # After all that wants to see loop indices in the addresses, before the outermost axis is
-        # cut into pieces.
+        # After all passes that need loop indices in the addresses, before the outermost axis is
+        # cut into chunks.
         cx.run_pass("split_blocked_axes")
         cx.run_pass("make_cpu_multithreaded_range_for")
         if config.make_thread_local:
-            # Needs the pieces: an accumulator belongs to one piece.
+            # Needs the chunks: an accumulator belongs to one chunk.
             cx.run_pass("make_thread_local")
         # Second round: updates of the accumulators are private.
         cx.run_pass("demote_atomics")
-        # Behind all that looks for the one loop over the cells of a piece; before addresses are
-        # offsets, in which the clamps could not be seen.
+        # After all passes that search for the one loop over the iterations of a chunk; before
+        # addresses are offsets, in which the clamps could not be seen.
         cx.run_pass("index_set_splitting")
     cx.run_pass("type_check")
 
@@ -184,11 +184,11 @@ def run(
     instruments: Iterable[Instrument] = (),
     upto: str | None = None,
 ) -> Func:
-    """Run the whole pipeline on ``func``, in place; gives ``func``.
+    """Run the whole pipeline on ``func``, in place; return ``func``.
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
-    `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises what the
-    kernel's author did wrong as a QuadrantsCompilationError with the line, a fault of a pass as a
+    `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises an error
+    in the kernel as a QuadrantsCompilationError with the line, a fault of a pass as a
     QuadrantsInternalError.
     """
     # A name such as "opencl" would compare unequal to every kind, and compile for no machine.

@@ -1,11 +1,11 @@
 """Every pass by name.
 
-A pass is a function ``(func, cx) -> bool`` that says whether it changed anything, made known by
-`register`. Its file, its name here and the name that dumps and records show are the same. The
-first line of the function's docstring is its summary; the file's docstring shows what it does.
+A pass is a function ``(func, cx) -> bool`` that returns True if it changed anything; `register`
+adds it. Its file, its name here and the name that dumps and records show are the same. The first
+line of the function's docstring is its summary; the file's docstring shows what it does.
 
-Importing `passes` registers those that every kernel goes through, asking for any other one (or for
-all of them) the rest; other code asks by name.
+Importing `passes` registers those that every kernel goes through; a request for any other one (or
+for all of them) registers the rest; other code gets passes by name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def register(
 
 
 def register_later(load: Callable[[], None]) -> None:
-    """``load`` registers passes that most compiles do without; called when they are asked for."""
+    """Add ``load``, which registers passes that most compiles do not need, for the first use."""
     _later.append(load)
 
 

@@ -114,7 +114,7 @@ class _Weights:
         return work, plain, atomic
 
     def update(self, op: Op) -> int:
-        """What an atomic costs if it stays one; 0 for one that needs not be."""
+        """The cost of an atomic that stays one; 0 for one that need not be atomic."""
         dest = op.args[0]
         if dest.code == C.ALLOCA or is_private(dest):
             return 0

@@ -109,7 +109,7 @@ class _Loads:
         self.held = 0
 
     def hit(self, memory: Memory, ptr: Op) -> list[Op]:
-        """Take out the addresses that may be the place of ``ptr``; gives them."""
+        """Remove and return the addresses that may be the same location as ``ptr``."""
         at = self.at
         for array in (array_of(ptr),) if memory.noalias else tuple(self.new):
             for other in self.new.pop(array, ()):
@@ -143,7 +143,7 @@ class _Sweep:
         self.repl: dict[Op, Op] = {}
 
     def block(self, block: Block) -> list[Op]:
-        """Simplify ``block``; gives the global addresses that it may write to, and its fences."""
+        """Simplify ``block``; return the global addresses that it may write to, and its fences."""
         interesting = _INTERESTING
         repl = self.repl
         get = repl.get
@@ -186,7 +186,7 @@ class _Sweep:
         return written
 
     def value(self, op: Op, loads: _Loads, written: list[Op]) -> Op | None:
-        """The value that ``op`` is known to have, if it is one that stands before it."""
+        """The value that ``op`` is known to have, if that value comes before it."""
         code = op.code
         if C.FENCE[code]:
             self.forget(loads, op, op)
@@ -234,7 +234,7 @@ class _Sweep:
                 self.cx.remark(load, f"${load.id} is not reused after it: {why}")
 
     def control(self, op: Op, written: list[Op]) -> list[Op]:
-        """What stands for a control op afterwards; adds the addresses it may write to."""
+        """The ops that replace a control op; adds the addresses it may write to."""
         code = op.code
         empty = True
         for region in op.regions:
@@ -260,7 +260,7 @@ class _Sweep:
                     if out is None:
                         out = ops[:index]
                     _join(last, op)
-                    # What stands between cannot depend on the first if.
+                    # The ops between cannot depend on the first if.
                     between = out[at + 1 :]
                     out[at:] = [*between, last]
                     at += len(between)
@@ -277,7 +277,7 @@ class _Sweep:
 
 
 def _matters(region: Op) -> bool:
-    """Whether a graph region does something although it holds nothing: its condition is read."""
+    """True if a graph region has an effect although it is empty: its condition is read."""
     return region.attr.param >= 0 or region.attr.label >= 0
 
 
@@ -291,7 +291,7 @@ def _join(first: Op, second: Op) -> None:
 
 
 def _is_flat(op: Op) -> bool:
-    """Whether an if is small and does nothing but compute and set locals."""
+    """True if an if is small and does nothing but compute and set locals."""
     then, other = op.regions
     if len(then.ops) + len(other.ops) > _FLAT_OPS:
         return False

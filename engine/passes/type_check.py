@@ -134,7 +134,7 @@ class _Checker:
 
 
 def _exact(value: float | int, source: DataType, t: DataType) -> bool:
-    """Whether a constant can be made of type ``t`` at once, with the same result as a cast."""
+    """True if a constant can have type ``t`` at once, with the same result as a cast."""
     if source.is_int:
         return t.is_int or abs(value) <= _EXACT
     return t is u1 or (t.is_real and t.bits >= source.bits and t is not f16)

@@ -68,7 +68,7 @@ class _Sweep:
         self.changed = False
 
     def block(self, block: Block) -> bool:
-        """Clean ``block`` and what is under it; whether its end can be reached."""
+        """Clean ``block`` and what is under it; return True if its end can be reached."""
         interesting = _INTERESTING
         out: list[Op] | None = None
         ops = block.ops
@@ -97,7 +97,7 @@ class _Sweep:
         return goes_on
 
     def control(self, op: Op) -> tuple[list[Op], bool]:
-        """What stands for ``op`` afterwards, and whether the next op can be reached."""
+        """The ops that replace ``op``, and whether the next op can be reached."""
         code = op.code
         if code == C.IF:
             return self.branch(op)
@@ -155,7 +155,7 @@ def _serialize(ops: list[Op]) -> None:
 
 
 def _is_empty(bounds: Op) -> bool:
-    """Whether some axis of ``begin, end, ...`` has constants with nothing between them."""
+    """True if some axis of ``begin, end, ...`` has constants with nothing between them."""
     args = bounds.args
     for i in range(0, len(args), 2):
         begin, end = args[i], args[i + 1]
@@ -167,7 +167,7 @@ def _is_empty(bounds: Op) -> bool:
 
 
 def _runs_once(body: Block) -> bool:
-    """Whether a while's body ends in leaving it, and has no other way to leave or to repeat."""
+    """True if a while's body ends in leaving it, and has no other way to leave or to repeat."""
     if not body.ops:
         return False
     last = body.ops[-1]
@@ -177,7 +177,7 @@ def _runs_once(body: Block) -> bool:
 
 
 def _has_jumps(ops: list[Op]) -> bool:
-    """Whether ``ops`` hold a jump that belongs to the loop around them."""
+    """True if ``ops`` hold a jump that belongs to the loop around them."""
     for op in ops:
         if op.code in (C.WHILE_CONTROL, C.BREAK, C.CONTINUE):
             return True

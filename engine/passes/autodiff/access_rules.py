@@ -102,7 +102,7 @@ class _Accesses:
                                 "write to another array")  # fmt: skip
 
     def apart(self, read: Op, write: Op, loop: Op) -> bool:
-        """Whether two addresses are the same, or of different elements in different iterations."""
+        """True if two addresses are the same, or of different elements in different iterations."""
         a, b = self.memory.location(read), self.memory.location(write)
         if a is b:
             return True
@@ -125,7 +125,7 @@ class _Accesses:
     # --- the global data access rule -------------------------------------------------------
 
     def overwrites(self, write: Op, read: Op) -> bool:
-        """Whether ``write`` certainly, or in some iteration, changes what ``read`` gave."""
+        """True if ``write`` certainly, or in some iteration, changes the element that was read."""
         mine, theirs = read.args[0], write.args[0]
         order = self.order
         if self.memory.location(mine) is self.memory.location(theirs):
@@ -139,7 +139,7 @@ class _Accesses:
         return order[read] < order[write] or self.comes_back(read, write)
 
     def comes_back(self, read: Op, write: Op) -> bool:
-        """Whether a loop around both, in some order, meets the same elements again."""
+        """True if a loop around both, in some order, accesses the same elements again."""
         for loop in enclosing_loops(read.block):
             if loop.code != C.RANGE_FOR or _runs_once(loop) or not contains(loop, write):
                 continue
@@ -161,7 +161,7 @@ class _Accesses:
         return found
 
     def varies(self, op: Op, loop: Op, known: dict[Op, bool], depth: int = 0) -> bool:
-        """Whether the values that ``op`` runs through are others in other iterations of ``loop``.
+        """True if ``op`` runs through different values in different iterations of ``loop``.
 
         known: answers for this loop.
         """
@@ -188,7 +188,7 @@ def _array(op: Op) -> int:
 
 
 def _changes_nothing(op: Op) -> bool:
-    """Whether an atomic stands for a read that must happen each time."""
+    """True if an atomic stands for a read that must happen each time."""
     value = op.args[1]
     return op.code == C.ATOMIC_ADD and value.code == C.CONST and value.attr == 0
 
@@ -210,7 +210,7 @@ def _base(index: Op) -> Op | None:
 
 
 def _exclusive(a: Op, b: Op) -> bool:
-    """Whether two ops stand in different branches of an if."""
+    """True if two ops are in different branches of an if."""
     regions: set[object] = set()
     block = a.block
     while block is not None and block.owner is not None:
@@ -227,7 +227,7 @@ def _exclusive(a: Op, b: Op) -> bool:
 
 
 def _always(op: Op) -> bool:
-    """Whether nothing but loops over ranges stands around ``op``."""
+    """True if only loops over ranges are around ``op``."""
     block = op.block
     while block is not None and block.owner is not None:
         if block.owner.code != C.RANGE_FOR:
@@ -237,7 +237,7 @@ def _always(op: Op) -> bool:
 
 
 def _runs_once(loop: Op) -> bool:
-    """Whether a loop is known to have at most one iteration."""
+    """True if a loop is known to have at most one iteration."""
     begin, end, *more = loop.args
     if more or begin.code != C.CONST or end.code != C.CONST:
         return False

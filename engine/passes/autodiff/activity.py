@@ -1,13 +1,13 @@
-"""What a derivative flows through: the values and variables that have adjoints.
+"""Activity: the values and variables that a derivative flows through, which have adjoints.
 
-A value is *varied* when it depends, through real numbers, on an element of an array that has
-adjoints, and *useful* when such an element depends on it. It is active when it is both. A variable
-or an array of the kernel is varied if any store to it is. The derivative of an integer, of a
-comparison or of a step is zero, so nothing depends on anything through them.
+A value is *varied* when it depends, through floats, on an element of an array that has adjoints,
+and *useful* when such an element depends on it. It is active when it is both. A variable or an
+array of the kernel is varied if any store to it is. The derivative of an integer, of a comparison
+or of a step is zero, so no dependence passes through them.
 
-An op has an *effect* when there is something to do at its place in the reverse: it is active
-memory traffic, it stores to an element with an adjoint (which is 0 after that), it keeps a value on
-a stack, or something inside of it has an effect.
+An op has an *effect* when the reverse has work to do for it: it is active memory traffic, it stores
+to an element with an adjoint (which is 0 after that), it keeps a value on a stack, or something
+inside of it has an effect.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOADS: Final = frozenset({C.LOCAL_LOAD, C.GLOBAL_LOAD})
 
 
 def root_of(ptr: Op) -> Op:
-    """What an address is in: an `arg_addr`, a variable or an array of the kernel."""
+    """The memory that an address is in: an `arg_addr`, a variable or an array of the kernel."""
     while ptr.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
         ptr = ptr.args[0]
     return ptr
@@ -58,7 +58,7 @@ class Activity:
         self._find_effects(part)
 
     def has_adjoint(self, ptr: Op) -> bool:
-        """Whether ``ptr`` is the address of an array element that has an adjoint."""
+        """True if ``ptr`` is the address of an array element that has an adjoint."""
         root = root_of(ptr)
         return root.code == C.ARG_ADDR and root.attr[0] in self.with_adjoint and not root.attr[1]
 
@@ -90,7 +90,7 @@ class Activity:
                         varied.add(root)
                         changed = True
                     if op not in varied and (self.has_adjoint(op.args[0]) or root in varied):
-                        varied.add(op)  # the old value that an atomic gives
+                        varied.add(op)  # the old value that an atomic returns
 
     def _find_active(self) -> None:
         varied, active, rules = self.varied, self.active, RULES

@@ -1,13 +1,13 @@
-"""What crosses from one segment of the root to another, as variables that are set once: cells.
+"""Cells: values that cross from one segment of the root to another, as variables set once.
 
 A variable that several segments use, or a parallel loop, has versions. Each segment that changes it
 makes one; those after it read that. A value that another segment uses becomes such a variable too.
 
     a serial run      works on a variable of its own, which begins as a copy of the last version
-    a parallel loop   only reads, or only adds; then a copy of the last version is what it adds to
+    a parallel loop   only reads, or only adds; then it adds to a copy of the last version
 
-So what a cell holds does not change any more once it is set, and the reverse of any segment can
-read it. `front`: the cells. `segments`: the root, in the order of the kernel.
+So a cell does not change any more once it is set, and the reverse of any segment can read it.
+`front`: the cells. `segments`: the root, in the order of the kernel.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class Cells:
         self.values: Final[dict[Op, None]] = {}
 
     def run(self) -> list[Op]:
-        """Bring the segments into this form; gives the part that fills the cells, and the fence."""
+        """Bring the segments into this form.
+
+        Return the part that fills the cells, and the fence.
+        """
         self._find_crossing()
         if not self.variables and not self.values:
             return []
@@ -138,7 +141,10 @@ class Cells:
         return [*begin.ops, *ops, *end.ops]
 
     def _loop(self, k: int, loop: Op) -> tuple[list[Op], list[Op]]:
-        """A parallel loop: it reads versions, or adds to new ones. Gives copies for these, it."""
+        """A parallel loop: it reads versions, or adds to new ones.
+
+        Return the copies that fill the new ones, and the ops of the loop.
+        """
         func, body = self.func, loop.regions[0]
         inside = walk(body)
         read, added = self._traffic(inside)
@@ -185,7 +191,7 @@ class Cells:
                     break
 
     def _here(self, op: Op, k: int, b: Builder, mapping: dict[Op, Op]) -> Op:
-        """What stands for ``op`` in segment ``k``."""
+        """The op that stands for ``op`` in segment ``k``."""
         found = mapping.get(op)
         if found is not None:
             return found
@@ -201,7 +207,7 @@ class Cells:
 
 
 def _under(ops: list[Op]) -> list[Op]:
-    """Ops with all that stands in them."""
+    """Ops with all that is in them."""
     return [inner for op in ops for inner in (op, *[o for r in op.regions for o in walk(r)])]
 
 

@@ -1,10 +1,10 @@
-"""check_autodiff: what cannot be differentiated is an error where a derivative goes through it.
+"""check_autodiff: an op without a derivative is an error where a derivative goes through it.
 
 ::
 
     $5 : while body { ... }        WhileStmt is not supported in AutoDiff ...  (with file and line)
 
-Both modes refuse, where real numbers with adjoints or duals are involved,
+Both modes refuse, where floats with adjoints or duals are involved,
 
 * calls of real functions, and ``bit_cast``;
 * atomics on an array or field other than additions, also on a variable that a parallel loop shares;
@@ -67,7 +67,7 @@ class _Checker:
         self.shared: Final = _shared_variables(func)
 
     def name(self, ptr: Op) -> str:
-        """What the user calls the memory at an address."""
+        """The user's name for the memory at an address."""
         root = root_of(ptr)
         if root.code == C.ARG_ADDR:
             return self.func.params[int(root.attr[0])].name
@@ -75,7 +75,7 @@ class _Checker:
         return str(name) or "a local variable"
 
     def both(self) -> None:
-        """What neither mode takes."""
+        """Refuse the ops that neither mode supports."""
         varied = self.activity.varied
         for op in self.activity.flat:
             code = op.code
@@ -214,7 +214,7 @@ class _Checker:
             )
 
     def writes(self, name: str) -> bool:
-        """Whether a real function, or one that it calls, writes memory of the launch."""
+        """True if a real function, or one that it calls, writes memory of the launch."""
         callees, seen, left = self.func.callees, {name}, [name]
         while left:
             for op in walk(callees[left.pop()].body):
@@ -228,7 +228,7 @@ class _Checker:
 
 
 def _reads(op: Op, word: str) -> bool:
-    """Whether the user's text at an op begins with ``word``."""
+    """True if the user's source at an op begins with ``word``."""
     loc = op.loc
     line = linecache.getline(loc.file, loc.line).encode("utf-8", "surrogatepass")
     return line[loc.col :].startswith(word.encode())

@@ -61,7 +61,7 @@ class _Sweep:
     def block(self, block: Block, tops: dict[Op, Op]) -> list[Op]:
         """Rewrite a block. tops: stack -> the read of its top that holds when the block begins.
 
-        Gives the reads, the first of each stack, that may as well stand in front of the block.
+        Return the reads, the first of each stack, that can be moved in front of the block.
         """
         early: dict[Op, Op] = {}
         changed: set[Op] = set()
@@ -95,7 +95,7 @@ class _Sweep:
     def control(
         self, op: Op, tops: dict[Op, Op], changed: set[Op], out: list[Op], early: dict[Op, Op]
     ) -> None:
-        """What stands in an if or a loop."""
+        """Rewrite the blocks of an if or a loop."""
         loop = C.LOOP[op.code]
         inside = self.changes[op]
         for region in op.regions:

@@ -4,30 +4,30 @@
 
     RULES[C.MUL] = (Partial((1,), ...), Partial((0,), ...))     d(a * b): b da + a db
 
-A row has one entry for each operand: how the operation's value changes with it, or None where that
-is zero or means nothing (integers, conditions, steps such as ``floor``). A `Partial` tells which
-values the derivative is made of (``needs``: numbers of operands, `RESULT` for the value of the
-operation itself) and how it is applied: its function gets the number to be multiplied, ``g``.
-In reverse mode that is the adjoint of the operation's value, and what comes out is added to the
-adjoint of the operand. In forward mode it is the tangent of the operand, and what comes out is a
-part of the tangent of the operation's value. `contribution` and `tangent` are these two;
-both emit ops of typed IR through a `Builder` at a place of the caller's choice, and ask the caller
-for the values that are readable there.
+A row has one entry for each operand: the derivative by it, or None where that is zero or
+meaningless (integers, conditions, steps such as ``floor``). A `Partial` states which values the
+derivative is made of (``needs``: indices of operands, `RESULT` for the value of the operation
+itself) and how it is applied: its function gets the number to be multiplied, ``g``.
+In reverse mode that is the adjoint of the operation's value, and the result is added to the adjoint
+of the operand. In forward mode it is the tangent of the operand, and the result is a part of the
+tangent of the operation's value. `contribution` and `tangent` are these two; both emit ops of typed
+IR through a `Builder` at a position of the caller's choice, and ask the caller for the values that
+are readable there.
 
-What the rules say where calculus leaves a choice, or IEEE numbers do:
+The rules where calculus, or IEEE arithmetic, leaves a choice:
 
 * ``min``/``max`` of equal numbers: the right operand gets it all; of a NaN and a number,
   the number.
-* ``abs`` at 0: 0. ``sqrt`` at 0: infinity (an adjoint of 0 gives NaN there), ``rsqrt`` and ``inv``
-  at 0: -infinity.
+* ``abs`` at 0: 0. ``sqrt`` at 0: infinity (an adjoint of 0 becomes NaN there), ``rsqrt`` and
+  ``inv`` at 0: -infinity.
 * ``floor ceil round sgn floordiv`` and comparisons: 0 everywhere, also at the steps.
 * ``a % b`` and ``raw_mod``: 1 for a, minus the whole quotient for b.
 * ``x ** y``: for x it is ``y * x ** (y - 1)``, which is 0 for y = 0 whatever x is; for y it is
   ``x ** y * log(x)``, taken as 0 at x = 0 and NaN for negative x.
-* ``select`` hands on to the operand that it gave, and nothing to the other.
-* Casts between real types cast the derivative; casts from or to integers end it.
-* ``tanh tan exp sqrt rsqrt inv div`` are told from their result, which costs less than their
-  operand and is as exact.
+* ``select`` passes the derivative to the operand that it selected, and nothing to the other.
+* Casts between float types cast the derivative; casts from or to integers end it.
+* Derivatives of ``tanh tan exp sqrt rsqrt inv div`` are computed from the result, which costs less
+  than from the operand and is as exact.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Value = Callable[[int], Op]
 class Partial(NamedTuple):
     """The derivative of an operation by one of its operands; see the module docstring.
 
-    apply: ``(builder, op, value, g)`` gives an op that is ``g`` times the derivative.
+    apply: ``(builder, op, value, g)`` returns an op that is ``g`` times the derivative.
     """
 
     needs: tuple[int, ...]
@@ -157,7 +157,7 @@ def _divisor(b: Builder, op: Op, value: Value, g: Op) -> Op:
 
 
 def _takes_right(b: Builder, op: Op, value: Value) -> Op:
-    """Whether a min or max gave its right operand, as it does where both are equal."""
+    """The condition that a min or max returned its right operand, as it does for equal ones."""
     x, y = value(0), value(1)
     return b.binary(C.CMP_EQ, y, b.binary(op.code, x, y))
 
@@ -285,7 +285,7 @@ is the passes' own."""
 def flows(op: Op) -> tuple[int, ...]:
     """Numbers of the operands on which the value of ``op`` depends differentiably.
 
-    Empty for an op that is not in the table, and for one without a real value.
+    Empty for an op that is not in the table, and for one without a float value.
     """
     row = RULES.get(op.code)
     if row is None or not op.type.is_real:
@@ -307,9 +307,9 @@ def _reader(op: Op, value: Callable[[Op], Op]) -> Value:
 
 
 def contribution(b: Builder, op: Op, index: int, g: Op, value: Callable[[Op], Op]) -> Op | None:
-    """What the adjoint ``g`` of the value of ``op`` adds to the adjoint of its operand ``index``.
+    """Return the amount that ``g``, the adjoint of ``op``, adds to that of operand ``index``.
 
-    value: gives the readable op for each of `needs`; nothing else is asked for. None: nothing.
+    value: returns the readable op for each of `needs`; nothing else is requested. None: nothing.
     """
     row = RULES.get(op.code)
     partial = row[index] if row is not None else None

@@ -123,7 +123,7 @@ def _root_loops(stacks: list[Op], resolver: Resolver) -> list[Op]:
 
 
 def _count_trips(loop: Op, resolver: Resolver) -> bool:
-    """Note how often a root loop runs; a loop where that cannot be told keeps none."""
+    """Note the trip count of a root loop; a loop whose count cannot be determined gets none."""
     try:
         trips = resolver.trips(loop, UP)
     except Unresolved:
@@ -154,7 +154,7 @@ def _loop(loop: Op) -> str:
 
 
 def _loops(loops: list[Op]) -> str:
-    """What makes a stack large."""
+    """The loops that make a stack large, as text."""
     named = list(dict.fromkeys([name for loop in loops if (name := _loop(loop))]))
     if not named:
         return ""
@@ -162,7 +162,7 @@ def _loops(loops: list[Op]) -> str:
 
 
 def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompilationError:
-    """The error at a loop whose trip count cannot be told."""
+    """The error at a loop whose trip count cannot be determined."""
     loop, cause = problem.loop, problem.cause
     name = f" of {stack.attr.name}" if stack.attr.name else ""
     where = _loop(loop) or "of this kernel"
@@ -182,7 +182,7 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
 
 
 def _cause(cause: Unresolved, loop: Op) -> str:
-    """The part of a loop's bounds that cannot be told."""
+    """The part of a loop's bounds that cannot be determined."""
     at = cause.op.loc
     source = "" if cause.named else _source(at)
     if not source:

@@ -14,9 +14,9 @@ A value goes when it is made by operations on values that the reverse has: kept 
 indices of loops, elements of arrays. So only what a loop carries from one iteration to the next,
 and what two branches of an if leave in a variable, is kept in the end.
 
-It leaves alone a value that controls an if, the bounds of a loop or an index, if real arithmetic is
-needed to make it: the compiler may round that differently in the reverse. Loads of variables and of
-arrays of the kernel's own stay too: they will have changed.
+It leaves alone a value that controls an if, the bounds of a loop or an index, if float arithmetic
+is needed to make it: the compiler may round that differently in the reverse. Loads of the kernel's
+own variables and arrays stay too: these will have changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""forward_local_values: what a local variable holds is known wherever only one store can reach.
+"""forward_local_values: replaces loads of a local variable where only one store can reach.
 
 Before::
 
@@ -13,9 +13,10 @@ Before::
     }
 
 A load is replaced by the value stored last. Where several stores may reach (at the head of a loop
-that sets the variable, after such a loop, after an if that does) stands one load for all that read
-it from there. So a variable is only left where values meet, and a value that does not change in a
-loop is one from outside of it. Stores that nothing reads then go, and variables without loads.
+that sets the variable, after such a loop, after an if that does) there is one load for all that
+read it from there. So a variable is only left where values meet, and a value that does not change
+in a loop is one from outside of it. Then stores that nothing reads, and variables without loads,
+are deleted.
 
 An update whose old value is not used (``s += x``) stays as an atomic while the variable has no
 known value: it is linear. Other atomics on locals become an operation and a store.
@@ -97,10 +98,10 @@ class _Forward:
         self.env: dict[Op, Op] = {}
         self.trail: list[tuple[Op, Op | None]] = []
         self.repl: dict[Op, Op] = {}
-        self.waiting: set[Op] = set()  # loads and zeros put where one might be wanted
-        self.put = 0  # how many so far
+        self.waiting: set[Op] = set()  # loads and zeros put where one might be needed
+        self.put = 0  # their number so far
         self.made: set[Op] = set()  # those loads
-        self.places: list[Block] = []  # where they stand
+        self.places: list[Block] = []  # the blocks that hold them
         self.stored: dict[Op, list[Op]] = {}
         self.counts = use_counts(func.body)
         self.changed = False
@@ -212,7 +213,7 @@ class _Forward:
             self.wait(b, var)
 
     def finish(self) -> bool:
-        """Take out the loads that nobody wanted."""
+        """Delete the loads that no op uses."""
         waiting = self.waiting
         if waiting:
             for block in self.places:

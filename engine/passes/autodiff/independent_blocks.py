@@ -1,12 +1,14 @@
-"""Independent blocks: where the values of the forward part are computed again, and then reversed.
+"""Independent blocks: parts of a kernel whose values are computed again and then reversed.
 
 The root of a kernel consists of segments: parallel loops, and runs of other ops. Inside of one, an
-*independent block* is a list of ops whose every execution stands for itself: it touches no local
-variable from outside. The gradient of a kernel runs all of it once more and its reverse after it;
-loops around it are merely run backwards. The smaller the blocks, the fewer values are kept.
+*independent block* is a list of ops whose every execution is independent of the others: it touches
+no local variable from outside. The gradient of a kernel runs all of the block once more and its
+reverse after it; loops around it are merely run backwards. The smaller the blocks, the fewer values
+are kept.
 
-`independent_blocks` takes the body of a segment, unless all that has adjoints in it stands in loops
-whose bodies are independent of each other and of what is around them; then it looks into those.
+`independent_blocks` uses the body of a segment as one block, unless all that has adjoints in it is
+in loops whose bodies are independent of each other and of the code around them; then it searches
+those.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def _search(ib: IndependentBlock, activity: Activity, found: list[IndependentBlo
 
 
 def _only_loops(ops: list[Op], activity: Activity, loops: list[Op]) -> bool:
-    """Whether all effects are in loops, which ``loops`` gets, and there are no variables."""
+    """True if all effects are in loops, which ``loops`` gets, and there are no variables."""
     for op in ops:
         code = op.code
         if code == C.IF:
@@ -71,7 +73,7 @@ def _only_loops(ops: list[Op], activity: Activity, loops: list[Op]) -> bool:
 
 
 def _alone(loop: Op, cells: set[Op]) -> bool:
-    """Whether the body of a loop touches no variable from outside."""
+    """True if the body of a loop touches no variable from outside."""
     inside = walk(loop.regions[0])
     own = {op for op in inside if op.code in _MEMORY} | cells
     return not any(

@@ -93,6 +93,6 @@ def _mark(func: Func, b: Builder, ptr: Op, number: int) -> Op:
 
 
 def _reads_anew(op: Op) -> bool:
-    """Whether an atomic stands for a read that must happen each time: it changes nothing."""
+    """True if an atomic stands for a read that must happen each time: it changes nothing."""
     value = op.args[1]
     return op.code == C.ATOMIC_ADD and value.code == C.CONST and value.attr == 0

@@ -56,7 +56,7 @@ class _Lowering:
             self.ends(block, 0)
 
     def continues(self, block: Block) -> bool:
-        """Whether some way through ``block`` leaves the iteration."""
+        """True if some path through ``block`` leaves the iteration."""
         if block.ops and block.ops[-1].code == C.CONTINUE:
             return True
         return any(

@@ -19,7 +19,7 @@ which is written where the value is, and computed nowhere. Loops, ifs and whiles
 
 It leaves alone arrays and fields without duals: they are read as constants, and the derivative of
 what is stored to them is lost. A kernel that is not to be differentiated in forward mode is left
-alone too. Constructs without a derivative are the matter of `check_autodiff`, which runs before.
+alone too. `check_autodiff`, which runs before, refuses constructs without a derivative.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _Maker:
             return
         if op.args[1] in self.tangents:
             self.tangents[op] = b.emit(C.ATOMIC_ADD, (place, self.tangents[op.args[1]]))
-        else:  # the value it gives still has a derivative
+        else:  # the value it returns still has a derivative
             self.tangents[op] = b.load(place)
 
     def atomic_xchg(self, b: Builder, op: Op) -> None:
@@ -144,7 +144,7 @@ class _Maker:
             self.tangents[op] = b.emit(C.ATOMIC_XCHG, (place, self.value(b, op.args[1])))
 
     def atomic_mul(self, b: Builder, op: Op) -> None:
-        """Stands before the op: what is there is read before it changes."""
+        """Emitted before the op, because the old value is read before the op changes it."""
         ptr, value = op.args
         place = self.dual(b, ptr)
         if place is None:
@@ -157,7 +157,7 @@ class _Maker:
         b.store(place, new)
 
     def atomic_extreme(self, b: Builder, op: Op) -> None:
-        """Stands before the op. The new value wins if it is as good, or the old one is NaN."""
+        """Emitted before the op. The new value wins if it is as good, or the old one is NaN."""
         ptr, value = op.args
         place = self.dual(b, ptr)
         if place is None:

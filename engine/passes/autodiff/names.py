@@ -1,4 +1,4 @@
-"""What values are called for people."""
+"""Names of values in messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["name_of"]
 
 
 def name_of(op: Op) -> str:
-    """What a value is called for people: the variable it comes from, else how it is made."""
+    """The name of a value in messages: the variable it comes from, else the op that makes it."""
     while op.code == C.CAST_VALUE:  # the variable is of another type than its use
         op = op.args[0]
     if op.code == C.LOCAL_LOAD:

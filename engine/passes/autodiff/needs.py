@@ -3,13 +3,13 @@
 Needed are the values that the rules of derivatives read, the indices of elements whose adjoints
 are touched, and the conditions and bounds of ifs and loops in whose reverse there is something to
 do. The last two *control* what happens: they have to be the same to the bit in both parts, and
-compilers may round real arithmetic differently in two places. So such a value is computed again
+compilers may round float arithmetic differently in two places. So such a value is computed again
 only from integers, comparisons and copies.
 
-A value that stands in the block itself, not in an if or loop there, is visible in the reverse.
-Others are computed again if that is possible: constants, arguments, extents, indices of loops,
-elements of arrays (the gradient changes none but adjoints), cells, operations on such values. The
-rest has to be kept.
+A value in the block itself, not in an if or loop there, is visible in the reverse. Others are
+computed again if that is possible: constants, arguments, extents, indices of loops, elements of
+arrays (the gradient changes none but adjoints), cells, operations on such values. The rest has to
+be kept.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .independent_blocks import IndependentBlock
 __all__ = ["CONTROL", "FREE", "READ", "Needs", "kept_values"]
 
 READ: Final = 1
-"""How a value is needed: a rule reads it."""
+"""Flag of a needed value: a rule reads it."""
 CONTROL: Final = 2
-"""It tells where something happens."""
+"""Flag of a needed value: it controls where something happens."""
 
 _BOTH: Final = READ | CONTROL
 
@@ -40,11 +40,11 @@ _EXACT: Final = frozenset({
     C.CAST_VALUE, C.CAST_BITS, C.NEG, C.ABS, C.MIN, C.MAX, C.FLOOR, C.CEIL, C.ROUND, C.SGN,
     C.SELECT,
 })  # fmt: skip
-"""Operations on reals that every compiler gets right to the bit."""
+"""Operations on floats that every compiler gets right to the bit."""
 
 
 class Needs:
-    """What the reverse of one independent block needs.
+    """The values that the reverse of one independent block needs.
 
     how: needed value -> READ | CONTROL. nested: ops in ifs and loops of the block. flat: all ops.
     in_loop: those of them in an inner loop.
@@ -95,9 +95,10 @@ class Needs:
         return {p.grad for p in self.func.params}
 
     def again(self, kept: dict[Op, Op], gone: set[Op] | None = None) -> dict[Op, int]:
-        """How each nested value can be had in the reverse: bits READ, CONTROL; missing: not at all.
+        """Return the bits READ and CONTROL for which the reverse can obtain each nested value.
 
-        kept: see `kept_values`. gone: gets those of them that need not be kept, in program order.
+        A value that it cannot obtain is missing. kept: see `kept_values`. gone: gets those of them
+        that need not be kept, in program order.
         """
         can: dict[Op, int] = {}
         nested, how = self.nested, self.how
@@ -140,7 +141,7 @@ class Needs:
 
 
 def _controls(op: Op) -> tuple[Op, ...]:
-    """The values that tell where the reverse of ``op`` happens."""
+    """The values that decide where the reverse of ``op`` happens."""
     code = op.code
     if code == C.IF or code == C.RANGE_FOR:
         return op.args

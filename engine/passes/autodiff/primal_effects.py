@@ -1,7 +1,7 @@
-"""Takes out of a gradient kernel what the forward part does and the reverse does not need.
+"""Removes from a gradient kernel those ops of the forward part that the reverse does not need.
 
 The gradient performs no side effect of the kernel: it stores to no array, prints nothing and
-returns nothing. What is left of the forward part is what the reverse reads, and what guards it
+returns nothing. The values that the reverse reads are left of the forward part, and their guards
 (bounds checks). One search from there finds all that is needed: operands, the stores to a variable
 that is read, pushes and pops of a stack that is read, the ifs and loops around each of them.
 """
@@ -149,7 +149,7 @@ class _Live:
 
 
 def _is_harmless(func: Func, name: str) -> bool:
-    """Whether a real function, and what it calls, may run once more."""
+    """True if a real function, and those that it calls, may run once more."""
     seen, left = {name}, [name]
     while left:
         for op in walk(func.callees[left.pop()].body):

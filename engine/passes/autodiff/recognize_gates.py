@@ -51,11 +51,11 @@ _SWAPPED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "
 
 
 class _No(Exception):
-    """Why a task has no gate."""
+    """Raised with the reason that a task has no gate."""
 
 
 class _Condition(NamedTuple):
-    """A branch that an op lies in. key: equal for conditions that are the same."""
+    """A branch that an op is in. key: equal for conditions that are the same."""
 
     op: Op
     branch: int
@@ -63,7 +63,7 @@ class _Condition(NamedTuple):
 
 
 class _Site(NamedTuple):
-    """An op on a stack of reals. chain: the branches around it, up to the first loop."""
+    """An op on a stack of floats. chain: the branches around it, up to the first loop."""
 
     op: Op
     block: Block
@@ -127,7 +127,7 @@ class _Task:
     # --- equal conditions -----------------------------------------------------------------------
 
     def key(self, op: Op) -> Any:
-        """Equal for ops that give the same value wherever they stand in one iteration."""
+        """A key that is equal for ops with the same value anywhere in one iteration."""
         found = self.keys.get(op)
         if found is None:
             found = self.keys[op] = self._key(op)
@@ -175,7 +175,10 @@ class _Task:
         raise why
 
     def _at_allocas(self) -> dict[Op, bool]:
-        """What stands beside the alloca of its stack and need not: its first push (True), pops."""
+        """The ops that are next to the alloca of their stack and need not be.
+
+        True: a first push. False: a pop, or an unused load.
+        """
         uses = use_counts(self.task.regions[1])
         out: dict[Op, bool] = {}
         for stack in self.stacks:
@@ -192,7 +195,7 @@ class _Task:
         return out
 
     def _gate(self, condition: _Condition) -> Gate:
-        """The gate that a condition is; `_No` if it is none."""
+        """Return a condition as a gate; raise `_No` if it is none."""
         op, negated = condition.op.args[0], condition.branch == 1
         while True:
             if op.code == C.LOGIC_NOT:
@@ -262,7 +265,7 @@ class _Task:
                 if divisor != at:
                     raise _No(f"several indices of {name} are the same variable of the loop")
                 at = divisor * modulus
-            if at:  # nothing tells larger numbers apart
+            if at:  # nothing distinguishes larger numbers
                 raise _No(f"several iterations look at the same element of {name}")
 
     # --- the change -----------------------------------------------------------------------------
@@ -270,7 +273,7 @@ class _Task:
     def _rewrite(
         self, gate: Gate, number: int, inside: Sequence[_Site], outside: dict[Op, bool]
     ) -> None:
-        """Put claims into the branches, and the first pushes behind them."""
+        """Put claims into the branches, and the first pushes after them."""
         for block in {stack.block for stack in self.stacks}:
             if block is not None and any(op in outside for op in block.ops):
                 block.ops = [op for op in block.ops if op not in outside]
@@ -290,7 +293,7 @@ class _Task:
 
 
 def _keeps_integer(op: Op) -> bool:
-    """Whether ``op`` converts an integer to a type that loses none of its bits, or to a truth."""
+    """True if ``op`` converts an integer to ``u1`` or to a type that loses none of its bits."""
     if op.code != C.CAST_VALUE or not (op.type.is_int and op.args[0].type.is_int):
         return False
     return op.type is u1 or op.type.bits >= op.args[0].type.bits
@@ -318,7 +321,7 @@ def _entry(stack: Op) -> int:
 
 
 def _idle(op: Op, uses: Any) -> bool:
-    """Whether an op at the end of a stack's life does nothing that is missed."""
+    """True if an op at the end of a stack's life can be omitted."""
     if op.code == C.AD_STACK_POP:
         return True
     loads = op.code in (C.AD_STACK_LOAD_TOP, C.AD_STACK_LOAD_TOP_ADJ)
@@ -341,7 +344,7 @@ def _written(func: Func) -> set[int]:
 
 
 def _in_loop(block: Block, task: Op) -> bool:
-    """Whether a block lies inside of a loop of the task."""
+    """True if a block is inside of a loop of the task."""
     owner = block.owner
     while owner is not None and owner is not task:
         if C.LOOP[owner.code]:

@@ -8,9 +8,9 @@
       $21 : local_store $20, $9             $21 : ad_stack_push $20, $9
       ...                                   ...
 
-In the reverse, where iterations come in the opposite order, `make_adjoint` takes off again what was
-pushed. Adjoints are not kept on stacks: they are summed in variables, which compilers hold in
-registers, so an entry is as large as the value.
+In the reverse, where iterations run in the opposite order, `make_adjoint` pops what was pushed.
+Adjoints are not kept on stacks: they are summed in variables, which compilers hold in registers, so
+an entry is as large as the value.
 
 It leaves alone variables that are read, or that keep a value of an if outside of loops.
 """

@@ -1,10 +1,10 @@
-"""What a gradient kernel computes once more: the values that its derivatives are made of.
+"""The values that a gradient kernel computes once more, because its derivatives are made of them.
 
-The gradient of a kernel begins as the kernel itself, without what it does to memory. Of it stays
-what the reverse needs: the values that the rules of derivatives read, the indices of elements whose
-adjoints are touched, the conditions and bounds of what has an effect; and whatever these are made
-of, through local variables too. `Rerun.needed` holds all of it. Everything else in the kernel might
-as well not be there, so nothing is asked of it.
+The gradient of a kernel begins as the kernel itself, without its effects on memory. It keeps what
+the reverse needs: the values that the rules of derivatives read, the indices of elements whose
+adjoints are touched, the conditions and bounds of ops with an effect; and all that these are
+computed from, through local variables too. `Rerun.needed` holds all of it. Everything else in the
+kernel could be missing, so no rule applies to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UPDATES: Final = frozenset({C.LOCAL_STORE, C.GLOBAL_STORE}) | {
 class Rerun:
     """See the module docstring. needed: values, and the local variables that hold some.
 
-    The maker of a value is remembered, so that `why` can tell what it is for.
+    The op that needs a value is remembered, so that `why` can report it.
     """
 
     def __init__(self, func: Func, activity: Activity) -> None:
@@ -91,7 +91,7 @@ class Rerun:
 
 
 def _controls(op: Op) -> tuple[Op, ...]:
-    """The values that tell where the reverse of ``op`` happens."""
+    """The values that decide where the reverse of ``op`` happens."""
     if op.code in (C.IF, C.RANGE_FOR):
         return op.args
     found: list[Op] = []

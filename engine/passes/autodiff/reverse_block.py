@@ -1,12 +1,12 @@
-"""The reverse of one independent block: what make_adjoint emits after its forward part.
+"""The reverse of one independent block, which make_adjoint emits after its forward part.
 
 Blocks of the reverse mirror those of the forward part. A `_Mirror` is one of them while it is made:
 the builder, the adjoints summed up so far, and the forward values that can be read there.
 
-The adjoint of a value is the sum of what its uses contribute, and all of them come before its own
-place in the reverse. The adjoint of a local variable changes: a load adds to it, a store takes it
-and leaves 0. Either is a plain value as long as that is known; a variable in the mirror of the
-block where the forward op stands carries it into ifs and loops and out of them again.
+The adjoint of a value is the sum of the contributions of its uses, and all of them come before its
+own position in the reverse. The adjoint of a local variable changes: a load adds to it, a store
+reads it and leaves 0. Either is a plain value as long as that is known; a variable in the mirror of
+the forward op's block carries it into ifs and loops and out of them again.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Reverse:
     # --- values ----------------------------------------------------------------------------
 
     def home(self, op: Op) -> _Mirror | None:
-        """The mirror of the block in which ``op`` stands; None if that is around all of it."""
+        """The mirror of the block that ``op`` is in; None if that is around all of it."""
         block, mirror = op.block, self.mirror
         while mirror.of is not block:
             if mirror.parent is None:
@@ -116,7 +116,7 @@ class _Reverse:
         return found
 
     def again(self, op: Op) -> Op:
-        """Compute a value again, and all that it is made of, in the mirrors of where they stand."""
+        """Compute a value again, and all that it is made of, in the mirrors of their blocks."""
         todo = [op]
         made: Op | None = None
         while todo:
@@ -144,7 +144,7 @@ class _Reverse:
         return made
 
     def readable(self, op: Op, mirror: _Mirror) -> bool:
-        """Whether nothing has to be computed to read ``op`` in ``mirror``."""
+        """True if nothing has to be computed to read ``op`` in ``mirror``."""
         home = self.home(op)
         if home is None or home.parent is None or op in self.kept or op in home.values:
             return True
@@ -261,7 +261,7 @@ class _Reverse:
         return found
 
     def adjoint_address(self, ptr: Op) -> Op:
-        """Where the adjoint of the element at ``ptr`` is."""
+        """The address of the adjoint of the element at ``ptr``."""
         b = self.mirror.b
         root = root_of(ptr)
         if root.code != C.ARG_ADDR:

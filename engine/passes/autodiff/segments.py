@@ -19,12 +19,12 @@ LOOPS: Final = frozenset({C.RANGE_FOR, C.WHILE})
 
 
 def is_parallel(op: Op) -> bool:
-    """Whether a root op becomes a parallel task."""
+    """True if a root op becomes a parallel task."""
     return op.code == C.RANGE_FOR and not op.attr.strictly_serialized
 
 
 def reversed_part(func: Func) -> list[Op]:
-    """The ops of the root that are differentiated: those behind the fence of `reverse_segments`."""
+    """The ops of the root that are differentiated: those after the fence of `reverse_segments`."""
     ops = func.body.ops
     for k, op in enumerate(ops):
         if op.code == C.MEM_FENCE and op.attr == FENCE:
@@ -57,7 +57,7 @@ def segments(ops: list[Op]) -> list[list[Op]]:
 
 
 def has_inner(func: Func, codes: frozenset[int]) -> bool:
-    """Whether ifs or loops, as ``codes`` says, stand inside of a segment."""
+    """True if there are ifs or loops, selected by ``codes``, inside of a segment."""
     blocks: list[Block] = []
     for op in reversed_part(func):
         if is_parallel(op):

@@ -1,8 +1,8 @@
 """Identities of + - * / and their relatives.
 
-Reals keep their exact meaning unless ``fast_math``: ``x * 0`` is NaN for an infinite x, ``x + 0.0``
-is +0 for x = -0, so that only ``x - 0.0`` and ``x + -0.0`` are x. Integers wrap, and a division by
-0 gives 0.
+Floats keep their exact meaning unless ``fast_math``: ``x * 0`` is NaN for an infinite x,
+``x + 0.0`` is +0 for x = -0, so that only ``x - 0.0`` and ``x + -0.0`` are x. Integers wrap, and
+the result of a division by 0 is 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _exponent(value: int) -> int:
 
 
 def _adds_nothing(zero: Op, sign: float, rw: Rewriter) -> bool:
-    """Whether adding this operand changes nothing; ``sign`` is -1 if it is subtracted."""
+    """True if adding this operand changes nothing; ``sign`` is -1 if it is subtracted."""
     if zero.code != C.CONST or zero.attr != 0:
         return False
     return zero.type.is_int or rw.fast_math or math.copysign(1.0, zero.attr) * sign < 0.0

@@ -1,10 +1,10 @@
 """Casts that do nothing, and casts of casts.
 
-``cast<C>(cast<B>(x: A))`` drops the inner cast when ``cast<C>(x)`` gives the same for every x:
+``cast<C>(cast<B>(x: A))`` drops the inner cast when ``cast<C>(x)`` is the same for every x:
 
-* the inner cast keeps every value of A (a wider integer that has all of A's values, a wider real,
-  a real whose mantissa holds the integer), unless the outer one goes from a real to an integer too
-  narrow for A: that saturates, where an integer would wrap;
+* the inner cast keeps every value of A (a wider integer that has all of A's values, a wider float,
+  a float whose mantissa holds the integer), unless the outer one goes from a float to an integer
+  too narrow for A: that saturates, where an integer would wrap;
 * or all three are integers and C is no wider than B, so that only low bits count; C is not ``u1``,
   for which every bit counts.
 """
@@ -25,7 +25,7 @@ _MANTISSA: dict[Type, int] = {f16: 11, f32: 24, f64: 53}
 
 @cache
 def keeps_values(a: Type, b: Type) -> bool:
-    """Whether every value of type ``a`` is one of type ``b``."""
+    """True if every value of type ``a`` is one of type ``b``."""
     if a is b:
         return True
     if a.is_int and b.is_int:

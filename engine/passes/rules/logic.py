@@ -90,7 +90,7 @@ def compare(op: Op, rw: Rewriter) -> Op | None:
 
 
 def _truth(x: Op) -> Op | None:
-    """The ``u1`` value that is not 0 exactly when the integer ``x`` is not, if one stands there."""
+    """The ``u1`` value that is not 0 exactly when the integer ``x`` is not, if there is one."""
     while x.type is not u1:
         if x.code != C.CAST_VALUE or not x.args[0].type.is_int:
             return None

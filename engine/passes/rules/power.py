@@ -17,8 +17,8 @@ _MAX_EXPONENT = 32
 def power(op: Op, rw: Rewriter) -> Op | None:
     """x**1, x**0, x**0.5, x**n, x**-n.
 
-    Of a real base only the powers 0, 1, 2 and -1 are exactly what one operation gives; the others
-    need ``fast_math``. Raises QuadrantsTypeError for an integer to a negative integer power.
+    For a float base only the powers 0, 1, 2 and -1 are exactly the result of one operation; the
+    others need ``fast_math``. Raises QuadrantsTypeError for an integer to a negative integer power.
     """
     x, n = op.args
     if n.code != C.CONST:
@@ -72,7 +72,7 @@ def _multiply(op: Op, x: Op, n: int, rw: Rewriter) -> Op:
 
 
 def _is_cut_off(op: Op) -> bool:
-    """Whether ``op`` stands in the branch of an if that its constant condition does not take.
+    """True if ``op`` is in the branch of an if that its constant condition excludes.
 
     Such code is deleted by the next round, and the kernel's author may have guarded it so.
     """

@@ -1,14 +1,14 @@
 """One forward sweep that applies rules to ops.
 
-A rule gets an op whose operands are already rewritten and answers
+A rule gets an op whose operands are already rewritten and returns
 
 * None: nothing to do;
 * the op itself: it was changed in place (its id stays);
-* another op: a value that stands before it and takes its place; the op goes away;
-* `DROP`: an op without a value goes away.
+* another op: a value that comes before it and replaces it; the op is deleted;
+* `DROP`: an op without a value is deleted.
 
 New ops that a rule makes with the `Rewriter` are put in front of the op, in order, and
-``func.origins`` says which op they came from. Definitions stand before uses, so one sweep with a
+``func.origins`` records which op they came from. Definitions come before uses, so one sweep with a
 map of replacements reaches every use.
 """
 
@@ -30,10 +30,10 @@ Rule = Callable[[Op, "Rewriter"], Op | None]
 Table = list[tuple[Rule, ...]]
 
 DROP: Final = Op(C.CONST, void, (), None, (), -1, None, UNKNOWN)
-"""What a rule answers to delete an op without a value."""
+"""Returned by a rule to delete an op without a value."""
 
 _MAX_CHAIN = 8
-"""How often the rules may change one op in a sweep; the rest waits for the next round."""
+"""The most changes of one op in a sweep; the rest waits for the next round."""
 
 
 def rule_table(rules: Mapping[int, tuple[Rule, ...]]) -> Table:
@@ -42,10 +42,10 @@ def rule_table(rules: Mapping[int, tuple[Rule, ...]]) -> Table:
 
 
 class Rewriter:
-    """What a rule may use: constants, new ops, and ways to turn its op into another.
+    """The tools of a rule: constants, new ops, and ways to turn its op into another.
 
-    fast_math: the config's; rules about reals that change results for NaN, infinities, signed
-    zeros or the last bit ask it. cx: for remarks.
+    fast_math: the config's; rules about floats that change results for NaN, infinities, signed
+    zeros or the last bit check it. cx: for remarks.
     """
 
     __slots__ = ("changed", "cx", "fast_math", "func", "op", "pending", "repl")
