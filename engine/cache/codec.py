@@ -258,7 +258,7 @@ def _record(name: str, parts: Sequence[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Plain data for a value; types that JSON does not distinguish are stored with their name."""
+    """Plain data for a value; types that JSON does not distinguish have their name."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):

@@ -24,7 +24,7 @@ def check_writable(name: str, value: Any) -> None:
 
 
 def overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
-    """True if a written array or field shares memory with another one; two fields never do."""
+    """True if a written array or field shares memory with another; pairs of fields do not count."""
     params = meta.params
     arrays: dict[int, tuple[int, int]] = {}
     for i, value in enumerate(values):
